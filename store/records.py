@@ -1,0 +1,139 @@
+"""What the store holds of one node."""
+
+import hashlib
+from base64 import b32encode
+from functools import cached_property
+from typing import Any, cast
+
+from msgspec import Struct
+
+from store.attributes import Value
+from store.errors import BadInput, BadPath
+from store.items import Item
+from store.keys import (
+    MAX_SORT_KEY_BYTES,
+    Key,
+    Path,
+    depth_of,
+    first_rank,
+    format_path,
+    hierarchy_of,
+    last_segment,
+    node_key,
+    parent_partition,
+    path_of,
+    shorten,
+    tier_partition,
+)
+
+MAX_ID_CHARACTERS = 128
+MAX_ITEM_BYTES = 400 * 1024  # DynamoDB's limit for one item
+
+Counts = dict[str, int]
+
+_OWN = frozenset("pk sk parent rank tier id level name kids below revision updated_at".split())
+
+
+class Record(Struct, frozen=True, kw_only=True, dict=True):
+    """One node as it lies in the table, at `pk` and `sk`.
+
+    `id` is as clients see it (`location:5074472`), `kids` and `below` are the children and the descendants by level,
+    `rank` is its place among its siblings, `updated_at` a time in UTC (RFC 3339) and `attributes` its level's own, as
+    stored. Of two records of one node the one with the higher `revision` is newer; counts and rank change without it.
+    """
+
+    pk: str
+    sk: str
+    rank: str
+    id: str
+    level: str
+    name: str
+    kids: Counts
+    below: Counts
+    revision: int
+    updated_at: str
+    attributes: dict[str, Value]
+
+    @classmethod
+    def new(
+        cls, hierarchy: str, path: Path, level: str, name: str, node_id: str, at: str, attributes: dict[str, Value]
+    ) -> "Record":
+        """The first revision of a node without children; raises BadPath where its keys would be too long."""
+        key = node_key(hierarchy, path)
+        rank = first_rank(level, last_segment(key.pk, key.sk))
+        if (size := len(rank.encode())) > MAX_SORT_KEY_BYTES:
+            raise BadPath(
+                f'"{shorten(path[-1])}" and its level {level} take {size} bytes in a key; '
+                f"at most {MAX_SORT_KEY_BYTES} fit."
+            )
+        return cls(
+            pk=key.pk, sk=key.sk, rank=rank, id=f"{hierarchy}:{node_id}", level=level, name=name, kids={}, below={},
+            revision=1, updated_at=at, attributes=attributes,
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, item: Item) -> "Record":
+        """The record that an item holds."""
+        found = cast(dict[str, Any], item)
+        return cls(
+            pk=found["pk"], sk=found["sk"], rank=found["rank"], id=found["id"], level=found["level"],
+            name=found["name"], kids=found["kids"], below=found["below"], revision=found["revision"],
+            updated_at=found["updated_at"],
+            attributes={name: value for name, value in found.items() if name not in _OWN},
+        )  # fmt: skip
+
+    def item(self) -> Item:
+        """The item that holds this record, with the keys of all three orders."""
+        return {
+            "pk": self.pk, "sk": self.sk, "parent": self.siblings, "rank": self.rank, "tier": self.tier,
+            "id": self.id, "level": self.level, "name": self.name,
+            "kids": cast(Value, self.kids), "below": cast(Value, self.below),
+            "revision": self.revision, "updated_at": self.updated_at, **self.attributes,
+        }  # fmt: skip
+
+    @property
+    def key(self) -> Key:
+        return Key(self.pk, self.sk)
+
+    @cached_property
+    def path(self) -> Path:
+        return path_of(self.pk, self.sk)
+
+    @property
+    def hierarchy(self) -> str:
+        return hierarchy_of(self.pk)
+
+    @property
+    def depth(self) -> int:
+        return depth_of(self.sk)
+
+    @property
+    def is_root(self) -> bool:
+        return self.sk == "#"
+
+    @property
+    def siblings(self) -> str:
+        """The partition of `by_parent` that it shares with its siblings."""
+        return parent_partition(self.pk, self.sk)
+
+    @property
+    def tier(self) -> str:
+        """The partition of `by_level` that it lies in."""
+        return tier_partition(self.pk, self.level, self.depth)
+
+
+def checked_id(text: object) -> str:
+    """An id as files give it, without its hierarchy's prefix; raises BadInput where it cannot be one."""
+    if not isinstance(text, str) or not text:
+        raise BadInput(f"An id is a text, not {shorten(repr(text))}.")
+    if len(text) > MAX_ID_CHARACTERS:
+        raise BadInput(f'The id "{shorten(text)}" has {len(text)} characters; at most {MAX_ID_CHARACTERS} fit.')
+    if any(c in "#:" or c.isspace() or not c.isprintable() for c in text):
+        raise BadInput(f'The id "{shorten(text)}" holds white space, a control character, # or :, which no id may.')
+    return text
+
+
+def made_id(hierarchy: str, path: Path) -> str:
+    """The id of a node that was given none: always the same for the same path, so that importing twice is harmless."""
+    digest = hashlib.blake2b(f"{hierarchy}:{format_path(path)}".encode(), digest_size=10).digest()
+    return b32encode(digest).decode().lower()

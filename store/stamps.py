@@ -1,0 +1,90 @@
+"""The stamp of a tree, which every transaction on the tree raises, and the log of what each transaction changed.
+
+A stamp lies at `sk` = `!` of the tree's partition, the log items behind it at `!` and the stamp's number. A
+transaction requires the stamp that it saw, so nothing can slip in between what it checked and what it writes. The
+roots of a hierarchy have a stamp too, in the partition named after the hierarchy alone.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, cast
+
+from store.attributes import Value
+from store.items import ABSENT, Item, Put
+from store.keys import Key, log_key, stamp_key
+
+LOG_SECONDS = 90 * 24 * 3600  # how long log items are kept
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """`n` is the number of transactions so far; `shape` tells how many nodes each tier has (`{"CITY@2": 50}`).
+
+    `aliases` is how many aliases point out of the tree. The stamp of a hierarchy's roots has their one tier.
+    """
+
+    partition: str
+    n: int = 0
+    shape: dict[str, int] = field(default_factory=dict)
+    aliases: int = 0
+
+    @classmethod
+    def of(cls, partition: str, item: Item | None) -> "Stamp":
+        """The stamp that an item holds, or the one of a tree in which nothing was ever written."""
+        if item is None:
+            return cls(partition)
+        found = cast(dict[str, Any], item)
+        return cls(partition, found["n"], found["shape"], found["aliases"])
+
+    @property
+    def key(self) -> Key:
+        return stamp_key(self.partition)
+
+    def depths(self, level: str) -> list[int]:
+        """The depths at which the tree has nodes of a level."""
+        return sorted(depth for name, depth in self.tiers() if name == level)
+
+    def tiers(self) -> list[tuple[str, int]]:
+        """Level and depth of each tier that has nodes."""
+        split = (tier.rpartition("@") for tier, count in self.shape.items() if count)
+        return [(level, int(depth)) for level, _, depth in split]
+
+    def raised(self, change: dict[str, int]) -> Put:
+        """The change that raises this stamp by one, and its shape by so many nodes for each tier."""
+        shape = {tier: self.shape.get(tier, 0) + change.get(tier, 0) for tier in {**self.shape, **change}}
+        item: Item = {
+            "pk": self.key.pk, "sk": self.key.sk, "n": self.n + 1,
+            "shape": {tier: count for tier, count in shape.items() if count}, "aliases": self.aliases,
+        }  # fmt: skip
+        return Put(item, {"n": self.n} if self.n else ABSENT)
+
+
+def tier_name(level: str, depth: int) -> str:
+    """How a shape names a tier."""
+    return f"{level}@{depth}"
+
+
+class Event(StrEnum):
+    CREATED = "CREATED"
+    UPDATED = "UPDATED"
+    DELETED = "DELETED"
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """One node's change: what happened, to which node, where it lies and which revision it has now."""
+
+    event: Event
+    sk: str
+    id: str
+    level: str
+    revision: int
+
+
+def log_item(stamp: Stamp, entries: Iterable[LogEntry], at: str, now: float) -> Put:
+    """What the transaction that raises `stamp` leaves in the log; `at` is the time as text, `now` in seconds."""
+    key = log_key(stamp.partition, stamp.n + 1)
+    changes: list[Value] = [[e.event.value, e.sk, e.id, e.level, e.revision] for e in entries]
+    item: Item = {"pk": key.pk, "sk": key.sk, "at": at, "changes": changes, "expires": int(now) + LOG_SECONDS}
+    return Put(item)

@@ -1,0 +1,75 @@
+"""The verbs that a store has, and how one is opened from its address."""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from store.attributes import Value
+from store.errors import BadInput
+from store.items import Change, Item
+from store.keys import Key, Span
+from store.reads import Reads
+
+
+class Store(Protocol):
+    """A table of items in three orders. All verbs raise Unavailable where the engine fails or stays silent."""
+
+    max_changes: int
+    """How many changes one commit can hold."""
+
+    async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
+        """The items at these keys, in their order, None where there is none; with `strong` as of now."""
+        ...
+
+    async def range(
+        self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False, strong: bool = False
+    ) -> list[Item]:
+        """All items of a span in its order, or the first `limit`; `strong` is for the table's own order alone."""
+        ...
+
+    async def count(self, span: Span, reads: Reads) -> int:
+        """How many items a span holds."""
+        ...
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        """Make all changes, or none: then it raises Conflict, since a condition did not hold."""
+        ...
+
+    async def create(self) -> bool:
+        """Make the table with its orders if there is none; whether one was made."""
+        ...
+
+    async def describe(self) -> dict[str, Value]:
+        """What there is, for people."""
+        ...
+
+    async def health(self) -> None:
+        """Raise NoTable or Unavailable unless the table can be read now."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def open_store(url: str) -> Store:
+    """The store at an address, to be used as an async context manager.
+
+    `sqlite:///clade.db` is a file beside the working directory, `sqlite:////srv/clade.db` an absolute one,
+    `sqlite://:memory:` lives as long as it is open. `dynamodb://table?region=eu-west-1&endpoint=http://…` is a table of
+    DynamoDB or of what speaks its API; region and credentials come from the usual AWS chain where they are left out.
+    """
+    scheme, _, rest = url.partition("://")
+    match scheme:
+        case "sqlite":
+            from store.sqlite import SQLiteStore
+
+            return SQLiteStore(rest if rest == ":memory:" else rest.removeprefix("/"))
+        case "dynamodb":
+            from store.dynamodb import DynamoDBStore
+
+            return DynamoDBStore.at(rest)
+        case _:
+            raise BadInput(f'"{url}" is no store; write sqlite:///FILE or dynamodb://TABLE?region=REGION.')
