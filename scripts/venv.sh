@@ -1,0 +1,45 @@
+# Sourced by the other scripts, which stand in the checkout: makes .venv there and keeps it current. POSIX sh.
+
+say() { printf '%s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+
+is_new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+
+# The name of the first interpreter that is new enough.
+find_python() {
+    found="none is here"
+    for name in python3.13 python3.12 python3.11 python3 python; do
+        command -v "$name" >/dev/null 2>&1 || continue
+        is_new_enough "$name" && printf '%s\n' "$name" && return
+        found="only $("$name" --version 2>&1) is here"
+    done
+    fail "Clade needs Python 3.11 or newer and $found: install one and start this again."
+}
+
+make_venv() {
+    python=$(find_python) || exit 1
+    "$python" -c 'import ensurepip, venv' 2>/dev/null ||
+        fail "$python has no venv module: on Debian and Ubuntu install the package python3-venv and start this again."
+    "$python" -m venv --clear .venv >&2 || fail "No environment could be made in $PWD/.venv."
+}
+
+# An environment cannot be moved: its programs name the directory that it was made in.
+is_usable() { grep -qsF "$PWD/.venv" .venv/pyvenv.cfg && is_new_enough .venv/bin/python; }
+
+# install EXTRA...: the checkout with these extras, unless .venv has them as pyproject.toml asks for them now.
+install() {
+    [ -w . ] || fail "$PWD cannot be written to, and .venv and clade.db are kept there: use a checkout of your own."
+    is_usable || make_venv
+    wanted=$(cksum <pyproject.toml)
+    stale=
+    for extra in "$@"; do
+        [ "$(cat ".venv/installed-$extra" 2>/dev/null)" = "$wanted" ] || stale=yes
+    done
+    [ -n "$stale" ] || return 0
+
+    say "Installing into .venv; the first time takes a minute or two."
+    extras=$(printf ',%s' "$@")
+    .venv/bin/python -m pip install --editable ".[${extras#,}]" >.venv/install.log 2>&1 ||
+        fail "What Clade needs could not be installed (is there a network?); pip's own words are in $PWD/.venv/install.log."
+    for extra in "$@"; do printf '%s\n' "$wanted" >".venv/installed-$extra"; done
+}
