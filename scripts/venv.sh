@@ -5,13 +5,13 @@ fail() { say "$*"; exit 1; }
 
 is_new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
-# The name of the first interpreter that is new enough.
+# The name of the first interpreter that is new enough. A name may stand in PATH and start nothing, as with pyenv.
 find_python() {
     found="none is here"
     for name in python3.13 python3.12 python3.11 python3 python; do
-        command -v "$name" >/dev/null 2>&1 || continue
+        version=$("$name" -c 'import platform; print(platform.python_version())' 2>/dev/null) || continue
         is_new_enough "$name" && printf '%s\n' "$name" && return
-        found="only $("$name" --version 2>&1) is here"
+        found="only $version is here"
     done
     fail "Clade needs Python 3.11 or newer and $found: install one and start this again."
 }

@@ -1,4 +1,4 @@
-"""A pytest plugin: a test that was skipped fails the run, so that continuous integration cannot pass by lacking a part."""
+"""A pytest plugin: one skipped test fails the run, so that continuous integration cannot pass by lacking a part."""
 
 import pytest
 
