@@ -1,0 +1,25 @@
+"""File drives, one for each account: folders in folders and files. Serve it with CLADE_HIERARCHIES=examples.drive."""
+
+from graph.attribute import DateTime, Long, attribute
+from graph.node import Node
+
+
+class DriveNode(Node, hierarchy="drive", many="drives"):
+    """Something in a drive, or the drive itself."""
+
+    modified: DateTime | None = attribute("When its content was last changed.")
+
+
+class Drive(DriveNode, under=None):
+    """The drive of one account; its key is the account's name."""
+
+
+class Folder(DriveNode, under=[Drive, "self"]):
+    """A folder."""
+
+
+class File(DriveNode, under=[Drive, Folder]):
+    """A file."""
+
+    bytes: Long | None = attribute("Its size in bytes.")
+    media_type: str | None = attribute("What is in it, as in an HTTP Content-Type.")

@@ -1,0 +1,71 @@
+"""How a level's own attributes are written in its class, and what they become in the store and in GraphQL."""
+
+import types
+import typing
+from enum import Enum
+from typing import Any, NewType, get_args, get_origin
+
+from store.attributes import Attribute, Kind
+
+Long = NewType("Long", int)
+Decimal = NewType("Decimal", str)
+Date = NewType("Date", str)
+DateTime = NewType("DateTime", str)
+
+_KINDS: dict[Any, Kind] = {
+    str: Kind.TEXT,
+    int: Kind.INT,
+    Long: Kind.LONG,
+    float: Kind.FLOAT,
+    Decimal: Kind.DECIMAL,
+    bool: Kind.BOOLEAN,
+    Date: Kind.DATE,
+    DateTime: Kind.DATETIME,
+}
+
+
+class _Described:
+    """What `attribute()` leaves in a class body until the class registers."""
+
+    def __init__(self, description: str) -> None:
+        self.description = description
+
+
+def attribute(description: str) -> Any:
+    """One own attribute of a level: `population: int | None = attribute("How many people live there.")`.
+
+    The type is one of str, int (32 bits), Long, float, Decimal, bool, Date, DateTime, an Enum, or a list of one of
+    these, and always optional, since any node may lack it.
+    """
+    return _Described(description)
+
+
+def own_attributes(cls: type) -> dict[str, tuple[Any, Attribute]]:
+    """The attributes that a class body itself declares: for each name its Python type and what the store knows of it.
+
+    Raises TypeError with a sentence that names the class and the attribute.
+    """
+    hints = typing.get_type_hints(cls)
+    found = {}
+    for name in cls.__dict__.get("__annotations__", {}):
+        described = cls.__dict__.get(name)
+        if not isinstance(described, _Described):
+            raise TypeError(f'{cls.__name__}.{name} needs a description: = attribute("…").')
+        found[name] = (hints[name], _attribute(f"{cls.__name__}.{name}", hints[name], described.description))
+    return found
+
+
+def _attribute(where: str, hint: Any, description: str) -> Attribute:
+    if get_origin(hint) not in (types.UnionType, typing.Union) or type(None) not in get_args(hint):
+        raise TypeError(f"{where} must be optional, as in: str | None.")
+    (inner,) = [arg for arg in get_args(hint) if arg is not type(None)]
+    many = get_origin(inner) is list
+    if many:
+        (inner,) = get_args(inner)
+    name = where.rpartition(".")[2]
+    if isinstance(inner, type) and issubclass(inner, Enum):
+        members = frozenset(member.name for member in inner)
+        return Attribute(name, Kind.ENUM, description, many, members, inner.__name__)
+    if inner not in _KINDS:
+        raise TypeError(f"{where} has a type that no attribute can have; see attribute() for those it can.")
+    return Attribute(name, _KINDS[inner], description, many)

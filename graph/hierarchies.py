@@ -1,0 +1,41 @@
+"""Which hierarchies are served: those that the modules named by the settings register."""
+
+import importlib
+import sys
+from pathlib import Path
+
+from graph.node import Node
+from graph.settings import Settings
+from store.errors import BadInput
+from store.hierarchy import Hierarchy
+
+
+def served(modules: str | None = None) -> list[type[Node]]:
+    """The hierarchy classes of these modules (divided by commas), else of those that the settings name, in order.
+
+    A module is looked for beside the working directory too. Raises BadInput where one is missing or registers nothing.
+    """
+    found: dict[str, type[Node]] = {}
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)
+    for name in (modules or Settings().hierarchies).split(","):
+        module = _module(name.strip())
+        classes = {cls.name: cls for cls in Node.hierarchies.values() if cls.__module__ == module}
+        if not classes:
+            raise BadInput(f"{module} registers no hierarchy: it needs a class such as Location(Node, hierarchy=…).")
+        found.update(classes)
+    return list(found.values())
+
+
+def hierarchies(modules: str | None = None) -> dict[str, Hierarchy]:
+    """The same as the store knows them, by name."""
+    return {cls.name: cls.definition() for cls in served(modules)}
+
+
+def _module(name: str) -> str:
+    try:
+        return importlib.import_module(name).__name__
+    except ModuleNotFoundError as error:
+        if error.name and name.startswith(error.name):
+            raise BadInput(f'CLADE_HIERARCHIES names the module "{name}", which cannot be found.') from None
+        raise

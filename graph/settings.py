@@ -1,0 +1,27 @@
+"""Every setting, with its unit, its default and what it is for; nothing else reads the environment."""
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Read from environment variables that begin with `CLADE_`; a value of the wrong type refuses to start."""
+
+    model_config = SettingsConfigDict(env_prefix="CLADE_", frozen=True)
+
+    store: str = Field(
+        "sqlite:///clade.db",
+        description="Where the hierarchies lie: `sqlite:///FILE` or `dynamodb://TABLE?region=REGION&endpoint=URL`.",
+    )
+    hierarchies: str = Field(
+        "graph.locations,graph.categories",
+        description="The modules that define the hierarchies to serve, the full list, divided by commas.",
+    )
+    max_nodes: int = Field(10_000, ge=1, description="How many nodes one request may return, in nodes.")
+    max_parallel_reads: int = Field(
+        32, ge=1, description="How many reads of one request may run at a time, in requests to the store."
+    )
+    max_body_bytes: int = Field(262_144, ge=1, description="How large the body of a request may be, in bytes.")
+    plan_cache_documents: int = Field(
+        1_000, ge=1, description="How many parsed and validated documents are kept, in documents."
+    )
