@@ -1,0 +1,69 @@
+"""Parsed and validated queries, kept by their text."""
+
+from collections import OrderedDict
+
+from graphql import DocumentNode, GraphQLError, parse, specified_rules
+from strawberry import Schema
+from strawberry.schema.schema import validate_document
+
+from graph.errors import VALIDATION_FAILED
+
+MAX_TOKENS = 10_000
+"""In one query; the longest that tools send, the introspection query, has some 400."""
+
+KEPT_DOCUMENTS = 1_000
+KEPT_CHARACTERS = 300_000
+"""In all kept queries together: a parsed one takes up to 300 bytes a character, so this is at most 90 MB."""
+
+
+class InvalidDocument(Exception):
+    """A query that does not parse, or does not fit the schema; `errors` says where."""
+
+    def __init__(self, errors: list[GraphQLError]) -> None:
+        super().__init__(f"{len(errors)} errors")
+        self.errors = errors
+
+
+class Documents:
+    """The queries seen last, ready to run: few clients send more than some dozen texts."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._kept: OrderedDict[str, DocumentNode] = OrderedDict()
+        self._characters = 0
+
+    def get(self, query: str) -> DocumentNode:
+        """The valid document of a query. Raises InvalidDocument."""
+        document = self._kept.get(query)
+        if document is not None:
+            self._kept.move_to_end(query)
+            return document
+        document = self._prepare(query)
+        self._keep(query, document)
+        return document
+
+    def _prepare(self, query: str) -> DocumentNode:
+        try:
+            document = parse(query, max_lexical_tokens=MAX_TOKENS, max_comments=MAX_TOKENS)
+        except GraphQLError as error:
+            raise InvalidDocument([error]) from None
+        try:
+            errors = validate_document(self._schema._schema, document, tuple(specified_rules))
+        except RecursionError:
+            errors = [GraphQLError("The query is nested too deeply to be checked.")]
+        if errors:
+            raise InvalidDocument([invalid(error) for error in errors])
+        return document
+
+    def _keep(self, query: str, document: DocumentNode) -> None:
+        self._kept[query] = document
+        self._characters += len(query)
+        while len(self._kept) > KEPT_DOCUMENTS or self._characters > KEPT_CHARACTERS:
+            dropped, _ = self._kept.popitem(last=False)
+            self._characters -= len(dropped)
+
+
+def invalid(error: GraphQLError) -> GraphQLError:
+    """The error with the code of a query that does not fit the schema."""
+    error.extensions = {**(error.extensions or {}), "code": VALIDATION_FAILED}
+    return error

@@ -1,0 +1,56 @@
+"""How errors are told to clients: a code, a sentence, where it happened, and never Python's words."""
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from graphql import GraphQLError, GraphQLSyntaxError
+
+from store.errors import CladeError
+
+PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
+VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
+BAD_USER_INPUT = "BAD_USER_INPUT"
+NO_OPERATION = "OPERATION_RESOLUTION_FAILURE"
+INTERNAL = "INTERNAL_SERVER_ERROR"
+
+INTERNAL_MESSAGE = "Something went wrong inside the server."
+
+logger = logging.getLogger("clade")
+
+
+def format_error(error: GraphQLError) -> dict[str, Any]:
+    """An error as it stands in an answer's `errors`. What Clade did not foresee is told in one general sentence."""
+    cause = cause_of(error)
+    told: dict[str, Any] = {"message": error.message}
+    if error.locations:
+        told["locations"] = [{"line": location.line, "column": location.column} for location in error.locations]
+    if error.path is not None:
+        told["path"] = error.path
+    if isinstance(cause, CladeError):
+        told["extensions"] = {"code": cause.code}
+    elif isinstance(cause, GraphQLSyntaxError):
+        told["extensions"] = {"code": PARSE_FAILED}
+    elif isinstance(cause, GraphQLError):
+        told["extensions"] = {"code": BAD_USER_INPUT, **(error.extensions or {})}
+    else:
+        told |= {"message": INTERNAL_MESSAGE, "extensions": {"code": INTERNAL}}
+    return told
+
+
+def format_errors(errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:
+    """All errors of an answer; unforeseen ones are logged, each cause once: a batch that fails, fails many fields."""
+    errors = list(errors)
+    causes = {id(cause): cause for cause in map(cause_of, errors)}
+    for cause in causes.values():
+        if not isinstance(cause, CladeError | GraphQLError):
+            logger.error("A request met an unforeseen error.", exc_info=cause)
+    return [format_error(error) for error in errors]
+
+
+def cause_of(error: GraphQLError) -> Exception:
+    """What was raised first: GraphQL wraps it, sometimes more than once."""
+    cause: Exception = error
+    while isinstance(cause, GraphQLError) and cause.original_error is not None:
+        cause = cause.original_error
+    return cause

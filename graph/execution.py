@@ -1,0 +1,104 @@
+"""One operation, from its text to its answer: what lies between HTTP and the resolvers."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from graphql import ExecutionResult, GraphQLError, OperationType, execute, get_operation_ast
+from strawberry import Schema
+from strawberry.execution import optimized_is_awaitable
+
+from graph.documents import Documents, InvalidDocument
+from graph.errors import NO_OPERATION, format_errors
+
+
+class QueriesOnly(Exception):
+    """The operation changes something, and came in a way that may only read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a client gets for an operation."""
+
+    body: dict[str, Any]
+    """GraphQL's response: `errors` where there are some, `data` where it was executed, `extensions` where asked for."""
+    executed: bool
+    """Whether the operation ran at all; false for a request error, which has no `data`."""
+
+
+class Execution:
+    """Runs operations on a schema, each with a context of its own.
+
+    Strawberry's schema extensions are not run: they cost more than a small query does, and Clade has none.
+    """
+
+    def __init__(self, schema: Schema, make_context: Callable[[], Any]) -> None:
+        self._schema = schema
+        self._documents = Documents(schema)
+        self._make_context = make_context
+
+    async def execute(
+        self,
+        query: str,
+        variables: dict[str, Any] | None = None,
+        operation_name: str | None = None,
+        extensions: dict[str, Any] | None = None,
+        *,
+        allow_mutations: bool,
+        tell_reads: bool = False,
+    ) -> Answer:
+        """The answer of one operation; whatever goes wrong in it is among the answer's errors.
+
+        `tell_reads` adds what the context reports of its reads as `extensions.reads`. Raises QueriesOnly for anything
+        but a query unless `allow_mutations`.
+        """
+        try:
+            document = self._documents.get(query)
+        except InvalidDocument as invalid:
+            return refused(invalid.errors)
+        operation = get_operation_ast(document, operation_name)
+        if operation is None:
+            return refused([no_operation(operation_name)])
+        if operation.operation is not OperationType.QUERY and not allow_mutations:
+            raise QueriesOnly
+        context = self._make_context()
+        result = execute(
+            self._schema._schema,
+            document,
+            context_value=context,
+            variable_values=variables,
+            operation_name=operation_name,
+            executor_class=self._schema.execution_context_class,
+            is_awaitable=optimized_is_awaitable,  # type: ignore[arg-type]  # it says bool where TypeGuard is meant
+            operation_extensions=extensions,
+        )
+        if not isinstance(result, ExecutionResult):
+            result = await result
+        return answer_of(result, context, tell_reads=tell_reads)
+
+
+def answer_of(result: ExecutionResult, context: Any, *, tell_reads: bool) -> Answer:
+    """What graphql-core found, as clients get it."""
+    errors = result.errors or []
+    # Only errors of variables have no path: those of fields have one, also where `data` became null by them.
+    if result.data is None and all(error.path is None for error in errors):
+        return refused(errors)
+    body: dict[str, Any] = {"errors": format_errors(errors)} if errors else {}
+    body["data"] = result.data
+    if tell_reads and hasattr(context, "reads_report"):
+        body["extensions"] = {"reads": context.reads_report()}
+    return Answer(body, executed=True)
+
+
+def refused(errors: Iterable[GraphQLError]) -> Answer:
+    """The answer of an operation that did not run."""
+    return Answer({"errors": format_errors(errors)}, executed=False)
+
+
+def no_operation(name: str | None) -> GraphQLError:
+    message = (
+        "The query holds more than one operation, or none; say which to run in operationName."
+        if name is None
+        else f'The query holds no operation named "{name}".'
+    )
+    return GraphQLError(message, extensions={"code": NO_OPERATION})
