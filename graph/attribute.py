@@ -1,5 +1,6 @@
 """How a level's own attributes are written in its class, and what they become in the store and in GraphQL."""
 
+import inspect
 import types
 import typing
 from enum import Enum
@@ -47,7 +48,7 @@ def own_attributes(cls: type) -> dict[str, tuple[Any, Attribute]]:
     """
     hints = typing.get_type_hints(cls)
     found = {}
-    for name in cls.__dict__.get("__annotations__", {}):
+    for name in inspect.get_annotations(cls):
         described = cls.__dict__.get(name)
         if not isinstance(described, _Described):
             raise TypeError(f'{cls.__name__}.{name} needs a description: = attribute("…").')

@@ -1,0 +1,54 @@
+"""What a client asks for below a node, as far as it decides what is read."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from resolvers.window import Window
+
+
+class Kind(StrEnum):
+    """The relations of a node that read."""
+
+    PARENT = "parent"
+    ROOT = "root"
+    ANCESTORS = "ancestors"
+    CHILDREN = "children"
+    DESCENDANTS = "descendants"
+    SIBLINGS = "siblings"
+
+
+class Selection(Protocol):
+    """What is asked of the nodes at one place of a response; it may differ from level to level."""
+
+    def on(self, level: str) -> "tuple[Relation, ...]":
+        """The relations that are asked of a node of this level."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """One asked relation: which, which part of it, and what is asked of the nodes that it leads to.
+
+    `nodes` tells whether any of these are wanted at all and `total` whether their number is; two relations are the same
+    only if they are one object.
+    """
+
+    kind: Kind
+    window: Window
+    selection: Selection
+    nodes: bool = True
+    total: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it asks for every one of a node's children, which is what can be read ahead."""
+        window = self.window
+        return self.kind is Kind.CHILDREN and window.size is None and window.level is None and not window.is_narrow
+
+
+class Nothing:
+    """The selection of a place below which nothing is read."""
+
+    def on(self, level: str) -> tuple[Relation, ...]:
+        return ()

@@ -1,0 +1,95 @@
+"""Which part of a list a client asks for, and the cursors that say where a part begins.
+
+A cursor is a place in one order of one list: it names the order, the list's owner and the position, and nothing of
+where the owner lies, so it stays valid when the owner moves.
+"""
+
+import binascii
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import blake2b
+
+from store.errors import BadCursor, BadInput
+from store.keys import shorten
+
+
+@dataclass(frozen=True)
+class Window:
+    """The arguments of a list, as Relay and the schema name them (`start` and `end` are `from` and `to`).
+
+    Without `first` and `last` it is all of the list. Raises BadInput where arguments contradict each other.
+    """
+
+    first: int | None = None
+    after: str | None = None
+    last: int | None = None
+    before: str | None = None
+    level: str | None = None
+    start: str | None = None
+    end: str | None = None
+    reverse: bool = False
+    max_depth: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("first", self.first), ("last", self.last), ("maxDepth", self.max_depth)):
+            if value is not None and value < 0:
+                raise BadInput(f"{name} is {value}; it must be 0 or more.")
+        if self.first is not None and self.last is not None:
+            raise BadInput("first and last are both given; ask from one end of the list.")
+
+    @property
+    def size(self) -> int | None:
+        """How many nodes at most, None for all."""
+        return self.last if self.first is None else self.first
+
+    @property
+    def limit(self) -> int | None:
+        """How many to read at most: one more than asked for tells whether there are others."""
+        return None if self.size is None else self.size + 1
+
+    @property
+    def descending(self) -> bool:
+        """Whether the wanted nodes are the last ones in key order, so that reading begins at the end."""
+        return self.reverse != (self.last is not None)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether `from` or `to` bound the next segment, which makes it a list in key order."""
+        return self.start is not None or self.end is not None
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it holds only some stretch of the list, wherever it begins."""
+        return self.is_bounded or self.after is not None or self.before is not None
+
+
+class Order(StrEnum):
+    """The orders that lists come in; the letter stands in cursors."""
+
+    ROOTS = "r"
+    CHILDREN = "c"
+    CHILDREN_BY_KEY = "k"
+    SIBLINGS = "s"
+    DESCENDANTS = "d"
+
+
+def encode_cursor(order: Order, owner: str, position: str) -> str:
+    """The cursor of a position in the list of `owner` (an id, or a hierarchy's name for its roots)."""
+    return urlsafe_b64encode(order.encode() + _digest(owner) + position.encode()).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str, order: Order, owner: str) -> str:
+    """The position in this order of this owner's list; raises BadCursor where the cursor is of another."""
+    try:
+        raw = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        position = raw[7:].decode()
+    except (ValueError, binascii.Error):
+        raise BadCursor(f'"{shorten(cursor)}" is no cursor; take one from edges or pageInfo.') from None
+    if raw[:7] != order.encode() + _digest(owner) or not position:
+        raise BadCursor(f'"{shorten(cursor)}" is a cursor of another list; a cursor goes with the list it came from.')
+    return position
+
+
+def _digest(owner: str) -> bytes:
+    return blake2b(owner.encode(), digest_size=6).digest()
