@@ -1,0 +1,52 @@
+"""The web application: which part answers at which address. It only puts parts together."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route, request_response
+from starlette.types import ASGIApp
+
+from graph import playground
+from graph.errors import INTERNAL, INTERNAL_MESSAGE
+from graph.execution import Execution
+from graph.health import Readiness, alive
+from graph.http import GraphQLEndpoint
+from graph.security_headers import SecurityHeaders
+from store.stores import Store
+
+
+def build_app(store: Store, execution: Execution, *, max_body_bytes: int = 262_144) -> ASGIApp:
+    """The application that runs `execution` over `store`, which is opened when it starts and closed when it stops."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with store:
+            yield
+
+    endpoint = GraphQLEndpoint(execution, request_response(playground.page), max_body_bytes=max_body_bytes)
+    app = Starlette(
+        routes=[
+            Route("/graphql", endpoint),
+            Route("/graphql/static/{digest}/{name}", playground.static),
+            Route("/healthz", alive),
+            Route("/readyz", Readiness(store).ready),
+            Route("/", to_graphql),
+        ],
+        lifespan=lifespan,
+        exception_handlers={Exception: unforeseen},
+    )
+    # Outside of Starlette's own error handling, whose answers need the headers too.
+    return SecurityHeaders(app)
+
+
+async def to_graphql(request: Request) -> Response:
+    return RedirectResponse("/graphql")
+
+
+async def unforeseen(request: Request, error: Exception) -> Response:
+    """What a client is told of a mistake of ours; the server's log has the rest."""
+    told = {"message": INTERNAL_MESSAGE, "extensions": {"code": INTERNAL}}
+    return JSONResponse({"errors": [told]}, 500)

@@ -1,0 +1,35 @@
+"""What a load balancer asks: whether the process lives, and whether it can answer."""
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from store.errors import Unavailable
+from store.stores import Store
+
+READY_SECONDS = 2.0
+"""A store that takes longer to say that it is well is not."""
+
+
+async def alive(request: Request) -> Response:
+    """200 as long as the process takes requests; no I/O, so a store that is down restarts nothing."""
+    return PlainTextResponse("ok")
+
+
+class Readiness:
+    """Asks the store on each request, so that it recovers as the store does."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def ready(self, request: Request) -> Response:
+        """200 when the store can be read now, else 503 and the reason."""
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await self._store.health()
+        except Unavailable as error:
+            return JSONResponse({"ready": False, "reason": str(error)}, 503)
+        except TimeoutError:
+            return JSONResponse({"ready": False, "reason": f"The store is silent for {READY_SECONDS:g} seconds."}, 503)
+        return JSONResponse({"ready": True})

@@ -1,0 +1,192 @@
+"""GraphQL over HTTP: reads an operation from a request and writes its answer, as the draft of that name asks.
+
+A refused request gets JSON as well: `errors` that say what to write instead, and no `data`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+import orjson
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from graph.errors import BAD_REQUEST
+from graph.execution import Answer, Execution, QueriesOnly
+from graph.media_types import GRAPHQL, HTML, JSON, choose, is_json
+
+ALLOWED = (b"allow", b"GET, HEAD, POST")
+ALLOWED_FOR_MUTATIONS = (b"allow", b"POST")
+# The same address answers a browser with a page and a client with JSON.
+VARY = (b"vary", b"accept")
+ASKS_FOR_READS = b"clade-reads"
+
+Header = tuple[bytes, bytes]
+
+
+class Refused(Exception):
+    """A request that is no GraphQL request; the message says why, and goes to the client."""
+
+    def __init__(self, status: int, message: str, *headers: Header) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers
+
+
+class Gone(Exception):
+    """The client hung up before it had sent its request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What a GraphQL request says, with every part of the type that it must have."""
+
+    query: str
+    variables: dict[str, Any] | None
+    operation_name: str | None
+    extensions: dict[str, Any] | None
+
+
+class GraphQLEndpoint:
+    """The ASGI application at `/graphql`: POST with JSON, GET for queries, and a page for browsers that only look."""
+
+    def __init__(self, execution: Execution, page: ASGIApp, *, max_body_bytes: int) -> None:
+        self._execution = execution
+        self._page = page
+        self._max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        accept = headers.get(b"accept", b"").decode("latin-1")
+        if wants_page(scope, accept):
+            await self._page(scope, receive, send)
+            return
+        media_type = choose(accept, (GRAPHQL, JSON))
+        try:
+            if media_type is None:
+                raise Refused(406, f"The answer can be {GRAPHQL} or {JSON}, and the header Accept takes neither.")
+            answer = await self._answer(scope, receive, headers)
+        except Refused as refused:
+            await write(send, refused.status, media_type or JSON, refusal(str(refused)), refused.headers)
+        except Gone:
+            return
+        else:
+            await write(send, status_of(answer, media_type), media_type, answer.body)
+
+    async def _answer(self, scope: Scope, receive: Receive, headers: Mapping[bytes, bytes]) -> Answer:
+        method = scope["method"]
+        if method == "POST":
+            parameters = read_json(await self._body(receive, headers))
+        elif method in ("GET", "HEAD"):
+            parameters = read_query_string(scope["query_string"])
+        else:
+            raise Refused(405, f"{method} is not taken here; send POST, or GET for a query.", ALLOWED)
+        try:
+            return await self._execution.execute(
+                parameters.query,
+                parameters.variables,
+                parameters.operation_name,
+                parameters.extensions,
+                allow_mutations=method == "POST",
+                tell_reads=headers.get(ASKS_FOR_READS) == b"1",
+            )
+        except QueriesOnly:
+            raise Refused(405, f"{method} is for queries; send anything else by POST.", ALLOWED_FOR_MUTATIONS) from None
+
+    async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
+        """The body of a POST. Raises Refused for another type or too many bytes, Gone where it does not end."""
+        if not is_json(headers.get(b"content-type", b"").decode("latin-1")):
+            raise Refused(415, f"The body must be {JSON} in UTF-8, and the header Content-Type must say so.")
+        limit = self._max_body_bytes
+        too_large = Refused(
+            413, f"The body is larger than {limit} bytes; send what varies as variables, or ask in parts."
+        )
+        body = b""
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Gone
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > limit:
+                raise too_large
+        return body
+
+
+def wants_page(scope: Scope, accept: str) -> bool:
+    """Whether this is a browser that opens the address, and no client that asks something."""
+    if scope["method"] not in ("GET", "HEAD") or choose(accept, (HTML, GRAPHQL, JSON)) != HTML:
+        return False
+    return not any(part.startswith(b"query=") for part in scope["query_string"].split(b"&"))
+
+
+def read_json(body: bytes) -> Parameters:
+    """The parameters in a POST's body. Raises Refused."""
+    try:
+        sent = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise Refused(400, "The body is not JSON in UTF-8.") from None
+    if isinstance(sent, list):
+        raise Refused(400, "Batches are not taken: send each operation in a request of its own.")
+    if not isinstance(sent, dict):
+        raise Refused(400, 'The body must be a JSON object such as {"query": "{ __typename }"}.')
+    return parameters_of(sent)
+
+
+def read_query_string(query_string: bytes) -> Parameters:
+    """The parameters in a GET's address, where `variables` and `extensions` are JSON. Raises Refused."""
+    try:
+        sent: dict[str, Any] = dict(parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="strict"))
+    except ValueError:
+        raise Refused(400, "The address is not percent-encoded UTF-8.") from None
+    for name in ("variables", "extensions"):
+        if name in sent:
+            try:
+                sent[name] = orjson.loads(sent[name] or b"null")
+            except orjson.JSONDecodeError:
+                raise Refused(400, f'"{name}" is not JSON.') from None
+    return parameters_of(sent)
+
+
+def parameters_of(sent: Mapping[str, Any]) -> Parameters:
+    """What was sent, when every part has the type that it must have. Raises Refused."""
+    query = sent.get("query")
+    if not isinstance(query, str) or not query:
+        raise Refused(400, '"query" is missing: it must be a string that holds a GraphQL document.')
+    operation_name = sent.get("operationName")
+    if not isinstance(operation_name, str | None):
+        raise Refused(400, '"operationName" must be a string or null.')
+    variables, extensions = (object_of(sent, name) for name in ("variables", "extensions"))
+    return Parameters(query, variables, operation_name or None, extensions)
+
+
+def object_of(sent: Mapping[str, Any], name: str) -> dict[str, Any] | None:
+    value = sent.get(name)
+    if not isinstance(value, dict | None):
+        raise Refused(400, f'"{name}" must be an object or null.')
+    return value
+
+
+def refusal(message: str) -> dict[str, Any]:
+    return {"errors": [{"message": message, "extensions": {"code": BAD_REQUEST}}]}
+
+
+def status_of(answer: Answer, media_type: str) -> int:
+    """200 for what was executed. A request error is 400, except in plain JSON, whose clients look for 200."""
+    return 200 if answer.executed or media_type == JSON else 400
+
+
+async def write(
+    send: Send, status: int, media_type: str, body: Mapping[str, Any], headers: Sequence[Header] = ()
+) -> None:
+    """Send a whole response."""
+    content = orjson.dumps(body)
+    start = [
+        (b"content-type", f"{media_type}; charset=utf-8".encode()),
+        (b"content-length", str(len(content)).encode()),
+        VARY,
+        *headers,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": start})
+    await send({"type": "http.response.body", "body": content})
