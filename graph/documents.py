@@ -6,14 +6,13 @@ from graphql import DocumentNode, GraphQLError, parse, specified_rules
 from strawberry import Schema
 from strawberry.schema.schema import validate_document
 
-from graph.errors import VALIDATION_FAILED
+from graph.errors import VALIDATION_FAILED, request_error
 
 MAX_TOKENS = 10_000
 """In one query; the longest that tools send, the introspection query, has some 400."""
 
-KEPT_DOCUMENTS = 1_000
 KEPT_CHARACTERS = 300_000
-"""In all kept queries together: a parsed one takes up to 300 bytes a character, so this is at most 90 MB."""
+"""In all kept queries together. A parsed one takes up to 300 bytes a character: at most 90 MB."""
 
 
 class InvalidDocument(Exception):
@@ -27,8 +26,9 @@ class InvalidDocument(Exception):
 class Documents:
     """The queries seen last, ready to run: few clients send more than some dozen texts."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, *, keep: int) -> None:
         self._schema = schema
+        self._max_documents = keep
         self._kept: OrderedDict[str, DocumentNode] = OrderedDict()
         self._characters = 0
 
@@ -47,23 +47,14 @@ class Documents:
             document = parse(query, max_lexical_tokens=MAX_TOKENS, max_comments=MAX_TOKENS)
         except GraphQLError as error:
             raise InvalidDocument([error]) from None
-        try:
-            errors = validate_document(self._schema._schema, document, tuple(specified_rules))
-        except RecursionError:
-            errors = [GraphQLError("The query is nested too deeply to be checked.")]
+        errors = validate_document(self._schema._schema, document, tuple(specified_rules))
         if errors:
-            raise InvalidDocument([invalid(error) for error in errors])
+            raise InvalidDocument([request_error(error, VALIDATION_FAILED) for error in errors])
         return document
 
     def _keep(self, query: str, document: DocumentNode) -> None:
         self._kept[query] = document
         self._characters += len(query)
-        while len(self._kept) > KEPT_DOCUMENTS or self._characters > KEPT_CHARACTERS:
+        while len(self._kept) > self._max_documents or self._characters > KEPT_CHARACTERS:
             dropped, _ = self._kept.popitem(last=False)
             self._characters -= len(dropped)
-
-
-def invalid(error: GraphQLError) -> GraphQLError:
-    """The error with the code of a query that does not fit the schema."""
-    error.extensions = {**(error.extensions or {}), "code": VALIDATION_FAILED}
-    return error

@@ -15,6 +15,8 @@ BAD_REQUEST = "BAD_REQUEST"
 NO_OPERATION = "OPERATION_RESOLUTION_FAILURE"
 INTERNAL = "INTERNAL_SERVER_ERROR"
 
+UNREADABLE_MESSAGE = "A value in the request cannot be read; see the type of the argument or variable that it is for."
+NESTED_MESSAGE = "The query is nested too deeply to be answered; ask for its lower part in a request of its own."
 INTERNAL_MESSAGE = "Something went wrong inside the server."
 
 logger = logging.getLogger("clade")
@@ -34,6 +36,8 @@ def format_error(error: GraphQLError) -> dict[str, Any]:
         told["extensions"] = {"code": PARSE_FAILED}
     elif isinstance(cause, GraphQLError):
         told["extensions"] = {"code": BAD_USER_INPUT, **(error.extensions or {})}
+    elif isinstance(cause, RecursionError):
+        told |= {"message": NESTED_MESSAGE, "extensions": {"code": BAD_USER_INPUT}}
     else:
         told |= {"message": INTERNAL_MESSAGE, "extensions": {"code": INTERNAL}}
     return told
@@ -44,9 +48,20 @@ def format_errors(errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:
     errors = list(errors)
     causes = {id(cause): cause for cause in map(cause_of, errors)}
     for cause in causes.values():
-        if not isinstance(cause, CladeError | GraphQLError):
+        if not isinstance(cause, CladeError | GraphQLError | RecursionError):
             logger.error("A request met an unforeseen error.", exc_info=cause)
     return [format_error(error) for error in errors]
+
+
+def request_error(error: GraphQLError, code: str) -> GraphQLError:
+    """An error that was found before anything ran, with the code of what it failed at: it is the client's.
+
+    Also where a scalar fails in Python's words, as at an integer of 5,000 digits.
+    """
+    if not isinstance(cause_of(error), CladeError | GraphQLError):
+        return GraphQLError(UNREADABLE_MESSAGE, error.nodes, extensions={"code": code})
+    error.extensions = {**(error.extensions or {}), "code": code}
+    return error
 
 
 def cause_of(error: GraphQLError) -> Exception:

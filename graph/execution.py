@@ -9,7 +9,7 @@ from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
 from graph.documents import Documents, InvalidDocument
-from graph.errors import NO_OPERATION, format_errors
+from graph.errors import BAD_USER_INPUT, NO_OPERATION, format_errors, request_error
 
 
 class QueriesOnly(Exception):
@@ -32,9 +32,9 @@ class Execution:
     Strawberry's schema extensions are not run: they cost more than a small query does, and Clade has none.
     """
 
-    def __init__(self, schema: Schema, make_context: Callable[[], Any]) -> None:
+    def __init__(self, schema: Schema, make_context: Callable[[], Any], *, keep_documents: int = 1_000) -> None:
         self._schema = schema
-        self._documents = Documents(schema)
+        self._documents = Documents(schema, keep=keep_documents)
         self._make_context = make_context
 
     async def execute(
@@ -82,7 +82,7 @@ def answer_of(result: ExecutionResult, context: Any, *, tell_reads: bool) -> Ans
     errors = result.errors or []
     # Only errors of variables have no path: those of fields have one, also where `data` became null by them.
     if result.data is None and all(error.path is None for error in errors):
-        return refused(errors)
+        return refused(request_error(error, BAD_USER_INPUT) for error in errors)
     body: dict[str, Any] = {"errors": format_errors(errors)} if errors else {}
     body["data"] = result.data
     if tell_reads and hasattr(context, "reads_report"):

@@ -1,0 +1,56 @@
+// Starts GraphiQL on the page that it stands in, with a tab for each example.
+"use strict";
+
+const DOCUMENTATION = "Documentation Explorer";
+const REASON_FOR_READS = "extensions.reads in an answer tells what it cost.";
+
+const element = React.createElement;
+const post = GraphiQL.createFetcher({
+  url: location.pathname,
+  headers: { "clade-reads": "1" },
+});
+
+// The header editor opens with a line for a key; left empty it is not sent.
+function fetcher(params, options) {
+  const filled = Object.entries(options?.headers ?? {}).filter(([, value]) => value !== "");
+  return post(params, { ...options, headers: Object.fromEntries(filled) });
+}
+
+function showDocumentation() {
+  if (location.hash === "#docs") {
+    document.querySelector(`[aria-label="Show ${DOCUMENTATION}"]`)?.click();
+  }
+}
+
+function Playground({ examples }) {
+  return element(
+    GraphiQL,
+    {
+      fetcher,
+      defaultTabs: examples.map((query) => ({ query })),
+      defaultHeaders: JSON.stringify({ authorization: "" }, null, 2),
+      visiblePlugin: location.hash === "#docs" ? DOCUMENTATION : undefined,
+    },
+    element(GraphiQL.Logo, null, "Clade"),
+    element(
+      GraphiQL.Footer,
+      null,
+      element(
+        "div",
+        { className: "clade-footer" },
+        element("span", null, REASON_FOR_READS),
+        element("a", { href: "#docs", onClick: () => setTimeout(showDocumentation) }, "The schema's documentation"),
+      ),
+    ),
+  );
+}
+
+// Two blank lines divide the examples.
+async function start(folder) {
+  const answer = await fetch(new URL("examples.graphql", folder));
+  const examples = (await answer.text()).trim().split("\n\n\n");
+  ReactDOM.createRoot(document.getElementById("graphiql")).render(element(Playground, { examples }));
+}
+
+addEventListener("hashchange", showDocumentation);
+start(new URL(".", document.currentScript.src));
