@@ -31,13 +31,14 @@ MAX_ITEM_BYTES = 400 * 1024  # DynamoDB's limit for one item
 
 Counts = dict[str, int]
 
-_OWN = frozenset("pk sk parent rank tier id level name kids below revision updated_at".split())
+_OWN = frozenset("pk sk parent rank tier id level name above kids below revision updated_at".split())
 
 
 class Record(Struct, frozen=True, kw_only=True, dict=True):
     """One node as it lies in the table, at `pk` and `sk`.
 
-    `id` is as clients see it (`location:5074472`), `kids` and `below` are the children and the descendants by level,
+    `id` is as clients see it (`location:5074472`), `above` are the levels of its ancestors, the root's first, `kids` and
+    `below` the numbers of its children and descendants by level,
     `rank` is its place among its siblings, `updated_at` a time in UTC (RFC 3339) and `attributes` its level's own, as
     stored. Of two records of one node the one with the higher `revision` is newer; counts and rank change without it.
     """
@@ -48,6 +49,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     id: str
     level: str
     name: str
+    above: list[str]
     kids: Counts
     below: Counts
     revision: int
@@ -56,9 +58,21 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
 
     @classmethod
     def new(
-        cls, hierarchy: str, path: Path, level: str, name: str, node_id: str, at: str, attributes: dict[str, Value]
+        cls,
+        hierarchy: str,
+        path: Path,
+        level: str,
+        name: str,
+        node_id: str,
+        at: str,
+        attributes: dict[str, Value],
+        *,
+        above: list[str],
     ) -> "Record":
-        """The first revision of a node without children; raises BadPath where its keys would be too long."""
+        """The first revision of a node without children; raises BadPath where its keys would be too long.
+
+        `above` are the levels of its ancestors, the root's first: so many as the path has segments before its last.
+        """
         key = node_key(hierarchy, path)
         rank = first_rank(level, last_segment(key.pk, key.sk))
         if (size := len(rank.encode())) > MAX_SORT_KEY_BYTES:
@@ -67,8 +81,8 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
                 f"at most {MAX_SORT_KEY_BYTES} fit."
             )
         return cls(
-            pk=key.pk, sk=key.sk, rank=rank, id=f"{hierarchy}:{node_id}", level=level, name=name, kids={}, below={},
-            revision=1, updated_at=at, attributes=attributes,
+            pk=key.pk, sk=key.sk, rank=rank, id=f"{hierarchy}:{node_id}", level=level, name=name, above=above,
+            kids={}, below={}, revision=1, updated_at=at, attributes=attributes,
         )  # fmt: skip
 
     @classmethod
@@ -77,7 +91,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
         found = cast(dict[str, Any], item)
         return cls(
             pk=found["pk"], sk=found["sk"], rank=found["rank"], id=found["id"], level=found["level"],
-            name=found["name"], kids=found["kids"], below=found["below"], revision=found["revision"],
+            name=found["name"], above=found["above"], kids=found["kids"], below=found["below"], revision=found["revision"],
             updated_at=found["updated_at"],
             attributes={name: value for name, value in found.items() if name not in _OWN},
         )  # fmt: skip
@@ -86,7 +100,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
         """The item that holds this record, with the keys of all three orders."""
         return {
             "pk": self.pk, "sk": self.sk, "parent": self.siblings, "rank": self.rank, "tier": self.tier,
-            "id": self.id, "level": self.level, "name": self.name,
+            "id": self.id, "level": self.level, "name": self.name, "above": cast(Value, self.above),
             "kids": cast(Value, self.kids), "below": cast(Value, self.below),
             "revision": self.revision, "updated_at": self.updated_at, **self.attributes,
         }  # fmt: skip
