@@ -13,7 +13,7 @@ CladeError
 A message names the value, the limit and the way out; it is shown to clients, so it holds no key of the table.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class CladeError(Exception):
@@ -53,6 +53,11 @@ class Conflict(CladeError):
     def __init__(self, message: str, failed: tuple[int, ...] = ()) -> None:
         super().__init__(message)
         self.failed = failed
+
+    @classmethod
+    def over(cls, failed: tuple[int, ...] = ()) -> Self:
+        """What both stores say when the conditions of these changes did not hold."""
+        return cls("Somebody else wrote first, so nothing was changed; read again and repeat.", failed)
 
 
 class Unavailable(CladeError):

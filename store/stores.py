@@ -54,6 +54,14 @@ class Store(Protocol):
     ) -> None: ...
 
 
+def check_changes(changes: Sequence[Change], most: int) -> None:
+    """What every store refuses: too many changes at once (BadInput), and two of one item (ValueError, a mistake)."""
+    if len(changes) > most:
+        raise BadInput(f"One commit holds at most {most} changes, not {len(changes)}; make several.")
+    if len({change.key for change in changes}) < len(changes):
+        raise ValueError("A commit changes the same item twice.")
+
+
 def open_store(url: str) -> Store:
     """The store at an address, to be used as an async context manager.
 

@@ -1,0 +1,149 @@
+"""A connection to DynamoDB: its session, the calls, and what their failures mean.
+
+botocore signs, sends and retries; what it would spend on walking answers by their shapes, nine tenths of a large
+Query, is saved by a parser of our own for the answers that succeed.
+"""
+
+import contextlib
+from types import TracebackType
+from typing import Any, Self, cast
+from urllib.parse import urlsplit
+
+import aioboto3
+import aiohttp
+import orjson
+from aiobotocore.config import AioConfig
+from aiobotocore.parsers import AioJSONParser, AioResponseParserFactory
+from aiobotocore.session import AioSession
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError, NoRegionError
+
+from store.errors import BadInput, NoTable, Unavailable
+
+CONNECTIONS = 64
+CONNECT_SECONDS = 2
+READ_SECONDS = 10
+ATTEMPTS = 3  # for a call that meets a 5xx, throttling or a lost connection
+
+Json = dict[str, Any]
+
+
+class Refused(Unavailable):
+    """DynamoDB said no; `name` is the wire's for it, `reasons` those of a transaction, change by change."""
+
+    def __init__(self, message: str, name: str, reasons: list[str]) -> None:
+        super().__init__(message)
+        self.name = name
+        self.reasons = reasons
+
+
+# What the error names of the wire mean.
+_REASONS = {
+    "AccessDeniedException": "may not be used with these credentials",
+    "UnrecognizedClientException": "refuses the credentials",
+    "InvalidSignatureException": "refuses the credentials",
+    "MissingAuthenticationTokenException": "refuses the credentials",
+    "ExpiredTokenException": "refuses the credentials, which have run out",
+    "ProvisionedThroughputExceededException": "is overloaded; try again",
+    "RequestLimitExceeded": "is overloaded; try again",
+    "ThrottlingException": "is overloaded; try again",
+    "InternalServerError": "fails; try again",
+    "ServiceUnavailable": "fails; try again",
+}
+
+
+class Connection:
+    """Calls of one table, for as long as it is open."""
+
+    def __init__(self, table: str, region: str | None, endpoint: str | None) -> None:
+        self.table = table
+        self.region = region
+        self.endpoint = endpoint
+        self._opened = contextlib.AsyncExitStack()
+        self._client: Any = None
+
+    async def __aenter__(self) -> Self:
+        """Makes no call yet; raises BadInput where the settings cannot be meant."""
+        try:
+            session = await _session(self.endpoint)
+            region = self.region or session.get_config_variable("region") or ("us-east-1" if self.endpoint else None)
+            client = aioboto3.Session(botocore_session=session).client(
+                "dynamodb", region_name=region, endpoint_url=self.endpoint, config=_CONFIG
+            )
+            self._client = await self._opened.enter_async_context(client)
+        except NoRegionError as error:
+            raise BadInput(f"No AWS region is set; write dynamodb://{self.table}?region=REGION.") from error
+        except (BotoCoreError, ValueError) as error:  # a ValueError is of an endpoint that is no URL
+            raise BadInput(f"DynamoDB cannot be used with these settings: {error}") from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._opened.aclose()
+        self._client = None
+
+    async def call(self, operation: str, **parameters: object) -> Json:
+        """The answer to one call, items still in DynamoDB's JSON.
+
+        Raises NoTable, Refused where the answer says no, and Unavailable where there is none.
+        """
+        if self._client is None:
+            raise RuntimeError("The store is not open; use it as an async context manager.")
+        try:
+            return cast(Json, await getattr(self._client, operation)(**parameters))
+        except ClientError as error:
+            raise self._translate(error) from error
+        except NoCredentialsError as error:
+            raise Unavailable("DynamoDB needs AWS credentials, and there are none.") from error
+        except (BotoCoreError, aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise Unavailable("DynamoDB does not answer; try again.") from error
+
+    def _translate(self, error: ClientError) -> Unavailable:
+        code = error.response["Error"]["Code"]
+        if code == "ResourceNotFoundException":
+            return NoTable(f'There is no table "{self.table}"; make it with: clade table create')
+        reasons = [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]
+        reason = _REASONS.get(code, f"cannot be used now ({code})")
+        return Refused(f'The table "{self.table}" {reason}.', code, reasons)
+
+
+class _Parser(AioJSONParser):
+    """Leaves the answers that succeed as they are; all others, and so errors and retries, stay botocore's."""
+
+    async def _do_parse(self, response: Json, shape: object) -> Json:
+        try:
+            return cast(Json, orjson.loads(response["body"]))
+        except orjson.JSONDecodeError as error:
+            raise HTTPClientError(error=error) from error
+
+
+class _ParserFactory(AioResponseParserFactory):
+    def create_parser(self, protocol_name: str) -> Any:
+        return _PARSER if protocol_name == "json" else super().create_parser(protocol_name)
+
+
+_PARSER = _Parser()
+_CONFIG = AioConfig(
+    user_agent="clade",  # botocore's own is made anew for each call
+    parameter_validation=False,
+    connect_timeout=CONNECT_SECONDS,
+    read_timeout=READ_SECONDS,
+    max_pool_connections=CONNECTIONS,
+    retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+)
+
+
+async def _session(endpoint: str | None) -> AioSession:
+    """A session with the parser; where a local engine asks for credentials and there are none, any will do."""
+    session = AioSession()
+    session.register_component("response_parser_factory", _ParserFactory())
+    if endpoint and _is_loopback(endpoint):
+        session.get_component("credential_provider").remove("iam-role")  # asking the network takes seconds
+        if await session.get_credentials() is None:
+            session.set_credentials("local", "local")
+    return session
+
+
+def _is_loopback(endpoint: str) -> bool:
+    host = urlsplit(endpoint).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")

@@ -1,0 +1,264 @@
+"""The store in one table of DynamoDB, or of anything that speaks its API."""
+
+import asyncio
+import contextlib
+import itertools
+import math
+import random
+import re
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self, cast
+from urllib.parse import parse_qsl
+
+from store import wire
+from store.attributes import Value
+from store.aws import Connection, Refused
+from store.errors import BadInput, Conflict, NoTable, Unavailable
+from store.items import Change, Check, Delete, Item, Put, key_of
+from store.keys import Index, Key, Span
+from store.reads import Reads, units_of
+from store.stores import check_changes
+
+MAX_CHANGES = 100  # of one TransactWriteItems
+MAX_COMMIT_BYTES = 4 * 1024 * 1024  # likewise, all items together
+CHUNK = 100  # keys of one BatchGetItem
+ATTEMPTS = 8  # for what a call leaves undone; botocore has its own for calls that fail
+FIRST_DELAY_SECONDS = 0.05
+LONGEST_DELAY_SECONDS = 1.0
+ACTIVE_SECONDS = 180.0  # how long a new table may take until it can be used
+
+_WRITTEN_BY_OTHERS = frozenset({"TransactionConflict", "TransactionInProgressException"})
+_THROTTLED = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
+_NO_TTL = frozenset({"UnknownOperationException", "NotImplemented", "InvalidAction"})  # of engines without it
+
+
+class DynamoDBStore:
+    """A store in the table of this name. Where region or credentials are left out the usual AWS chain gives them."""
+
+    max_changes = MAX_CHANGES
+
+    def __init__(self, table: str, *, region: str | None = None, endpoint: str | None = None) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9_.-]{3,255}", table):
+            raise BadInput(f'"{table}" is no table\'s name: 3 to 255 letters, digits, _, . and -.')
+        self.table = table
+        self._aws = Connection(table, region, endpoint)
+
+    @classmethod
+    def at(cls, address: str) -> Self:
+        """The store at `table?region=…&endpoint=…`; both options may be left out."""
+        table, _, query = address.partition("?")
+        options = dict(parse_qsl(query, keep_blank_values=True))
+        if unknown := options.keys() - {"region", "endpoint"}:
+            raise BadInput(f"A DynamoDB store has no option {', '.join(sorted(unknown))}; it has region and endpoint.")
+        return cls(table, region=options.get("region") or None, endpoint=options.get("endpoint") or None)
+
+    async def __aenter__(self) -> Self:
+        await self._aws.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._aws.__aexit__(kind, error, trace)
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
+        wanted = list(dict.fromkeys(keys))
+        chunks = [wanted[start : start + CHUNK] for start in range(0, len(wanted), CHUNK)]
+        found: dict[Key, Item] = {}
+        for part in await asyncio.gather(*[self._get_chunk(chunk, reads, strong) for chunk in chunks]):
+            found.update(part)
+        return [found.get(key) for key in keys]
+
+    async def _get_chunk(self, keys: list[Key], reads: Reads, strong: bool) -> dict[Key, Item]:
+        pending: Any = {self.table: {"Keys": [wire.encode_key(key) for key in keys], "ConsistentRead": strong}}
+        found: dict[Key, Item] = {}
+        for delay in _delays():
+            await asyncio.sleep(delay)
+            answer = await self._aws.call("batch_get_item", RequestItems=pending, ReturnConsumedCapacity="TOTAL")
+            items = [wire.decode(item) for item in answer["Responses"].get(self.table, ())]
+            units = _units(answer)
+            if units is None:
+                units = sum(units_of(wire.size_of(item), strong=strong) for item in items)
+            alive = _alive(items)
+            reads.add(items=len(alive), units=units)
+            found.update({key_of(item): item for item in alive})
+            pending = answer.get("UnprocessedKeys")
+            if not pending:
+                return found
+        raise self._overloaded()
+
+    async def range(
+        self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False, strong: bool = False
+    ) -> list[Item]:
+        if limit == 0 or span.lo >= span.hi:
+            return []
+        strong = strong and span.index is Index.TABLE
+        query = {**wire.key_range(span), "ScanIndexForward": not reverse, "ConsistentRead": strong}
+        spare = 1 if reverse and wire.may_be_key(span.hi) else 0  # the bound's own item comes first and does not belong
+        items: list[Item] = []
+        while True:
+            if limit is not None:
+                query["Limit"] = limit - len(items) + spare
+            page = await self._aws.call("query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
+            found = [wire.decode(item) for item in page["Items"]]
+            units = _units(page)
+            if units is None:
+                units = units_of(sum(map(wire.size_of, found)), strong=strong)
+            kept = [item for item in _alive(found) if span.lo <= item[span.index.sort] < span.hi]  # type: ignore[operator]
+            kept = kept[: None if limit is None else limit - len(items)]
+            reads.add(items=len(kept), units=units)
+            items += kept
+            if "LastEvaluatedKey" not in page or len(items) == limit:
+                return items
+            query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    async def count(self, span: Span, reads: Reads) -> int:
+        if span.lo >= span.hi:
+            return 0
+        total = await self._count(span, reads)
+        if wire.may_be_key(span.hi):  # then an item at the bound was counted, and only a question for it tells
+            total -= await self._count(Span(span.index, span.partition, span.hi, span.hi), reads)
+        return total
+
+    async def _count(self, span: Span, reads: Reads) -> int:
+        """How many items lie in a span, its upper bound included."""
+        query = wire.counted(wire.key_range(span), int(time.time()))
+        total = 0
+        while True:
+            page = await self._aws.call("query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
+            total += cast(int, page["Count"])
+            reads.add(items=0, units=_units(page) or units_of(0))
+            if "LastEvaluatedKey" not in page:
+                return total
+            query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        check_changes(changes, MAX_CHANGES)
+        if not changes:
+            return
+        items = self._transaction(changes)
+        token = uuid.uuid4().hex  # makes a call known as the same again, so that one whose answer was lost is harmless
+        codes: set[str] = set()
+        for delay in _delays():
+            await asyncio.sleep(delay)
+            try:
+                await self._aws.call("transact_write_items", TransactItems=items, ClientRequestToken=token)
+                return
+            except Refused as error:
+                if failed := tuple(i for i, reason in enumerate(error.reasons) if reason == "ConditionalCheckFailed"):
+                    raise Conflict.over(failed) from error
+                codes = {error.name, *error.reasons}
+                if not codes & (_WRITTEN_BY_OTHERS | _THROTTLED):
+                    raise
+        raise Conflict.over() if codes & _WRITTEN_BY_OTHERS else self._overloaded()
+
+    def _transaction(self, changes: Sequence[Change]) -> list[wire.Json]:
+        """What TransactWriteItems is told; raises BadInput where it holds too much."""
+        now, size, items = int(time.time()), 0, []
+        for change in changes:
+            where = {"TableName": self.table, **wire.condition(change.when, now)}
+            match change:
+                case Put(item):
+                    kept = wire.settled(item)
+                    size += wire.checked_size(kept)
+                    items.append({"Put": {**where, "Item": wire.encode(kept)}})
+                case Delete(key):
+                    items.append({"Delete": {**where, "Key": wire.encode_key(key)}})
+                case Check(key):
+                    items.append({"ConditionCheck": {**where, "Key": wire.encode_key(key)}})
+        if size > MAX_COMMIT_BYTES:
+            raise BadInput(f"One commit holds at most {MAX_COMMIT_BYTES} bytes (4 MB), not {size}; make several.")
+        return items
+
+    # -- the table -----------------------------------------------------------------------------------------------------
+
+    async def create(self) -> bool:
+        made = True
+        try:
+            await self._aws.call("create_table", **wire.table_definition(self.table))
+        except Refused as error:
+            if error.name != "ResourceInUseException":
+                raise
+            made = False
+        if wrong := wire.differences(await self._when_active()):
+            raise BadInput(f'There is another table "{self.table}": {", ".join(wrong)}. Name one that does not exist.')
+        await self._enable_ttl()
+        return made
+
+    async def _when_active(self) -> wire.Json:
+        """What DescribeTable says once the table and its indexes can be used."""
+        end = time.monotonic() + ACTIVE_SECONDS
+        for delay in itertools.chain(_delays(), itertools.repeat(LONGEST_DELAY_SECONDS)):
+            await asyncio.sleep(delay)
+            with contextlib.suppress(NoTable):  # one just made is not known everywhere at once
+                found = await self._described()
+                states = {one.get("IndexStatus", "ACTIVE") for one in found.get("GlobalSecondaryIndexes", ())}
+                if states | {found["TableStatus"]} == {"ACTIVE"}:
+                    return found
+            if time.monotonic() > end:
+                break
+        raise Unavailable(f'The table "{self.table}" is not active after {ACTIVE_SECONDS:.0f} seconds; try again.')
+
+    async def _enable_ttl(self) -> None:
+        """Have DynamoDB remove what has expired. An engine that cannot may keep it: it is never shown."""
+        try:
+            if not await self._has_ttl():
+                setting = {"Enabled": True, "AttributeName": "expires"}
+                await self._aws.call("update_time_to_live", TableName=self.table, TimeToLiveSpecification=setting)
+        except Refused as error:
+            if error.name not in _NO_TTL and not await self._has_ttl():  # another process may have been quicker
+                raise
+
+    async def _has_ttl(self) -> bool:
+        answer = await self._aws.call("describe_time_to_live", TableName=self.table)
+        return answer["TimeToLiveDescription"].get("TimeToLiveStatus") in ("ENABLING", "ENABLED")
+
+    async def describe(self) -> dict[str, Value]:
+        found = await self._described()
+        try:
+            ttl = await self._has_ttl()
+        except Refused:  # of an engine without it
+            ttl = False
+        return {
+            "name": self.table, "status": found["TableStatus"],
+            "items": found.get("ItemCount", 0), "bytes": found.get("TableSizeBytes", 0),
+            "indexes": sorted(one["IndexName"] for one in found.get("GlobalSecondaryIndexes", ())),
+            "ttl": "expires" if ttl else None,
+        }  # fmt: skip
+
+    async def _described(self) -> wire.Json:
+        answer = await self._aws.call("describe_table", TableName=self.table)
+        return cast(wire.Json, answer["Table"])
+
+    async def health(self) -> None:
+        await self._aws.call("get_item", TableName=self.table, Key=wire.encode_key(Key("!", "!")))
+
+    def _overloaded(self) -> Unavailable:
+        return Unavailable(f'The table "{self.table}" is overloaded; try again.')
+
+
+def _delays() -> Iterator[float]:
+    """How long to wait before each attempt; random, so that those who met once do not meet again."""
+    yield 0.0
+    for attempt in range(ATTEMPTS - 1):
+        yield random.uniform(0.0, min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2**attempt))  # noqa: S311
+
+
+def _alive(items: list[Item]) -> list[Item]:
+    """Those that have not expired; DynamoDB takes up to days to remove what has."""
+    now = time.time()
+    return [item for item in items if item.get("expires", math.inf) > now]  # type: ignore[operator]
+
+
+def _units(answer: wire.Json) -> float | None:
+    """The read units that a call took, None where the engine does not tell."""
+    told = answer.get("ConsumedCapacity") or []
+    parts = told if isinstance(told, list) else [told]
+    return sum(part["CapacityUnits"] for part in parts) if parts else None

@@ -1,0 +1,282 @@
+"""The store in one SQLite file: the same items in the same three orders as in DynamoDB.
+
+Each call runs straight in the coroutine that makes it: a read takes less time than handing it to a thread would. Only
+waiting for another process's commit gives way to other coroutines.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self, cast
+from urllib.parse import quote
+
+import msgspec
+
+from store.attributes import Value
+from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable
+from store.items import Change, Delete, Item, Put, holds
+from store.keys import Index, Key, Span
+from store.reads import Reads, units_of
+from store.records import MAX_ITEM_BYTES
+from store.stores import check_changes
+from store.wire import checked_size, index_name, settled
+
+MAX_CHANGES = 2000  # a commit's price is its flush to the disk, so many changes share one
+CHUNK = 100  # keys in one statement, as in one BatchGetItem
+CHECKPOINT_PAGES = 4000  # when the log is written back to the file; more saves rewriting pages during an import
+BUSY_SECONDS = 10.0  # how long a commit waits for those of other processes
+PURGE_SECONDS = 60.0  # between two removals of expired items
+PURGE_ITEMS = 1000  # at most in one removal
+
+# `expires` is a column so that expired items are found; the body holds the whole item, its keys as well, because
+# putting them back into it would cost more time than their bytes do.
+SCHEMA = (
+    """CREATE TABLE items (
+        pk TEXT NOT NULL, sk TEXT NOT NULL, parent TEXT, rank TEXT, tier TEXT, expires REAL, body BLOB NOT NULL,
+        PRIMARY KEY (pk, sk)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX by_parent ON items (parent, rank) WHERE parent IS NOT NULL",
+    "CREATE INDEX by_level ON items (tier, sk) WHERE tier IS NOT NULL",
+    "CREATE INDEX by_expiry ON items (expires) WHERE expires IS NOT NULL",
+)
+COLUMNS = ["pk", "sk", "parent", "rank", "tier", "expires", "body"]
+
+_PUT = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
+_DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
+_PURGE = f"""DELETE FROM items WHERE expires <= ?1 AND (pk, sk) IN
+    (SELECT pk, sk FROM items WHERE expires <= ?1 LIMIT {PURGE_ITEMS})"""  # noqa: S608 - a number of ours
+
+_REASONS = {
+    sqlite3.SQLITE_NOTADB: "is no SQLite database; name another file",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened or made; see that its directory exists and may be written",
+    sqlite3.SQLITE_READONLY: "may not be written",
+    sqlite3.SQLITE_PERM: "may not be opened",
+    sqlite3.SQLITE_BUSY: "is being written by another process; try again",
+    sqlite3.SQLITE_LOCKED: "is being written by another process; try again",
+    sqlite3.SQLITE_FULL: "cannot grow, since the disk is full",
+    sqlite3.SQLITE_CORRUPT: "is damaged; restore it from a copy or an export",
+    sqlite3.SQLITE_IOERR: "cannot be read or written: the disk fails",
+}
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(dict[str, Any]).decode
+
+
+class SQLiteStore:
+    """A store in the file at `path`, or in memory. Opening never makes the file, `create` does."""
+
+    max_changes = MAX_CHANGES
+
+    def __init__(self, path: str) -> None:
+        if not path:
+            raise BadInput("The store's address names no file; write sqlite:///FILE.")
+        self.path = path
+        self._open: sqlite3.Connection | None = None
+        self._purged = 0.0
+
+    async def __aenter__(self) -> Self:
+        with contextlib.suppress(Unavailable), self._translated():  # whoever reads is told, and later it may be there
+            self._connection()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
+        wanted = list(dict.fromkeys(keys))
+        found: dict[Key, Item] = {}
+        with self._translated():
+            for start in range(0, len(wanted), CHUNK):
+                chunk = wanted[start : start + CHUNK]
+                rows = self._rows(chunk)
+                missing = (len(chunk) - len(rows)) * units_of(0, strong=strong)
+                reads.add(items=len(rows), units=sum(units_of(len(r[2]), strong=strong) for r in rows) + missing)
+                found.update({Key(pk, sk): _decode(body) for pk, sk, body in rows})
+        return [found.get(key) for key in keys]
+
+    async def range(
+        self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False, strong: bool = False
+    ) -> list[Item]:
+        if limit == 0 or span.lo >= span.hi:
+            return []
+        order = f"ORDER BY {span.index.sort} {'DESC' if reverse else 'ASC'} LIMIT ?"
+        with self._translated():
+            rows = self._connection().execute(
+                f"SELECT body {_where(span.index)} {order}",
+                (span.partition, span.lo, span.hi, time.time(), -1 if limit is None else limit),
+            )
+            bodies = [row[0] for row in rows]
+        reads.add(items=len(bodies), units=units_of(sum(map(len, bodies)), strong=strong))
+        return [_decode(body) for body in bodies]
+
+    async def count(self, span: Span, reads: Reads) -> int:
+        if span.lo >= span.hi:
+            return 0
+        with self._translated():
+            rows = self._connection().execute(
+                f"SELECT count(*), total(length(body)) {_where(span.index)}",
+                (span.partition, span.lo, span.hi, time.time()),
+            )
+            ((count, size),) = rows.fetchall()
+        reads.add(items=0, units=units_of(int(size)))
+        return cast(int, count)
+
+    def _rows(self, keys: Sequence[Key]) -> list[tuple[str, str, bytes]]:
+        """Key and body of those items that there are, at most CHUNK at a time."""
+        # A join on VALUES is one statement and a search for each key; IN (VALUES …) walks the whole table.
+        asked = ", ".join(["(?, ?)"] * len(keys))
+        rows = self._connection().execute(
+            f"WITH asked (p, s) AS (VALUES {asked}) SELECT pk, sk, body FROM asked CROSS JOIN items "  # noqa: S608
+            "ON pk = p AND sk = s WHERE expires IS NULL OR expires > ?",
+            [text for key in keys for text in (key.pk, key.sk)] + [cast(Any, time.time())],
+        )
+        return rows.fetchall()
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        check_changes(changes, MAX_CHANGES)
+        puts = sorted(_row(change.item) for change in changes if isinstance(change, Put))
+        deletes = [(change.key.pk, change.key.sk) for change in changes if isinstance(change, Delete)]
+        with self._translated():
+            async with self._transaction() as connection:
+                if failed := self._failed(changes):
+                    raise Conflict.over(failed)
+                connection.executemany(_DELETE, deletes)
+                connection.executemany(_PUT, puts)
+                self._purge(connection)
+
+    def _failed(self, changes: Sequence[Change]) -> tuple[int, ...]:
+        """The places of the changes whose conditions are not true."""
+        conditions = [(place, change) for place, change in enumerate(changes) if change.when]
+        found: dict[Key, Item] = {}
+        for start in range(0, len(conditions), CHUNK):
+            chunk = [change.key for _, change in conditions[start : start + CHUNK]]
+            found.update({Key(pk, sk): _decode(body) for pk, sk, body in self._rows(chunk)})
+        return tuple(place for place, change in conditions if not holds(change.when, found.get(change.key)))
+
+    def _purge(self, connection: sqlite3.Connection) -> None:
+        """Remove some of what has expired, now and then, as part of a commit that is made anyway."""
+        if time.monotonic() - self._purged >= PURGE_SECONDS:
+            self._purged = time.monotonic()
+            connection.execute(_PURGE, (time.time(),))
+
+    @contextlib.asynccontextmanager
+    async def _transaction(self) -> Any:
+        """All that is written in it, or nothing. Nothing may be awaited inside: the connection is everybody's."""
+        connection = self._connection()
+        await self._begin(connection)
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    async def _begin(self, connection: sqlite3.Connection) -> None:
+        """Take the one place of a writer; while another process has it, other coroutines go on."""
+        end = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+            await asyncio.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - no secret
+
+    # -- the table -----------------------------------------------------------------------------------------------------
+
+    async def create(self) -> bool:
+        with self._translated():
+            if self._open is None:
+                self._open = _connect(self.path, "rwc")
+            async with self._transaction() as connection:
+                found = [name for (name,) in connection.execute("SELECT name FROM pragma_table_info('items')")]
+                if found and found != COLUMNS:
+                    raise BadInput(f'"{self.path}" holds a table "items" of something else; name another file.')
+                for statement in SCHEMA if not found else ():
+                    connection.execute(statement)
+        return not found
+
+    async def describe(self) -> dict[str, Value]:
+        with self._translated():
+            one = self._connection().execute
+            pages, size = one("PRAGMA page_count").fetchone()[0], one("PRAGMA page_size").fetchone()[0]
+            items = one("SELECT count(*) FROM items").fetchone()[0]
+        return {
+            "name": self.path, "status": "ACTIVE", "items": items, "bytes": pages * size,
+            "indexes": [index_name(index) for index in Index if index is not Index.TABLE], "ttl": "expires",
+        }  # fmt: skip
+
+    async def health(self) -> None:
+        with self._translated():
+            self._connection().execute("SELECT 1 FROM items LIMIT 1").fetchone()
+
+    def _connection(self) -> sqlite3.Connection:
+        """The connection, made when the file has come to be; raises NoTable until then."""
+        if self._open is None:
+            self._open = _connect(self.path, "rw")
+        return self._open
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        """The one border between sqlite3's errors and ours."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise NoTable(f'There is no file "{self.path}"; make it with: clade table create') from error
+        except sqlite3.Error as error:
+            raise self._translate(error) from error
+
+    def _translate(self, error: sqlite3.Error) -> CladeError:
+        if "no such table" in str(error):
+            return NoTable(f'"{self.path}" holds no table of Clade; make it with: clade table create')
+        reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "cannot be used now")
+        return Unavailable(f'"{self.path}" {reason}.')
+
+
+def _connect(path: str, mode: str) -> sqlite3.Connection:
+    """Raises FileNotFoundError where the mode does not make the file."""
+    memory = path == ":memory:"
+    if not memory and mode == "rw" and not os.path.exists(path):
+        raise FileNotFoundError(path)
+    address = path if memory else f"file:{quote(path)}?mode={mode}"
+    connection = sqlite3.connect(address, uri=not memory, isolation_level=None, timeout=0.1)
+    try:
+        if mode == "rwc":
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _row(item: Item) -> tuple[Value | bytes, ...]:
+    kept = settled(item)
+    body = _encode(kept)
+    if len(body) > MAX_ITEM_BYTES // 4:  # msgpack is no more than that much shorter than what DynamoDB counts
+        checked_size(kept)
+    return (*map(kept.get, COLUMNS[:-1]), body)
+
+
+def _where(index: Index) -> str:
+    by = f" INDEXED BY {index_name(index)}" if index is not Index.TABLE else ""
+    return (
+        f"FROM items{by} WHERE {index.partition} = ? AND {index.sort} >= ? AND {index.sort} < ? "
+        "AND (expires IS NULL OR expires > ?)"
+    )

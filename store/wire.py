@@ -1,0 +1,277 @@
+"""What goes over the wire to DynamoDB: items, conditions, key ranges and the table's definition, as its JSON has them.
+
+Both stores keep an item in one form (`settled`), so that both give the same one back:
+
+- a number that is whole comes back as an int where 64 bits hold it, since DynamoDB has but one kind of number and
+  `41.0` returns from it as `41`; all other numbers come back as floats
+- an attribute that is None is not kept; absent and None are the same (within lists and maps None stays)
+"""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from store.attributes import Value
+from store.errors import BadInput
+from store.items import Condition, Item
+from store.keys import MAX_SORT_KEY_BYTES, Index, Key, Span, shorten
+from store.records import MAX_ITEM_BYTES
+
+Json = dict[str, Any]
+
+_LONG = 2**63
+
+
+# -- the form that is kept ---------------------------------------------------------------------------------------------
+
+
+def settled(item: Item) -> Item:
+    """The item as both stores keep it and give it back; raises BadInput where DynamoDB could not hold a value."""
+    return {name: value if type(value) is str else _settled(value) for name, value in item.items() if value is not None}
+
+
+def _settled(value: Value) -> Value:
+    match value:
+        case bool() | str() | None:
+            return value
+        case int() | float():
+            return _number(value)
+        case list():
+            return [_settled(one) for one in value]
+        case dict():
+            return {name: _settled(one) for name, one in value.items()}
+        case _:
+            raise BadInput(f"{shorten(repr(value))} is nothing that can be stored.")
+
+
+def _number(number: int | float) -> int | float:
+    if isinstance(number, float):
+        if not (number == 0 or 1e-130 <= abs(number) < 1e126):  # false of NaN, too
+            raise BadInput(f"The number {number} cannot be stored; numbers reach from 1E-130 to 1E+126.")
+        return int(number) if number.is_integer() and -_LONG <= number < _LONG else number
+    if not -_LONG <= number < _LONG:
+        raise BadInput(f"The number {shorten(str(number))} cannot be stored; a whole number has at most 64 bits.")
+    return number
+
+
+def checked_size(item: Item) -> int:
+    """The size of an item; raises BadInput past 400 KB."""
+    if (size := size_of(item)) > MAX_ITEM_BYTES:
+        name = shorten(str(item.get("name", item.get("id", item["sk"]))))
+        raise BadInput(f'"{name}" takes {size} bytes; at most {MAX_ITEM_BYTES} (400 KB) fit into one item.')
+    return size
+
+
+def size_of(item: Item) -> int:
+    """How many bytes DynamoDB counts for an item: the names and the values of its attributes, in UTF-8.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+    """
+    return sum(len(name.encode()) + _size(value) for name, value in item.items())
+
+
+def _size(value: Value) -> int:
+    match value:
+        case str():
+            return len(value.encode())
+        case bool() | None:
+            return 1
+        case int() | float():
+            return min(len(repr(value)) // 2 + 2, 21)  # two digits a byte, sign and exponent
+        case list():
+            return 3 + sum(1 + _size(one) for one in value)
+        case dict():
+            return 3 + sum(1 + len(name.encode()) + _size(one) for name, one in value.items())
+
+
+# -- items -------------------------------------------------------------------------------------------------------------
+
+
+def encode(item: Item) -> Json:
+    """A settled item as DynamoDB's JSON."""
+    return {name: {"S": value} if type(value) is str else encode_value(value) for name, value in item.items()}
+
+
+def encode_value(value: Value) -> Json:
+    match value:
+        case str():
+            return {"S": value}
+        case bool():
+            return {"BOOL": value}
+        case int() | float():
+            return {"N": repr(value)}
+        case None:
+            return {"NULL": True}
+        case list():
+            return {"L": [encode_value(one) for one in value]}
+        case dict():
+            return {"M": encode(value)}
+
+
+def encode_key(key: Key) -> Json:
+    return {"pk": {"S": key.pk}, "sk": {"S": key.sk}}
+
+
+def decode(wire: Json) -> Item:
+    """The item that DynamoDB's JSON holds; sets, which Clade never writes, come as lists."""
+    # Nearly all values are texts, and a list of a thousand items has some fifteen thousand: hence the branch in front.
+    return {
+        name: value["S"] if "S" in value else _DECODE[kind](value[kind])
+        for name, value in wire.items()
+        for kind in value
+    }
+
+
+def _decode_value(wire: Json) -> Value:
+    ((kind, value),) = wire.items()
+    return _DECODE[kind](value)
+
+
+def _decode_number(text: str) -> int | float:
+    try:
+        number: int | float = int(text)
+    except ValueError:
+        number = float(text)
+    if isinstance(number, float):
+        return int(number) if number.is_integer() and -_LONG <= number < _LONG else number
+    return number if -_LONG <= number < _LONG else float(number)
+
+
+_DECODE: dict[str, Callable[[Any], Value]] = {
+    "S": lambda value: cast(str, value),
+    "N": _decode_number,
+    "BOOL": lambda value: cast(bool, value),
+    "NULL": lambda _: None,
+    "M": decode,
+    "L": lambda value: [_decode_value(one) for one in value],
+    "B": lambda value: cast(str, value),
+    "SS": lambda value: sorted(value),
+    "NS": lambda value: [*sorted(map(_decode_number, value))],
+    "BS": lambda value: sorted(value),
+}
+
+
+# -- expressions -------------------------------------------------------------------------------------------------------
+
+
+def condition(when: Condition, now: int) -> Json:
+    """The expression that requires `when` of an item; one that has expired by `now` counts as absent."""
+    if not when:
+        return {}
+    names, values, parts = {"#expires": "expires"}, {":now": {"N": str(now)}}, []
+    for number, (name, value) in enumerate(when.items()):
+        names[f"#c{number}"] = name
+        if value is None:
+            parts.append(f"attribute_not_exists(#c{number})")
+        else:
+            parts.append(f"#c{number} = :c{number}")
+            values[f":c{number}"] = encode_value(_settled(value))
+    required = " AND ".join(parts)
+    absence_will_do = len(values) == 1
+    return {
+        "ConditionExpression": f"({required}) {'OR #expires <= :now' if absence_will_do else f'AND ({_ALIVE})'}",
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+    }
+
+
+_ALIVE = "attribute_not_exists(#expires) OR #expires > :now"
+
+
+def key_range(span: Span) -> Json:
+    """The part of a Query that reads a span; it may bring keys of either end that do not belong to it.
+
+    BETWEEN includes its upper bound, and DynamoDB refuses a bound that is empty or longer than a key may be.
+    """
+    values = {":partition": span.partition, ":lo": _lower(span.lo), ":hi": _upper(span.hi)}
+    return {
+        **({"IndexName": index_name(span.index)} if span.index is not Index.TABLE else {}),
+        "KeyConditionExpression": "#partition = :partition AND #sort BETWEEN :lo AND :hi",
+        "ExpressionAttributeNames": {"#partition": span.index.partition, "#sort": span.index.sort},
+        "ExpressionAttributeValues": {name: {"S": value} for name, value in values.items()},
+    }
+
+
+def counted(query: Json, now: int) -> Json:
+    """The Query that counts what another reads, but for what has expired."""
+    return {
+        **query,
+        "Select": "COUNT",
+        "FilterExpression": _ALIVE,
+        "ExpressionAttributeNames": {**query["ExpressionAttributeNames"], "#expires": "expires"},
+        "ExpressionAttributeValues": {**query["ExpressionAttributeValues"], ":now": {"N": str(now)}},
+    }
+
+
+def may_be_key(bound: str) -> bool:
+    """Whether an item can lie right at a bound; none lies where `keys.just_after` and the ends of subtrees point."""
+    return bound == "!" or bound[-1] not in "!$"
+
+
+def _lower(lo: str) -> str:
+    return _cut(lo) or "\0"
+
+
+def _upper(hi: str) -> str:
+    """Where `hi` is cut, the greatest text of up to three bytes behind it keeps everything below `hi` in the range."""
+    cut = _cut(hi)
+    return cut if cut == hi else cut + ("", "\x7f", "\u07ff", "\uffff")[MAX_SORT_KEY_BYTES - len(cut.encode())]
+
+
+def _cut(bound: str) -> str:
+    return bound.encode()[:MAX_SORT_KEY_BYTES].decode(errors="ignore")
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+def index_name(index: Index) -> str:
+    return index.name.lower()
+
+
+def table_definition(table: str) -> Json:
+    """What CreateTable is told: on-demand, with both indexes, which project everything."""
+    attributes = sorted({name for index in Index for name in index.value})
+    return {
+        "TableName": table,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in attributes],
+        "KeySchema": _key_schema(Index.TABLE),
+        "GlobalSecondaryIndexes": [
+            {
+                "IndexName": index_name(index),
+                "KeySchema": _key_schema(index),
+                "Projection": {"ProjectionType": "ALL"},
+            }
+            for index in Index
+            if index is not Index.TABLE
+        ],
+    }
+
+
+def differences(found: Json) -> list[str]:
+    """What a table that DescribeTable tells of lacks or has otherwise than Clade needs it, in words."""
+    wanted, wrong = table_definition(""), []
+    if _schema_of(found) != _schema_of(wanted):
+        wrong.append("its key is not (pk, sk)")
+    types = {one["AttributeName"]: one["AttributeType"] for one in found["AttributeDefinitions"]}
+    if any(types.get(name, "S") != "S" for index in Index for name in index.value):
+        wrong.append("its keys are not texts")
+    indexes = {one["IndexName"]: one for one in found.get("GlobalSecondaryIndexes", [])}
+    for one in wanted["GlobalSecondaryIndexes"]:
+        other = indexes.get(one["IndexName"])
+        if other is None:
+            wrong.append(f"it has no index {one['IndexName']}")
+        elif _schema_of(other) != _schema_of(one) or other["Projection"]["ProjectionType"] != "ALL":
+            wrong.append(f"its index {one['IndexName']} has other keys or does not project everything")
+    return wrong
+
+
+def _key_schema(index: Index) -> list[Json]:
+    return [
+        {"AttributeName": index.partition, "KeyType": "HASH"},
+        {"AttributeName": index.sort, "KeyType": "RANGE"},
+    ]
+
+
+def _schema_of(table: Json) -> dict[str, str]:
+    return {one["KeyType"]: one["AttributeName"] for one in table["KeySchema"]}

@@ -1,0 +1,121 @@
+"""Engines that speak DynamoDB's API, started as processes of their own for the tests and ended by them.
+
+Which one is taken: the endpoint that CLADE_TEST_DYNAMODB names; else dynoxide, from CLADE_DYNOXIDE or from an npm
+package of this checkout; else moto, which tells no capacities and cuts no pages.
+"""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+START_SECONDS = 30.0
+STOP_SECONDS = 10.0
+
+_CHECKOUT = Path(__file__).parent.parent
+_PACKAGE = "node_modules/@dynoxide/linux-x64/dynoxide"
+
+
+class NoEngine(Exception):
+    """Nothing here speaks DynamoDB's API; the message says what is missing."""
+
+
+@dataclass
+class Engine:
+    """One engine; `exact` tells whether its capacities and pages are those of DynamoDB."""
+
+    name: str
+    url: str
+    exact: bool
+    command: tuple[str, ...] = ()
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the process and wait until it answers."""
+        if not self.command:
+            return
+        with tempfile.TemporaryFile() as output:
+            self.process = subprocess.Popen(self.command, stdout=output, stderr=subprocess.STDOUT)
+            try:
+                self._await_answer()
+            except NoEngine as error:
+                self.stop()
+                output.seek(0)
+                raise NoEngine(f"{error} It wrote: {output.read()[-2000:].decode(errors='replace')}") from None
+
+    def stop(self) -> None:
+        """End the process, by force where it does not listen."""
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(STOP_SECONDS)
+        self.process = None
+
+    def address(self, table: str) -> str:
+        """What `open_store` takes for a table of this engine."""
+        return f"dynamodb://{table}?region=eu-west-1&endpoint={self.url}"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _await_answer(self) -> None:
+        host, port = self.url.removeprefix("http://").split(":")
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end:
+            if self.process is not None and self.process.poll() is not None:
+                raise NoEngine(f"{self.name} ended at once with status {self.process.returncode}.")
+            with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
+                return
+            time.sleep(0.01)
+        raise NoEngine(f"{self.name} did not answer within {START_SECONDS:.0f} seconds.")
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def find(db_path: Path | None = None) -> Engine:
+    """The best engine that can be had here, not started yet; with `db_path` it keeps its tables there (dynoxide alone).
+
+    Raises NoEngine where there is none.
+    """
+    if url := os.environ.get("CLADE_TEST_DYNAMODB"):
+        return Engine("CLADE_TEST_DYNAMODB", url, exact=True)
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    if binary := _dynoxide():
+        keep = ("--db-path", str(db_path)) if db_path else ()
+        command = (str(binary), "serve", "--host", "127.0.0.1", "--port", str(port), *keep)
+        return Engine("dynoxide", url, exact=True, command=command)
+    try:
+        import moto.server  # noqa: F401
+    except ImportError:
+        raise NoEngine(
+            "no engine speaks DynamoDB's API here: install npm's @dynoxide/linux-x64 or PyPI's moto[server], "
+            "or name an endpoint in CLADE_TEST_DYNAMODB"
+        ) from None
+    command = (sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port))
+    return Engine("moto", url, exact=False, command=command)
+
+
+def _dynoxide() -> Path | None:
+    if named := os.environ.get("CLADE_DYNOXIDE"):
+        return Path(named)
+    places = (_CHECKOUT / _PACKAGE, _CHECKOUT / "tests" / _PACKAGE)
+    return next((place for place in places if place.exists()), None)
