@@ -1,0 +1,87 @@
+"""The application over a schema of a few fields, for tests of HTTP itself."""
+
+from typing import Any, Self
+
+import strawberry
+from starlette.types import ASGIApp
+from strawberry.scalars import JSON
+
+from graph.app import build_app
+from graph.execution import Execution
+from store.errors import BadPath, Unavailable
+
+MAX_BODY_BYTES = 40_000
+
+
+@strawberry.type
+class Box:
+    name: str = "box"
+
+    @strawberry.field
+    def inner(self) -> "Box":
+        return Box()
+
+
+@strawberry.type
+class Query:
+    @strawberry.field(description="Says hello, some times.")
+    async def hello(self, times: int = 1, name: str = "world") -> str:
+        return " ".join([f"Hello {name}!"] * times)
+
+    @strawberry.field
+    def box(self) -> Box:
+        return Box()
+
+    @strawberry.field
+    def refused(self) -> str | None:
+        raise BadPath('"US//NE" has an empty segment.')
+
+    @strawberry.field
+    def broken(self) -> str | None:
+        raise KeyError("a secret of the server")
+
+    @strawberry.field
+    def broken_without_null(self) -> str:
+        raise KeyError("a secret of the server")
+
+    @strawberry.field
+    def unwritable(self) -> JSON:
+        return object()
+
+
+@strawberry.type
+class Mutation:
+    @strawberry.mutation
+    def change(self) -> int:
+        return 1
+
+
+class Context:
+    def reads_report(self) -> dict[str, int]:
+        return {"requests": 2, "rounds": 1, "items": 7, "units": 1}
+
+
+class SmallStore:
+    """As much of a store as the application itself asks for."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.down = False
+
+    async def health(self) -> None:
+        if self.down:
+            raise Unavailable("The table does not answer.")
+
+    async def __aenter__(self) -> Self:
+        self.is_open = True
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        self.is_open = False
+
+
+schema = strawberry.Schema(Query, Mutation)
+
+
+def small_app(store: Any) -> ASGIApp:
+    return build_app(store, Execution(schema, Context), max_body_bytes=MAX_BODY_BYTES)

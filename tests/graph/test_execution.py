@@ -1,0 +1,87 @@
+"""Operations without HTTP: which documents are kept, and how errors are told."""
+
+import logging
+
+import pytest
+from graphql import GraphQLError
+
+from graph import documents
+from graph.documents import Documents, InvalidDocument
+from graph.errors import format_error, format_errors
+from graph.execution import Execution, QueriesOnly
+from store.errors import BudgetExceeded
+from tests.graph.small_app import Context, schema
+
+
+def test_a_document_is_parsed_once_while_it_is_kept():
+    kept = Documents(schema, keep=2)
+    first = kept.get("{ hello }")
+    assert kept.get("{ hello }") is first
+
+
+def test_the_document_that_was_not_asked_for_longest_goes_first():
+    kept = Documents(schema, keep=2)
+    first, second = kept.get("{ hello }"), kept.get("{ a: hello }")
+    kept.get("{ hello }")
+    kept.get("{ b: hello }")
+    assert kept.get("{ hello }") is first
+    assert kept.get("{ a: hello }") is not second
+
+
+def test_documents_are_bounded_by_their_length_too(monkeypatch):
+    monkeypatch.setattr(documents, "KEPT_CHARACTERS", 30)
+    kept = Documents(schema, keep=1_000)
+    first = kept.get("{ hello }")
+    kept.get("{ " + "a" * 12 + ": hello }")
+    assert kept.get("{ hello }") is not first
+    longer_than_all = "{ " + "a" * 40 + ": hello }"
+    assert kept.get(longer_than_all) is not kept.get(longer_than_all)
+
+
+def test_an_invalid_document_is_not_kept_and_fails_each_time():
+    kept = Documents(schema, keep=2)
+    for _ in range(2):
+        with pytest.raises(InvalidDocument) as caught:
+            kept.get("{ nothing other }")
+        assert len(caught.value.errors) == 2
+
+
+async def test_what_may_only_read_runs_no_mutation():
+    execution = Execution(schema, Context)
+    with pytest.raises(QueriesOnly):
+        await execution.execute("mutation { change }", allow_mutations=False)
+    answer = await execution.execute("mutation { change }", allow_mutations=True)
+    assert (answer.body, answer.executed) == ({"data": {"change": 1}}, True)
+
+
+async def test_each_operation_has_a_context_of_its_own():
+    made = []
+
+    def make_context():
+        made.append(Context())
+        return made[-1]
+
+    execution = Execution(schema, make_context)
+    await execution.execute("{ hello }", allow_mutations=False)
+    await execution.execute("{ hello }", allow_mutations=False)
+    await execution.execute("{", allow_mutations=False)
+    assert len(made) == 2
+
+
+def test_an_error_of_ours_keeps_its_code_however_often_it_is_wrapped():
+    error = BudgetExceeded("More than 10 nodes; ask for fewer with first.")
+    wrapped = GraphQLError(str(error), original_error=GraphQLError(str(error), original_error=error))
+    assert format_error(wrapped) == {
+        "message": "More than 10 nodes; ask for fewer with first.",
+        "extensions": {"code": "BUDGET_EXCEEDED"},
+    }
+
+
+def test_a_cause_that_fails_many_fields_is_logged_once(caplog):
+    cause = KeyError("once only")
+    errors = [GraphQLError(str(cause), path=["hello", number], original_error=cause) for number in range(50)]
+    with caplog.at_level(logging.ERROR, logger="clade"):
+        told = format_errors(errors)
+    assert len(told) == 50
+    assert len(caplog.records) == 1
+    assert "once only" not in str(told)

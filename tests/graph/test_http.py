@@ -1,0 +1,412 @@
+"""GraphQL over HTTP: what is taken, what is refused, and in which words."""
+
+import asyncio
+import json
+import logging
+
+import httpx
+import pytest
+
+from graph import health, media_types
+from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, small_app
+from tests.serving import serving
+
+GRAPHQL = "application/graphql-response+json"
+JSON = "application/json"
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@pytest.fixture(scope="module")
+def store():
+    return SmallStore()
+
+
+@pytest.fixture(scope="module")
+def client(store):
+    with serving(small_app(store)) as url, httpx.Client(base_url=url) as client:
+        yield client
+
+
+def ask(client, query, *, accept=GRAPHQL, headers=None, **parameters):
+    return client.post("/graphql", json={"query": query, **parameters}, headers={"accept": accept, **(headers or {})})
+
+
+def send(client, body, content_type=JSON):
+    return client.post("/graphql", content=body, headers={"content-type": content_type, "accept": GRAPHQL})
+
+
+def only_error(answer):
+    body = answer.json()
+    assert "data" not in body
+    (error,) = body["errors"]
+    return error
+
+
+# What is taken
+
+
+def test_a_query_is_answered(client):
+    answer = ask(client, "{ hello }")
+    assert (answer.status_code, answer.json()) == (200, {"data": {"hello": "Hello world!"}})
+
+
+def test_variables_and_the_operation_name_are_used(client):
+    query = "query A { hello } query B($times: Int!) { hello(times: $times) }"
+    answer = ask(client, query, variables={"times": 2}, operationName="B")
+    assert answer.json() == {"data": {"hello": "Hello world! Hello world!"}}
+
+
+def test_an_empty_operation_name_is_none(client):
+    assert ask(client, "{ hello }", operationName="").json() == {"data": {"hello": "Hello world!"}}
+
+
+def test_names_in_any_script_come_back_as_they_went(client):
+    answer = ask(client, '{ hello(name: "東京 🏙 \\u0041") }')
+    assert answer.json() == {"data": {"hello": "Hello 東京 🏙 A!"}}
+    assert "東京 🏙" in answer.content.decode()
+
+
+def test_a_get_asks_a_query_with_variables_as_json(client):
+    query = "query($times: Int!) { hello(times: $times) }"
+    answer = client.get("/graphql", params={"query": query, "variables": '{"times": 2}', "extensions": ""})
+    assert answer.json() == {"data": {"hello": "Hello world! Hello world!"}}
+
+
+def test_a_head_has_the_headers_of_a_get_and_no_body(client):
+    answer = client.head("/graphql", params={"query": "{ hello }"})
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+def test_a_mutation_runs_by_post(client):
+    assert ask(client, "mutation { change }").json() == {"data": {"change": 1}}
+
+
+def test_reads_are_told_to_who_asks(client):
+    asked = ask(client, "{ hello }", headers={"clade-reads": "1"}).json()
+    assert asked["extensions"] == {"reads": {"requests": 2, "rounds": 1, "items": 7, "units": 1}}
+    assert "extensions" not in ask(client, "{ hello }").json()
+    assert "extensions" not in ask(client, "{ hello }", headers={"clade-reads": "0"}).json()
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        ("", JSON),
+        ("*/*", JSON),
+        ("application/*", JSON),
+        (JSON, JSON),
+        (GRAPHQL, GRAPHQL),
+        (f"{JSON}, {GRAPHQL}", GRAPHQL),
+        (f"{GRAPHQL};q=0.5, {JSON};q=0.9", JSON),
+        (f"{GRAPHQL}, {JSON};q=0.9", GRAPHQL),
+        (f"{GRAPHQL}, */*", GRAPHQL),
+        (f"{JSON};q=0, */*", GRAPHQL),
+        (f"{GRAPHQL};q=0.1, application/*;q=0.5", JSON),
+        ("APPLICATION/JSON ; Charset=UTF-8", JSON),
+        (BROWSER, JSON),
+        (f"{GRAPHQL}, {JSON}, text/event-stream, multipart/mixed", GRAPHQL),
+    ],
+)
+def test_the_answer_has_the_type_that_the_client_likes_best(client, accept, content_type):
+    answer = ask(client, "{ hello }", accept=accept)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, f"{content_type}; charset=utf-8")
+
+
+@pytest.mark.parametrize("accept", ["image/png", "text/html", f"{JSON};q=0", "*/*;q=0", f"{GRAPHQL};q=x"])
+def test_a_client_that_takes_neither_type_is_told_so_in_json(client, accept):
+    answer = ask(client, "{ hello }", accept=accept)
+    assert (answer.status_code, answer.headers["content-type"]) == (406, f"{JSON}; charset=utf-8")
+    assert GRAPHQL in only_error(answer)["message"]
+
+
+@pytest.mark.parametrize(
+    "content_type", [JSON, "Application/JSON", f"{JSON};charset=utf-8", f'{JSON}; charset="UTF-8"']
+)
+def test_json_in_utf_8_is_taken_however_it_is_written(client, content_type):
+    assert send(client, '{"query": "{ hello }"}', content_type).status_code == 200
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    "content_type", ["", "text/plain", f"{JSON}; charset=utf-16", "application/graphql", "multipart/form-data"]
+)
+def test_another_content_type_is_415(client, content_type):
+    answer = send(client, '{"query": "{ hello }"}', content_type)
+    assert answer.status_code == 415
+    assert "application/json" in only_error(answer)["message"]
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_another_method_is_405_and_told_which_are_taken(client, method):
+    answer = client.request(method, "/graphql")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, POST")
+    assert method in only_error(answer)["message"]
+
+
+def test_a_mutation_by_get_is_405_and_not_run(client):
+    answer = client.get("/graphql", params={"query": "mutation { change }"})
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert "POST" in only_error(answer)["message"]
+
+
+def test_a_body_at_the_limit_is_taken_and_one_byte_more_is_413(client):
+    body = b'{"query": "{ hello }"}'.ljust(MAX_BODY_BYTES)
+    assert send(client, body).status_code == 200
+    answer = send(client, body + b" ")
+    assert answer.status_code == 413
+    assert str(MAX_BODY_BYTES) in only_error(answer)["message"]
+
+
+def test_a_body_without_a_length_is_cut_off_at_the_limit(client):
+    assert send(client, (b" " * 1_000 for _ in range(100))).status_code == 413
+    assert send(client, iter([b'{"query": ', b'"{ hello }"}'])).status_code == 200
+
+
+def test_a_batch_is_refused_with_the_way_out(client):
+    answer = send(client, '[{"query": "{ hello }"}]')
+    assert answer.status_code == 400
+    assert "a request of its own" in only_error(answer)["message"]
+
+
+def test_a_get_without_a_query_is_400_for_a_client_and_a_page_for_a_browser(client):
+    assert only_error(client.get("/graphql"))["extensions"] == {"code": "BAD_REQUEST"}
+    assert client.get("/graphql", headers={"accept": BROWSER}).headers["content-type"] == "text/html; charset=utf-8"
+    asked = client.get("/graphql", params={"query": "{ hello }"}, headers={"accept": BROWSER})
+    assert asked.json() == {"data": {"hello": "Hello world!"}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b'{"query": "\xff"}',
+        b'{"query": "\\ud800"}',
+        b"\xef\xbb\xbf{}",
+        b"null",
+        b"7",
+        b'"{ hello }"',
+        b"{}",
+        b'{"query": null}',
+        b'{"query": ""}',
+        b'{"query": 7}',
+        b'{"query": ["{ hello }"]}',
+        b'{"query": "{ hello }", "variables": []}',
+        b'{"query": "{ hello }", "variables": "{}"}',
+        b'{"query": "{ hello }", "operationName": 0}',
+        b'{"query": "{ hello }", "operationName": {}}',
+        b'{"query": "{ hello }", "extensions": false}',
+        b'{"query": "{ hello }", "variables": {"a": NaN}}',
+        b'{"query": "{ hello }", "variables": ' + b'{"a": ' * 2_000 + b"1" + b"}" * 2_000 + b"}",
+        b"[" * 10_000,
+    ],
+)
+def test_a_body_that_is_no_request_is_400(client, body):
+    answer = send(client, body)
+    assert answer.status_code == 400
+    assert only_error(answer)["extensions"] == {"code": "BAD_REQUEST"}
+
+
+@pytest.mark.parametrize(
+    "query_string",
+    [
+        "query=%FF",
+        "query=",
+        "query",
+        "query={hello}&variables={",
+        "query={hello}&variables=7",
+        "query={hello}&extensions=[]",
+    ],
+)
+def test_an_address_that_is_no_request_is_400(client, query_string):
+    answer = client.get(f"/graphql?{query_string}")
+    assert answer.status_code == 400
+    assert only_error(answer)["extensions"] == {"code": "BAD_REQUEST"}
+
+
+PARSE, INVALID, INPUT = "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED", "BAD_USER_INPUT"
+NO_OPERATION = "OPERATION_RESOLUTION_FAILURE"
+
+
+@pytest.mark.parametrize(
+    ("query", "parameters", "code"),
+    [
+        ("{", {}, PARSE),
+        ("{ hello \0 }", {}, PARSE),
+        ('{ hello(name: "\\uD800") }', {}, PARSE),
+        ("#" * 5_000, {}, PARSE),
+        ("{" * 10_000, {}, PARSE),
+        ("{ box " + "{ inner " * 1_000 + "}" * 1_001, {}, PARSE),
+        ("{" + " a" * 9_999 + "}", {}, PARSE),
+        ("{ nothing }", {}, INVALID),
+        ("{" + " hello" * 3_000 + "}", {}, INVALID),
+        ("{ hello(times: 99999999999) }", {}, INVALID),
+        ("{ hello(times: 1e400) }", {}, INVALID),
+        ("{ hello(times: %s) }" % ("9" * 5_000), {}, INVALID),
+        ("{ ...A } fragment A on Query { ...A }", {}, INVALID),
+        ("subscription { hello }", {}, INVALID),
+        ("fragment A on Query { hello }", {}, INVALID),
+        ("query A { hello } query B { hello }", {}, NO_OPERATION),
+        ("query A { hello }", {"operationName": "C"}, NO_OPERATION),
+        ("query($times: Int!) { hello(times: $times) }", {}, INPUT),
+        ("query($times: Int!) { hello(times: $times) }", {"variables": {"times": "x"}}, INPUT),
+        ("query($times: Int!) { hello(times: $times) }", {"variables": {"times": 10**30}}, INPUT),
+        ("query($times: Int!) { hello(times: $times) }", {"variables": {"times": {"a": []}}}, INPUT),
+    ],
+)
+def test_an_operation_that_cannot_run_is_a_request_error(client, query, parameters, code):
+    answer = ask(client, query, **parameters)
+    assert answer.status_code == 400
+    errors = answer.json()["errors"]
+    assert "data" not in answer.json()
+    assert {error["extensions"]["code"] for error in errors} == {code}
+    assert not [error for error in errors if "Exceeds the limit" in error["message"]]
+    in_json = ask(client, query, accept=JSON, **parameters)
+    assert (in_json.status_code, in_json.json()) == (200, answer.json())
+
+
+def test_an_unknown_operation_is_named(client):
+    assert '"C"' in only_error(ask(client, "query A { hello }", operationName="C"))["message"]
+
+
+# What goes wrong while it runs
+
+
+def test_what_the_server_says_no_to_is_told_with_its_code_and_place(client):
+    answer = ask(client, "{ hello refused }")
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "errors": [
+            {
+                "message": '"US//NE" has an empty segment.',
+                "locations": [{"line": 1, "column": 9}],
+                "path": ["refused"],
+                "extensions": {"code": "BAD_PATH"},
+            }
+        ],
+        "data": {"hello": "Hello world!", "refused": None},
+    }
+
+
+def test_an_unforeseen_error_is_logged_and_not_told(client, caplog):
+    with caplog.at_level(logging.ERROR, logger="clade"):
+        answer = ask(client, "{ hello broken }")
+    (error,) = answer.json()["errors"]
+    assert (error["path"], error["extensions"]) == (["broken"], {"code": "INTERNAL_SERVER_ERROR"})
+    assert "secret" not in answer.text
+    assert "KeyError" not in answer.text
+    assert answer.json()["data"] == {"hello": "Hello world!", "broken": None}
+    assert "a secret of the server" in caplog.text
+
+
+def test_data_that_became_null_is_still_an_answer_and_no_request_error(client):
+    answer = ask(client, "{ brokenWithoutNull }")
+    assert (answer.status_code, answer.json()["data"]) == (200, None)
+
+
+def test_a_query_nested_deeper_than_python_can_follow_is_told_so(client):
+    query = "{ box " + "{ inner " * 180 + "{ name }" + "}" * 181
+    answer = ask(client, query)
+    assert answer.status_code == 200
+    (error,) = answer.json()["errors"]
+    assert error["extensions"] == {"code": "BAD_USER_INPUT"}
+    assert "nested too deeply" in error["message"]
+
+
+def test_a_mistake_of_ours_is_500_without_python_s_words(client):
+    answer = ask(client, "{ unwritable }")
+    assert answer.status_code == 500
+    assert only_error(answer)["extensions"] == {"code": "INTERNAL_SERVER_ERROR"}
+    assert "orjson" not in answer.text.lower()
+
+
+# Around it
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 307),
+        ("GET", "/healthz", 200),
+        ("GET", "/nothing", 404),
+        ("GET", "/graphql", 400),
+        ("PUT", "/graphql", 405),
+        ("POST", "/healthz", 405),
+        ("GET", "/graphql/static/x/boot.js", 200),
+    ],
+)
+def test_every_answer_has_the_security_headers(client, method, path, status):
+    answer = client.request(method, path)
+    assert answer.status_code == status
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    assert answer.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
+
+
+def test_an_error_500_has_the_security_headers(client):
+    assert ask(client, "{ unwritable }").headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_root_leads_to_graphql(client):
+    assert client.get("/").headers["location"] == "/graphql"
+
+
+def test_alive_asks_no_store(client, store):
+    store.down = True
+    answer = client.get("/healthz")
+    store.down = False
+    assert (answer.status_code, answer.text) == (200, "ok")
+
+
+def test_ready_follows_the_store_down_and_up_again(client, store):
+    assert (client.get("/readyz").status_code, client.get("/readyz").json()) == (200, {"ready": True})
+    store.down = True
+    answer = client.get("/readyz")
+    store.down = False
+    assert answer.status_code == 503
+    assert answer.json() == {"ready": False, "reason": "The table does not answer."}
+    assert client.get("/readyz").status_code == 200
+
+
+def test_a_store_that_is_silent_is_not_ready(client, store, monkeypatch):
+    async def silent():
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(health, "READY_SECONDS", 0.05)
+    monkeypatch.setattr(store, "health", silent)
+    answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert "silent" in answer.json()["reason"]
+
+
+def test_the_store_is_open_while_the_application_runs():
+    store = SmallStore()
+    with serving(small_app(store)):
+        assert store.is_open
+    assert not store.is_open
+
+
+def test_what_accept_says_is_weighed_once_and_kept_in_bounds():
+    for number in range(2_000):
+        media_types.choose(f"application/json;q=0.{number:04}", (media_types.JSON,))
+    assert media_types.choose.cache_info().currsize <= 256
+
+
+def test_a_client_that_hangs_up_half_way_disturbs_nobody(client):
+    def broken_body():
+        yield b'{"query": '
+        raise ConnectionAbortedError
+
+    with pytest.raises(ConnectionAbortedError):
+        send(client, broken_body())
+    assert ask(client, "{ hello }").json() == {"data": {"hello": "Hello world!"}}
+
+
+def test_errors_come_before_data_as_the_specification_recommends(client):
+    assert list(json.loads(ask(client, "{ refused }").content)) == ["errors", "data"]
