@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from store.errors import BadPath
 
@@ -41,8 +42,7 @@ class Index(Enum):
         self.sort = sort
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """The primary key of one item."""
 
     pk: str
@@ -90,12 +90,12 @@ def format_path(path: Path) -> str:
 
 def checked_path(segments: Iterable[object]) -> Path:
     """The segments in normal form (NFC), or BadPath where they can be no path: the door for every path from outside."""
-    path = tuple([_checked_segment(segment) for segment in segments])
+    path = tuple([checked_segment(segment) for segment in segments])
     if not path:
         raise BadPath('A path is empty; write the root\'s key at least, as in "US".')
     if len(path) > MAX_SEGMENTS:
         raise BadPath(f"A path has {len(path)} segments; at most {MAX_SEGMENTS} are possible.")
-    _check_sizes(path)
+    check_sizes(path)
     return path
 
 
@@ -110,7 +110,8 @@ def _unescape(segment: str, text: str) -> str:
     return _TEXT_ESCAPE.sub(one, segment) if "%" in segment else segment
 
 
-def _checked_segment(segment: object) -> str:
+def checked_segment(segment: object) -> str:
+    """One segment in normal form, or BadPath where it can be none; its size is not looked at."""
     if not isinstance(segment, str):
         raise BadPath(f"A path's segments are texts, not {shorten(repr(segment))}.")
     if not segment:
@@ -120,7 +121,8 @@ def _checked_segment(segment: object) -> str:
     return unicodedata.normalize("NFC", segment)
 
 
-def _check_sizes(path: Path) -> None:
+def check_sizes(path: Path) -> None:
+    """Raise BadPath for a path whose keys DynamoDB could not hold."""
     if (size := _bytes(path[0])) > MAX_ROOT_BYTES:
         raise BadPath(f'The root "{shorten(path[0])}" takes {size} bytes in a key; at most {MAX_ROOT_BYTES} fit.')
     if (size := len(sort_key(path).encode())) > MAX_SORT_KEY_BYTES:

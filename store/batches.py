@@ -1,0 +1,217 @@
+"""The changes to one tree cut into transactions, each of which leaves the table consistent.
+
+Whoever stops between two of them leaves fewer nodes than were wanted, but no count, id or parent that is wrong. So a
+batch holds, beside the nodes it is about, all records above them with their new counts, each once.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import orjson
+from msgspec.structs import replace
+
+from store.attributes import Value
+from store.items import ABSENT, UNCONDITIONAL, Change, Condition, Delete, Item, Put
+from store.keys import decode_segment, first_rank, id_key, last_segment, parent_sort_key, version_key
+from store.merge import Difference
+from store.records import Counts, Record
+from store.rows import Node
+from store.stamps import Event, LogEntry, tier_name
+
+MAX_BATCH_BYTES = 3_500_000  # DynamoDB's transactions end at 4 MB
+MAX_LOG_BYTES = 300_000  # and its items, of which the log entry of a batch is one, at 400 KB
+LOG_ENTRY_BYTES = 250  # of an entry but for its sort key: the longest id, and the rest
+ITEM_BYTES = 800  # of a record but for its sort key, name and own attributes: ids, counts, times, names of attributes
+KEY_COPIES = 6  # a sort key stands in about so many attributes of a record and its id record
+SEALS = 3  # the changes that are added to a batch when it is committed: two stamps and the log
+
+
+class Creation(NamedTuple):
+    """A node to be created: its full id, its first revision, and what is required of its id record."""
+
+    node: Node
+    id: str
+    revision: int = 1
+    when: Condition = ABSENT
+
+
+@dataclass
+class Batch:
+    """`changes` but for the stamps and the log; `shape` and `roots` are what the two stamps count more or less."""
+
+    changes: list[Change] = field(default_factory=list)
+    entries: list[LogEntry] = field(default_factory=list)
+    shape: Counts = field(default_factory=dict)
+    roots: Counts = field(default_factory=dict)
+
+
+class _Place:
+    """A record whose counts move from batch to batch."""
+
+    __slots__ = ("below", "kids", "record", "when")
+
+    def __init__(self, record: Record, when: Condition) -> None:
+        self.record = record
+        self.when = when
+        self.kids = dict(record.kids)
+        self.below = dict(record.below)
+
+    def put(self) -> Put:
+        put = Put(replace(self.record, kids=dict(self.kids), below=dict(self.below)).item(), self.when)
+        self.when = UNCONDITIONAL
+        return put
+
+
+def batches(found: Difference, creations: Iterable[Creation], pk: str, at: str, most: int) -> Iterator[Batch]:
+    """Transactions of at most `most` changes that make `creations` (parents first) and the rest of a difference.
+
+    They build on one another, so they are made one by one, and each must be committed before the next is asked for.
+    """
+    cutter = _Cutter(found, pk, at, most)
+    coming = iter(creations)
+    creation = next(coming, None)
+    while creation is not None:
+        following = next(coming, None)
+        yield from cutter.room(creation.node.sk, 2, _weight(creation.node.sk, creation.node.name, creation.node.values))
+        cutter.create(creation, inner=following is not None and following.node.sk.startswith(creation.node.sk))
+        creation = following
+    for old, new in found.updated:
+        yield from cutter.room(new.sk, 2, _weight_of(old) + _weight_of(new))
+        cutter.update(old, new)
+    for record in found.removed:
+        yield from cutter.room(record.sk, 3, _weight_of(record))
+        cutter.remove(record)
+    yield from cutter.rest()
+
+
+class _Cutter:
+    """The batch that is being filled, and the present state of all records above changes."""
+
+    def __init__(self, found: Difference, pk: str, at: str, most: int) -> None:
+        self._places = {sk: _Place(record, UNCONDITIONAL) for sk, record in found.above.items()}
+        self._pk = pk
+        self._at = at
+        self._most = most - SEALS
+        self._line: tuple[str, list[_Place]] = ("", [])
+        self._open()
+
+    def _open(self) -> None:
+        self._batch = Batch()
+        self._touched: dict[str, _Place] = {}
+        self._bytes = self._log_bytes = 0
+
+    def room(self, sk: str, changes: int, weight: int) -> Iterator[Batch]:
+        """Hand out the batch so far where so many more changes at a key, and their records above, would not fit."""
+        above = [place for place in self._above(sk) if place.record.sk not in self._touched]
+        more = weight + sum(_weight_of(place.record) for place in above)
+        logged = len(sk.encode()) + LOG_ENTRY_BYTES
+        if (
+            len(self._batch.changes) + len(self._touched) + len(above) + changes > self._most
+            or self._bytes + more > MAX_BATCH_BYTES
+            or self._log_bytes + logged > MAX_LOG_BYTES
+        ):
+            yield from self.rest()
+        self._bytes += more
+        self._log_bytes += logged
+
+    def rest(self) -> Iterator[Batch]:
+        """Hand out the batch so far, and open the next."""
+        if self._batch.entries:
+            self._batch.changes += [place.put() for place in self._touched.values()]
+            yield self._batch
+        self._open()
+
+    def create(self, creation: Creation, *, inner: bool) -> None:
+        """`inner` where more will be created below it, so that its counts go on changing."""
+        node = creation.node
+        sk = node.sk
+        own = last_segment(self._pk, sk)
+        record = Record(
+            pk=self._pk, sk=sk, rank=first_rank(node.level, own), id=creation.id, level=node.level,
+            name=decode_segment(own) if node.name is None else node.name,
+            above=[place.record.level for place in reversed(self._above(sk))], kids={}, below={},
+            revision=creation.revision, updated_at=self._at,
+            attributes={name: value for name, value in node.values.items() if value is not None},
+        )  # fmt: skip
+        self._count(record, 1)
+        self._log(Event.CREATED, record)
+        if inner:
+            self._places[sk] = self._touched[sk] = _Place(record, ABSENT)
+        else:
+            self._batch.changes.append(Put(record.item(), ABSENT))
+        key = id_key(record.id)
+        self._batch.changes.append(Put({"pk": key.pk, "sk": key.sk, "tree": self._pk, "key": sk}, creation.when))
+
+    def update(self, old: Record, new: Record) -> None:
+        place = self._places.get(new.sk) or _Place(new, UNCONDITIONAL)
+        place.record = new
+        self._touched[new.sk] = place
+        self._log(Event.UPDATED, new)
+        self._batch.changes.append(Put(version_item(old)))
+
+    def remove(self, record: Record) -> None:
+        self._places.pop(record.sk, None)
+        self._touched.pop(record.sk, None)
+        self._count(record, -1)
+        self._log(Event.DELETED, record)
+        self._batch.changes += [Delete(record.key), Put(version_item(record)), Put(tombstone_item(record, self._at))]
+
+    def _count(self, record: Record, change: int) -> None:
+        """Count a node more or less in everything above it and in the stamps."""
+        above = self._above(record.sk)
+        for place in above:
+            _count(place.below, record.level, change)
+            self._touched[place.record.sk] = place
+        if above:
+            _count(above[0].kids, record.level, change)
+        else:
+            _count(self._batch.roots, tier_name(record.level, 0), change)
+        _count(self._batch.shape, tier_name(record.level, record.depth), change)
+
+    def _log(self, event: Event, record: Record) -> None:
+        self._batch.entries.append(LogEntry(event, record.sk, record.id, record.level, record.revision))
+
+    def _above(self, sk: str) -> list[_Place]:
+        """What stands above a key, the parent first; siblings follow one another, so the last answer is kept."""
+        if sk == "#":
+            return []
+        parent = parent_sort_key(sk)
+        if parent != self._line[0]:
+            self._line = (parent, [self._places[parent], *self._above(parent)])
+        return self._line[1]
+
+
+def version_item(record: Record) -> Item:
+    """A state of a node that is kept beside its id record when the next one is written, or none is."""
+    key = version_key(record.id, record.revision)
+    return {
+        "pk": key.pk, "sk": key.sk, "tree": record.pk, "key": record.sk, "level": record.level, "name": record.name,
+        "revision": record.revision, "updated_at": record.updated_at, **record.attributes,
+    }  # fmt: skip
+
+
+def tombstone_item(record: Record, at: str) -> Item:
+    """What takes the place of the id record of a node that is deleted."""
+    key = id_key(record.id)
+    return {
+        "pk": key.pk, "sk": key.sk, "tree": record.pk, "key": record.sk,
+        "deleted": at, "level": record.level, "revision": record.revision,
+    }  # fmt: skip
+
+
+def _count(counts: Counts, name: str, change: int) -> None:
+    """Zero is told by absence."""
+    counts[name] = counts.get(name, 0) + change
+    if not counts[name]:
+        del counts[name]
+
+
+def _weight(sk: str, name: str | None, values: dict[str, Value]) -> int:
+    """Some more than the bytes that a record takes in a transaction."""
+    own = len(orjson.dumps(values)) if values else 0
+    return ITEM_BYTES + KEY_COPIES * len(sk.encode()) + own + (len(name.encode()) if name else 0)
+
+
+def _weight_of(record: Record) -> int:
+    return _weight(record.sk, record.name, record.attributes)

@@ -1,0 +1,64 @@
+"""JSON lines: one node a line, as export writes them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from store.errors import BadPath
+from store.formats.lines import Lines, lines
+from store.keys import parse_path, shorten
+from store.records import Record
+from store.rows import Part, Rejection, Row
+
+_OWN = frozenset(("path", "level", "name", "id"))
+
+
+@dataclass(frozen=True)
+class JSONLines(Lines):
+    """`{"path": ["US", "NE"] or "US/NE", "level": "STATE", "name": …, "id": …}` and the level's own attributes.
+
+    A field left out leaves the node as it is, null clears an attribute.
+    """
+
+    def rows(self, file: Path) -> Iterator[Row | Rejection]:
+        for number, line in lines(file):
+            yield _row(number, line)
+
+
+def _row(number: int, line: bytes) -> Row | Rejection:
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        return Rejection(number, f"The line is no JSON: {error}.")
+    if not isinstance(found, dict):
+        return Rejection(number, f"The line is no JSON object: {shorten(line.decode())}.")
+    try:
+        path = _path(found.get("path"))
+    except BadPath as error:
+        return Rejection(number, str(error))
+    attributes = {name: value for name, value in found.items() if name not in _OWN}
+    return Row(number, path, [Part(found.get("level", ""), found.get("name"), found.get("id"), attributes)])
+
+
+def _path(path: object) -> Sequence[object]:
+    match path:
+        case str():
+            return parse_path(path)
+        case list():
+            return path
+        case None:
+            raise BadPath('The line has no path; write "path": ["US", "NE"] or "path": "US/NE".')
+        case _:
+            raise BadPath(f"A path is a list of texts or one text, not {shorten(repr(path))}.")
+
+
+def line_of(record: Record, attributes: Mapping[str, Any]) -> bytes:
+    """The line of a node, with those of its attributes that are given."""
+    fields = {
+        "path": record.path, "level": record.level, "name": record.name,
+        "id": record.id.removeprefix(f"{record.hierarchy}:"), **attributes,
+    }  # fmt: skip
+    return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)

@@ -1,0 +1,247 @@
+"""Bringing the nodes of a file into the table: tree by tree, in transactions, so that it can stop anywhere and go on.
+
+For each tree its stamp is read, then its records, then the difference is written. Each transaction requires the stamp
+that the one before left, so whoever else writes to the tree makes it fail: then the tree is read and compared anew.
+"""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from typing import cast
+from uuid import uuid4
+
+from store.batches import Creation, batches
+from store.errors import Conflict
+from store.items import Change, Item
+from store.keys import format_path, id_key, parent_sort_key, path_of, shorten, stamp_key, subtree
+from store.merge import Difference, Merge
+from store.reads import Reads
+from store.records import made_id
+from store.rows import Node, Rejection, Tree, Wanted
+from store.stamps import Event, LogEntry, Stamp, log_item
+from store.stores import Store
+
+TREES_AT_ONCE = 8  # a tree's transactions follow one another, so only several trees keep a remote table busy
+PAGE_ITEMS = 1000
+ATTEMPTS = 20  # to write one tree while others write to it, too
+EXAMPLES = 5  # paths of each kind that are told
+
+
+@dataclass
+class Outcome:
+    """What an import did, or would do: nodes by level, some of their paths, and the rows that were not taken."""
+
+    added: Counter[str] = field(default_factory=Counter)
+    changed: Counter[str] = field(default_factory=Counter)
+    removed: Counter[str] = field(default_factory=Counter)
+    unchanged: int = 0
+    commits: int = 0
+    rejections: list[Rejection] = field(default_factory=list)
+    examples: dict[Event, list[str]] = field(default_factory=dict)
+
+    @property
+    def written(self) -> int:
+        return self.added.total() + self.changed.total() + self.removed.total()
+
+    def note(self, event: Event, level: str, pk: str, sk: str) -> None:
+        kind = {Event.CREATED: self.added, Event.UPDATED: self.changed, Event.DELETED: self.removed}[event]
+        kind[level] += 1
+        examples = self.examples.setdefault(event, [])
+        if len(examples) < EXAMPLES:
+            examples.append(shorten(format_path(path_of(pk, sk)), 200))
+
+
+async def load(
+    store: Store,
+    wanted: Wanted,
+    outcome: Outcome,
+    *,
+    prune: bool = False,
+    dry_run: bool = False,
+    settled: Callable[[int], None] = lambda nodes: None,
+) -> None:
+    """Make the table hold what the file wants, and tell in `outcome`, as it goes, what was done.
+
+    With `prune`, nodes that the file lacks below its own are removed, unless rows are so spoilt that they do not tell
+    which nodes they are about. `settled` hears of every so many nodes of the file that are done with. The wanted trees
+    are given up one by one, for their memory. Raises Conflict where others never stop writing to a tree.
+    """
+    outcome.rejections += wanted.rejections
+    work = _Load(store, wanted, outcome, prune and not wanted.obscure, dry_run, settled)
+    roots = iter(sorted(wanted.trees, key=lambda root: -len(wanted.trees[root].nodes)))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(TREES_AT_ONCE):
+                group.create_task(work.trees(roots))
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    outcome.rejections.sort()
+
+
+class _Load:
+    """An import that is running: what its trees share."""
+
+    def __init__(
+        self,
+        store: Store,
+        wanted: Wanted,
+        outcome: Outcome,
+        prune: bool,
+        dry_run: bool,
+        settled: Callable[[int], None],
+    ) -> None:
+        self.store = store
+        self.wanted = wanted
+        self.outcome = outcome
+        self.prune = prune
+        self.dry_run = dry_run
+        self.settled = settled
+        self.reads = Reads()
+        self.roots: Stamp | None = None  # of the hierarchy, as last read or written
+        self.roots_lock = asyncio.Lock()
+
+    async def trees(self, roots: Iterator[str]) -> None:
+        """One tree after another, as long as there are any."""
+        for root in roots:
+            tree = self.wanted.trees.pop(root)
+            if tree.nodes:
+                await _TreeLoad(self, f"{self.wanted.hierarchy.name}#{root}", tree).run()
+
+    async def stamp(self, partition: str) -> Stamp:
+        (item,) = await self.store.get([stamp_key(partition)], self.reads, strong=True)
+        return Stamp.of(partition, item)
+
+    async def commit(self, changes: list[Change], roots: Mapping[str, int]) -> None:
+        """Write a transaction, with the hierarchy's stamp where it makes roots; those follow one another."""
+        if not roots:
+            await self.store.commit(changes)
+        else:
+            async with self.roots_lock:
+                stamp = self.roots or await self.stamp(self.wanted.hierarchy.name)
+                self.roots = None
+                raised = stamp.raised(dict(roots))
+                await self.store.commit([*changes, raised])
+                self.roots = Stamp.of(stamp.partition, raised.item)
+        self.outcome.commits += 1
+        await asyncio.sleep(0)  # SQLite never waits, so this is where others get their turn, and a Ctrl-C its hearing
+
+
+class _TreeLoad:
+    """The part of an import that is about one tree, whose partition is `pk`."""
+
+    def __init__(self, load: _Load, pk: str, tree: Tree) -> None:
+        self._load = load
+        self._pk = pk
+        self._tree = tree
+        self._written = 0  # nodes of the file, in all attempts
+        self._settled = 0
+
+    async def run(self) -> None:
+        for attempt in range(ATTEMPTS):
+            try:
+                return await self._attempt()
+            except Conflict:
+                await asyncio.sleep(random.uniform(0, 0.02 * (attempt + 1)))  # noqa: S311 - no secret
+        name = format_path(path_of(self._pk, "#"))
+        raise Conflict(f"{name} is being written by others all the time; the same command later goes on.")
+
+    async def _attempt(self) -> None:
+        """Compare the tree with its records and write what differs."""
+        now = time.time()
+        at = _rfc3339(now)
+        stamp = await self._load.stamp(self._pk)
+        found = await self._difference(at)
+        creations = await self._identified(found)
+        unchanged = found.unchanged - self._written
+        self._settle(found.unchanged + len(found.rejections))
+        for batch in batches(found, creations, self._pk, at, self._load.store.max_changes):
+            if not self._load.dry_run:
+                raised = stamp.raised(batch.shape)
+                await self._load.commit([*batch.changes, raised, log_item(stamp, batch.entries, at, now)], batch.roots)
+                stamp = Stamp.of(self._pk, raised.item)
+            self._tell(batch.entries)
+        self._load.outcome.unchanged += unchanged
+        self._load.outcome.rejections += found.rejections
+
+    async def _difference(self, at: str) -> Difference:
+        """All records of the tree are read, but only what changes is kept."""
+        merge = Merge(self._load.wanted, self._tree, self._pk, at, prune=self._load.prune)
+        span = subtree(self._pk, "#")
+        while True:
+            items = await self._load.store.range(span, self._load.reads, limit=PAGE_ITEMS, strong=True)
+            merge.take(items)
+            await asyncio.sleep(0)
+            if len(items) < PAGE_ITEMS:
+                return merge.finish()
+            span = span.after(cast(str, items[-1]["sk"]))
+
+    async def _identified(self, found: Difference) -> list[Creation]:
+        """The nodes to be created with their ids; those whose id belongs to another node are rejected."""
+        creations: list[Creation] = []
+        lost: dict[str, int] = {}  # the rows of rejected nodes by sort key
+        coming = iter(found.created)
+        while page := list(islice(coming, PAGE_ITEMS)):
+            ids = [self._id_of(node) for node in page]
+            items = await self._load.store.get([id_key(one) for one in ids], self._load.reads, strong=True)
+            for node, node_id, item in zip(page, ids, items, strict=True):
+                if rejection := self._taken(node, item) or _orphaned(node, lost):
+                    lost[node.sk] = node.number
+                    found.rejections.append(rejection)
+                else:
+                    creations.append(self._creation(node, node_id, item))
+            await asyncio.sleep(0)
+        return creations
+
+    def _id_of(self, node: Node) -> str:
+        """The full id: the given one, or one made from the path, unless the file gives that to another node."""
+        hierarchy = self._load.wanted.hierarchy.name
+        made = node.id or made_id(hierarchy, node.path)
+        claimed = self._load.wanted.ids.get(made)
+        return f"{hierarchy}:{made if claimed is None or claimed is node else uuid4().hex}"
+
+    def _taken(self, node: Node, item: Item | None) -> Rejection | None:
+        """What is wrong with a given id that lies at `item`."""
+        if item is None or "deleted" in item or node.id is None or self._is_at(node, item):
+            return None
+        place = shorten(format_path(path_of(cast(str, item["tree"]), cast(str, item["key"]))), 200)
+        reason = f"The id {node.id} belongs to {place} already, and an import does not move nodes."
+        return Rejection(node.number, reason, moved=True)
+
+    def _creation(self, node: Node, node_id: str, item: Item | None) -> Creation:
+        """A deleted node's id goes on with its revisions; a made id that is another's gives way to a random one."""
+        if item is None:
+            return Creation(node, node_id)
+        if "deleted" in item:
+            return Creation(node, node_id, cast(int, item["revision"]) + 1, {"deleted": item["deleted"]})
+        return Creation(node, f"{self._load.wanted.hierarchy.name}:{uuid4().hex}")
+
+    def _is_at(self, node: Node, item: Item) -> bool:
+        return (item["tree"], item["key"]) == (self._pk, node.sk)
+
+    def _settle(self, nodes: int) -> None:
+        """Tell of nodes that are done with, but not twice of those that an earlier attempt told of."""
+        if nodes > self._settled:
+            self._load.settled(nodes - self._settled)
+            self._settled = nodes
+
+    def _tell(self, entries: list[LogEntry]) -> None:
+        for entry in entries:
+            self._load.outcome.note(entry.event, entry.level, self._pk, entry.sk)
+        written = sum(entry.event is not Event.DELETED for entry in entries)
+        self._written += written
+        self._settle(self._settled + written)
+
+
+def _orphaned(node: Node, lost: Mapping[str, int]) -> Rejection | None:
+    if len(node.sk) == 1 or (parent := parent_sort_key(node.sk)) not in lost:
+        return None
+    return Rejection(node.number, f"The parent of {node} is missing, since row {lost[parent]} was rejected.")
+
+
+def _rfc3339(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
