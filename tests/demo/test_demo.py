@@ -1,0 +1,175 @@
+"""What the demo data holds, proved against sources other than the code that makes it."""
+
+import unicodedata
+from collections import Counter
+
+import pycountry
+import pytest
+
+import demo
+from graph.hierarchies import hierarchies
+from store.hierarchy import Hierarchy
+from store.keys import checked_path
+
+# Where well-known cities lie, as anybody can look up.
+KNOWN = """
+AR/C/Buenos Aires AT/9/Vienna AU/NSW/Sydney AU/VIC/Melbourne BE/BRU/Brussels BR/RJ/Rio de Janeiro BR/DF/Brasília
+CA/ON/Toronto CA/QC/Montréal CH/ZH/Zürich CL/RM/Santiago CN/BJ/Beijing CN/GD/Guangzhou CO/DC/Bogotá CZ/10/Prague
+DE/BE/Berlin DE/BY/Munich DE/HE/Frankfurt am Main DE/NW/Köln DK/84/Copenhagen EG/C/Cairo ES/CT/Barcelona ES/MD/Madrid
+FI/18/Helsinki FR/ARA/Lyon FR/IDF/Paris FR/PAC/Marseille GB/ENG/London GB/SCT/Edinburgh ID/JW/JK/Jakarta IE/L/Dublin
+IL/TA/Tel Aviv IN/MH/Mumbai IN/WB/Kolkata IR/23/Tehran IT/25/Milan IT/62/Rome JP/01/Sapporo JP/13/Tokyo JP/27/Osaka
+KR/11/Seoul MX/CMX/Mexico City MY/14/Kuala Lumpur NG/LA/Lagos NL/NH/Amsterdam NL/ZH/Rotterdam NZ/AUK/Auckland
+PH/00/Manila PK/SD/Karachi PL/14/Warsaw PT/11/Lisbon RO/B/Bucharest RU/MOW/Moscow RU/SPE/Saint Petersburg
+SE/AB/Stockholm TH/10/Bangkok TR/06/Ankara TR/34/Istanbul UA/30/Kyiv US/CA/Los Angeles US/IL/Chicago
+US/NE/Omaha US/NY/New York City ZA/GP/Johannesburg ZA/WC/Cape Town
+"""
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, list[demo.row.Row]]:
+    return {name: list(found) for name, found in demo.rows().items()}
+
+
+@pytest.fixture(scope="module")
+def places(rows) -> dict[str, demo.row.Row]:
+    return {"/".join(row["path"]): row for row in rows["location"]}
+
+
+@pytest.mark.parametrize("name", ["location", "category"])
+def test_every_row_is_legal_under_its_parent_and_comes_after_it(rows, name):
+    hierarchy: Hierarchy = hierarchies()[name]
+    levels = {}
+    for row in rows[name]:
+        path = checked_path(row["path"])
+        assert path not in levels, path
+        under = levels[path[:-1]] if len(path) > 1 else None
+        assert hierarchy.may_stand(row["level"], under), (path, row["level"], under)
+        levels[path] = row["level"]
+        for attribute in row.keys() - {"path", "level", "name", "id"}:
+            hierarchy.levels[row["level"]].attributes[attribute].parse(row[attribute])
+
+
+def test_no_id_is_given_twice(rows):
+    for found in rows.values():
+        ids = Counter(row["id"] for row in found if "id" in row)
+        assert [node_id for node_id, times in ids.items() if times > 1] == []
+
+
+def test_all_of_iso_3166_is_there(places):
+    assert {path for path, row in places.items() if row["level"] == "COUNTRY"} == {
+        country.alpha_2 for country in pycountry.countries
+    }
+    codes = {row["code"] for row in places.values() if row["level"] in {"REGION", "STATE", "COUNTY"}}
+    assert codes == {subdivision.code for subdivision in pycountry.subdivisions}
+
+
+def test_the_rows_are_the_same_each_time(rows):
+    assert {name: list(found) for name, found in demo.rows().items()} == rows
+
+
+def test_the_United_States_and_France_read_as_the_documentation_shows_them(places):
+    assert (places["US"]["name"], places["US"]["iso3"]) == ("United States", "USA")
+    assert (places["US/NE"]["level"], places["US/NE"]["name"]) == ("STATE", "Nebraska")
+    omaha = places["US/NE/Omaha"]
+    assert (omaha["id"], omaha["level"], omaha["timezone"]) == ("5074472", "CITY", "America/Chicago")
+    assert omaha["population"] > 400_000
+    assert (places["FR/IDF"]["level"], places["FR/IDF"]["name"]) == ("REGION", "Île-de-France")
+    assert places["FR/IDF/Paris"]["population"] > 2_000_000
+
+
+def test_a_divided_subdivision_is_a_region_and_its_parts_are_counties_or_states(places):
+    assert places["GB/ENG"]["level"] == "REGION"
+    assert places["GB/ENG/LND"]["level"] == "COUNTY"
+    assert places["ID/JW"]["level"] == "REGION"
+    assert places["ID/JW/JK"]["level"] == "STATE"
+    assert [places[path]["level"] for path in ("FR/GES", "FR/GES/6AE", "FR/GES/6AE/67")] == [
+        "REGION",
+        "STATE",
+        "COUNTY",
+    ]
+
+
+def test_well_known_cities_lie_where_everybody_knows(places):
+    known = {path for country in KNOWN.split("\n") for path in split_paths(country)}
+    assert len(known) > 60
+    assert known - places.keys() == set()
+
+
+def split_paths(line: str) -> list[str]:
+    """The paths of a line; a city's name may hold spaces, a path begins with a country and a slash."""
+    paths: list[str] = []
+    for word in line.split():
+        if "/" in word:
+            paths.append(word)
+        else:
+            paths[-1] += f" {word}"
+    return paths
+
+
+@pytest.mark.parametrize(
+    ("country", "level"),
+    [("CZ", "COUNTY"), ("ES", "COUNTY"), ("IT", "COUNTY"), ("PT", "STATE"), ("TH", "STATE"), ("TR", "STATE")],
+)
+def test_a_city_that_a_subdivision_is_named_after_lies_in_it_or_in_its_region(places, country, level):
+    """ISO names the subdivisions, GeoNames counts cities to its own; what both say of one name must agree."""
+    of_country = [row for row in places.values() if row["path"][0] == country]
+    cities: dict[str, list[list[str]]] = {}
+    for row in of_country:
+        if row["level"] == "CITY":
+            cities.setdefault(plain(row["name"]), []).append(row["path"][:-1])
+    # GeoNames tells no provinces where ISO nests them, so a city lies right below the region.
+    where = {row["name"]: row["path"][:2] for row in of_country if row["level"] == level}
+    named = {name: place for name, place in where.items() if plain(name) in cities}
+    assert len(named) > 15
+    assert [name for name, place in named.items() if place not in cities[plain(name)]] == []
+
+
+def plain(name: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c)).casefold()
+
+
+def test_most_cities_lie_below_a_subdivision(places):
+    cities = [row["path"] for row in places.values() if row["level"] == "CITY"]
+    assert sum(len(path) > 2 for path in cities) > 0.75 * len(cities)
+
+
+def test_of_two_cities_of_one_name_in_one_place_the_smaller_adds_its_id(places):
+    for path, row in places.items():
+        if row["path"][-1] != row["name"] and row["level"] == "CITY":
+            other = places["/".join([*row["path"][:-1], row["name"]])]
+            assert path.endswith(f"({row['id']})")
+            assert other["population"] >= row["population"]
+
+
+def test_the_coffee_shops_stand_at_their_postal_codes(places):
+    shops = {path: row["square_feet"] for path, row in places.items() if row["level"] == "STORE"}
+    assert shops == {
+        "US/NE/Omaha/68118/100 St Andrews lane": 921,
+        "US/NY/New York City/10001/675 6th Ave": 1211,
+        "US/NY/New York City/10019/1500 Broadway": 1924,
+        "FR/IDF/Paris/75001/26 Avenue de l'Opera": 2102,
+    }
+
+
+def test_the_catalogue_holds_the_television_and_the_laptop(rows):
+    nodes = {"/".join(row["path"]): row for row in rows["category"]}
+    television, laptop = nodes["Electronics/TV-LG-55"], nodes["Electronics/LAPTOP-DELL-XPS"]
+    assert (television["name"], television["brand"], television["price"]) == ("LG 55-inch 4K Smart TV", "LG", "799.99")
+    assert (laptop["name"], laptop["brand"], laptop["price"]) == ("Dell XPS 13 Laptop", "Dell", "1299.00")
+    variants = {
+        path: row["stock"]
+        for path, row in nodes.items()
+        if path.startswith(("Electronics/TV-", "Electronics/LAP")) and row["level"] == "VARIANT"
+    }
+    assert variants == {
+        "Electronics/TV-LG-55/Black": 15,
+        "Electronics/TV-LG-55/Silver": 8,
+        "Electronics/LAPTOP-DELL-XPS/Silver": 25,
+    }
+
+
+def test_the_catalogue_is_small_and_every_product_has_a_variant(rows):
+    levels = Counter(row["level"] for row in rows["category"])
+    assert (levels["CATEGORY"], levels["PRODUCT"]) == (65, 41)
+    products = {tuple(row["path"]) for row in rows["category"] if row["level"] == "PRODUCT"}
+    assert products == {tuple(row["path"][:-1]) for row in rows["category"] if row["level"] == "VARIANT"}
