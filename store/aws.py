@@ -11,20 +11,19 @@ from urllib.parse import urlsplit
 
 import aioboto3
 import aiohttp
-import orjson
+import msgspec
 from aiobotocore.config import AioConfig
 from aiobotocore.parsers import AioJSONParser, AioResponseParserFactory
 from aiobotocore.session import AioSession
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError, NoRegionError
 
 from store.errors import BadInput, NoTable, Unavailable
+from store.wire import Answer, parse_answer
 
 CONNECTIONS = 64
 CONNECT_SECONDS = 2
 READ_SECONDS = 10
 ATTEMPTS = 3  # for a call that meets a 5xx, throttling or a lost connection
-
-Json = dict[str, Any]
 
 
 class Refused(Unavailable):
@@ -82,15 +81,15 @@ class Connection:
         await self._opened.aclose()
         self._client = None
 
-    async def call(self, operation: str, **parameters: object) -> Json:
-        """The answer to one call, items still in DynamoDB's JSON.
+    async def call(self, operation: str, **parameters: object) -> Answer:
+        """The answer to one call.
 
         Raises NoTable, Refused where the answer says no, and Unavailable where there is none.
         """
         if self._client is None:
             raise RuntimeError("The store is not open; use it as an async context manager.")
         try:
-            return cast(Json, await getattr(self._client, operation)(**parameters))
+            return cast(Answer, await getattr(self._client, operation)(**parameters))
         except ClientError as error:
             raise self._translate(error) from error
         except NoCredentialsError as error:
@@ -110,10 +109,10 @@ class Connection:
 class _Parser(AioJSONParser):
     """Leaves the answers that succeed as they are; all others, and so errors and retries, stay botocore's."""
 
-    async def _do_parse(self, response: Json, shape: object) -> Json:
+    async def _do_parse(self, response: dict[str, Any], shape: object) -> Answer:
         try:
-            return cast(Json, orjson.loads(response["body"]))
-        except orjson.JSONDecodeError as error:
+            return parse_answer(response["body"])
+        except msgspec.DecodeError as error:
             raise HTTPClientError(error=error) from error
 
 

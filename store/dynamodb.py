@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 from urllib.parse import parse_qsl
 
 from store import wire
@@ -131,7 +131,7 @@ class DynamoDBStore:
         total = 0
         while True:
             page = await self._aws.call("query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
-            total += cast(int, page["Count"])
+            total += page["Count"]
             reads.add(items=0, units=_units(page) or units_of(0))
             if "LastEvaluatedKey" not in page:
                 return total
@@ -234,8 +234,7 @@ class DynamoDBStore:
         }  # fmt: skip
 
     async def _described(self) -> wire.Json:
-        answer = await self._aws.call("describe_table", TableName=self.table)
-        return cast(wire.Json, answer["Table"])
+        return (await self._aws.call("describe_table", TableName=self.table))["Table"]
 
     async def health(self) -> None:
         await self._aws.call("get_item", TableName=self.table, Key=wire.encode_key(Key("!", "!")))
@@ -257,7 +256,7 @@ def _alive(items: list[Item]) -> list[Item]:
     return [item for item in items if item.get("expires", math.inf) > now]  # type: ignore[operator]
 
 
-def _units(answer: wire.Json) -> float | None:
+def _units(answer: wire.Answer) -> float | None:
     """The read units that a call took, None where the engine does not tell."""
     told = answer.get("ConsumedCapacity") or []
     parts = told if isinstance(told, list) else [told]
