@@ -1,0 +1,69 @@
+"""`clade demo` fills an empty store, once, and leaves every other store alone."""
+
+import asyncio
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from commands.demo import load_demo
+from store.errors import NoTable
+from store.keys import stamp_key
+from store.reads import Reads
+from store.stamps import Stamp
+from store.stores import open_store
+
+app = typer.Typer()
+app.command()(load_demo)
+
+
+@pytest.fixture
+def run(monkeypatch, store_url):
+    """Runs the command on a table of its own."""
+    monkeypatch.setenv("CLADE_STORE", store_url)
+    return lambda *arguments: CliRunner().invoke(app, arguments)
+
+
+def stamps(url: str, *partitions: str) -> list[Stamp]:
+    async def read() -> list[Stamp]:
+        async with open_store(url) as store:
+            items = await store.get([stamp_key(partition) for partition in partitions], Reads(), strong=True)
+        return [Stamp.of(partition, item) for partition, item in zip(partitions, items, strict=True)]
+
+    return asyncio.run(read())
+
+
+def make_table(url: str, *stamped: str) -> None:
+    async def make() -> None:
+        async with open_store(url) as store:
+            await store.create()
+            await store.commit([Stamp(partition).raised({}) for partition in stamped])
+
+    asyncio.run(make())
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_an_empty_file_is_filled_and_then_left_alone(run, store_url):
+    first = run()
+    assert first.exit_code == 0, first.output
+    partitions = ("location", "category", "location#US", "category#Electronics")
+    loaded = stamps(store_url, *partitions)
+    countries, categories, states, electronics = (stamp.levels() for stamp in loaded)
+    assert (countries["COUNTRY"], categories["CATEGORY"]) == (249, 5)
+    assert (states["STORE"], electronics["PRODUCT"]) == (3, 16)
+
+    second = run()
+    assert (second.exit_code, second.output) == (0, "The store holds something already, so no demo data is loaded.\n")
+    assert "Loaded 0 nodes" in run("--again").output
+    assert stamps(store_url, *partitions) == loaded
+
+
+def test_a_store_in_which_something_was_written_is_left_alone(run, store_url):
+    make_table(store_url, "location")
+    assert run().output == "The store holds something already, so no demo data is loaded.\n"
+    assert stamps(store_url, "location#US") == [Stamp("location#US")]
+
+
+@pytest.mark.parametrize("store_url", ["dynamodb"], indirect=True)
+def test_a_table_of_dynamodb_is_not_made_by_the_way(run):
+    assert isinstance(run().exception, NoTable)
