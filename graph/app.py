@@ -10,12 +10,17 @@ from starlette.routing import Route, request_response
 from starlette.types import ASGIApp
 
 from graph import playground
+from graph.context import Context
 from graph.errors import INTERNAL, INTERNAL_MESSAGE
 from graph.execution import Execution
 from graph.health import Readiness, alive
+from graph.hierarchies import served
 from graph.http import GraphQLEndpoint
+from graph.schema import build_schema
 from graph.security_headers import SecurityHeaders
-from store.stores import Store
+from graph.settings import Settings
+from resolvers import request as resolvers
+from store.stores import Store, open_store
 
 
 def build_app(store: Store, execution: Execution, *, max_body_bytes: int = 262_144) -> ASGIApp:
@@ -40,6 +45,21 @@ def build_app(store: Store, execution: Execution, *, max_body_bytes: int = 262_1
     )
     # Outside of Starlette's own error handling, whose answers need the headers too.
     return SecurityHeaders(app)
+
+
+def served_app() -> ASGIApp:
+    """The application as the settings in the environment describe it; each worker process makes its own."""
+    settings = Settings()
+    classes = served(settings.hierarchies)
+    definitions = {cls.name: cls.definition() for cls in classes}
+    schema, types = build_schema(classes)
+    store = open_store(settings.store)
+
+    def make_context() -> Context:
+        return Context(resolvers.Request(store, definitions, settings.max_nodes, settings.max_parallel_reads), types)
+
+    execution = Execution(schema, make_context, keep_documents=settings.plan_cache_documents)
+    return build_app(store, execution, max_body_bytes=settings.max_body_bytes)
 
 
 async def to_graphql(request: Request) -> Response:

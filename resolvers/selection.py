@@ -21,8 +21,8 @@ class Kind(StrEnum):
 class Selection(Protocol):
     """What is asked of the nodes at one place of a response; it may differ from level to level."""
 
-    def on(self, level: str) -> "tuple[Relation, ...]":
-        """The relations that are asked of a node of this level."""
+    def on(self, hierarchy: str, level: str) -> "tuple[Relation, ...]":
+        """The relations that are asked of a node of this level of a hierarchy."""
         ...
 
 
@@ -50,5 +50,5 @@ class Relation:
 class Nothing:
     """The selection of a place below which nothing is read."""
 
-    def on(self, level: str) -> tuple[Relation, ...]:
+    def on(self, hierarchy: str, level: str) -> tuple[Relation, ...]:
         return ()

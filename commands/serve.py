@@ -1,0 +1,61 @@
+"""`clade serve`: the server."""
+
+import socket
+import sys
+from typing import Annotated
+
+import typer
+import uvicorn
+
+from graph.hierarchies import served
+from graph.settings import Settings
+
+EXAMPLES = (
+    '{ city(path: "US/NE/Omaha") { name population ancestors { name level } } }',
+    '{ location(path: "US/NE") { descendants(level: STORE) { nodes { path ... on Store { street } } } } }',
+    "{ categories { nodes { name children { nodes { name children { nodes { name } } } } } } }",
+)
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for every one.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on.", min=0, max=65535)] = 8000,
+    workers: Annotated[int, typer.Option(help="How many processes share the port.", min=1)] = 1,
+) -> None:
+    """Serve the hierarchies at http://HOST:PORT/graphql, with GraphiQL for browsers.
+
+    Example: clade serve --port 8080 --workers 2
+    """
+    served(Settings().hierarchies)  # a mistake in the settings is told before anything listens
+    _check_free(host, port)
+    _greet(host, port)
+    uvicorn.run(
+        "graph.app:served_app",
+        factory=True,
+        host=host,
+        port=port,
+        workers=workers if workers > 1 else None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+    )
+
+
+def _check_free(host: str, port: int) -> None:
+    """End with one sentence where the port cannot be listened on."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            sys.exit(f"clade: {host}:{port} cannot be listened on ({reason.lower()}); choose another with --port.")
+
+
+def _greet(host: str, port: int) -> None:
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
+    print(f"Clade serves {Settings().store} at http://{shown}:{port}/graphql\n\nQueries to try:\n")
+    for example in EXAMPLES:
+        print(f"  {example}")
+    print("\nCtrl-C ends it.", flush=True)

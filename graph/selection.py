@@ -1,0 +1,140 @@
+"""What an operation asks for, as the values that the resolvers plan with.
+
+Fields, fragments, aliases, `@skip` and `@include` are merged by graphql-core itself. What was collected is kept for
+each concrete type and merged field nodes: collecting anew for every type at every level would grow exponentially.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from graphql import GraphQLError, GraphQLObjectType, GraphQLResolveInfo, get_named_type, is_object_type
+from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_subfields
+from graphql.execution.values import get_argument_values
+
+from resolvers.selection import Kind, Relation
+from resolvers.window import Window
+from store.errors import BadInput
+
+_KINDS = {kind.value for kind in Kind}
+_LISTS = {Kind.CHILDREN, Kind.DESCENDANTS, Kind.SIBLINGS}
+
+Types = Mapping[tuple[str, str], str]  # the name of the GraphQL type of each hierarchy and level
+
+
+class Asked:
+    """What one operation asks for, with one set of variables."""
+
+    def __init__(self, info: GraphQLResolveInfo[Any], types: Types) -> None:
+        self._info = info
+        self._types = types
+        self._fragments = {name: FragmentDetails(fragment) for name, fragment in info.fragments.items()}
+        self._fields: dict[tuple[Any, ...], dict[str, list[FieldDetails]]] = {}
+        self._relations: dict[tuple[Any, ...], Relation] = {}
+        self._selections: dict[tuple[Any, ...], FieldSelection] = {}
+
+    def relation(self, info: GraphQLResolveInfo[Any]) -> Relation:
+        """The relation that a resolver is called for; raises BadInput where its arguments contradict each other."""
+        return self._relation(info.parent_type, [FieldDetails(node, None) for node in info.field_nodes])
+
+    def selection(self, info: GraphQLResolveInfo[Any]) -> "FieldSelection":
+        """What is asked of the nodes that a field returns."""
+        return self._selection([FieldDetails(node, None) for node in info.field_nodes])
+
+    def connection(self, info: GraphQLResolveInfo[Any]) -> Relation:
+        """What is asked of a field that returns a connection, whatever its name; of the roots' for instance."""
+        return self._relation(info.parent_type, [FieldDetails(node, None) for node in info.field_nodes], Kind.CHILDREN)
+
+    def on(self, details: list[FieldDetails], hierarchy: str, level: str) -> tuple[Relation, ...]:
+        """The relations that merged fields ask of a node of this level."""
+        concrete = self._info.schema.get_type(self._types[hierarchy, level])
+        assert isinstance(concrete, GraphQLObjectType)  # a level's type is one  # noqa: S101
+        found = []
+        for fields in self.collected(concrete, details).values():
+            if fields[0].node.name.value in _KINDS:
+                try:
+                    found.append(self._relation(concrete, fields))
+                except (BadInput, GraphQLError):
+                    continue  # the field will tell when its turn comes
+        return tuple(found)
+
+    def collected(self, concrete: GraphQLObjectType, details: list[FieldDetails]) -> dict[str, list[FieldDetails]]:
+        """The merged fields below some fields that return this type, by response key."""
+        key = (concrete.name, *_ids(details))
+        if key not in self._fields:
+            info = self._info
+            self._fields[key] = collect_subfields(
+                info.schema, self._fragments, info.variable_values, info.operation, concrete, details
+            ).grouped_field_set
+        return self._fields[key]
+
+    def _relation(self, parent: GraphQLObjectType, details: list[FieldDetails], kind: Kind | None = None) -> Relation:
+        key = (parent.name, *_ids(details))
+        if key not in self._relations:
+            self._relations[key] = self._new_relation(parent, details, kind)
+        return self._relations[key]
+
+    def _new_relation(self, parent: GraphQLObjectType, details: list[FieldDetails], kind: Kind | None) -> Relation:
+        node = details[0].node
+        field = parent.fields[node.name.value]
+        kind = kind or Kind(node.name.value)
+        if kind not in _LISTS:
+            return Relation(kind, Window(), self._selection(details))
+        window = window_of(get_argument_values(field, node, self._info.variable_values))
+        connection = get_named_type(field.type)
+        assert is_object_type(connection)  # every list is a connection  # noqa: S101
+        fields = list(self.collected(connection, details).values())
+        asked = {one[0].node.name.value for one in fields}
+        nodes = [detail for one in fields if one[0].node.name.value == "nodes" for detail in one]
+        for edges in fields:
+            if edges[0].node.name.value == "edges":
+                nodes += self._nodes_of_edges(get_named_type(connection.fields["edges"].type), edges)
+        return Relation(
+            kind, window, self._selection(nodes), bool(asked & {"nodes", "edges", "pageInfo"}), "totalCount" in asked
+        )
+
+    def _nodes_of_edges(self, edge: Any, details: list[FieldDetails]) -> Iterable[FieldDetails]:
+        for fields in self.collected(edge, details).values():
+            if fields[0].node.name.value == "node":
+                yield from fields
+
+    def _selection(self, details: list[FieldDetails]) -> "FieldSelection":
+        key = _ids(details)
+        if key not in self._selections:
+            self._selections[key] = FieldSelection(self, details)
+        return self._selections[key]
+
+
+class FieldSelection:
+    """What merged fields ask of the nodes they return."""
+
+    def __init__(self, asked: Asked, details: list[FieldDetails]) -> None:
+        self._asked = asked
+        self._details = details
+        self._found: dict[tuple[str, str], tuple[Relation, ...]] = {}
+
+    def on(self, hierarchy: str, level: str) -> tuple[Relation, ...]:
+        key = (hierarchy, level)
+        if key not in self._found:
+            self._found[key] = self._asked.on(self._details, hierarchy, level)
+        return self._found[key]
+
+
+def window_of(arguments: Mapping[str, Any]) -> Window:
+    """A list's arguments, named as in the schema, as a value; raises BadInput where they contradict each other."""
+    level = arguments.get("level")
+    return Window(
+        first=arguments.get("first"),
+        after=arguments.get("after"),
+        last=arguments.get("last"),
+        before=arguments.get("before"),
+        level=getattr(level, "value", level),
+        start=arguments.get("from"),
+        end=arguments.get("to"),
+        reverse=bool(arguments.get("reverse")),
+        max_depth=arguments.get("maxDepth"),
+    )
+
+
+def _ids(details: list[FieldDetails]) -> tuple[int, ...]:
+    """Field nodes as a key: the document outlives what is kept of it."""
+    return tuple([id(detail.node) for detail in details])

@@ -1,0 +1,266 @@
+"""The GraphQL types of one hierarchy, made of its classes: level enum, interface, levels, edge and connection."""
+
+import inspect
+from enum import Enum
+from typing import Any, cast
+
+import strawberry
+from graphql import GraphQLResolveInfo
+from strawberry.types.field import StrawberryField
+
+from graph.attribute import DateTime
+from graph.field import REQUIRED, argument, class_of, field
+from graph.node import Node, description
+from graph.scalars import Path
+from resolvers.job import Job
+from resolvers.lists import Page
+from store.attributes import Attribute, Value
+from store.errors import BadData
+from store.keys import decode_segment, format_path, last_segment, parse_path
+from store.records import Record
+
+
+@strawberry.interface(name="Node", description="Anything that has an id, as Relay asks for.")
+class NodeInterface:
+    id: strawberry.ID = strawberry.field(description="The node's id, which stays when it is renamed or moved.")
+
+
+def _start(page: Page, info: Any) -> str | None:
+    return page.cursor(page.records[0]) if page.records else None
+
+
+def _end(page: Page, info: Any) -> str | None:
+    return page.cursor(page.records[-1]) if page.records else None
+
+
+PageInfo = strawberry.type(
+    class_of(
+        "PageInfo",
+        {
+            "has_next_page": field(lambda page, info: page.has_next, bool, "Whether more follow in the list."),
+            "has_previous_page": field(
+                lambda page, info: page.has_previous, bool, "Whether others come before: where a cursor was given."
+            ),
+            "start_cursor": field(_start, str | None, "The cursor of the page's first node."),
+            "end_cursor": field(_end, str | None, "The cursor of the page's last node, to go on after."),
+        },
+    ),
+    description="Where a page stands in its list, as in Relay's connections.",
+)
+
+
+class HierarchyTypes:
+    """All types of one hierarchy; `concrete` has those of its levels by the level's name."""
+
+    def __init__(self, cls: type[Node]) -> None:
+        self.cls = cls
+        self.name = cls.name
+        self.title = cls.prefix + cls.title
+        self.level = self._level_enum()
+        # Types refer to each other, so the classes are there before their fields.
+        self.interface = class_of(self.title, {}, NodeInterface)
+        self.edge = class_of(f"{self.title}Edge", {})
+        self.connection = class_of(f"{self.title}Connection", {})
+        self._publish_interface()
+        self._publish_connection()
+        self.concrete = {name: self._publish_level(level) for name, level in cls.levels.items()}
+
+    @property
+    def type_names(self) -> dict[tuple[str, str], str]:
+        """The name of the type of each level, by hierarchy and level."""
+        return {(self.name, level): self.cls.prefix + cls.title for level, cls in self.cls.levels.items()}
+
+    def type_name(self, record: Record, *_: Any) -> str:
+        try:
+            return self.type_names[self.name, record.level]
+        except KeyError:
+            raise BadData(f"{_where(record)} is of the level {record.level}, which {self.name} has not.") from None
+
+    def list_arguments(self, *more: str) -> list[inspect.Parameter]:
+        """The arguments that every list has, and of the others those that are named."""
+        page = [
+            argument("first", int | None, "At most so many, from the list's beginning; all where it is left out."),
+            argument("after", str | None, "Only what follows this cursor of the same list."),
+            argument("last", int | None, "At most so many, from the list's end."),
+            argument("before", str | None, "Only what comes before this cursor of the same list."),
+            argument("level", cast(Any, self.level) | None, "Only nodes of this level."),
+            argument("reverse", bool, "The list from its end to its beginning.", default=False),
+        ]
+        others = {
+            "from": argument("from", str | None, "Only below keys from this one on, in key order."),
+            "to": argument("to", str | None, "Only below keys that come before this one, in key order."),
+            "maxDepth": argument("maxDepth", int | None, "At most so many levels below the node."),
+        }
+        return page + [others[name] for name in more]
+
+    # -- making them ---------------------------------------------------------------------------------------------------
+
+    def _level_enum(self) -> type[Enum]:
+        members = {
+            name: strawberry.enum_value(name, description=description(cls)) for name, cls in self.cls.levels.items()
+        }
+        make: Any = Enum  # mypy follows only enums that are written out
+        plain = make(f"{self.title}Level", members)
+        return cast(type[Enum], strawberry.enum(plain, description=f"The levels of the hierarchy {self.name}."))
+
+    def _publish_interface(self) -> None:
+        _set_fields(self.interface, self._node_fields() | self._relation_fields() | _own(self.cls, self.title))
+        self.interface.resolve_type = self.type_name  # type: ignore[attr-defined]
+        strawberry.interface(self.interface, name=self.title, description=description(self.cls))
+
+    def _publish_level(self, cls: type[Node]) -> type:
+        shared = self.cls.attributes
+        own = {name: one for name, one in _own(cls, cls.title).items() if name not in shared}
+        made = class_of(self.cls.prefix + cls.title, own, self.interface)
+        made.is_type_of = lambda record, info: record.level == cls.level  # type: ignore[attr-defined]
+        return strawberry.type(made, name=self.cls.prefix + cls.title, description=description(cls))
+
+    def _publish_connection(self) -> None:
+        node = self.interface
+        edge_fields = {
+            "cursor": field(lambda edge, info: edge[0].cursor(edge[1]), str, "Where the node stands in the list."),
+            "node": field(lambda edge, info: edge[1], node, "The node."),
+        }
+        _set_fields(self.edge, edge_fields)
+        strawberry.type(self.edge, description="A node and its place in a list.")
+        fields = {
+            "edges": field(_edges, _list_of(self.edge), "The page's nodes with their cursors."),
+            "nodes": field(lambda page, info: page.records, _list_of(node), "The page's nodes."),
+            "page_info": field(lambda page, info: page, PageInfo, "Where the page stands in the list."),
+            "total_count": field(
+                lambda page, info: page.total, int, "How many nodes the list has, all pages together."
+            ),
+        }
+        _set_fields(self.connection, fields)
+        strawberry.type(self.connection, description=f"A page of a list of nodes of the hierarchy {self.name}.")
+
+    def _node_fields(self) -> dict[str, StrawberryField]:
+        """What every node tells without a read beyond its own."""
+        level = cast(Any, self.level)
+        one_level = argument("level", level | None, "Only nodes of this level.")
+        return {
+            "path": field(lambda one, info: format_path(one.path), Path, "Where the node lies now."),
+            "key": field(_key, str, "The last segment of its path, which no sibling shares."),
+            "name": field(lambda one, info: one.name, str, "What it is called."),
+            "level": field(lambda one, info: level[one.level], level, "Which level it is of."),
+            "depth": field(lambda one, info: one.depth, int, "How far it is below its root; a root has 0."),
+            "child_count": field(_count("kids"), int, "How many children it has.", one_level),
+            "descendant_count": field(_count("below"), int, "How many nodes lie below it.", one_level),
+            "revision": field(lambda one, info: one.revision, int, "How often its content was written."),
+            "updated_at": field(
+                lambda one, info: one.updated_at, DateTime, "When its content was last written, in UTC."
+            ),
+            "is_descendant_of": field(
+                _is_descendant_of,
+                bool,
+                "Whether it lies below this path.",
+                argument("path", Path, "The path.", default=REQUIRED),
+            ),
+            "path_of": field(
+                _path_of,
+                Path | None,
+                "The path of its ancestor of this level, or its own; null where it has none.",
+                argument("level", level, "The level.", default=REQUIRED),
+            ),
+        }
+
+    def _relation_fields(self) -> dict[str, StrawberryField]:
+        """What leads to other nodes. All are nullable, so that one failed read takes nothing else with it."""
+        node, listing = cast(Any, self.interface), cast(Any, self.connection) | None
+        return {
+            "parent": field(_one_above, node | None, "The node that it lies under; null for a root."),
+            "root": field(_one_above, node | None, "The root of its tree; of a root itself."),
+            "ancestors": field(_above, _list_of(node) | None, "The nodes that it lies under, the root first."),
+            "children": field(
+                _list,
+                listing,
+                "The nodes right under it, by level and then in their order.",
+                *self.list_arguments("from", "to"),
+            ),
+            "descendants": field(
+                _list, listing, "All nodes below it, in path order.", *self.list_arguments("maxDepth", "from", "to")
+            ),
+            "siblings": field(_list, listing, "The other nodes under its parent.", *self.list_arguments()),
+        }
+
+
+def _list_of(kind: Any) -> Any:
+    """The annotation of a list of a type that is only known as a value."""
+    return list[kind]
+
+
+def _set_fields(cls: type, fields: dict[str, StrawberryField]) -> None:
+    for name, one in fields.items():
+        setattr(cls, name, one)
+
+
+# -- how they are answered ---------------------------------------------------------------------------------------------
+
+
+async def _list(record: Record, info: Any, **_: Any) -> Page:
+    context, raw = info.context, info._raw_info
+    return cast(Page, await context.loaders.list.load(Job(record, context.asked(raw).relation(raw))))
+
+
+async def _above(record: Record, info: Any) -> list[Record]:
+    context, raw = info.context, info._raw_info
+    return cast(list[Record], await context.loaders.above.load((record, context.asked(raw).relation(raw))))
+
+
+async def _one_above(record: Record, info: Any) -> Record | None:
+    found = await _above(record, info)
+    return found[0] if found else None
+
+
+def _edges(page: Page, info: GraphQLResolveInfo[Any]) -> list[tuple[Page, Record]]:
+    return [(page, record) for record in page.records]
+
+
+def _key(record: Record, info: Any) -> str:
+    return decode_segment(last_segment(record.pk, record.sk))
+
+
+def _count(counts: str) -> Any:
+    def count(record: Record, info: Any, level_: Enum | None = None) -> int:
+        found: dict[str, int] = getattr(record, counts)
+        return sum(found.values()) if level_ is None else found.get(level_.value, 0)
+
+    return count
+
+
+def _is_descendant_of(record: Record, info: Any, path_: str) -> bool:
+    path = parse_path(path_)
+    return len(path) < len(record.path) and record.path[: len(path)] == path
+
+
+def _path_of(record: Record, info: Any, level_: Enum) -> str | None:
+    """The nearest, where a level stands in itself."""
+    levels = [*record.above, record.level]
+    for place in range(len(levels), 0, -1):
+        if levels[place - 1] == level_.value:
+            return format_path(record.path[:place])
+    return None
+
+
+def _own(cls: type[Node], title: str) -> dict[str, StrawberryField]:
+    """The own attributes of a level, each checked when it is shown."""
+    return {
+        name: field(_reader(attribute, kind), kind, attribute.description)
+        for name, (kind, attribute) in cls.attributes.items()
+    }
+
+
+def _reader(attribute: Attribute, kind: Any) -> Any:
+    name = attribute.name
+
+    def read(record: Record, info: Any) -> Value:
+        value = record.attributes.get(name)
+        if value is None or attribute.is_valid(value):
+            return value
+        raise BadData(f"{_where(record)} has a value of another type in its attribute {name}.")
+
+    return read
+
+
+def _where(record: Record) -> str:
+    return f"The {record.hierarchy} {format_path(record.path)}"

@@ -1,0 +1,117 @@
+"""One list to be read: whose, in which order, and where it lies.
+
+All lists of a node lie in few places. Its children are one partition of `by_parent` in sibling order, or a slice of
+each tier one deeper in key order; its descendants are one range of the table, or a slice of each deeper tier; its
+siblings are the partition of `by_parent` that it lies in itself.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from resolvers.selection import Kind, Relation
+from resolvers.window import Order, Window, decode_cursor, encode_cursor
+from store.errors import BadCursor
+from store.keys import MAX_SORT_KEY_BYTES, Index, Span, segments_between, siblings, tier
+from store.records import Record
+from store.stamps import Stamp
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A relation of one node that is a list."""
+
+    owner: Record
+    relation: Relation
+
+    @property
+    def window(self) -> Window:
+        return self.relation.window
+
+    @cached_property
+    def order(self) -> Order:
+        match self.relation.kind:
+            case Kind.CHILDREN:
+                return Order.CHILDREN_BY_KEY if self.window.is_bounded else Order.CHILDREN
+            case Kind.SIBLINGS:
+                return Order.SIBLINGS
+            case _:
+                return Order.DESCENDANTS
+
+    @property
+    def in_sibling_order(self) -> bool:
+        return self.order in (Order.CHILDREN, Order.SIBLINGS)
+
+    @cached_property
+    def levels(self) -> list[str]:
+        """The levels that its nodes can have, as the owner's counts tell; of siblings those that were asked for."""
+        counts = self.owner.kids if self.relation.kind is Kind.CHILDREN else self.owner.below
+        return [level for level, count in counts.items() if count and self.window.level in (None, level)]
+
+    @cached_property
+    def most(self) -> int:
+        """How many nodes the whole list has at most; exact unless it is bounded or cut in depth. Not for siblings."""
+        counts = self.owner.kids if self.relation.kind is Kind.CHILDREN else self.owner.below
+        return sum(counts[level] for level in self.levels)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the owner's counts tell the length of the list."""
+        return self.relation.kind is not Kind.SIBLINGS and not self.window.is_bounded and self.window.max_depth is None
+
+    @property
+    def limit(self) -> int | None:
+        """How many records to read at most. Among siblings the owner itself may be one that does not count."""
+        limit = self.window.limit
+        return limit + 1 if limit is not None and self.order is Order.SIBLINGS else limit
+
+    @property
+    def family_span(self) -> Span:
+        """The list in sibling order, from cursor to cursor."""
+        owner = self.owner
+        partition = owner.siblings if self.order is Order.SIBLINGS else owner.pk + owner.sk
+        return self._cut(siblings(partition, self.window.level), "")
+
+    @property
+    def table_span(self) -> Span:
+        """The owner's subtree without the owner, from bound to bound and cursor to cursor."""
+        lo, hi = segments_between(self.owner.sk, self.window.start, self.window.end)
+        return self._cut(Span(Index.TABLE, self.owner.pk, lo, hi), self.owner.sk)
+
+    def tier_span(self, level: str, depth: int) -> Span:
+        """What of one tier belongs to it, likewise."""
+        span = self.table_span
+        return tier(self.owner.pk, level, depth, span.lo, span.hi)
+
+    def tiers(self, stamp: Stamp) -> list[tuple[str, int]]:
+        """Level and depth of the tiers that can hold its nodes."""
+        top, window = self.owner.depth, self.window
+        deepest = top + 1 if self.relation.kind is Kind.CHILDREN else top + (window.max_depth or 99)
+        if window.max_depth == 0:
+            return []
+        return [(level, depth) for level, depth in stamp.tiers() if top < depth <= deepest and level in self.levels]
+
+    def cursor(self, record: Record) -> str:
+        """The cursor that says where a record stands in this list."""
+        position = record.rank if self.in_sibling_order else record.sk[len(self.owner.sk) :]
+        return encode_cursor(self.order, self.owner.id, position)
+
+    def check(self) -> None:
+        """Raise BadCursor where a cursor is not of this list."""
+        self._cut(siblings("", None), "")
+
+    def _cut(self, span: Span, prefix: str) -> Span:
+        """The span between the cursors, whose positions go on from `prefix`."""
+        after, before = self._position(self.window.after, prefix), self._position(self.window.before, prefix)
+        if self.window.reverse:
+            after, before = before, after
+        if after is not None:
+            span = span.after(after)
+        return span if before is None else span.before(before)
+
+    def _position(self, cursor: str | None, prefix: str) -> str | None:
+        if cursor is None:
+            return None
+        position = prefix + decode_cursor(cursor, self.order, self.owner.id)
+        if len(position.encode()) > MAX_SORT_KEY_BYTES:
+            raise BadCursor("A cursor holds a position that is longer than any key.")
+        return position

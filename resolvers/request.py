@@ -1,0 +1,90 @@
+"""One request: its store, what it has read and what that cost, and how much more it may return."""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from resolvers.known import Known, Read
+from resolvers.plan import too_many
+from store.errors import BudgetExceeded
+from store.hierarchy import Hierarchy
+from store.items import Item
+from store.keys import Key, Span, stamp_key
+from store.reads import Reads
+from store.records import Record
+from store.stamps import Stamp
+from store.stores import Store
+
+T = TypeVar("T")
+
+
+@dataclass
+class Request:
+    """Everything that the batch functions need, made anew for each request.
+
+    `nodes_left` is how many nodes it may still return, `parallel` how many reads may run at a time. A *round* is a set
+    of reads that were waited for together.
+    """
+
+    store: Store
+    hierarchies: Mapping[str, Hierarchy]
+    nodes_left: int = 10_000
+    parallel: int = 32
+    reads: Reads = field(default_factory=Reads)
+    rounds: int = 0
+    known: Known = field(default_factory=Known)
+    stamps: dict[str, Stamp] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._running = 0
+        self._places = asyncio.Semaphore(self.parallel)
+
+    def spend(self, nodes: int) -> None:
+        """Take nodes from the budget; raises BudgetExceeded, taking none, where so many are not left."""
+        if nodes > self.nodes_left:
+            raise BudgetExceeded(too_many(nodes, self.nodes_left))
+        self.nodes_left -= nodes
+
+    async def get(self, keys: Iterable[Key], *, trees: Iterable[str] = ()) -> dict[Key, Item | None]:
+        """The items at these keys, and in the same read the stamps of those trees that are not known yet."""
+        wanted = list(dict.fromkeys(keys))
+        stamps = [tree for tree in dict.fromkeys(trees) if tree not in self.stamps]
+        everything = [*map(stamp_key, stamps), *wanted]
+        if not everything:
+            return {}
+        items = await self._round(self.store.get(everything, self.reads, strong=bool(stamps)))
+        for tree, item in zip(stamps, items, strict=False):
+            self.stamps[tree] = Stamp.of(tree, item)
+        return dict(zip(wanted, items[len(stamps) :], strict=True))
+
+    async def records(self, keys: Iterable[Key]) -> dict[Key, Record | None]:
+        """The nodes at these keys, each read once a request, with their trees' stamps."""
+        wanted = list(dict.fromkeys(keys))
+        missing = [key for key in wanted if key not in self.known.nodes]
+        items = await self.get(missing, trees=[key.pk for key in wanted])
+        self.known.nodes.update({key: None if item is None else Record.of(item) for key, item in items.items()})
+        return {key: self.known.nodes[key] for key in wanted}
+
+    async def range(self, read: Read) -> None:
+        """Read a range and keep what it brings in `known`."""
+        items = await self._round(self.store.range(read.span, self.reads, limit=read.limit, reverse=read.reverse))
+        self.known.add(read, [Record.of(item) for item in items])
+
+    async def count(self, span: Span) -> int:
+        return await self._round(self.store.count(span, self.reads))
+
+    async def together(self, calls: Sequence[Awaitable[T]]) -> list[T | BaseException]:
+        """The results of calls made side by side, or what went wrong in their place."""
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    async def _round(self, call: Awaitable[T]) -> T:
+        self.rounds += self._running == 0
+        self._running += 1
+        try:
+            # What starts in the same turn of the loop is one round, also where the store answers at once.
+            await asyncio.sleep(0)
+            async with self._places:
+                return await call
+        finally:
+            self._running -= 1
