@@ -1,0 +1,178 @@
+"""GraphiQL in a real browser, under its strict policy, and the files that it is made of."""
+
+import gzip
+import hashlib
+import shutil
+
+import httpx
+import pytest
+
+from graph import playground
+from tests.graph.small_app import SmallStore, small_app
+from tests.serving import serving
+
+CHROMIUM = shutil.which("chromium")
+BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+EDITOR = ".graphiql-query-editor .CodeMirror"
+RESPONSE = ".result-window .CodeMirror"
+
+
+@pytest.fixture(scope="module")
+def url():
+    with serving(small_app(SmallStore())) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("chromium is missing")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, url):
+    """GraphiQL, opened; at the end nothing was asked of another host, and nothing was refused by the policy."""
+    page = browser.new_page(viewport={"width": 1400, "height": 850})
+    asked, complaints = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.add_init_script("addEventListener('securitypolicyviolation', e => console.error(e.violatedDirective))")
+    page.set_default_timeout(10_000)
+    with page.expect_response(lambda answer: answer.request.method == "POST"):  # the schema
+        page.goto(f"{url}/graphql")
+    page.wait_for_selector(EDITOR)
+    yield page
+    page.close()
+    assert [address for address in asked if not address.startswith((f"{url}/", "data:"))] == []
+    assert complaints == []
+
+
+def write_query(page, text):
+    """Types a query whose first operation is `query A`, until GraphiQL, which waits for a pause, has noticed."""
+    page.locator(EDITOR).click()
+    page.keyboard.press("Control+A")
+    page.keyboard.type(text)
+    page.locator('.graphiql-tab-button[title="A"]').wait_for()
+
+
+def response(page):
+    return page.locator(RESPONSE)
+
+
+def test_a_query_is_typed_with_completion_run_and_answered(page):
+    write_query(page, "query A { hel")
+    page.locator(".CodeMirror-hint", has_text="hello").first.wait_for()
+    page.keyboard.press("Enter")
+    page.locator(".CodeMirror-hints").wait_for(state="detached")
+    page.keyboard.press("Control+Enter")
+    response(page).get_by_text('"Hello world!"').wait_for()
+
+
+def test_the_answer_tells_what_it_cost(page):
+    write_query(page, "query A { hello }")
+    page.keyboard.press("Control+Enter")
+    response(page).get_by_text('"reads"').wait_for()
+    assert '"items": 7' in response(page).inner_text()
+
+
+def test_a_mistake_is_underlined_before_it_is_sent(page):
+    write_query(page, "query A { nothing }")
+    page.locator(".CodeMirror-lint-mark-error").first.wait_for()
+
+
+def test_it_opens_with_a_tab_for_each_example(page):
+    tabs = page.locator(".graphiql-tab-button").all_inner_texts()
+    assert tabs == ["Breadcrumb", "Menu", "StoresOfAState", "Range", "OneLevel"]
+
+
+def test_every_dialog_and_menu_opens_under_the_policy(page):
+    for dialog in ("Open settings dialog", "Open short keys dialog"):
+        page.get_by_label(dialog).click()
+        page.get_by_role("dialog").wait_for()
+        page.keyboard.press("Escape")
+        page.get_by_role("dialog").wait_for(state="detached")
+    write_query(page, "query A { hello } query B { hello }")
+    page.get_by_label("Execute query (Ctrl-Enter)").click()
+    page.get_by_role("menuitem", name="B").click()
+    response(page).get_by_text('"Hello world!"').wait_for()
+
+
+def test_the_header_editor_takes_a_key_and_sends_none_while_it_is_empty(page):
+    write_query(page, "query A { hello }")
+    with page.expect_request("**/graphql") as without:
+        page.keyboard.press("Control+Enter")
+    assert "authorization" not in without.value.headers
+    assert without.value.headers["clade-reads"] == "1"
+
+    page.get_by_role("button", name="Headers").click()
+    page.locator(".graphiql-editor-tool .CodeMirror:visible", has_text="authorization").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.type('{"authorization": "Bearer key"')
+    with page.expect_request("**/graphql") as sent:
+        page.get_by_label("Execute query (Ctrl-Enter)").click()
+    assert sent.value.headers["authorization"] == "Bearer key"
+
+
+def test_the_link_opens_the_documentation_of_the_schema(page):
+    page.get_by_text("The schema's documentation").click()
+    page.get_by_text("Root Types").wait_for()
+    page.locator(".graphiql-doc-explorer").get_by_text("Query", exact=True).click()
+    page.get_by_text("Says hello, some times.").wait_for()
+
+
+def test_the_address_of_the_documentation_opens_it_at_once(page, url):
+    page.goto("about:blank")
+    page.goto(f"{url}/graphql#docs")
+    page.get_by_text("Root Types").wait_for()
+
+
+# The files
+
+
+def test_the_vendored_files_are_those_of_the_recorded_sums():
+    sums = [line.split() for line in playground.content("SHA256SUMS").decode().splitlines()]
+    assert len(sums) == 6
+    for digest, name in sums:
+        assert hashlib.sha256(playground.content(name)).hexdigest() == digest, name
+
+
+def test_the_page_has_exactly_the_agreed_policy_and_nothing_inline(url):
+    answer = httpx.get(f"{url}/graphql", headers=BROWSER)
+    assert answer.headers["content-security-policy"] == (
+        "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self' data:; img-src 'self' data:; "
+        "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    assert "<style" not in answer.text
+    assert "style=" not in answer.text
+    assert answer.text.count("<script") == answer.text.count("></script>") == 4
+
+
+def test_files_are_kept_for_good_under_the_digest_of_the_page_and_asked_for_anew_under_another(url):
+    now = httpx.get(f"{url}/graphql/static/{playground.digest()}/boot.js")
+    assert now.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert now.headers["content-type"] == "text/javascript; charset=utf-8"
+    other = httpx.get(f"{url}/graphql/static/0123456789abcdef/boot.js")
+    assert (other.content, other.headers["cache-control"]) == (now.content, "no-cache")
+
+
+def test_files_travel_zipped_to_who_can_unzip_them(url):
+    address = f"{url}/graphql/static/x/graphiql.min.js"
+    zipped = httpx.get(address, headers={"accept-encoding": "gzip"})
+    assert zipped.headers["content-encoding"] == "gzip"
+    assert int(zipped.headers["content-length"]) < 400_000
+    plain = httpx.get(address, headers={"accept-encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert zipped.content == plain.content == gzip.decompress(playground.zipped("graphiql.min.js"))
+
+
+@pytest.mark.parametrize(
+    "name", ["nothing.js", "SHA256SUMS", "index.html", "..%2fapp.py", "%2e%2e/app.py", "boot.js%00"]
+)
+def test_no_other_file_is_served(url, name):
+    assert httpx.get(f"{url}/graphql/static/x/{name}").status_code == 404
