@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from commands.table import StoreUrl
 from graph.hierarchies import hierarchies
 from graph.settings import Settings
 from store.errors import BadInput
@@ -21,6 +22,7 @@ _OWN = frozenset(("path", "level", "name", "id"))
 
 
 def load_demo(
+    store: StoreUrl = None,
     again: Annotated[
         bool, typer.Option(help="Load what is missing into a store that holds something, as after an interruption.")
     ] = False,
@@ -32,7 +34,7 @@ def load_demo(
     Example: clade demo
     """
     try:
-        asyncio.run(_load_demo(Settings().store, again))
+        asyncio.run(_load_demo(store or Settings().store, again))
     except KeyboardInterrupt:
         typer.echo("Only a part of the demo data is loaded; clade demo --again loads the rest.", err=True)
         raise typer.Exit(130) from None

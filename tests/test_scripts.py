@@ -1,0 +1,235 @@
+"""scripts/serve and scripts/test as a newcomer meets them: on a copy of the checkout with nothing set up."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.engines import Engine, free_port
+
+ROOT = Path(__file__).parents[1]
+TOOLS = "cat cksum dirname env grep sh".split()  # what the scripts need beside Python
+START_SECONDS = 60
+
+
+@pytest.fixture
+def checkout():
+    """A copy of what is in the repository, or would be, where every user may go."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        yield copied(Path(directory) / "clade")
+
+
+def copied(to: Path) -> Path:
+    names = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True).splitlines()
+    for name in names:
+        if (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, to / name)
+    return to
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A PATH with the tools that the scripts need and no Python; tests put an interpreter of their own there."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    for tool in TOOLS:
+        (directory / tool).symlink_to(shutil.which(tool))
+    return directory
+
+
+def interpreter(path: Path, name: str, script: str) -> None:
+    (path / name).write_text(f"#!/bin/sh\n{script}\n")
+    (path / name).chmod(0o755)
+
+
+def start(checkout: Path, path: Path, script="serve", **environment: str) -> tuple[int, str]:
+    """Run a script that is to end by itself; its status and what it says."""
+    ended = subprocess.run(
+        [checkout / "scripts" / script],
+        env={"PATH": str(path), "HOME": str(path), **environment},
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=START_SECONDS,
+    )
+    return ended.returncode, ended.stdout
+
+
+# -- what can be missing ----------------------------------------------------------------------------------------------
+
+
+def old(version: str) -> str:
+    """An interpreter that is too old, as far as the scripts ask it."""
+    return f'case "$2" in *platform*) echo {version};; *) exit 1;; esac'
+
+
+@pytest.mark.parametrize("script", ["serve", "test"])
+def test_an_old_python_is_told_in_one_sentence(checkout, path, script):
+    interpreter(path, "python3", old("3.9.2"))
+    assert start(checkout, path, script) == (
+        1,
+        "Clade needs Python 3.11 or newer and only 3.9.2 is here: install one and start this again.\n",
+    )
+    assert not (checkout / ".venv").exists()
+
+
+def test_no_python_at_all_is_told_in_one_sentence(checkout, path):
+    interpreter(path, "python3.13", "exit 127")  # a name of a version manager with nothing behind it
+    assert start(checkout, path) == (
+        1,
+        "Clade needs Python 3.11 or newer and none is here: install one and start this again.\n",
+    )
+
+
+def test_a_newer_python_is_found_behind_an_old_one(checkout, path):
+    interpreter(path, "python3", old("3.9.2"))
+    interpreter(path, "python3.12", f'case "$*" in *ensurepip*) exit 1;; esac; exec {sys.executable} "$@"')
+    status, said = start(checkout, path)
+    assert (status, "python3.12 has no venv module" in said) == (1, True)
+
+
+def test_debian_without_python3_venv_is_told_which_package_is_missing(checkout, path):
+    interpreter(path, "python3", f'case "$*" in *ensurepip*) exit 1;; esac; exec {sys.executable} "$@"')
+    assert start(checkout, path) == (
+        1,
+        "python3 has no venv module: on Debian and Ubuntu install the package python3-venv and start this again.\n",
+    )
+
+
+def test_without_a_network_one_sentence_tells_where_pips_own_words_are(checkout, path):
+    (path / "python3").symlink_to(sys.executable)
+    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}
+    status, said = start(checkout, path, **nowhere)
+    assert (status, said.splitlines()[1:]) == (
+        1,
+        [
+            "What Clade needs could not be installed (is there a network?); "
+            f"pip's own words are in {checkout}/.venv/install.log."
+        ],
+    )
+    assert "127.0.0.1" in (checkout / ".venv/install.log").read_text()
+    assert not (checkout / ".venv/installed-demo").exists(), "the next start tries again"
+
+
+def test_a_directory_that_cannot_be_written_to_is_told_in_one_sentence(checkout):
+    somebody = 65534 if os.geteuid() == 0 else None  # nothing stops root
+    checkout.chmod(0o555)
+    ended = subprocess.run([checkout / "scripts/serve"], user=somebody, capture_output=True, text=True, timeout=60)
+    checkout.chmod(0o755)
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        f"{checkout} cannot be written to, and .venv and clade.db are kept there: use a checkout of your own.\n",
+    )
+
+
+# -- the first start and the second -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A copy of the checkout on which scripts/serve was started once."""
+    checkout = copied(tmp_path_factory.mktemp("clone") / "clade")
+    said = served(checkout, "scripts/serve")
+    assert "Installing into .venv" in said
+    assert "Loaded 39," in said
+    return checkout
+
+
+def served(checkout: Path, *command: str, cwd: Path | None = None, **environment: str) -> str:
+    """Start a server, ask it about Omaha, end it as Ctrl-C does; all that it said meanwhile."""
+    port = free_port()
+    out = checkout / "said.txt"
+    with out.open("w") as said:
+        process = subprocess.Popen(
+            [checkout / command[0], *command[1:], "--port", str(port)],
+            cwd=cwd or "/",
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            name = ask(port, process)
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(30)
+    assert name == "Omaha", out.read_text()
+    return out.read_text()
+
+
+def ask(port: int, process: subprocess.Popen) -> str | None:
+    """The name of Omaha, as soon as the server answers; None when it ended before."""
+    query = orjson.dumps({"query": '{ city(path: "US/NE/Omaha") { name } }'})
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/graphql", query, {"Content-Type": "application/json", "Accept": "application/json"}
+    )
+    end = time.monotonic() + 10 * START_SECONDS
+    while process.poll() is None and time.monotonic() < end:
+        with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=10) as answer:
+            return orjson.loads(answer.read())["data"]["city"]["name"]
+        time.sleep(0.05)
+    return None
+
+
+def test_the_second_start_installs_and_loads_nothing_and_takes_the_options(installed):
+    said = served(installed, "scripts/serve", "--host", "127.0.0.1")
+    assert "Installing" not in said
+    assert "Loaded" not in said
+    assert "/graphql" in said
+
+
+def test_a_moved_checkout_makes_its_environment_anew(installed, path, tmp_path):
+    moved = tmp_path / "moved"
+    (moved / ".venv").mkdir(parents=True)
+    shutil.copytree(installed / "scripts", moved / "scripts")
+    shutil.copy(installed / "pyproject.toml", moved)
+    for name in ("pyvenv.cfg", "installed-demo"):
+        shutil.copy(installed / ".venv" / name, moved / ".venv")
+    interpreter(path, "python3", old("3.10.1"))
+    status, said = start(moved, path)
+    assert (status, "only 3.10.1 is here" in said) == (1, True)
+
+
+def test_the_commands_of_the_image_run_in_a_clean_environment_on_a_dynamodb_engine(installed, engine: Engine, tmp_path):
+    """The wheel alone, without the checkout beside it, so that all it needs must be in it."""
+    pip = [installed / ".venv/bin/python", "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall"]
+    subprocess.run([*pip, f"{installed}[demo]"], check=True, cwd=tmp_path)
+    begin, _, serve = image_command().rpartition(" && exec ")
+    environment = {
+        "PATH": f"{installed}/.venv/bin:{os.environ['PATH']}",
+        "CLADE_STORE": engine.address("image"),
+        "AWS_ACCESS_KEY_ID": "local",
+        "AWS_SECRET_ACCESS_KEY": "local",
+    }
+    made = subprocess.run(
+        ["sh", "-c", begin],
+        env={**os.environ, **environment},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
+    assert "Loaded 39," in made.stdout
+    said = served(installed, *serve.replace("clade", ".venv/bin/clade", 1).split(), cwd=tmp_path, **environment)
+    assert "/graphql" in said
+
+
+def image_command() -> str:
+    last = next(line for line in reversed((ROOT / "Dockerfile").read_text().splitlines()) if line.startswith("CMD"))
+    shell, option, command = orjson.loads(last.removeprefix("CMD"))
+    assert (shell, option) == ("sh", "-c")
+    return command
