@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 from urllib.parse import parse_qsl
 
 from store import wire
@@ -109,11 +109,11 @@ class DynamoDBStore:
             units = _units(page)
             if units is None:
                 units = units_of(sum(map(wire.size_of, found)), strong=strong)
-            kept = [item for item in _alive(found) if span.lo <= item[span.index.sort] < span.hi]  # type: ignore[operator]
+            kept = [item for item in _alive(found) if span.lo <= _sort_key(item, span) < span.hi]
             kept = kept[: None if limit is None else limit - len(items)]
             reads.add(items=len(kept), units=units)
             items += kept
-            if "LastEvaluatedKey" not in page or len(items) == limit:
+            if "LastEvaluatedKey" not in page or len(items) == limit or _is_through(span, found, reverse):
                 return items
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
@@ -254,6 +254,18 @@ def _alive(items: list[Item]) -> list[Item]:
     """Those that have not expired; DynamoDB takes up to days to remove what has."""
     now = time.time()
     return [item for item in items if item.get("expires", math.inf) > now]  # type: ignore[operator]
+
+
+def _sort_key(item: Item, span: Span) -> str:
+    return cast(str, item[span.index.sort])
+
+
+def _is_through(span: Span, found: list[Item], reverse: bool) -> bool:
+    """Whether a page reached beyond the far end of a span, so that nothing of it can follow."""
+    if not found:
+        return False
+    last = _sort_key(found[-1], span)
+    return last < span.lo if reverse else last >= span.hi
 
 
 def _units(answer: wire.Answer) -> float | None:

@@ -251,7 +251,7 @@ def children(pk: str, sk: str, level: str | None = None) -> Span:
 def siblings(parent: str, level: str | None = None) -> Span:
     """A partition of `by_parent` (`location#US#NE#`, or `location` for the roots), of one level or of all."""
     if level is None:
-        return Span(Index.BY_PARENT, parent, "A", "{")  # levels are upper-case names
+        return Span(Index.BY_PARENT, parent, "A", just_after("["))  # levels are upper-case names
     return Span(Index.BY_PARENT, parent, f"{level}#", f"{level}$")
 
 
@@ -268,5 +268,5 @@ def tier_below(pk: str, sk: str, level: str, depth: int) -> Span:
 def segments_between(sk: str, start: str | None, end: str | None) -> tuple[str, str]:
     """The bounds of keys below `sk` whose next segment lies in `start <= segment < end`, in key order."""
     lo = sk + encode_segment(start) + "#" if start is not None else just_after(sk)
-    hi = sk + encode_segment(end) if end is not None else sk[:-1] + "$"
+    hi = just_after(sk + encode_segment(end)) if end is not None else sk[:-1] + "$"
     return lo, max(lo, hi)

@@ -218,7 +218,7 @@ class SQLiteStore:
             items = one("SELECT count(*) FROM items").fetchone()[0]
         return {
             "name": self.path, "status": "ACTIVE", "items": items, "bytes": pages * size,
-            "indexes": [index_name(index) for index in Index if index is not Index.TABLE], "ttl": "expires",
+            "indexes": sorted(index_name(index) for index in Index if index is not Index.TABLE), "ttl": "expires",
         }  # fmt: skip
 
     async def health(self) -> None:

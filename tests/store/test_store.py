@@ -1,12 +1,452 @@
 """Every verb of a store, on both stores."""
 
-from store.items import Put, key_of
-from store.keys import Key
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from store.errors import BadInput, Conflict, NoTable
+from store.items import ABSENT, Change, Check, Delete, Item, Put, key_of
+from store.keys import (
+    Index,
+    Key,
+    Span,
+    below,
+    children,
+    node_key,
+    segments_between,
+    siblings,
+    subtree,
+    tier,
+    tier_below,
+)
 from store.reads import Reads
-from store.stores import Store
+from store.records import MAX_ITEM_BYTES, Record
+from store.stores import Store, open_store
+
+LEVELS = ("COUNTRY", "STATE", "CITY")
 
 
-async def test_what_was_put_can_be_got(store: Store) -> None:
-    item = {"pk": "t#A", "sk": "#x#", "n": 1}
+def node(*path: str, **attributes: object) -> Item:
+    """The item of a node whose level is that of its depth."""
+    level = LEVELS[len(path) - 1]
+    record = Record.new(
+        "location", path, level, path[-1], "-".join(path).replace(" ", "_"), "2026-11-20T12:00:00Z", {},
+        above=list(LEVELS[: len(path) - 1]),
+    )  # fmt: skip
+    return {**record.item(), **attributes}  # type: ignore[dict-item]
+
+
+def names(items: list[Item]) -> list[object]:
+    return [item["name"] for item in items]
+
+
+async def put(store: Store, *items: Item) -> None:
+    for start in range(0, len(items), store.max_changes):
+        await store.commit([Put(item) for item in items[start : start + store.max_changes]])
+
+
+async def got(store: Store, key: Key) -> Item | None:
+    return (await store.get([key], Reads(), strong=True))[0]
+
+
+TREE = [
+    node("US"), node("US", "NE"), node("US", "NE", "Omaha"), node("US", "NE", "Lincoln"), node("US", "NEVADA"),
+    node("US", "NEVADA", "Reno"), node("US", "NY"), node("US", "NY", "New York"), node("FR"), node("FR", "Paris"),
+]  # fmt: skip
+
+
+# -- get ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_items_come_in_the_order_of_the_keys_and_none_where_there_is_none(store: Store) -> None:
+    await put(store, *TREE)
+    wanted = [TREE[2], TREE[0], TREE[9]]
+    keys = [key_of(wanted[0]), Key("location#US", "#ZZ#"), key_of(wanted[1]), key_of(wanted[2])]
+    assert await store.get(keys, Reads()) == [wanted[0], None, wanted[1], wanted[2]]
+
+
+async def test_a_key_asked_for_twice_is_read_once(store: Store) -> None:
+    await put(store, *TREE)
+    reads = Reads()
+    first, second = await store.get([key_of(TREE[0]), key_of(TREE[0])], reads)
+    assert first == second == TREE[0]
+    assert (reads.requests, reads.items) == (1, 1)
+
+
+async def test_no_keys_cost_nothing(store: Store) -> None:
+    reads = Reads()
+    assert await store.get([], reads) == []
+    assert reads == Reads()
+
+
+async def test_more_than_a_hundred_keys_take_one_request_for_each_hundred(store: Store) -> None:
+    items = [node("US", f"S{number:03}") for number in range(230)]
+    await put(store, *items)
+    reads = Reads()
+    assert await store.get([key_of(item) for item in items], reads) == items
+    assert (reads.requests, reads.items) == (3, 230)
+
+
+async def test_a_strong_read_costs_twice_as_much(store: Store) -> None:
+    await put(store, *TREE)
+    weak, strong = Reads(), Reads()
+    await store.get([key_of(TREE[0])], weak)
+    await store.get([key_of(TREE[0])], strong, strong=True)
+    assert strong.units in (0.0, 2 * weak.units)  # an engine that tells no capacity is not asked for one
+    assert strong.units >= weak.units
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+async def test_every_kind_of_value_comes_back_as_it_was(store: Store) -> None:
+    item: Item = {
+        "pk": "t", "sk": "v", "text": "naïve 🌍 \x00 \u2028 日本", "empty": "",
+        "int": 41, "low": -(2**63), "high": 2**63 - 1,
+        "float": 0.1 + 0.2, "small": 1.5e-130, "large": 1.7e125, "yes": True, "no": False,
+        "list": ["a", 1, 2.5, None, [True], {"b": []}], "none": {}, "nil": [],
+        "map": {"CITY": 3, "a#b": {"c": None}, "": "e"},
+    }  # fmt: skip
     await store.commit([Put(item)])
-    assert await store.get([Key("t#A", "#y#"), key_of(item)], Reads()) == [None, item]
+    found = await got(store, key_of(item))
+    assert found == item
+    assert {name: type(value) for name, value in (found or {}).items()} == {n: type(v) for n, v in item.items()}
+
+
+async def test_a_whole_float_comes_back_as_an_int(store: Store) -> None:
+    await store.commit([Put({"pk": "t", "sk": "v", "latitude": 41.0, "deep": [{"x": -0.0}], "large": 2.0**70})])
+    found = await got(store, Key("t", "v"))
+    assert found == {"pk": "t", "sk": "v", "latitude": 41, "deep": [{"x": 0}], "large": 2.0**70}
+    assert [type(found["latitude"]), type(found["large"])] == [int, float]
+
+
+async def test_an_attribute_that_is_none_is_absent(store: Store) -> None:
+    await store.commit([Put({"pk": "t", "sk": "v", "a": None})])
+    assert await got(store, Key("t", "v")) == {"pk": "t", "sk": "v"}
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), 1e126, 1e-131, 2**63, -(2**63) - 1, {"deep": [1e300]}, b"", {1}]
+)
+async def test_a_value_that_cannot_be_stored_is_refused_and_nothing_is_written(store: Store, value: object) -> None:
+    with pytest.raises(BadInput):
+        await store.commit([Put({"pk": "t", "sk": "a"}), Put({"pk": "t", "sk": "b", "n": value})])  # type: ignore[dict-item]
+    assert await got(store, Key("t", "a")) is None
+
+
+async def test_an_item_past_400_kb_is_refused_by_name_and_size(store: Store) -> None:
+    bare: Item = {"pk": "t", "sk": "v", "name": "Omaha", "text": ""}
+    room = MAX_ITEM_BYTES - len("pktskvnameOmahatext")
+    await store.commit([Put({**bare, "text": "x" * room})])
+    with pytest.raises(BadInput, match=r"Omaha.* 409601 bytes.* 409600"):
+        await store.commit([Put({**bare, "text": "x" * (room + 1)})])
+    with pytest.raises(BadInput, match="Omaha"):
+        await store.commit([Put({**bare, "text": "é" * (room // 2 + 1)})])
+
+
+# -- range -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_subtree_comes_in_path_order_and_without_those_whose_names_begin_alike(store: Store) -> None:
+    await put(store, *reversed(TREE))
+    reads = Reads()
+    assert names(await store.range(subtree("location#US", "#NE#"), reads)) == ["NE", "Lincoln", "Omaha"]
+    assert (reads.requests, reads.items) == (1, 3)
+
+
+async def test_what_is_below_a_node_comes_without_it(store: Store) -> None:
+    await put(store, *TREE)
+    assert names(await store.range(below("location#FR", "#"), Reads())) == ["Paris"]
+
+
+async def test_children_come_by_level_and_rank_and_roots_likewise(store: Store) -> None:
+    await put(store, *TREE, node("US", "Aloha", level="CITY", rank="CITY#Aloha#"), node("US", "A", rank="STATE#Z"))
+    found = await store.range(children("location#US", "#"), Reads())
+    assert names(found) == ["Aloha", "NE", "NEVADA", "NY", "A"]
+    assert names(await store.range(children("location#US", "#", "CITY"), Reads())) == ["Aloha"]
+    assert names(await store.range(siblings("location"), Reads())) == ["FR", "US"]
+
+
+async def test_a_tier_holds_one_level_of_many_parents_in_key_order(store: Store) -> None:
+    await put(store, *TREE)
+    cities = await store.range(tier_below("location#US", "#", "CITY", 2), Reads())
+    assert names(cities) == ["Lincoln", "Omaha", "Reno", "New York"]
+    some = await store.range(tier("location#US", "CITY", 2, "#NE#", "#NEVADA$"), Reads())
+    assert names(some) == ["Lincoln", "Omaha", "Reno"]
+
+
+async def test_key_order_is_the_order_of_code_points(store: Store) -> None:
+    texts = ["!", "%", "A", "a", "a b", "a#", "é", "z", "\uffff", "\U00010000", "😀", "日本"]
+    await put(store, *(node("US", text) for text in texts))
+    assert names(await store.range(below("location#US", "#"), Reads())) == sorted(texts)
+    assert names(await store.range(below("location#US", "#"), Reads(), reverse=True)) == sorted(texts, reverse=True)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("limit", [1, 2, 4, 5, 6, 100])
+async def test_a_limit_takes_the_first_items_of_the_order_in_one_request(
+    store: Store, limit: int, reverse: bool
+) -> None:
+    texts = ["a", "b", "c", "d", "e"]
+    await put(store, *(node("US", text) for text in texts))
+    reads = Reads()
+    found = await store.range(below("location#US", "#"), reads, limit=limit, reverse=reverse)
+    assert names(found) == (texts[::-1] if reverse else texts)[:limit]
+    assert (reads.requests, reads.items) == (1, min(limit, 5))
+
+
+async def test_a_limit_of_none_and_an_empty_span_cost_nothing(store: Store) -> None:
+    await put(store, *TREE)
+    reads = Reads()
+    assert await store.range(subtree("location#US", "#"), reads, limit=0) == []
+    assert await store.range(Span(Index.TABLE, "location#US", "#b", "#a"), reads) == []
+    assert await store.range(Span(Index.TABLE, "location#US", "#a", "#a"), reads) == []
+    assert await store.count(Span(Index.TABLE, "location#US", "#a", "#a"), reads) == 0
+    assert reads == Reads()
+
+
+async def test_a_span_that_holds_nothing_is_an_empty_list(store: Store) -> None:
+    reads = Reads()
+    assert await store.range(subtree("location#XX", "#"), reads) == []
+    assert (reads.requests, reads.items, reads.units) == (1, 0, 0.5)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("limit", [None, 1, 2, 3])
+async def test_the_lower_bound_belongs_to_a_span_and_the_upper_does_not(
+    store: Store, limit: int | None, reverse: bool
+) -> None:
+    await put(store, *(node("US", text) for text in "abcd"))
+    reads = Reads()
+    found = await store.range(Span(Index.TABLE, "location#US", "#a#", "#c#"), reads, limit=limit, reverse=reverse)
+    assert names(found) == (["b", "a"] if reverse else ["a", "b"])[:limit]
+    assert (reads.requests, reads.items) == (1, len(found))
+    assert await store.count(Span(Index.TABLE, "location#US", "#a#", "#c#"), Reads()) == 2
+
+
+async def test_the_bounds_of_positions_are_as_exact(store: Store) -> None:
+    await put(store, *(node("US", text, rank=f"STATE#{text}") for text in "abcd"))
+    span = siblings("location#US#", "STATE")
+    assert names(await store.range(span.before("STATE#c"), Reads(), reverse=True, limit=1)) == ["b"]
+    assert names(await store.range(span.after("STATE#c"), Reads())) == ["d"]
+    assert await store.count(span.before("STATE#c"), Reads()) == 2
+
+
+async def test_bounds_may_be_longer_than_any_key(store: Store) -> None:
+    longest, wide, last = "#" + "a" * 1022 + "#", "#" + "a" * 1017 + "😀#", "#b#"
+    await put(store, *({"pk": "t", "sk": sk} for sk in (longest, wide, last)))
+
+    async def found(span: Span, **how: Any) -> list[object]:
+        return [item["sk"] for item in await store.range(span, Reads(), **how)]
+
+    rest = subtree("t", "#").after(longest)
+    assert await found(rest, limit=1) == [wide]
+    assert await found(rest, reverse=True) == [last, wide]
+    assert await found(rest, reverse=True, limit=1) == [last]
+    assert await found(Span(Index.TABLE, "t", *segments_between("#", None, "a" * 1017 + "😀" * 9))) == [longest, wide]
+    assert await found(Span(Index.TABLE, "t", *segments_between("#", "a" * 1017 + "😀" * 9, None))) == [last]
+
+
+async def test_a_span_may_begin_at_nothing(store: Store) -> None:
+    await put(store, *({"pk": "moves", "sk": text} for text in ("a", "!", "\x01")))
+    found = await store.range(Span(Index.TABLE, "moves", "", "\U0010ffff"), Reads())
+    assert [item["sk"] for item in found] == ["\x01", "!", "a"]
+
+
+async def test_a_strong_range_of_the_table_sees_what_was_just_written(store: Store) -> None:
+    for number in range(5):
+        await put(store, node("US", f"S{number}"))
+        assert len(await store.range(below("location#US", "#"), Reads(), strong=True)) == number + 1
+
+
+async def test_an_item_without_an_orders_keys_is_not_in_it(store: Store) -> None:
+    await store.commit([Put({"pk": "location#US", "sk": "!", "n": 1}), Put(node("US"))])
+    assert names(await store.range(siblings("location"), Reads())) == ["US"]
+    assert len(await store.range(Span(Index.TABLE, "location#US", "!", "$"), Reads())) == 2
+
+
+async def test_a_node_put_anew_leaves_its_old_place_in_an_order(store: Store) -> None:
+    item = node("US", "a")
+    await put(store, item, node("US", "b"))
+    await put(store, {**item, "rank": "STATE#z"})
+    assert names(await store.range(children("location#US", "#"), Reads())) == ["b", "a"]
+
+
+# -- count -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_count_is_that_of_the_range_in_every_order(store: Store) -> None:
+    await put(store, *TREE)
+    spans = [subtree("location#US", "#"), below("location#US", "#NE#"), siblings("location"),
+             children("location#US", "#"), tier_below("location#US", "#", "CITY", 2)]  # fmt: skip
+    for span in spans:
+        reads = Reads()
+        assert await store.count(span, reads) == len(await store.range(span, Reads()))
+        assert (reads.requests, reads.items) == (1, 0)
+
+
+# -- commit ------------------------------------------------------------------------------------------------------------
+
+
+async def test_puts_and_deletes_are_made_together(store: Store) -> None:
+    await put(store, *TREE[:3])
+    await store.commit([Delete(key_of(TREE[2])), Put({**TREE[0], "name": "America"}), Put(TREE[3])])
+    assert names(await store.range(subtree("location#US", "#"), Reads(), strong=True)) == ["America", "NE", "Lincoln"]
+
+
+async def test_deleting_what_is_not_there_is_no_error(store: Store) -> None:
+    await store.commit([Delete(Key("t", "v"))])
+
+
+async def test_committing_nothing_does_nothing(store: Store) -> None:
+    await store.commit([])
+
+
+OMAHA = node("US", "NE", "Omaha", revision=3, kids={"STORE": 2}, nick="O", list=[1, "b"])
+HERE = key_of(OMAHA)
+ELSEWHERE = Key("location#US", "#none#")
+TRUE: list[Change] = [
+    Check(HERE, {"revision": 3}), Check(HERE, {"revision": 3.0, "nick": "O"}), Check(HERE, {"kids": {"STORE": 2}}),
+    Check(HERE, {"list": [1, "b"]}), Check(HERE, {"gone": None}), Check(HERE, {"gone": None, "revision": 3}),
+    Check(ELSEWHERE, ABSENT), Check(ELSEWHERE, {"revision": None}), Put(OMAHA, {"id": OMAHA["id"]}),
+    Put({**OMAHA, "sk": "#none#"}, ABSENT), Delete(HERE, {"revision": 3}), Delete(ELSEWHERE, ABSENT),
+]  # fmt: skip
+FALSE: list[Change] = [
+    Check(HERE, {"revision": 2}), Check(HERE, {"revision": "3"}), Check(HERE, {"revision": 3, "nick": "P"}),
+    Check(HERE, {"kids": {"STORE": 3}}), Check(HERE, {"kids": {}}), Check(HERE, {"list": ["b", 1]}),
+    Check(HERE, ABSENT), Check(HERE, {"nick": None}), Check(ELSEWHERE, {"revision": 3}),
+    Check(ELSEWHERE, {"revision": 3, "gone": None}),
+    Put(OMAHA, ABSENT), Put({**OMAHA, "sk": "#none#"}, {"revision": 1}), Delete(HERE, {"revision": 4}),
+    Delete(ELSEWHERE, {"pk": "location#US"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", TRUE)
+async def test_a_condition_that_is_true_lets_the_commit_through(store: Store, change: Change) -> None:
+    await put(store, OMAHA)
+    await store.commit([change, Put({"pk": "other", "sk": "x"})])
+    assert await got(store, Key("other", "x")) is not None
+
+
+@pytest.mark.parametrize("change", FALSE)
+async def test_a_condition_that_is_false_stops_all_and_is_named_by_its_place(store: Store, change: Change) -> None:
+    await put(store, OMAHA)
+    with pytest.raises(Conflict) as caught:
+        await store.commit([Put({"pk": "other", "sk": "x"}), change, Delete(Key("other", "y"))])
+    assert caught.value.failed == (1,)
+    assert await got(store, Key("other", "x")) is None
+    assert await got(store, HERE) == OMAHA
+
+
+async def test_all_conditions_that_failed_are_named(store: Store) -> None:
+    await put(store, OMAHA)
+    with pytest.raises(Conflict) as caught:
+        await store.commit([Check(HERE, ABSENT), Check(ELSEWHERE, ABSENT), Check(Key("t", "v"), {"a": 1})])
+    assert caught.value.failed == (0, 2)
+
+
+async def test_a_name_that_is_a_word_of_dynamodb_can_stand_in_a_condition(store: Store) -> None:
+    item: Item = {"pk": "t", "sk": "v", "name": "a", "size": 1, "a.b": 2, "#c0": 3, "if x = :now": 4}
+    await store.commit([Put(item)])
+    await store.commit([Check(key_of(item), item)])
+
+
+async def test_of_many_who_write_the_same_at_once_one_wins(store: Store) -> None:
+    async def raise_it(number: int) -> bool:
+        try:
+            await store.commit([Put({"pk": "t", "sk": "!", "n": number}, ABSENT), Put({"pk": "t", "sk": f"w{number}"})])
+        except Conflict:
+            return False
+        return True
+
+    won = [number for number, made in enumerate(await asyncio.gather(*map(raise_it, range(12)))) if made]
+    assert len(won) == 1
+    assert await got(store, Key("t", "!")) == {"pk": "t", "sk": "!", "n": won[0]}
+    written = await store.range(Span(Index.TABLE, "t", "w", "x"), Reads(), strong=True)
+    assert [item["sk"] for item in written] == [f"w{won[0]}"]
+
+
+async def test_a_commit_of_as_many_changes_as_fit_is_made_and_one_more_is_refused(store: Store) -> None:
+    changes = [Put({"pk": "t", "sk": f"{number:04}"}, ABSENT) for number in range(store.max_changes + 1)]
+    with pytest.raises(BadInput, match=str(store.max_changes)):
+        await store.commit(changes)
+    await store.commit(changes[1:])
+    assert await store.count(Span(Index.TABLE, "t", "0", "9"), Reads()) == store.max_changes
+
+
+async def test_changing_one_item_twice_in_a_commit_is_a_mistake(store: Store) -> None:
+    with pytest.raises(ValueError, match="twice"):
+        await store.commit([Put({"pk": "t", "sk": "v"}), Delete(Key("t", "v"))])
+
+
+# -- expiry ------------------------------------------------------------------------------------------------------------
+
+
+async def test_what_has_expired_is_not_there_for_any_verb(store: Store) -> None:
+    now = time.time()
+    past, future = int(now) - 10, int(now) + 1000
+    items = [{**node("US", text), "expires": past if text in "bd" else future} for text in "abcd"]
+    await put(store, *items)  # type: ignore[arg-type]
+    span = below("location#US", "#")
+    assert names(await store.range(span, Reads())) == ["a", "c"]
+    assert names(await store.range(span, Reads(), limit=2)) == ["a", "c"]
+    assert names(await store.range(span, Reads(), limit=1, reverse=True)) == ["c"]
+    assert names(await store.range(children("location#US", "#"), Reads())) == ["a", "c"]
+    assert await store.count(span, Reads()) == 2
+    found = await store.get([key_of(item) for item in items], Reads())  # type: ignore[arg-type]
+    assert [item and item["name"] for item in found] == ["a", None, "c", None]
+
+
+async def test_what_has_expired_is_absent_to_a_condition(store: Store) -> None:
+    item: Item = {"pk": "once#location:KEY", "sk": "v0", "answer": 1, "expires": int(time.time()) - 10}
+    await store.commit([Put(item)])
+    with pytest.raises(Conflict):
+        await store.commit([Check(key_of(item), {"answer": 1})])
+    await store.commit([Put({**item, "expires": int(time.time()) + 1000}, ABSENT)])
+    await store.commit([Check(key_of(item), {"answer": 1})])
+    with pytest.raises(Conflict):
+        await store.commit([Put(item, ABSENT)])
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+async def test_without_a_table_every_verb_says_so_and_how_to_make_one(store_url: str) -> None:
+    async with open_store(store_url) as store:
+        for verb in (
+            store.health, lambda: store.get([Key("t", "v")], Reads()), lambda: store.range(subtree("t", "#"), Reads()),
+            lambda: store.count(subtree("t", "#"), Reads()), lambda: store.commit([Put({"pk": "t", "sk": "v"})]),
+            store.describe,
+        ):  # fmt: skip
+            with pytest.raises(NoTable, match="clade table create"):
+                await verb()  # type: ignore[operator]
+        assert await store.create()
+        await store.health()
+
+
+async def test_a_table_is_made_once_however_many_make_it(store_url: str) -> None:
+    async with open_store(store_url) as one, open_store(store_url) as other:
+        made = await asyncio.gather(one.create(), other.create(), one.create())
+        assert sorted(made) == [False, False, True]
+        await one.commit([Put({"pk": "t", "sk": "v"})])
+        assert not await other.create()
+        assert await got(other, Key("t", "v")) is not None
+
+
+async def test_a_table_is_described_by_its_name_status_orders_and_expiry(store: Store) -> None:
+    await put(store, *TREE)
+    found = await store.describe()
+    assert (found["status"], found["indexes"], found["ttl"]) == ("ACTIVE", ["by_level", "by_parent"], "expires")
+    assert isinstance(found["items"], int)
+    assert isinstance(found["bytes"], int)
+    assert found["name"]
+
+
+async def test_a_store_can_be_opened_again_and_has_kept_everything(store_url: str) -> None:
+    async with open_store(store_url) as store:
+        await store.create()
+        await put(store, *TREE)
+    async with open_store(store_url) as store:
+        assert await got(store, node_key("location", ("US", "NE", "Omaha"))) == TREE[2]

@@ -1,0 +1,162 @@
+"""An HTTP proxy in front of an engine: it records the calls and, where it is told to, spoils them.
+
+async with Proxy(engine.url) as proxy:
+    proxy.spoil("Query", throttled, status(500))   # the next two Query calls, one after the other
+    …
+    assert proxy.count("Query") == 3
+"""
+
+import asyncio
+import json
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import aiohttp
+from aiohttp import web
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call as it came: the operation's name (`Query`) and what it asks."""
+
+    operation: str
+    body: dict[str, Any]
+
+
+Forward = Callable[[dict[str, Any]], Awaitable[web.Response]]
+Fault = Callable[[Call, Forward], Awaitable[web.Response]]
+
+
+class Proxy:
+    """Listens on a free port of the loopback for as long as it is open; `calls` are all that came so far."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.url = ""
+        self.calls: list[Call] = []
+        self._faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
+
+    def spoil(self, operation: str, *faults: Fault) -> None:
+        """Have the next calls of an operation meet these faults, one each."""
+        self._faults[operation].extend(faults)
+
+    def count(self, operation: str) -> int:
+        """How many calls of an operation came."""
+        return sum(call.operation == operation for call in self.calls)
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(auto_decompress=False)
+        application = web.Application(client_max_size=64 * 1024 * 1024)
+        application.router.add_post("/", self._answer)
+        self._runner = web.AppRunner(application)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0, shutdown_timeout=1)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+        await self._session.close()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        call = Call(request.headers["X-Amz-Target"].rpartition(".")[2], json.loads(await request.read()))
+        self.calls.append(call)
+
+        async def forward(body: dict[str, Any]) -> web.Response:
+            names = ("Content-Type", "X-Amz-Target", "X-Amz-Date", "Authorization")
+            headers = {name: request.headers[name] for name in names if name in request.headers}
+            async with self._session.post(self.target, data=json.dumps(body), headers=headers) as answer:
+                return _response(answer.status, await answer.read())
+
+        waiting = self._faults[call.operation]
+        fault = waiting.popleft() if waiting else _nothing
+        try:
+            return await fault(call, forward)
+        except ConnectionAbortedError:
+            assert request.transport is not None
+            request.transport.close()
+            return web.Response(status=500)
+
+
+def _response(status: int, body: bytes) -> web.Response:
+    return web.Response(status=status, body=body, content_type="application/x-amz-json-1.0")
+
+
+async def _nothing(call: Call, forward: Forward) -> web.Response:
+    return await forward(call.body)
+
+
+# -- what can go wrong -------------------------------------------------------------------------------------------------
+
+
+def refused(name: str, status: int = 400, **more: Any) -> Fault:
+    """The engine says no, with this error's name."""
+
+    async def fault(call: Call, forward: Forward) -> web.Response:
+        body = {"__type": f"com.amazonaws.dynamodb.v20120810#{name}", "message": "spoiled by a test", **more}
+        return _response(status, json.dumps(body).encode())
+
+    return fault
+
+
+throttled = refused("ProvisionedThroughputExceededException")
+
+
+def cancelled(*reasons: str) -> Fault:
+    """A transaction is cancelled for these reasons, one for each of its changes."""
+    return refused("TransactionCanceledException", CancellationReasons=[{"Code": reason} for reason in reasons])
+
+
+def status(code: int) -> Fault:
+    """An answer that is not DynamoDB's at all, as of a load balancer."""
+
+    async def fault(call: Call, forward: Forward) -> web.Response:
+        return web.Response(status=code, text="<html><body>out of order</body></html>", content_type="text/html")
+
+    return fault
+
+
+async def garbled(call: Call, forward: Forward) -> web.Response:
+    """An answer that breaks off in the middle."""
+    answer = await forward(call.body)
+    assert isinstance(answer.body, bytes)
+    return _response(200, answer.body[: len(answer.body) // 2])
+
+
+async def dropped(call: Call, forward: Forward) -> web.Response:
+    """The connection is lost before the engine hears of the call."""
+    raise ConnectionAbortedError
+
+
+async def answer_dropped(call: Call, forward: Forward) -> web.Response:
+    """The engine does as it is told, and the connection is lost before its answer arrives."""
+    await forward(call.body)
+    raise ConnectionAbortedError
+
+
+def delayed(seconds: float) -> Fault:
+    async def fault(call: Call, forward: Forward) -> web.Response:
+        await asyncio.sleep(seconds)
+        return await forward(call.body)
+
+    return fault
+
+
+def unprocessed(answered: int) -> Fault:
+    """Of a BatchGetItem only so many keys are answered, the others come back as unprocessed."""
+
+    async def fault(call: Call, forward: Forward) -> web.Response:
+        ((table, asked),) = call.body["RequestItems"].items()
+        now, later = asked["Keys"][:answered], asked["Keys"][answered:]
+        rest = {table: {**asked, "Keys": later}} if later else {}
+        if not now:
+            return _response(200, json.dumps({"Responses": {}, "UnprocessedKeys": rest}).encode())
+        answer = await forward({**call.body, "RequestItems": {table: {**asked, "Keys": now}}})
+        assert isinstance(answer.body, bytes)
+        return _response(answer.status, json.dumps({**json.loads(answer.body), "UnprocessedKeys": rest}).encode())
+
+    return fault
