@@ -6,6 +6,8 @@ import typer
 
 from commands import table
 from commands.demo import load_demo
+from commands.export import export_file
+from commands.imports import import_file
 from commands.serve import serve
 from store.errors import CladeError
 
@@ -18,6 +20,8 @@ app = typer.Typer(
 )
 app.command()(serve)
 app.command("demo")(load_demo)
+app.command("import")(import_file)
+app.command("export")(export_file)
 app.add_typer(table.app, name="table")
 
 

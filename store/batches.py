@@ -23,6 +23,7 @@ MAX_BATCH_BYTES = 3_500_000  # DynamoDB's transactions end at 4 MB
 MAX_LOG_BYTES = 300_000  # and its items, of which the log entry of a batch is one, at 400 KB
 LOG_ENTRY_BYTES = 250  # of an entry but for its sort key: the longest id, and the rest
 ITEM_BYTES = 800  # of a record but for its sort key, name and own attributes: ids, counts, times, names of attributes
+BYTES_A_CHARACTER = 4  # at most
 KEY_COPIES = 6  # a sort key stands in about so many attributes of a record and its id record
 SEALS = 3  # the changes that are added to a batch when it is committed: two stamps and the log
 
@@ -103,9 +104,9 @@ class _Cutter:
 
     def room(self, sk: str, changes: int, weight: int) -> Iterator[Batch]:
         """Hand out the batch so far where so many more changes at a key, and their records above, would not fit."""
-        above = [place for place in self._above(sk) if place.record.sk not in self._touched]
-        more = weight + sum(_weight_of(place.record) for place in above)
-        logged = len(sk.encode()) + LOG_ENTRY_BYTES
+        above = self._untouched(sk)
+        more = weight + sum([_weight_of(place.record) for place in above])
+        logged = BYTES_A_CHARACTER * len(sk) + LOG_ENTRY_BYTES
         if (
             len(self._batch.changes) + len(self._touched) + len(above) + changes > self._most
             or self._bytes + more > MAX_BATCH_BYTES
@@ -160,17 +161,22 @@ class _Cutter:
     def _count(self, record: Record, change: int) -> None:
         """Count a node more or less in everything above it and in the stamps."""
         above = self._above(record.sk)
+        for place in self._untouched(record.sk):
+            self._touched[place.record.sk] = place
         for place in above:
             _count(place.below, record.level, change)
-            self._touched[place.record.sk] = place
         if above:
             _count(above[0].kids, record.level, change)
         else:
             _count(self._batch.roots, tier_name(record.level, 0), change)
-        _count(self._batch.shape, tier_name(record.level, record.depth), change)
+        _count(self._batch.shape, tier_name(record.level, len(above)), change)
 
     def _log(self, event: Event, record: Record) -> None:
         self._batch.entries.append(LogEntry(event, record.sk, record.id, record.level, record.revision))
+
+    def _untouched(self, sk: str) -> list[_Place]:
+        """What stands above a key and is not in the batch."""
+        return [place for place in self._above(sk) if place.record.sk not in self._touched]
 
     def _above(self, sk: str) -> list[_Place]:
         """What stands above a key, the parent first; siblings follow one another, so the last answer is kept."""
@@ -210,7 +216,7 @@ def _count(counts: Counts, name: str, change: int) -> None:
 def _weight(sk: str, name: str | None, values: dict[str, Value]) -> int:
     """Some more than the bytes that a record takes in a transaction."""
     own = len(orjson.dumps(values)) if values else 0
-    return ITEM_BYTES + KEY_COPIES * len(sk.encode()) + own + (len(name.encode()) if name else 0)
+    return ITEM_BYTES + BYTES_A_CHARACTER * (KEY_COPIES * len(sk) + len(name or "")) + own
 
 
 def _weight_of(record: Record) -> int:

@@ -1,0 +1,71 @@
+"""`clade export`: the nodes of a hierarchy, or of a subtree, as JSON lines."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from commands.imports import HierarchyName, StoreUrl, hierarchy_named
+from commands.progress import progress
+from graph.settings import Settings
+from store.errors import BadInput
+from store.export import count, export
+from store.hierarchy import Hierarchy
+from store.keys import Path as NodePath
+from store.keys import parse_path
+from store.stores import open_store
+
+EXIT_INTERRUPTED = 130
+
+
+def export_file(
+    hierarchy: HierarchyName,
+    path: Annotated[str | None, typer.Argument(help="A node's path: it and all below it. Else all.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; else the standard output.")] = None,
+    store: StoreUrl = None,
+) -> None:
+    """Write the nodes of a hierarchy, or of one of its subtrees, in path order as JSON lines; import takes them back.
+
+    Example: clade export location US/NE --output nebraska.jsonl
+    """
+    kind = hierarchy_named(hierarchy)
+    start = None if path is None else parse_path(path)
+    try:
+        with _target(output) as target:
+            asyncio.run(_export(store or Settings().store, kind, start, target))
+    except KeyboardInterrupt:
+        typer.echo("Stopped: the export is not whole.", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except BrokenPipeError:  # whoever reads has seen enough; Python would complain of it once more at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+async def _export(url: str, hierarchy: Hierarchy, path: NodePath | None, target: BinaryIO) -> None:
+    async with open_store(url) as store:
+        with progress("Exporting", "nodes", await count(store, hierarchy, path)) as meter:
+            async for lines in export(store, hierarchy, path):
+                target.write(lines)
+                meter(lines.count(b"\n"))
+        target.flush()
+
+
+@contextmanager
+def _target(output: Path | None) -> Iterator[BinaryIO]:
+    """Where the lines go: a file appears when it is whole, and keeps what it had where that does not come to be."""
+    if output is None:
+        yield sys.stdout.buffer
+        return
+    part = output.with_name(f".{output.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as target:
+            yield target
+        part.replace(output)
+    except OSError as error:
+        raise BadInput(f"{output} cannot be written: {(error.strerror or str(error)).lower()}.") from None
+    finally:
+        part.unlink(missing_ok=True)

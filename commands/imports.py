@@ -1,0 +1,214 @@
+"""`clade import`: the nodes of a file into the store."""
+
+import asyncio
+import csv
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from commands.columns import columns
+from commands.progress import Meter, progress
+from graph.hierarchies import hierarchies
+from graph.settings import Settings
+from store import formats
+from store.errors import BadInput, CladeError, NoTable
+from store.formats import Format
+from store.formats.jsonl import JSONLines
+from store.formats.taxonomy import Taxonomy
+from store.hierarchy import Hierarchy
+from store.load import Outcome, load
+from store.rows import Wanted
+from store.stamps import Event
+from store.stores import open_store
+
+EXIT_REJECTED = 1
+EXIT_INTERRUPTED = 130
+REASONS_SHOWN = 5
+ROWS_A_STEP = 1000
+
+_DONE = ("added", "changed", "removed")
+
+HierarchyName = Annotated[str, typer.Argument(help="The hierarchy, such as location.", metavar="HIERARCHY")]
+File = Annotated[Path, typer.Argument(help="A .csv, .tsv, .jsonl or .txt file.", exists=True, dir_okay=False)]
+Levels = Annotated[list[str] | None, typer.Option("--level", help="CSV: city=Column, from the root down; repeat it.")]
+Names = Annotated[list[str] | None, typer.Option("--name", help="CSV: city=Column; else a name is the key.")]
+Ids = Annotated[list[str] | None, typer.Option("--id", help="CSV: city=Column; else ids are made from paths.")]
+Attributes = Annotated[list[str] | None, typer.Option("--attr", help="CSV: store.street=Column; repeat it.")]
+Folded = Annotated[list[str] | None, typer.Option("--fold-case", help="CSV: OMAHA and Omaha are one; a level.")]
+FormatName = Annotated[
+    Literal["csv", "jsonl", "taxonomy"] | None, typer.Option("--format", help="Else by the file's ending.")
+]
+IgnoreUnknown = Annotated[bool, typer.Option("--ignore-unknown", help="Leave out attributes that a level has not.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and write nothing.")]
+Prune = Annotated[bool, typer.Option("--prune", help="Remove what the file lacks below the nodes that it has.")]
+AllowRejects = Annotated[bool, typer.Option("--allow-rejects", help="Exit with 0 although rows were rejected.")]
+StoreUrl = Annotated[str | None, typer.Option("--store", help="Another store than CLADE_STORE names.", metavar="URL")]
+
+
+def import_file(
+    hierarchy: HierarchyName,
+    file: File,
+    levels: Levels = None,
+    names: Names = None,
+    ids: Ids = None,
+    attributes: Attributes = None,
+    folded: Folded = None,
+    format_name: FormatName = None,
+    ignore_unknown: IgnoreUnknown = False,
+    dry_run: DryRun = False,
+    prune: Prune = False,
+    allow_rejects: AllowRejects = False,
+    store: StoreUrl = None,
+) -> None:
+    """Bring the nodes of a file into the store; what is there already stays, and the same file again changes nothing.
+
+    Rows that cannot be taken go to FILE.rejected.csv with the reason, and the exit status is 1.
+
+    Example: clade import location stores.csv --level country=Country --level city=City --fold-case city
+    """
+    kind = hierarchy_named(hierarchy)
+    options = [levels or [], names or [], ids or [], attributes or [], folded or []]
+    chosen = _format(kind, file, format_name or formats.name_of(file), options)
+    wanted = Wanted(kind, ignore_unknown=ignore_unknown)
+    work = _Import(file, chosen, wanted, store or Settings().store, prune=prune, dry_run=dry_run)
+    work.run()
+    work.tell()
+    if work.outcome.rejections and not allow_rejects:
+        raise typer.Exit(EXIT_REJECTED)
+
+
+def hierarchy_named(name: str) -> Hierarchy:
+    known = hierarchies()
+    if name not in known:
+        raise BadInput(f'There is no hierarchy "{name}"; CLADE_HIERARCHIES names {", ".join(known)}.')
+    return known[name]
+
+
+def _format(hierarchy: Hierarchy, file: Path, name: str | None, options: list[list[str]]) -> Format:
+    if name != "csv" and any(options):
+        raise BadInput("--level, --name, --id, --attr and --fold-case are for CSV files; --format csv says it is one.")
+    match name:
+        case "csv":
+            return columns(hierarchy, *options)
+        case "jsonl":
+            return JSONLines()
+        case "taxonomy":
+            return Taxonomy.of(hierarchy)
+        case _:
+            raise BadInput(f'The ending of "{file.name}" tells no format; say --format {", ".join(formats.NAMES)}.')
+
+
+@dataclass
+class _Import:
+    """One import: what it reads, where it writes, and what came of it."""
+
+    file: Path
+    format: Format
+    wanted: Wanted
+    url: str
+    prune: bool
+    dry_run: bool
+    outcome: Outcome = field(default_factory=Outcome)
+
+    def run(self) -> None:
+        """Read the file and write what it asks for; where that is stopped, say how far it came."""
+        began = time.monotonic()
+        try:
+            self._read()
+            nodes, rows = self.wanted.nodes, self.wanted.rows
+            with progress("Comparing" if self.dry_run else "Writing", "nodes", nodes) as meter:
+                asyncio.run(self._load(meter))
+        except KeyboardInterrupt:
+            self._tell_stopped("Stopped")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except CladeError:
+            if self.outcome.written:
+                self._tell_stopped("Failed half-way")
+            raise
+        typer.echo(f"{self.file.name}: {rows:,} rows, {nodes:,} nodes in {time.monotonic() - began:.1f} s.")
+
+    def _read(self) -> None:
+        with progress("Reading", "rows") as meter:
+            for row in self.format.rows(self.file):
+                self.wanted.take(row)
+                if self.wanted.rows % ROWS_A_STEP == 0:
+                    meter(ROWS_A_STEP)
+
+    async def _load(self, meter: Meter) -> None:
+        url = "sqlite://:memory:" if self.dry_run and not await _holds_table(self.url) else self.url
+        async with open_store(url) as store:
+            if url.startswith("sqlite:") and not (self.dry_run and url == self.url):
+                await store.create()
+            await load(store, self.wanted, self.outcome, prune=self.prune, dry_run=self.dry_run, settled=meter)
+
+    def _tell_stopped(self, how: str) -> None:
+        typer.echo(f"{how}: {self.outcome.written:,} nodes are written. The same command goes on.", err=True)
+
+    # -- what it did ---------------------------------------------------------------------------------------------------
+
+    def tell(self) -> None:
+        """Print what was done, or would be, and leave the rejected rows in a file beside the one that was read."""
+        outcome = self.outcome
+        verbs = ("would be added", "would be changed", "would be removed") if self.dry_run else _DONE
+        kinds = zip(verbs, Event, (outcome.added, outcome.changed, outcome.removed), strict=True)
+        for verb, event, counts in kinds:
+            if counts:
+                typer.echo(f"{verb}: {_counts(counts)}")
+                for example in outcome.examples[event] if self.dry_run else ():
+                    typer.echo(f"  {example}")
+        if not outcome.written:
+            typer.echo(f"Nothing {'would change' if self.dry_run else 'changed'}.")
+        if outcome.unchanged:
+            typer.echo(f"unchanged: {outcome.unchanged:,}")
+        if moved := sum(rejection.moved for rejection in outcome.rejections):
+            typer.echo(f"would be moved, and are not: {moved:,}")
+        if self.prune and self.wanted.obscure:
+            typer.echo("Nothing was removed, since rejected rows do not tell which nodes they are about.", err=True)
+        self._tell_rejected()
+
+    def _tell_rejected(self) -> None:
+        reasons: dict[int, str] = {}
+        for rejection in self.outcome.rejections:
+            reasons.setdefault(rejection.number, rejection.reason)
+        target = self.file.with_suffix(".rejected.csv")
+        if not self.dry_run:
+            _write_rejected(target, reasons, self.format.contents(self.file))
+        if reasons:
+            place = "" if self.dry_run else f"; they are in {target}"
+            typer.echo(f"rejected: {len(reasons):,} rows{place}. The first:", err=True)
+            for number, reason in list(reasons.items())[:REASONS_SHOWN]:
+                typer.echo(f"  row {number}: {reason}", err=True)
+
+
+def _counts(counts: Counter[str]) -> str:
+    return f"{counts.total():,} ({', '.join(f'{count:,} {level}' for level, count in counts.items())})"
+
+
+def _write_rejected(target: Path, reasons: Mapping[int, str], contents: Iterable[tuple[int, str]]) -> None:
+    """The rejected rows as they stand in the file; where none are, an earlier import's are taken away."""
+    try:
+        if not reasons:
+            return target.unlink(missing_ok=True)
+        with target.open("w", encoding="utf-8", newline="") as output:
+            writer = csv.writer(output)
+            writer.writerow(["row", "reason", "content"])
+            writer.writerows([number, reasons[number], text] for number, text in contents if number in reasons)
+    except OSError as error:
+        typer.echo(f"{target} cannot be written: {(error.strerror or str(error)).lower()}.", err=True)
+
+
+async def _holds_table(url: str) -> bool:
+    """Whether there is something to compare with; an SQLite file that is not there is as good as an empty one."""
+    if not url.startswith("sqlite:"):
+        return True
+    async with open_store(url) as store:
+        try:
+            await store.health()
+        except NoTable:
+            return False
+    return True

@@ -1,0 +1,94 @@
+"""Bringing nodes out of the table, in path order, a page at a time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+from store.errors import BadInput, Unavailable
+from store.formats.jsonl import line_of
+from store.hierarchy import Hierarchy
+from store.items import Item
+from store.keys import Index, Path, Span, format_path, node_key, shorten, siblings, stamp_key, subtree
+from store.reads import Reads
+from store.records import Record
+from store.stamps import Stamp
+from store.stores import Store
+
+PAGE_ITEMS = 1000
+INDEX_WAITS = 20  # how often the list of roots is read again while the index trails behind the table
+INDEX_WAIT_SECONDS = 0.25
+
+
+async def export(store: Store, hierarchy: Hierarchy, path: Path | None = None) -> AsyncIterator[bytes]:
+    """The lines of all nodes of a hierarchy, or of a node and all below it; import takes them back.
+
+    Of its attributes a node's line has those that its level defines. Each page is as the table is when it is read, so
+    what is written meanwhile may be in it or not. Raises BadInput where the path leads to no node.
+    """
+    reads = Reads()
+    if path is not None:
+        spans = [await _span_at(store, hierarchy, path, reads)]
+    else:
+        spans = [subtree(pk, "#") for pk in await _trees(store, hierarchy, reads)]
+    for span in spans:
+        async for page in _pages(store, span, reads):
+            yield b"".join([_line(hierarchy, Record.of(item)) for item in page])
+
+
+async def count(store: Store, hierarchy: Hierarchy, path: Path | None = None) -> int:
+    """How many nodes an export will have, by the counts that are kept; 0 where there is no such node."""
+    reads = Reads()
+    if path is not None:
+        (item,) = await store.get([node_key(hierarchy.name, path)], reads)
+        return 1 + sum(Record.of(item).below.values()) if item else 0
+    total = 0
+    async for page in _pages(store, siblings(hierarchy.name), reads):
+        total += sum(1 + sum(Record.of(item).below.values()) for item in page)
+    return total
+
+
+async def _span_at(store: Store, hierarchy: Hierarchy, path: Path, reads: Reads) -> Span:
+    key = node_key(hierarchy.name, path)
+    (item,) = await store.get([key], reads, strong=True)
+    if item is None:
+        raise BadInput(f'{hierarchy.name} has no node "{shorten(format_path(path), 200)}".')
+    return subtree(key.pk, key.sk)
+
+
+async def _trees(store: Store, hierarchy: Hierarchy, reads: Reads) -> list[str]:
+    """The partitions of all trees in path order.
+
+    Only an index lists the roots, and it may trail behind, so the hierarchy's stamp must agree with what it lists.
+    """
+    for _ in range(INDEX_WAITS):
+        (item,) = await store.get([stamp_key(hierarchy.name)], reads, strong=True)
+        expected = sum(Stamp.of(hierarchy.name, item).shape.values())
+        found = [
+            cast(str, item["pk"])
+            async for page in _pages(store, siblings(hierarchy.name), reads)
+            for item in page
+        ]  # fmt: skip
+        if len(found) == expected:
+            return sorted(found)
+        await asyncio.sleep(INDEX_WAIT_SECONDS)
+    raise Unavailable(
+        f"The list of roots shows {len(found)} while there are {expected}; export again later, or run: clade check"
+    )
+
+
+async def _pages(store: Store, span: Span, reads: Reads) -> AsyncIterator[list[Item]]:
+    """All items of a span; as of now in the table's own order, the only one that can be read so."""
+    strong = span.index is Index.TABLE
+    while page := await store.range(span, reads, limit=PAGE_ITEMS, strong=strong):
+        yield page
+        if len(page) < PAGE_ITEMS:
+            return
+        span = span.after(cast(str, page[-1][span.index.sort]))
+
+
+def _line(hierarchy: Hierarchy, record: Record) -> bytes:
+    level = hierarchy.levels.get(record.level)
+    attributes: dict[str, Any] = record.attributes
+    if level is not None:
+        attributes = {name: attributes[name] for name in level.attributes if name in attributes}
+    return line_of(record, attributes)
