@@ -1,0 +1,32 @@
+"""The plugin with which a skipped test fails the run."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def run(directory, test: str) -> subprocess.CompletedProcess[str]:
+    (directory / "test_one.py").write_text(f"import pytest\n{test}\ndef test_other(): pass\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.plugins.no_skips", "--rootdir", str(directory)]
+    return subprocess.run([*command, str(directory)], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "def test_one(): pytest.skip('no engine')",
+        "@pytest.mark.skipif(True, reason='no engine')\ndef test_one(): pass",
+        "pytest.skip('no engine', allow_module_level=True)",
+    ],
+)
+def test_a_skipped_test_fails_the_run_and_its_reason_is_told(tmp_path, test):
+    ended = run(tmp_path, test)
+    assert ended.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "no engine" in ended.stdout
+    assert "1 skipped in" in ended.stdout.splitlines()[-1]
+
+
+def test_a_run_without_skipped_tests_passes_and_an_expected_failure_is_no_skip(tmp_path):
+    ended = run(tmp_path, "@pytest.mark.xfail\ndef test_one(): assert False")
+    assert (ended.returncode, "Nothing may be skipped" in ended.stdout) == (0, False)
