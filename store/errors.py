@@ -6,6 +6,7 @@ CladeError
 │   ├── BadCursor       BAD_CURSOR          a cursor of another list, or none at all
 │   ├── WrongLevel      WRONG_LEVEL         a node of another level than asked for
 │   └── BudgetExceeded  BUDGET_EXCEEDED     more nodes than one request may return
+├── BadData             BAD_DATA            what lies in the table is not what its hierarchy says
 ├── Conflict            CONFLICT            somebody else wrote first
 └── Unavailable         UNAVAILABLE         the store cannot answer now
     └── NoTable         UNAVAILABLE         there is no such table
@@ -40,6 +41,10 @@ class WrongLevel(BadInput):
 
 class BudgetExceeded(BadInput):
     code = "BUDGET_EXCEEDED"
+
+
+class BadData(CladeError):
+    code = "BAD_DATA"
 
 
 class Conflict(CladeError):

@@ -5,6 +5,7 @@ transaction requires the stamp that it saw, so nothing can slip in between what 
 roots of a hierarchy have a stamp too, in the partition named after the hierarchy alone.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -49,6 +50,13 @@ class Stamp:
         """Level and depth of each tier that has nodes."""
         split = (tier.rpartition("@") for tier, count in self.shape.items() if count)
         return [(level, int(depth)) for level, _, depth in split]
+
+    def levels(self) -> dict[str, int]:
+        """How many nodes of each level there are."""
+        counts: Counter[str] = Counter()
+        for tier, count in self.shape.items():
+            counts[tier.rpartition("@")[0]] += count
+        return dict(counts)
 
     def raised(self, change: dict[str, int]) -> Put:
         """The change that raises this stamp by one, and its shape by so many nodes for each tier."""
