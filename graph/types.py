@@ -8,15 +8,14 @@ import strawberry
 from graphql import GraphQLResolveInfo
 from strawberry.types.field import StrawberryField
 
+from graph import leaf
 from graph.attribute import DateTime
 from graph.field import REQUIRED, argument, class_of, field
 from graph.node import Node, description
 from graph.scalars import Path
 from resolvers.job import Job
 from resolvers.lists import Page
-from store.attributes import Attribute, Value
 from store.errors import BadData
-from store.keys import decode_segment, format_path, last_segment, parse_path
 from store.records import Record
 
 
@@ -50,12 +49,13 @@ PageInfo = strawberry.type(
 
 
 class HierarchyTypes:
-    """All types of one hierarchy; `concrete` has those of its levels by the level's name."""
+    """All types of one hierarchy; `concrete` has those of its levels by the level's name, `type_names` their names."""
 
     def __init__(self, cls: type[Node]) -> None:
         self.cls = cls
         self.name = cls.name
         self.title = cls.prefix + cls.title
+        self.type_names = {(self.name, level): cls.prefix + one.title for level, one in cls.levels.items()}
         self.level = self._level_enum()
         # Types refer to each other, so the classes are there before their fields.
         self.interface = class_of(self.title, {}, NodeInterface)
@@ -65,16 +65,11 @@ class HierarchyTypes:
         self._publish_connection()
         self.concrete = {name: self._publish_level(level) for name, level in cls.levels.items()}
 
-    @property
-    def type_names(self) -> dict[tuple[str, str], str]:
-        """The name of the type of each level, by hierarchy and level."""
-        return {(self.name, level): self.cls.prefix + cls.title for level, cls in self.cls.levels.items()}
-
     def type_name(self, record: Record, *_: Any) -> str:
         try:
             return self.type_names[self.name, record.level]
         except KeyError:
-            raise BadData(f"{_where(record)} is of the level {record.level}, which {self.name} has not.") from None
+            raise BadData(f"{leaf.where(record)} is of the level {record.level}, which {self.name} has not.") from None
 
     def list_arguments(self, *more: str) -> list[inspect.Parameter]:
         """The arguments that every list has, and of the others those that are named."""
@@ -139,25 +134,23 @@ class HierarchyTypes:
         level = cast(Any, self.level)
         one_level = argument("level", level | None, "Only nodes of this level.")
         return {
-            "path": field(lambda one, info: format_path(one.path), Path, "Where the node lies now."),
-            "key": field(_key, str, "The last segment of its path, which no sibling shares."),
-            "name": field(lambda one, info: one.name, str, "What it is called."),
-            "level": field(lambda one, info: level[one.level], level, "Which level it is of."),
-            "depth": field(lambda one, info: one.depth, int, "How far it is below its root; a root has 0."),
-            "child_count": field(_count("kids"), int, "How many children it has.", one_level),
-            "descendant_count": field(_count("below"), int, "How many nodes lie below it.", one_level),
-            "revision": field(lambda one, info: one.revision, int, "How often its content was written."),
-            "updated_at": field(
-                lambda one, info: one.updated_at, DateTime, "When its content was last written, in UTC."
-            ),
+            "path": field(leaf.path, Path, "Where the node lies now."),
+            "key": field(leaf.key, str, "The last segment of its path, which no sibling shares."),
+            "name": field(leaf.Told("name"), str, "What it is called."),
+            "level": field(leaf.Told("level"), level, "Which level it is of."),
+            "depth": field(leaf.Told("depth"), int, "How far it is below its root; a root has 0."),
+            "child_count": field(leaf.Count("kids"), int, "How many children it has.", one_level),
+            "descendant_count": field(leaf.Count("below"), int, "How many nodes lie below it.", one_level),
+            "revision": field(leaf.Told("revision"), int, "How often its content was written."),
+            "updated_at": field(leaf.Told("updated_at"), DateTime, "When its content was last written, in UTC."),
             "is_descendant_of": field(
-                _is_descendant_of,
+                leaf.is_descendant_of,
                 bool,
                 "Whether it lies below this path.",
                 argument("path", Path, "The path.", default=REQUIRED),
             ),
             "path_of": field(
-                _path_of,
+                leaf.path_of,
                 Path | None,
                 "The path of its ancestor of this level, or its own; null where it has none.",
                 argument("level", level, "The level.", default=REQUIRED),
@@ -216,51 +209,9 @@ def _edges(page: Page, info: GraphQLResolveInfo[Any]) -> list[tuple[Page, Record
     return [(page, record) for record in page.records]
 
 
-def _key(record: Record, info: Any) -> str:
-    return decode_segment(last_segment(record.pk, record.sk))
-
-
-def _count(counts: str) -> Any:
-    def count(record: Record, info: Any, level_: Enum | None = None) -> int:
-        found: dict[str, int] = getattr(record, counts)
-        return sum(found.values()) if level_ is None else found.get(level_.value, 0)
-
-    return count
-
-
-def _is_descendant_of(record: Record, info: Any, path_: str) -> bool:
-    path = parse_path(path_)
-    return len(path) < len(record.path) and record.path[: len(path)] == path
-
-
-def _path_of(record: Record, info: Any, level_: Enum) -> str | None:
-    """The nearest, where a level stands in itself."""
-    levels = [*record.above, record.level]
-    for place in range(len(levels), 0, -1):
-        if levels[place - 1] == level_.value:
-            return format_path(record.path[:place])
-    return None
-
-
 def _own(cls: type[Node], title: str) -> dict[str, StrawberryField]:
     """The own attributes of a level, each checked when it is shown."""
     return {
-        name: field(_reader(attribute, kind), kind, attribute.description)
+        name: field(leaf.Own(attribute), kind, attribute.description)
         for name, (kind, attribute) in cls.attributes.items()
     }
-
-
-def _reader(attribute: Attribute, kind: Any) -> Any:
-    name = attribute.name
-
-    def read(record: Record, info: Any) -> Value:
-        value = record.attributes.get(name)
-        if value is None or attribute.is_valid(value):
-            return value
-        raise BadData(f"{_where(record)} has a value of another type in its attribute {name}.")
-
-    return read
-
-
-def _where(record: Record) -> str:
-    return f"The {record.hierarchy} {format_path(record.path)}"

@@ -1,0 +1,72 @@
+"""The fields that a record answers by itself. Strawberry calls them, and plans write the simple ones into their code."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from store.attributes import Attribute, Value
+from store.errors import BadData
+from store.keys import decode_segment, format_path, last_segment, parse_path
+from store.records import Record
+
+
+@dataclass(frozen=True)
+class Told:
+    """One of a record's own parts, told as it is."""
+
+    name: str
+
+    def __call__(self, record: Record, info: Any) -> Any:
+        return getattr(record, self.name)
+
+
+@dataclass(frozen=True)
+class Own:
+    """One of its level's own attributes; raises BadData where what is stored is not of the attribute's type."""
+
+    attribute: Attribute
+
+    def __call__(self, record: Record, info: Any) -> Value:
+        value = record.attributes.get(self.attribute.name)
+        if value is None or self.attribute.is_valid(value):
+            return value
+        raise BadData(f"{where(record)} has a value of another type in its attribute {self.attribute.name}.")
+
+
+@dataclass(frozen=True)
+class Count:
+    """Its `kids` or its `below`, of one level or of all."""
+
+    counts: str
+
+    def __call__(self, record: Record, info: Any, level_: Enum | None = None) -> int:
+        found: dict[str, int] = getattr(record, self.counts)
+        return sum(found.values()) if level_ is None else found.get(level_.value, 0)
+
+
+def path(record: Record, info: Any) -> str:
+    return format_path(record.path)
+
+
+def key(record: Record, info: Any) -> str:
+    return decode_segment(last_segment(record.pk, record.sk))
+
+
+def is_descendant_of(record: Record, info: Any, path_: str) -> bool:
+    """Whether it lies below a path, which it does not below its own; raises BadPath where the path is none."""
+    above = parse_path(path_)
+    return len(above) < len(record.path) and record.path[: len(above)] == above
+
+
+def path_of(record: Record, info: Any, level_: Enum) -> str | None:
+    """The path of the nearest node of a level on the way from itself to its root."""
+    levels = [*record.above, record.level]
+    for depth in range(len(levels), 0, -1):
+        if levels[depth - 1] == level_.value:
+            return format_path(record.path[:depth])
+    return None
+
+
+def where(record: Record) -> str:
+    """A node as messages name it."""
+    return f"The {record.hierarchy} {format_path(record.path)}"
