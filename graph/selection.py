@@ -9,7 +9,7 @@ from typing import Any
 
 from graphql import GraphQLError, GraphQLObjectType, GraphQLResolveInfo, get_named_type, is_object_type
 from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_subfields
-from graphql.execution.values import get_argument_values
+from graphql.execution.values import VariableValues, get_argument_values
 
 from resolvers.selection import Kind, Relation
 from resolvers.window import Window
@@ -26,6 +26,7 @@ class Asked:
 
     def __init__(self, info: GraphQLResolveInfo[Any], types: Types) -> None:
         self._info = info
+        self._variables: Any = VariableValues({}, info.variable_values)  # Strawberry hands on the values alone
         self._types = types
         self._fragments = {name: FragmentDetails(fragment) for name, fragment in info.fragments.items()}
         self._fields: dict[tuple[Any, ...], dict[str, list[FieldDetails]]] = {}
@@ -63,7 +64,7 @@ class Asked:
         if key not in self._fields:
             info = self._info
             self._fields[key] = collect_subfields(
-                info.schema, self._fragments, info.variable_values, info.operation, concrete, details
+                info.schema, self._fragments, self._variables, info.operation, concrete, details
             ).grouped_field_set
         return self._fields[key]
 
@@ -79,7 +80,7 @@ class Asked:
         kind = kind or Kind(node.name.value)
         if kind not in _LISTS:
             return Relation(kind, Window(), self._selection(details))
-        window = window_of(get_argument_values(field, node, self._info.variable_values))
+        window = window_of(get_argument_values(field, node, self._variables))
         connection = get_named_type(field.type)
         assert is_object_type(connection)  # every list is a connection  # noqa: S101
         fields = list(self.collected(connection, details).values())
