@@ -30,6 +30,7 @@ MAX_CHANGES = 2000  # a commit's price is its flush to the disk, so many changes
 CHUNK = 100  # keys in one statement, as in one BatchGetItem
 CHECKPOINT_PAGES = 4000  # when the log is written back to the file; more saves rewriting pages during an import
 BUSY_SECONDS = 10.0  # how long a commit waits for those of other processes
+LOCKED_SECONDS = 1.0  # how long a read does, which happens only while another process mends the log after a crash
 PURGE_SECONDS = 60.0  # between two removals of expired items
 PURGE_ITEMS = 1000  # at most in one removal
 
@@ -76,10 +77,12 @@ class SQLiteStore:
         if not path:
             raise BadInput("The store's address names no file; write sqlite:///FILE.")
         self.path = path
+        self._entered = False
         self._open: sqlite3.Connection | None = None
         self._purged = 0.0
 
     async def __aenter__(self) -> Self:
+        self._entered = True
         with contextlib.suppress(Unavailable), self._translated():  # whoever reads is told, and later it may be there
             self._connection()
         return self
@@ -87,6 +90,7 @@ class SQLiteStore:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._entered = False
         if self._open is not None:
             self._open.close()
             self._open = None
@@ -95,14 +99,14 @@ class SQLiteStore:
 
     async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
         wanted = list(dict.fromkeys(keys))
-        found: dict[Key, Item] = {}
+        found: dict[tuple[str, str], Item] = {}  # a Key is such a tuple
         with self._translated():
             for start in range(0, len(wanted), CHUNK):
                 chunk = wanted[start : start + CHUNK]
                 rows = self._rows(chunk)
                 missing = (len(chunk) - len(rows)) * units_of(0, strong=strong)
                 reads.add(items=len(rows), units=sum(units_of(len(r[2]), strong=strong) for r in rows) + missing)
-                found.update({Key(pk, sk): _decode(body) for pk, sk, body in rows})
+                found.update({(pk, sk): _decode(body) for pk, sk, body in rows})
         return [found.get(key) for key in keys]
 
     async def range(
@@ -160,10 +164,10 @@ class SQLiteStore:
     def _failed(self, changes: Sequence[Change]) -> tuple[int, ...]:
         """The places of the changes whose conditions are not true."""
         conditions = [(place, change) for place, change in enumerate(changes) if change.when]
-        found: dict[Key, Item] = {}
+        found: dict[tuple[str, str], Item] = {}  # a Key is such a tuple
         for start in range(0, len(conditions), CHUNK):
             chunk = [change.key for _, change in conditions[start : start + CHUNK]]
-            found.update({Key(pk, sk): _decode(body) for pk, sk, body in self._rows(chunk)})
+            found.update({(pk, sk): _decode(body) for pk, sk, body in self._rows(chunk)})
         return tuple(place for place, change in conditions if not holds(change.when, found.get(change.key)))
 
     def _purge(self, connection: sqlite3.Connection) -> None:
@@ -190,19 +194,21 @@ class SQLiteStore:
         end = time.monotonic() + BUSY_SECONDS
         while True:
             try:
+                connection.execute("PRAGMA busy_timeout = 0")
                 connection.execute("BEGIN IMMEDIATE")
                 return
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                     raise
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {LOCKED_SECONDS * 1000:.0f}")
             await asyncio.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - no secret
 
     # -- the table -----------------------------------------------------------------------------------------------------
 
     async def create(self) -> bool:
         with self._translated():
-            if self._open is None:
-                self._open = _connect(self.path, "rwc")
+            self._connection("rwc")
             async with self._transaction() as connection:
                 found = [name for (name,) in connection.execute("SELECT name FROM pragma_table_info('items')")]
                 if found and found != COLUMNS:
@@ -225,10 +231,12 @@ class SQLiteStore:
         with self._translated():
             self._connection().execute("SELECT 1 FROM items LIMIT 1").fetchone()
 
-    def _connection(self) -> sqlite3.Connection:
-        """The connection, made when the file has come to be; raises NoTable until then."""
+    def _connection(self, mode: str = "rw") -> sqlite3.Connection:
+        """The connection, opened as soon as there is a file; the mode `rwc` makes it."""
+        if not self._entered:
+            raise RuntimeError("The store is not open; use it as an async context manager.")
         if self._open is None:
-            self._open = _connect(self.path, "rw")
+            self._open = _connect(self.path, mode)
         return self._open
 
     @contextlib.contextmanager
@@ -238,6 +246,8 @@ class SQLiteStore:
             yield
         except FileNotFoundError as error:
             raise NoTable(f'There is no file "{self.path}"; make it with: clade table create') from error
+        except sqlite3.ProgrammingError:
+            raise
         except sqlite3.Error as error:
             raise self._translate(error) from error
 
@@ -254,7 +264,7 @@ def _connect(path: str, mode: str) -> sqlite3.Connection:
     if not memory and mode == "rw" and not os.path.exists(path):
         raise FileNotFoundError(path)
     address = path if memory else f"file:{quote(path)}?mode={mode}"
-    connection = sqlite3.connect(address, uri=not memory, isolation_level=None, timeout=0.1)
+    connection = sqlite3.connect(address, uri=not memory, isolation_level=None, timeout=LOCKED_SECONDS)
     try:
         if mode == "rwc":
             connection.execute("PRAGMA journal_mode = WAL")

@@ -50,9 +50,9 @@ class Proxy:
         self._session = aiohttp.ClientSession(auto_decompress=False)
         application = web.Application(client_max_size=64 * 1024 * 1024)
         application.router.add_post("/", self._answer)
-        self._runner = web.AppRunner(application)
+        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, shutdown_timeout=1)
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://{host}:{port}"

@@ -1,0 +1,413 @@
+"""What only DynamoDB can do to a store: pages, capacities, keys left over, throttling, lost connections."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+
+import aioboto3
+import pytest
+
+from store.dynamodb import ATTEMPTS, DynamoDBStore
+from store.errors import BadInput, Conflict, NoTable, Unavailable
+from store.items import ABSENT, Check, Item, Put, key_of
+from store.keys import Key, below, children, subtree
+from store.reads import Reads
+from tests import engines
+from tests.proxy import (
+    Proxy,
+    answer_dropped,
+    cancelled,
+    delayed,
+    dropped,
+    garbled,
+    refused,
+    status,
+    throttled,
+    unprocessed,
+)
+
+
+@pytest.fixture
+async def proxy(engine: engines.Engine) -> AsyncIterator[Proxy]:
+    async with Proxy(engine.url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def store(proxy: Proxy) -> AsyncIterator[DynamoDBStore]:
+    """An empty table behind the proxy."""
+    async with DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=proxy.url) as opened:
+        await opened.create()
+        proxy.calls.clear()
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits between attempts are as random as ever, and a hundred times as short."""
+    monkeypatch.setattr("store.dynamodb.FIRST_DELAY_SECONDS", 0.0005)
+    monkeypatch.setattr("store.dynamodb.LONGEST_DELAY_SECONDS", 0.01)
+
+
+def items(count: int, size: int = 1) -> list[Item]:
+    return [{"pk": "t", "sk": f"#{number:05}#", "text": "x" * size} for number in range(count)]
+
+
+async def put(store: DynamoDBStore, *new: Item, together: int = 100) -> None:
+    for start in range(0, len(new), together):
+        await store.commit([Put(item) for item in new[start : start + together]])
+
+
+EVERYTHING = subtree("t", "#")
+
+
+# -- pages and capacities ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+async def test_pages_of_one_megabyte_are_followed_to_the_end(
+    store: DynamoDBStore, proxy: Proxy, engine: engines.Engine, reverse: bool
+) -> None:
+    new = items(30, size=100_000)  # 3 MB
+    await put(store, *new, together=10)
+    reads = Reads()
+    found = await store.range(EVERYTHING, reads, reverse=reverse)
+    assert found == (new[::-1] if reverse else new)
+    assert (reads.items, reads.requests) == (30, proxy.count("Query"))
+    assert await store.count(EVERYTHING, Reads()) == 30
+    if engine.exact:
+        assert reads.requests == 3
+        assert reads.units == pytest.approx(30 * 100_000 / 8192, rel=0.02)
+
+
+async def test_a_limit_holds_across_pages_and_asks_only_for_what_is_missing(
+    store: DynamoDBStore, proxy: Proxy, engine: engines.Engine
+) -> None:
+    await put(store, *items(30, size=100_000), together=10)
+    reads = Reads()
+    assert len(await store.range(EVERYTHING, reads, limit=15)) == 15
+    if engine.exact:
+        limits = [call.body["Limit"] for call in proxy.calls if call.operation == "Query"]
+        assert limits == [15, 15 - 10]
+        assert reads.requests == 2
+
+
+async def test_units_are_those_that_the_engine_tells(store: DynamoDBStore, engine: engines.Engine) -> None:
+    if not engine.exact:
+        pytest.skip(f"{engine.name} tells no capacities")
+    await put(store, *items(10, size=1000))
+    one, strong, many, all_of_them = Reads(), Reads(), Reads(), Reads()
+    await store.get([Key("t", "#00000#")], one)
+    await store.get([Key("t", "#00000#")], strong, strong=True)
+    await store.get([Key("t", f"#{number:05}#") for number in range(10)], many)
+    await store.range(EVERYTHING, all_of_them)
+    assert (one.units, strong.units, many.units) == (0.5, 1.0, 5.0)
+    assert all_of_them.units == 1.5  # 10 KB in one go
+
+
+async def test_a_thousand_small_items_are_one_request(store: DynamoDBStore, proxy: Proxy) -> None:
+    new = items(1000)
+    await put(store, *new)
+    assert await store.range(EVERYTHING, Reads()) == new
+    assert proxy.count("Query") == 1
+
+
+# -- unprocessed keys --------------------------------------------------------------------------------------------------
+
+
+async def test_keys_left_over_are_asked_for_again(store: DynamoDBStore, proxy: Proxy) -> None:
+    new = items(10)
+    await put(store, *new)
+    proxy.spoil("BatchGetItem", unprocessed(4), unprocessed(0), unprocessed(3))
+    reads = Reads()
+    assert await store.get([key_of(item) for item in new], reads) == new
+    asked = [call.body["RequestItems"][store.table]["Keys"] for call in proxy.calls if call.operation == "BatchGetItem"]
+    assert [len(keys) for keys in asked] == [10, 6, 6, 3]
+    assert (reads.requests, reads.items) == (4, 10)
+
+
+async def test_keys_that_stay_left_over_end_in_an_error_after_bounded_attempts(
+    store: DynamoDBStore, proxy: Proxy
+) -> None:
+    proxy.spoil("BatchGetItem", *[unprocessed(0)] * (ATTEMPTS + 1))
+    with pytest.raises(Unavailable, match="overloaded"):
+        await store.get([Key("t", "#")], Reads())
+    assert proxy.count("BatchGetItem") == ATTEMPTS
+
+
+async def test_hundreds_of_keys_are_asked_for_side_by_side(store: DynamoDBStore, proxy: Proxy) -> None:
+    new = items(250)
+    await put(store, *new)
+    arrived = 0
+    together = asyncio.Event()
+
+    async def waits_for_the_others(call: object, forward: object) -> object:
+        nonlocal arrived
+        arrived += 1
+        if arrived == 3:
+            together.set()
+        await asyncio.wait_for(together.wait(), 10)
+        return await forward(call.body)  # type: ignore[operator, attr-defined]
+
+    proxy.spoil("BatchGetItem", *[waits_for_the_others] * 3)  # type: ignore[list-item]
+    assert await store.get([key_of(item) for item in new], Reads()) == new
+    assert proxy.count("BatchGetItem") == 3
+
+
+# -- calls that fail ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fault", [throttled, refused("ThrottlingException"), refused("InternalServerError", 500), status(503), dropped],
+)  # fmt: skip
+async def test_a_call_that_fails_once_is_sent_again(store: DynamoDBStore, proxy: Proxy, fault: object) -> None:
+    new = items(3)
+    await put(store, *new)
+    proxy.spoil("Query", fault)  # type: ignore[arg-type]
+    assert await store.range(EVERYTHING, Reads()) == new
+    assert proxy.count("Query") == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        (throttled, "overloaded"), (refused("InternalServerError", 500), "fails"), (status(502), "cannot be used now"),
+        (dropped, "does not answer"),
+    ],
+)  # fmt: skip
+async def test_a_call_that_keeps_failing_ends_in_an_error(
+    store: DynamoDBStore, proxy: Proxy, fault: object, sentence: str
+) -> None:
+    proxy.spoil("Query", *[fault] * 10)  # type: ignore[list-item]
+    with pytest.raises(Unavailable, match=sentence):
+        await store.range(EVERYTHING, Reads())
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("AccessDeniedException", "credentials"), ("UnrecognizedClientException", "credentials"),
+        ("ExpiredTokenException", "run out"), ("ValidationException", "ValidationException"),
+    ],
+)  # fmt: skip
+async def test_a_refusal_is_told_at_once_and_without_the_engines_own_words(
+    store: DynamoDBStore, proxy: Proxy, name: str, sentence: str
+) -> None:
+    proxy.spoil("Query", refused(name))
+    with pytest.raises(Unavailable, match=sentence) as caught:
+        await store.range(EVERYTHING, Reads())
+    assert "spoiled by a test" not in str(caught.value)
+    assert proxy.count("Query") == 1
+
+
+async def test_an_answer_that_breaks_off_is_no_answer(store: DynamoDBStore, proxy: Proxy) -> None:
+    proxy.spoil("Query", garbled)
+    with pytest.raises(Unavailable, match="does not answer"):
+        await store.range(EVERYTHING, Reads())
+
+
+async def test_an_answer_that_never_comes_is_not_waited_for(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.aws._CONFIG", _impatient())
+    async with DynamoDBStore("clade-slow", region="eu-west-1", endpoint=proxy.url) as store:
+        proxy.spoil("Query", delayed(60))
+        with pytest.raises(Unavailable, match="does not answer"):
+            await store.range(EVERYTHING, Reads())
+
+
+def _impatient() -> object:
+    from store import aws
+
+    return aws._CONFIG.merge(type(aws._CONFIG)(read_timeout=0.2, retries={"total_max_attempts": 1}))
+
+
+async def test_a_table_that_goes_away_is_told_as_no_table(store: DynamoDBStore, proxy: Proxy) -> None:
+    proxy.spoil("GetItem", refused("ResourceNotFoundException"))
+    with pytest.raises(NoTable, match="clade table create"):
+        await store.health()
+    await store.health()
+
+
+async def test_an_engine_that_was_down_is_used_again_without_opening_anew() -> None:
+    try:
+        engine = engines.find()
+    except engines.NoEngine as missing:
+        pytest.skip(str(missing))
+    if not engine.command:
+        pytest.skip("the engine that CLADE_TEST_DYNAMODB names is not ours to stop")
+    async with DynamoDBStore("clade-down", endpoint=engine.url) as store:
+        with pytest.raises(Unavailable, match="does not answer"):
+            await store.health()
+        with engine:
+            assert await store.create()
+            await put(store, *items(1))
+            await store.health()
+        for verb in (store.health, lambda: put(store, *items(1)), lambda: store.get([Key("t", "#")], Reads())):
+            with pytest.raises(Unavailable) as caught:
+                await verb()
+            assert not isinstance(caught.value, NoTable)
+        with engine:
+            await store.create()
+            await put(store, *items(2))
+            assert await store.range(EVERYTHING, Reads()) == items(2)
+
+
+# -- commits that fail -------------------------------------------------------------------------------------------------
+
+
+async def test_a_commit_whose_answer_was_lost_is_made_once(store: DynamoDBStore, proxy: Proxy) -> None:
+    proxy.spoil("TransactWriteItems", answer_dropped)
+    await store.commit([Put(items(1)[0], ABSENT)])  # made twice, its own condition would stop it
+    assert proxy.count("TransactWriteItems") == 2
+    assert await store.range(EVERYTHING, Reads(), strong=True) == items(1)
+
+
+async def test_a_commit_that_met_another_is_tried_again_as_the_same(store: DynamoDBStore, proxy: Proxy) -> None:
+    proxy.spoil("TransactWriteItems", cancelled("None", "TransactionConflict"), cancelled("ThrottlingError", "None"))
+    await store.commit([Put(item, ABSENT) for item in items(2)])
+    sent = [call.body for call in proxy.calls if call.operation == "TransactWriteItems"]
+    assert len(sent) == 3
+    assert sent[0] == sent[1] == sent[2]
+    assert await store.range(EVERYTHING, Reads(), strong=True) == items(2)
+
+
+async def test_a_commit_that_always_meets_others_is_a_conflict(store: DynamoDBStore, proxy: Proxy) -> None:
+    proxy.spoil("TransactWriteItems", *[cancelled("TransactionConflict")] * (ATTEMPTS + 1))
+    with pytest.raises(Conflict) as caught:
+        await store.commit([Put(items(1)[0])])
+    assert caught.value.failed == ()
+    assert proxy.count("TransactWriteItems") == ATTEMPTS
+
+
+async def test_a_commit_that_is_always_throttled_is_unavailable(store: DynamoDBStore, proxy: Proxy) -> None:
+    proxy.spoil("TransactWriteItems", *[cancelled("ThrottlingError")] * (ATTEMPTS + 1))
+    with pytest.raises(Unavailable, match="overloaded"):
+        await store.commit([Put(items(1)[0])])
+
+
+async def test_a_condition_that_failed_is_not_tried_again(store: DynamoDBStore, proxy: Proxy) -> None:
+    with pytest.raises(Conflict) as caught:
+        await store.commit([Put(items(1)[0]), Check(Key("t", "x"), {"n": 1})])
+    assert caught.value.failed == (1,)
+    assert proxy.count("TransactWriteItems") == 1
+
+
+async def test_a_commit_past_four_megabytes_is_refused_before_it_is_sent(store: DynamoDBStore, proxy: Proxy) -> None:
+    with pytest.raises(BadInput, match="4 MB"):
+        await store.commit([Put(item) for item in items(11, size=390_000)])
+    assert proxy.count("TransactWriteItems") == 0
+
+
+async def test_values_never_stand_in_an_expression(store: DynamoDBStore, proxy: Proxy) -> None:
+    nasty = "x OR attribute_exists(pk)"
+    with pytest.raises(Conflict):
+        await store.commit([Check(Key("t", nasty), {nasty: nasty})])
+    await store.range(children("t", f"#{nasty}#"), Reads())
+    for call in proxy.calls:
+        for name, value in _strings(call.body):
+            assert nasty not in value or not name.endswith("Expression")
+
+
+def _strings(body: object, name: str = "") -> list[tuple[str, str]]:
+    match body:
+        case dict():
+            return [found for key, value in body.items() for found in _strings(value, key)]
+        case list():
+            return [found for value in body for found in _strings(value, name)]
+        case _:
+            return [(name, str(body))]
+
+
+# -- the table and its address -----------------------------------------------------------------------------------------
+
+
+async def test_a_table_with_other_keys_is_refused_and_left_alone(engine: engines.Engine) -> None:
+    name = f"other-{uuid.uuid4().hex}"
+    async with _client(engine) as client:
+        await client.create_table(
+            TableName=name, BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        )  # fmt: skip
+        async with DynamoDBStore(name, region="eu-west-1", endpoint=engine.url) as store:
+            with pytest.raises(BadInput, match=f"{name}.*key.*by_parent.*by_level"):
+                await store.create()
+        ttl = await client.describe_time_to_live(TableName=name)
+        assert ttl["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED"
+
+
+async def test_a_table_that_is_still_being_made_is_waited_for(store: DynamoDBStore, proxy: Proxy) -> None:
+    proxy.spoil("DescribeTable", refused("ResourceNotFoundException"), _creating, _creating)
+    assert not await store.create()
+    assert proxy.count("DescribeTable") == 4
+
+
+async def _creating(call: object, forward: object) -> object:
+    answer = await forward(call.body)  # type: ignore[operator, attr-defined]
+    answer.body = answer.body.replace(b'"ACTIVE"', b'"CREATING"')
+    return answer
+
+
+@pytest.mark.parametrize("fault", [refused("UnknownOperationException"), refused("ValidationException")])
+async def test_an_engine_that_cannot_expire_or_does_already_does_not_hinder(
+    store: DynamoDBStore, proxy: Proxy, fault: object
+) -> None:
+    proxy.spoil("DescribeTimeToLive", _disabled)
+    proxy.spoil("UpdateTimeToLive", fault)  # type: ignore[arg-type]
+    assert not await store.create()
+    assert proxy.count("UpdateTimeToLive") == 1
+
+
+async def test_a_refusal_to_expire_items_is_told(store: DynamoDBStore, proxy: Proxy) -> None:
+    proxy.spoil("DescribeTimeToLive", _disabled, _disabled)
+    proxy.spoil("UpdateTimeToLive", refused("AccessDeniedException"))
+    with pytest.raises(Unavailable, match="credentials"):
+        await store.create()
+
+
+async def _disabled(call: object, forward: object) -> object:
+    answer = await forward(call.body)  # type: ignore[operator, attr-defined]
+    answer.body = answer.body.replace(b'"ENABLED"', b'"DISABLED"')
+    return answer
+
+
+def _client(engine: engines.Engine) -> object:
+    return aioboto3.Session().client(
+        "dynamodb", region_name="eu-west-1", endpoint_url=engine.url,
+        aws_access_key_id="local", aws_secret_access_key="local",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("", "no table's name"), ("a b", "no table's name"), ("t/x", "no table's name"), ("ab", "3 to 255"),
+        ("table?zone=x", "no option zone"), ("table?region=x&y", "no option y"),
+    ],
+)  # fmt: skip
+def test_an_address_that_cannot_be_meant_is_refused(address: str, sentence: str) -> None:
+    with pytest.raises(BadInput, match=sentence):
+        DynamoDBStore.at(address)
+
+
+async def test_settings_that_cannot_be_meant_are_refused_on_opening(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    with pytest.raises(BadInput, match="region=REGION"):
+        await DynamoDBStore.at("table").__aenter__()
+    with pytest.raises(BadInput, match="settings"):
+        await DynamoDBStore.at("table?region=eu-west-1&endpoint=nowhere").__aenter__()
+
+
+async def test_a_local_engine_needs_no_credentials(engine: engines.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    async with DynamoDBStore.at(f"clade-{uuid.uuid4().hex}?endpoint={engine.url}") as store:
+        assert await store.create()
+
+
+async def test_a_store_that_is_not_open_says_so() -> None:
+    with pytest.raises(RuntimeError, match="not open"):
+        await DynamoDBStore("table").range(below("t", "#"), Reads())

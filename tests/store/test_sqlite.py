@@ -1,0 +1,311 @@
+"""What only a file can do to a store: it is missing or no database, other processes write it, power fails."""
+
+import asyncio
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from store.errors import BadInput, NoTable, Unavailable
+from store.items import ABSENT, Put
+from store.keys import Index, Key, Span, below
+from store.reads import Reads
+from store.sqlite import PURGE_ITEMS, SQLiteStore
+from store.stores import open_store
+
+ALL = Span(Index.TABLE, "t", "!", "~")
+
+
+def run(code: str, *arguments: object) -> subprocess.Popen[str]:
+    """A process of its own that runs `code` within an async function, with a store at its first argument."""
+    program = f"""
+import asyncio, sys
+from store.errors import Conflict
+from store.items import ABSENT, Put
+from store.keys import Index, Key, Span
+from store.reads import Reads
+from store.sqlite import SQLiteStore
+
+async def main(path, *arguments):
+    async with SQLiteStore(path) as store:
+{"".join(f"        {line}{chr(10)}" for line in code.strip().splitlines())}
+asyncio.run(main(*sys.argv[1:]))
+"""
+    return subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    return output
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_file_comes_to_be_by_create_and_never_by_opening(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    async with SQLiteStore(str(path)) as store:
+        with pytest.raises(NoTable, match=r"no file.*new\.db.*clade table create"):
+            await store.health()
+        assert not path.exists()
+        assert await store.create()
+        assert path.exists()
+
+
+async def test_a_table_made_by_another_process_is_seen_without_opening_anew(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    async with SQLiteStore(str(path)) as store:
+        with pytest.raises(NoTable):
+            await store.health()
+        finish(run('await store.create(); await store.commit([Put({"pk": "t", "sk": "a"})])', path))
+        assert await store.get([Key("t", "a")], Reads()) == [{"pk": "t", "sk": "a"}]
+
+
+async def test_a_file_that_is_no_database_is_told_by_name_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear Ann, " * 500)
+    async with SQLiteStore(str(path)) as store:
+        for verb in (store.health, store.create):
+            with pytest.raises(Unavailable, match=r"letter\.txt.* is no SQLite database"):
+                await verb()
+    assert path.read_text() == "Dear Ann, " * 500
+
+
+@pytest.mark.parametrize("place", ["missing/clade.db", "."])
+async def test_a_place_where_no_file_can_be_is_told(tmp_path: Path, place: str) -> None:
+    async with SQLiteStore(str(tmp_path / place)) as store:
+        with pytest.raises(Unavailable, match="cannot be opened or made"):
+            await store.create()
+
+
+async def test_the_database_of_another_program_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, price REAL)")
+    other.close()
+    async with SQLiteStore(str(path)) as store:
+        with pytest.raises(BadInput, match=r"shop\.db.*something else"):
+            await store.create()
+
+
+async def test_an_empty_file_has_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    path.touch()
+    async with SQLiteStore(str(path)) as store:
+        with pytest.raises(NoTable, match="clade table create"):
+            await store.get([Key("t", "a")], Reads())
+        assert await store.create()
+
+
+async def test_a_name_may_hold_what_an_address_may_not(tmp_path: Path) -> None:
+    path = tmp_path / "a b?mode=ro#100%.db"
+    async with SQLiteStore(str(path)) as store:
+        await store.create()
+    assert path.exists()
+
+
+async def test_a_store_in_memory_lives_as_long_as_it_is_open() -> None:
+    for _ in range(2):
+        async with open_store("sqlite://:memory:") as store:
+            with pytest.raises(NoTable):
+                await store.health()
+            assert await store.create()
+            await store.commit([Put({"pk": "t", "sk": "a"}, ABSENT)])
+
+
+async def test_an_address_names_a_file() -> None:
+    with pytest.raises(BadInput, match="no file"):
+        open_store("sqlite://")
+    with pytest.raises(BadInput, match="no store"):
+        open_store("postgres://localhost")
+
+
+async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
+    store = SQLiteStore(str(tmp_path / "clade.db"))
+    with pytest.raises(RuntimeError, match="not open"):
+        await store.create()
+    async with store:
+        await store.create()
+    with pytest.raises(RuntimeError, match="not open"):
+        await store.health()
+
+
+# -- several processes -------------------------------------------------------------------------------------------------
+
+
+async def test_processes_that_make_the_table_at_once_make_it_once(tmp_path: Path) -> None:
+    path = tmp_path / "clade.db"
+    racers = [run("print(await store.create())", path) for _ in range(4)]
+    assert sorted(finish(racer).strip() for racer in racers) == ["False", "False", "False", "True"]
+
+
+async def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    """Each raises the same number by one, many times, and requires that nobody did so since it looked."""
+    path = tmp_path / "clade.db"
+    code = """
+done = 0
+while done < 60:
+    (seen,) = await store.get([Key("t", "!")], Reads())
+    n = seen["n"] if seen else 0
+    put = Put({"pk": "t", "sk": "!", "n": n + 1}, {"n": n} if seen else ABSENT)
+    try:
+        await store.commit([put, Put({"pk": "t", "sk": f"w{n + 1:05}"}, ABSENT)])
+        done += 1
+    except Conflict:
+        await asyncio.sleep(0)
+"""
+    async with SQLiteStore(str(path)) as store:
+        await store.create()
+        for writer in [run(code, path) for _ in range(3)]:
+            finish(writer)
+        assert await store.get([Key("t", "!")], Reads()) == [{"pk": "t", "sk": "!", "n": 180}]
+        assert await store.count(Span(Index.TABLE, "t", "w", "x"), Reads()) == 180
+
+
+async def test_a_killed_writer_leaves_whole_commits_only(tmp_path: Path) -> None:
+    path = tmp_path / "clade.db"
+    async with SQLiteStore(str(path)) as store:
+        await store.create()
+        writer = run(
+            """
+for number in range(100_000):
+    await store.commit([Put({"pk": "t", "sk": f"{side}{number}", "text": "x" * 2000}) for side in "abc"])
+    print(number, flush=True)
+""",
+            path,
+        )
+        assert writer.stdout is not None
+        for _ in range(20):
+            told = int(writer.stdout.readline())
+        writer.send_signal(signal.SIGKILL)
+        told = max([told, *map(int, writer.stdout.read().split())])  # the last line is whole: print writes it in one go
+        writer.wait(timeout=60)
+        counts = {side: await store.count(Span(Index.TABLE, "t", side, side + "~"), Reads()) for side in "abc"}
+        assert len(set(counts.values())) == 1
+        assert told + 1 <= counts["a"] <= told + 2  # what was told as done is there
+
+
+async def test_while_another_process_writes_reads_go_on_and_a_commit_waits_beside_them(tmp_path: Path) -> None:
+    path = tmp_path / "clade.db"
+    async with SQLiteStore(str(path)) as store:
+        await store.create()
+        await store.commit([Put({"pk": "t", "sk": "a", "n": 1})])
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("DELETE FROM items")
+        waiting = asyncio.create_task(store.commit([Put({"pk": "t", "sk": "b"})]))
+        for _ in range(20):
+            assert await store.get([Key("t", "a")], Reads()) == [{"pk": "t", "sk": "a", "n": 1}]
+            await asyncio.sleep(0.002)
+        assert not waiting.done()
+        other.execute("COMMIT")
+        other.close()
+        await asyncio.wait_for(waiting, 10)
+        assert [item["sk"] for item in await store.range(ALL, Reads())] == ["b"]
+
+
+async def test_a_commit_that_waits_too_long_for_another_process_is_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.sqlite.BUSY_SECONDS", 0.05)
+    path = tmp_path / "clade.db"
+    async with SQLiteStore(str(path)) as store:
+        await store.create()
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Unavailable, match="another process"):
+            await store.commit([Put({"pk": "t", "sk": "b"})])
+        other.close()
+        await store.commit([Put({"pk": "t", "sk": "b"})])
+
+
+# -- how it lies -------------------------------------------------------------------------------------------------------
+
+
+async def test_what_has_expired_is_removed_in_bounded_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.sqlite.PURGE_SECONDS", 0.0)
+    path = tmp_path / "clade.db"
+    count = "SELECT count(*) FROM items"
+    async with SQLiteStore(str(path)) as store:
+        await store.create()
+        old = [Put({"pk": "t", "sk": f"{number:05}", "expires": 1000}) for number in range(PURGE_ITEMS + 200)]
+        await store.commit([*old, Put({"pk": "t", "sk": "later", "expires": int(time.time()) + 1000})])
+        with sqlite3.connect(path) as other:
+            assert other.execute(count).fetchone() == (201,)
+            await store.commit([Put({"pk": "t", "sk": "for ever"})])
+            assert other.execute(count).fetchone() == (2,)
+        other.close()
+
+
+async def test_removal_is_not_part_of_every_commit(tmp_path: Path) -> None:
+    path = tmp_path / "clade.db"
+    async with SQLiteStore(str(path)) as store:
+        await store.create()
+        await store.commit([Put({"pk": "t", "sk": "a"})])
+        await store.commit([Put({"pk": "t", "sk": "b", "expires": 1000})])
+        await store.commit([Put({"pk": "t", "sk": "c"})])
+        with sqlite3.connect(path) as other:
+            assert other.execute("SELECT count(*) FROM items").fetchone() == (3,)
+        other.close()
+
+
+@pytest.mark.parametrize("index", Index)
+async def test_every_order_is_searched_and_none_is_sorted(tmp_path: Path, index: Index) -> None:
+    path = tmp_path / "clade.db"
+    async with SQLiteStore(str(path)) as store:
+        await store.create()
+        with sqlite3.connect(path) as other:
+            for verb in (store.range, store.count):
+                plan = await _plan_of(other, store, verb, Span(index, "p", "a", "b"))
+                assert "SEARCH items" in plan
+                assert "SCAN" not in plan
+                assert "TEMP B-TREE" not in plan
+        other.close()
+
+
+async def test_many_keys_are_searched_one_by_one_and_never_by_walking_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "clade.db"
+    async with SQLiteStore(str(path)) as store:
+        await store.create()
+        with sqlite3.connect(path) as other:
+            keys = [Key("t", str(number)) for number in range(50)]
+            plan = await _plan_of(other, store, store.get, keys)
+            assert "SEARCH items USING PRIMARY KEY (pk=? AND sk=?)" in plan
+        other.close()
+
+
+async def _plan_of(other: sqlite3.Connection, store: SQLiteStore, verb: object, *arguments: object) -> str:
+    """The query plan of the one statement that a verb runs."""
+    statements: list[str] = []
+    assert store._open is not None
+    store._open.set_trace_callback(statements.append)
+    await verb(*arguments, Reads())  # type: ignore[operator]
+    store._open.set_trace_callback(None)
+    (statement,) = statements
+    return "\n".join(row[3] for row in other.execute(f"EXPLAIN QUERY PLAN {statement}"))
+
+
+async def test_commits_are_flushed_to_the_disk(tmp_path: Path) -> None:
+    async with SQLiteStore(str(tmp_path / "clade.db")) as store:
+        await store.create()
+        assert store._open is not None
+        assert store._open.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert store._open.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+async def test_units_are_told_as_dynamodb_would_count_them(tmp_path: Path) -> None:
+    async with SQLiteStore(str(tmp_path / "clade.db")) as store:
+        await store.create()
+        await store.commit([Put({"pk": "t", "sk": f"#{n}#", "text": "x" * 1000}) for n in range(10)])
+        one, strong, many, listed, counted = (Reads() for _ in range(5))
+        await store.get([Key("t", "#0#")], one)
+        await store.get([Key("t", "#0#")], strong, strong=True)
+        await store.get([Key("t", f"#{n}#") for n in range(11)], many)
+        await store.range(below("t", "#"), listed)
+        await store.count(below("t", "#"), counted)
+        assert (one.units, strong.units, many.units, listed.units, counted.units) == (0.5, 1.0, 5.5, 1.5, 1.5)
