@@ -1,4 +1,4 @@
-"""The fields that a record answers by itself. Strawberry calls them, and plans write the simple ones into their code."""
+"""The fields that a record answers by itself. Strawberry calls them; plans write the simple ones into their code."""
 
 from dataclasses import dataclass
 from enum import Enum

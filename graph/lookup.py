@@ -1,0 +1,95 @@
+"""The root fields that find nodes by path or id. Strawberry calls them, and plans ask them what to look up."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from resolvers.lists import Page, roots
+from resolvers.nodes import Lookup
+from store.errors import BadInput, WrongLevel
+from store.keys import format_path, parse_path
+from store.records import MAX_ID_CHARACTERS, Record
+
+
+class LookupField:
+    """A root field that returns a node, or a list of nodes, each None where there is none."""
+
+    many: ClassVar[bool] = False
+
+    def lookups(self, **given: Any) -> list[Lookup | None]:
+        """What to look up, None where nothing can be there; raises BadInput where the arguments do not say."""
+        return []
+
+    def checked(self, found: Record | None) -> Record | None:
+        """What was found, if it is what the field promises; raises WrongLevel where it is not."""
+        return found
+
+    async def __call__(self, root: Any, info: Any, **given: Any) -> Any:
+        found = [self.checked(one) for one in await load(info, self.lookups(**given))]
+        return found if self.many else found[0]
+
+
+@dataclass(frozen=True)
+class Find(LookupField):
+    """A node of one hierarchy by path or id, of one level or of any."""
+
+    hierarchy: str
+    level: str | None
+
+    def lookups(self, path_: str | None = None, id_: str | None = None) -> list[Lookup | None]:
+        if (path_ is None) == (id_ is None):
+            raise BadInput("Give either path or id, and not both, to say which node is meant.")
+        if id_ is not None:
+            return [by_id([self.hierarchy], id_)]
+        return [(self.hierarchy, parse_path(path_ or ""))]
+
+    def checked(self, found: Record | None) -> Record | None:
+        if found is not None and self.level not in (None, found.level):
+            raise WrongLevel(f"{format_path(found.path)} is of the level {found.level}, not {self.level}.")
+        return found
+
+
+@dataclass(frozen=True)
+class ById(LookupField):
+    """A node of any hierarchy by its id."""
+
+    hierarchies: Collection[str]
+
+    def lookups(self, id_: str) -> list[Lookup | None]:
+        return [by_id(self.hierarchies, id_)]
+
+
+@dataclass(frozen=True)
+class ByIds(LookupField):
+    """Nodes of any hierarchy by their ids, in the order of these."""
+
+    hierarchies: Collection[str]
+    many = True
+
+    def lookups(self, ids_: Sequence[str]) -> list[Lookup | None]:
+        return [by_id(self.hierarchies, one) for one in ids_]
+
+
+@dataclass(frozen=True)
+class RootsField:
+    """The roots of a hierarchy, as a connection."""
+
+    hierarchy: str
+
+    async def __call__(self, root: Any, info: Any, **given: Any) -> Page:
+        relation = info.context.asked(info._raw_info).connection(info._raw_info)
+        request = info.context.request
+        return await roots(request, self.hierarchy, relation.window, nodes=relation.nodes, total=relation.total)
+
+
+def by_id(hierarchies: Collection[str], node_id: str) -> Lookup | None:
+    """An id as what is looked up, or None where no node of these hierarchies can have it."""
+    hierarchy, _, rest = node_id.partition(":")
+    return (hierarchy, node_id) if hierarchy in hierarchies and 0 < len(rest) <= MAX_ID_CHARACTERS else None
+
+
+async def load(info: Any, lookups: Sequence[Lookup | None]) -> list[Record | None]:
+    """The nodes that are looked up for a field, None where there are none."""
+    selection = info.context.asked(info._raw_info).selection(info._raw_info)
+    found = iter(await info.context.loaders.node.load_many([(one, selection) for one in lookups if one is not None]))
+    return [None if lookup is None else next(found) for lookup in lookups]
