@@ -26,7 +26,8 @@ class Asked:
 
     def __init__(self, info: GraphQLResolveInfo[Any], types: Types) -> None:
         self._info = info
-        self._variables: Any = VariableValues({}, info.variable_values)  # Strawberry hands on the values alone
+        coerced: Any = info.variable_values  # the values alone, since Strawberry takes them out
+        self._variables = VariableValues({}, coerced)
         self._types = types
         self._fragments = {name: FragmentDetails(fragment) for name, fragment in info.fragments.items()}
         self._fields: dict[tuple[Any, ...], dict[str, list[FieldDetails]]] = {}
