@@ -1,6 +1,7 @@
 """The root fields that find nodes by path or id. Strawberry calls them, and plans ask them what to look up."""
 
-from collections.abc import Collection, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,21 +12,21 @@ from store.keys import format_path, parse_path
 from store.records import MAX_ID_CHARACTERS, Record
 
 
-class LookupField:
+class LookupField(ABC):
     """A root field that returns a node, or a list of nodes, each None where there is none."""
 
     many: ClassVar[bool] = False
 
-    def lookups(self, **given: Any) -> list[Lookup | None]:
+    @abstractmethod
+    def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
         """What to look up, None where nothing can be there; raises BadInput where the arguments do not say."""
-        return []
 
     def checked(self, found: Record | None) -> Record | None:
         """What was found, if it is what the field promises; raises WrongLevel where it is not."""
         return found
 
     async def __call__(self, root: Any, info: Any, **given: Any) -> Any:
-        found = [self.checked(one) for one in await load(info, self.lookups(**given))]
+        found = [self.checked(one) for one in await load(info, self.lookups(given))]
         return found if self.many else found[0]
 
 
@@ -36,12 +37,11 @@ class Find(LookupField):
     hierarchy: str
     level: str | None
 
-    def lookups(self, path_: str | None = None, id_: str | None = None) -> list[Lookup | None]:
-        if (path_ is None) == (id_ is None):
+    def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
+        path, node_id = given.get("path_"), given.get("id_")
+        if (path is None) == (node_id is None):
             raise BadInput("Give either path or id, and not both, to say which node is meant.")
-        if id_ is not None:
-            return [by_id([self.hierarchy], id_)]
-        return [(self.hierarchy, parse_path(path_ or ""))]
+        return [by_id([self.hierarchy], node_id) if path is None else (self.hierarchy, parse_path(path))]
 
     def checked(self, found: Record | None) -> Record | None:
         if found is not None and self.level not in (None, found.level):
@@ -55,8 +55,8 @@ class ById(LookupField):
 
     hierarchies: Collection[str]
 
-    def lookups(self, id_: str) -> list[Lookup | None]:
-        return [by_id(self.hierarchies, id_)]
+    def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
+        return [by_id(self.hierarchies, given["id_"])]
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class ByIds(LookupField):
     hierarchies: Collection[str]
     many = True
 
-    def lookups(self, ids_: Sequence[str]) -> list[Lookup | None]:
-        return [by_id(self.hierarchies, one) for one in ids_]
+    def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
+        return [by_id(self.hierarchies, one) for one in given["ids_"]]
 
 
 @dataclass(frozen=True)
