@@ -5,13 +5,12 @@ from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route, request_response
 from starlette.types import ASGIApp
 
 from graph import playground
 from graph.context import Context
-from graph.errors import INTERNAL, INTERNAL_MESSAGE
 from graph.execution import Execution
 from graph.health import Readiness, alive
 from graph.hierarchies import served
@@ -41,7 +40,6 @@ def build_app(store: Store, execution: Execution, *, max_body_bytes: int = 262_1
             Route("/", to_graphql),
         ],
         lifespan=lifespan,
-        exception_handlers={Exception: unforeseen},
     )
     # Outside of Starlette's own error handling, whose answers need the headers too.
     return SecurityHeaders(app)
@@ -64,9 +62,3 @@ def served_app() -> ASGIApp:
 
 async def to_graphql(request: Request) -> Response:
     return RedirectResponse("/graphql")
-
-
-async def unforeseen(request: Request, error: Exception) -> Response:
-    """What a client is told of a mistake of ours; the server's log has the rest."""
-    told = {"message": INTERNAL_MESSAGE, "extensions": {"code": INTERNAL}}
-    return JSONResponse({"errors": [told]}, 500)

@@ -49,8 +49,12 @@ def format_errors(errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:
     causes = {id(cause): cause for cause in map(cause_of, errors)}
     for cause in causes.values():
         if not isinstance(cause, CladeError | GraphQLError | RecursionError):
-            logger.error("A request met an unforeseen error.", exc_info=cause)
+            log_unforeseen(cause)
     return [format_error(error) for error in errors]
+
+
+def log_unforeseen(error: Exception) -> None:
+    logger.error("A request met an unforeseen error.", exc_info=error)
 
 
 def request_error(error: GraphQLError, code: str) -> GraphQLError:

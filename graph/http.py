@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from graph.errors import BAD_REQUEST
+from graph.errors import BAD_REQUEST, INTERNAL, INTERNAL_MESSAGE, log_unforeseen
 from graph.execution import Answer, Execution, QueriesOnly
 from graph.media_types import GRAPHQL, HTML, JSON, choose, is_json
 
@@ -62,16 +62,21 @@ class GraphQLEndpoint:
             await self._page(scope, receive, send)
             return
         media_type = choose(accept, (GRAPHQL, JSON))
+        extra: Sequence[Header] = ()
         try:
             if media_type is None:
                 raise Refused(406, f"The answer can be {GRAPHQL} or {JSON}, and the header Accept takes neither.")
             answer = await self._answer(scope, receive, headers)
+            status, content = status_of(answer, media_type), orjson.dumps(answer.body)
         except Refused as refused:
-            await write(send, refused.status, media_type or JSON, refusal(str(refused)), refused.headers)
+            status, content, extra = refused.status, only_error(str(refused), BAD_REQUEST), refused.headers
         except Gone:
             return
-        else:
-            await write(send, status_of(answer, media_type), media_type, answer.body)
+        except Exception as error:
+            # Answered here and not further out: there the server would cut the connection as well.
+            log_unforeseen(error)
+            status, content = 500, only_error(INTERNAL_MESSAGE, INTERNAL)
+        await write(send, status, media_type or JSON, content, extra)
 
     async def _answer(self, scope: Scope, receive: Receive, headers: Mapping[bytes, bytes]) -> Answer:
         method = scope["method"]
@@ -168,8 +173,9 @@ def object_of(sent: Mapping[str, Any], name: str) -> dict[str, Any] | None:
     return value
 
 
-def refusal(message: str) -> dict[str, Any]:
-    return {"errors": [{"message": message, "extensions": {"code": BAD_REQUEST}}]}
+def only_error(message: str, code: str) -> bytes:
+    """The body of an answer that is one error and no data."""
+    return orjson.dumps({"errors": [{"message": message, "extensions": {"code": code}}]})
 
 
 def status_of(answer: Answer, media_type: str) -> int:
@@ -177,11 +183,8 @@ def status_of(answer: Answer, media_type: str) -> int:
     return 200 if answer.executed or media_type == JSON else 400
 
 
-async def write(
-    send: Send, status: int, media_type: str, body: Mapping[str, Any], headers: Sequence[Header] = ()
-) -> None:
+async def write(send: Send, status: int, media_type: str, content: bytes, headers: Sequence[Header] = ()) -> None:
     """Send a whole response."""
-    content = orjson.dumps(body)
     start = [
         (b"content-type", f"{media_type}; charset=utf-8".encode()),
         (b"content-length", str(len(content)).encode()),

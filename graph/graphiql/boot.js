@@ -1,9 +1,6 @@
 // Starts GraphiQL on the page that it stands in, with a tab for each example.
 "use strict";
 
-const DOCUMENTATION = "Documentation Explorer";
-const REASON_FOR_READS = "extensions.reads in an answer tells what it cost.";
-
 const element = React.createElement;
 const post = GraphiQL.createFetcher({
   url: location.pathname,
@@ -22,9 +19,7 @@ document.head.appendChild = function (node) {
 };
 
 function showDocumentation() {
-  if (location.hash === "#docs") {
-    document.querySelector(`[aria-label="Show ${DOCUMENTATION}"]`)?.click();
-  }
+  document.querySelector('[aria-label="Show Documentation Explorer"]')?.click();
 }
 
 function Playground({ examples }) {
@@ -34,7 +29,6 @@ function Playground({ examples }) {
       fetcher,
       defaultTabs: examples.map((query) => ({ query })),
       defaultHeaders: JSON.stringify({ authorization: "" }, null, 2),
-      visiblePlugin: location.hash === "#docs" ? DOCUMENTATION : undefined,
     },
     element(GraphiQL.Logo, null, "Clade"),
     element(
@@ -43,8 +37,8 @@ function Playground({ examples }) {
       element(
         "div",
         { className: "clade-footer" },
-        element("span", null, REASON_FOR_READS),
-        element("a", { href: "#docs", onClick: () => setTimeout(showDocumentation) }, "The schema's documentation"),
+        element("span", null, "extensions.reads in an answer tells what it cost."),
+        element("button", { type: "button", onClick: showDocumentation }, "The schema's documentation"),
       ),
     ),
   );
@@ -57,5 +51,4 @@ async function start(folder) {
   ReactDOM.createRoot(document.getElementById("graphiql")).render(element(Playground, { examples }));
 }
 
-addEventListener("hashchange", showDocumentation);
 start(new URL(".", document.currentScript.src));

@@ -321,6 +321,8 @@ def test_a_mistake_of_ours_is_500_without_python_s_words(client):
     assert answer.status_code == 500
     assert only_error(answer)["extensions"] == {"code": "INTERNAL_SERVER_ERROR"}
     assert "orjson" not in answer.text.lower()
+    assert answer.headers.get("connection") != "close"
+    assert ask(client, "{ hello }").status_code == 200
 
 
 # Around it
