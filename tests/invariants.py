@@ -1,0 +1,110 @@
+"""What must be true of a whole table, worked out from all its items by other means than those that keep it true."""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from store import wire
+from store.dynamodb import DynamoDBStore
+from store.sqlite import SQLiteStore
+from store.stores import Store
+
+
+async def all_items(store: Store) -> list[dict[str, Any]]:
+    """Every item that lies in the table, in no order."""
+    if isinstance(store, SQLiteStore):
+        rows = store._connection().execute("SELECT body FROM items")
+        return [msgspec.msgpack.decode(body) for (body,) in rows]
+    assert isinstance(store, DynamoDBStore)
+    items: list[dict[str, Any]] = []
+    start: dict[str, Any] = {}
+    while True:
+        page = await store._aws.call("scan", TableName=store.table, ConsistentRead=True, **start)
+        items += [wire.decode(item) for item in page["Items"]]
+        if "LastEvaluatedKey" not in page:
+            return items
+        start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+
+async def nodes(store: Store, hierarchy: str) -> dict[str, dict[str, Any]]:
+    """All nodes of a hierarchy by partition and sort key; what they are made of, as written, but for counts and times."""
+    found = _Table(await all_items(store)).nodes
+    return {key: item for key, item in found.items() if item["pk"].startswith(f"{hierarchy}#")}
+
+
+async def check(store: Store) -> None:
+    """Fail where a count, an id record, a stamp, a log or a parent is wrong."""
+    table = _Table(await all_items(store))
+    table.check_nodes()
+    table.check_counts()
+    table.check_ids()
+    table.check_stamps()
+
+
+class _Table:
+    def __init__(self, items: list[dict[str, Any]]) -> None:
+        self.nodes = {item["pk"] + item["sk"]: item for item in items if "tier" in item}
+        self.ids = {item["pk"]: item for item in items if item["pk"].startswith("id#") and item["sk"] == "v0"}
+        self.versions = {(i["pk"], i["sk"]): i for i in items if i["pk"].startswith("id#") and i["sk"] != "v0"}
+        self.stamps = {item["pk"]: item for item in items if item["sk"] == "!"}
+        self.logs = [item for item in items if item["sk"].startswith("!") and item["sk"] != "!"]
+        known = len(self.nodes) + len(self.ids) + len(self.versions) + len(self.stamps) + len(self.logs)
+        assert known == len(items), "There are items of no known kind."
+
+    def check_nodes(self) -> None:
+        for key, node in self.nodes.items():
+            *above, _ = node["sk"][1:].split("#")  # the last one is empty
+            depth = len(above)
+            hierarchy = node["pk"].split("#")[0]
+            parent = node["pk"] + "#" + "".join(f"{segment}#" for segment in above[:-1])
+            own = above[-1] if above else node["pk"].split("#")[1]
+            assert node["parent"] == (parent if depth else hierarchy), key
+            assert node["tier"] == f"{node['pk']}@{node['level']}@{depth}", key
+            assert node["rank"] == f"{node['level']}#{own}#", key
+            assert not depth or parent in self.nodes, f"{key} has no parent"
+            lines = [node["pk"] + "#" + "".join(f"{segment}#" for segment in above[:n]) for n in range(depth)]
+            assert node["above"] == [self.nodes[line]["level"] for line in lines], key
+
+    def check_counts(self) -> None:
+        kids: dict[str, Counter[str]] = {key: Counter() for key in self.nodes}
+        below: dict[str, Counter[str]] = {key: Counter() for key in self.nodes}
+        for node in self.nodes.values():
+            if node["sk"] != "#":
+                kids[node["parent"]][node["level"]] += 1
+            for end in [place for place, sign in enumerate(node["sk"][:-1]) if sign == "#"]:
+                below[node["pk"] + node["sk"][: end + 1]][node["level"]] += 1
+        for key, node in self.nodes.items():
+            assert node["kids"] == dict(kids[key]), f"kids of {key}"
+            assert node["below"] == dict(below[key]), f"below of {key}"
+
+    def check_ids(self) -> None:
+        living = {f"id#{node['id']}": node for node in self.nodes.values()}
+        assert len(living) == len(self.nodes), "Two nodes have one id."
+        for pk, node in living.items():
+            assert {**self.ids[pk]} == {"pk": pk, "sk": "v0", "tree": node["pk"], "key": node["sk"]}, pk
+            assert self._revisions(pk) == list(range(1, node["revision"])), pk
+        for pk in self.ids.keys() - living.keys():
+            assert self.ids[pk]["deleted"], f"{pk} leads nowhere"
+            assert self._revisions(pk) == list(range(1, self.ids[pk]["revision"] + 1)), pk
+        assert {pk for pk, _ in self.versions} <= self.ids.keys()
+
+    def _revisions(self, pk: str) -> list[int]:
+        kept = sorted((sk, item["revision"]) for (owner, sk), item in self.versions.items() if owner == pk)
+        assert all(sk == f"v{revision:010d}" for sk, revision in kept), pk
+        return [revision for _, revision in kept]
+
+    def check_stamps(self) -> None:
+        shapes: dict[str, Counter[str]] = {pk: Counter() for pk in self.stamps}
+        for node in self.nodes.values():
+            shapes[node["pk"]][node["tier"].removeprefix(f"{node['pk']}@")] += 1
+            if node["sk"] == "#":
+                shapes[node["parent"]][f"{node['level']}@0"] += 1
+        logs: dict[str, list[int]] = {}
+        for log in self.logs:
+            logs.setdefault(log["pk"], []).append(int(log["sk"][1:]))
+        for pk, stamp in self.stamps.items():
+            assert stamp["shape"] == dict(shapes[pk]), f"shape of {pk}"
+            if "#" in pk:
+                assert sorted(logs[pk]) == list(range(1, stamp["n"] + 1)), f"log of {pk}"
+        assert logs.keys() == {pk for pk in self.stamps if "#" in pk}
