@@ -23,8 +23,8 @@ make_venv() {
     "$python" -m venv --clear .venv >&2 || fail "No environment could be made in $PWD/.venv."
 }
 
-# An environment cannot be moved: its programs name the directory that it was made in.
-is_usable() { grep -qsF "$PWD/.venv" .venv/pyvenv.cfg && is_new_enough .venv/bin/python; }
+# An environment cannot be moved, since its programs name the directory that it was made in; pip comes into it last.
+is_usable() { grep -qsF "$PWD/.venv" .venv/pyvenv.cfg && [ -x .venv/bin/pip ] && is_new_enough .venv/bin/python; }
 
 # install EXTRA...: the checkout with these extras, unless .venv has them as pyproject.toml asks for them now.
 install() {

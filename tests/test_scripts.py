@@ -19,6 +19,7 @@ from tests.engines import Engine, free_port
 ROOT = Path(__file__).parents[1]
 TOOLS = "cat cksum dirname env grep sh".split()  # what the scripts need beside Python
 START_SECONDS = 60
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("CLADE_")}
 
 
 @pytest.fixture
@@ -30,12 +31,10 @@ def checkout():
 
 
 def copied(to: Path) -> Path:
-    names = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True).splitlines()
-    for name in names:
-        if (ROOT / name).is_file():
-            (to / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, to / name)
-    return to
+    made = shutil.ignore_patterns(
+        ".git", ".venv", ".*_cache", "__pycache__", "*.egg-info", "build", "node_modules", "*.db*"
+    )
+    return shutil.copytree(ROOT, to, ignore=made)
 
 
 @pytest.fixture
@@ -135,6 +134,32 @@ def test_a_directory_that_cannot_be_written_to_is_told_in_one_sentence(checkout)
     )
 
 
+@pytest.mark.parametrize("broken", ["moved", "without pip", "on another Python"])
+def test_an_environment_that_cannot_be_used_is_made_anew(checkout, path, broken):
+    programs = checkout / ".venv/bin"
+    programs.mkdir(parents=True)
+    made_in = "/elsewhere" if broken == "moved" else checkout
+    (checkout / ".venv/pyvenv.cfg").write_text(f"command = python3 -m venv {made_in}/.venv\n")
+    interpreter(programs, "python", old("3.10.1") if broken == "on another Python" else f'exec {sys.executable} "$@"')
+    if broken != "without pip":
+        interpreter(programs, "pip", "exit 0")
+    interpreter(path, "python3", f'case "$*" in *"-m venv"*) echo made anew; exit 1;; esac; exec {sys.executable} "$@"')
+    status, said = start(checkout, path)
+    assert (status, said.splitlines()[0]) == (1, "made anew")
+
+
+def test_only_our_own_file_is_filled_and_no_store_that_somebody_named(checkout, path):
+    programs = checkout / ".venv/bin"
+    programs.mkdir(parents=True)
+    (checkout / ".venv/pyvenv.cfg").write_text(f"command = python3 -m venv {checkout}/.venv\n")
+    for name, script in {"python": f'exec {sys.executable} "$@"', "pip": "exit 0", "clade": 'echo "clade $*"'}.items():
+        interpreter(programs, name, script)
+    checksum = subprocess.check_output(["cksum"], input=(checkout / "pyproject.toml").read_bytes())
+    (checkout / ".venv/installed-demo").write_bytes(checksum)
+    assert start(checkout, path) == (0, "clade demo\nclade serve\n")
+    assert start(checkout, path, CLADE_STORE="dynamodb://ours") == (0, "clade serve\n")
+
+
 # -- the first start and the second -----------------------------------------------------------------------------------
 
 
@@ -156,7 +181,7 @@ def served(checkout: Path, *command: str, cwd: Path | None = None, **environment
         process = subprocess.Popen(
             [checkout / command[0], *command[1:], "--port", str(port)],
             cwd=cwd or "/",
-            env={**os.environ, **environment},
+            env={**ENVIRONMENT, **environment},
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
@@ -191,24 +216,12 @@ def test_the_second_start_installs_and_loads_nothing_and_takes_the_options(insta
     assert "/graphql" in said
 
 
-def test_a_moved_checkout_makes_its_environment_anew(installed, path, tmp_path):
-    moved = tmp_path / "moved"
-    (moved / ".venv").mkdir(parents=True)
-    shutil.copytree(installed / "scripts", moved / "scripts")
-    shutil.copy(installed / "pyproject.toml", moved)
-    for name in ("pyvenv.cfg", "installed-demo"):
-        shutil.copy(installed / ".venv" / name, moved / ".venv")
-    interpreter(path, "python3", old("3.10.1"))
-    status, said = start(moved, path)
-    assert (status, "only 3.10.1 is here" in said) == (1, True)
-
-
 def test_the_commands_of_the_image_run_in_a_clean_environment_on_a_dynamodb_engine(installed, engine: Engine, tmp_path):
     """The wheel alone, without the checkout beside it, so that all it needs must be in it."""
     pip = [installed / ".venv/bin/python", "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall"]
     subprocess.run([*pip, f"{installed}[demo]"], check=True, cwd=tmp_path)
     begin, _, serve = image_command().rpartition(" && exec ")
-    environment = {
+    environment = {  # as docker-compose.yml gives it
         "PATH": f"{installed}/.venv/bin:{os.environ['PATH']}",
         "CLADE_STORE": engine.address("image"),
         "AWS_ACCESS_KEY_ID": "local",
@@ -216,7 +229,7 @@ def test_the_commands_of_the_image_run_in_a_clean_environment_on_a_dynamodb_engi
     }
     made = subprocess.run(
         ["sh", "-c", begin],
-        env={**os.environ, **environment},
+        env={**ENVIRONMENT, **environment},
         cwd=tmp_path,
         capture_output=True,
         text=True,
