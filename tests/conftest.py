@@ -1,6 +1,8 @@
 """What all tests share: the engine, and the fixture `store`, which runs a test on both stores."""
 
 import os
+import subprocess
+import sysconfig
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -8,10 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from graph.app import served_app
 from store.stores import Store, open_store
 from tests import engines
+from tests.serving import serving
 
 CI = os.environ.get("CI") == "true"
+CLADE = Path(sysconfig.get_path("scripts")) / "clade"
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("here", deadline=None)
@@ -47,3 +52,21 @@ async def store(store_url: str) -> AsyncIterator[Store]:
     async with open_store(store_url) as opened:
         await opened.create()
         yield opened
+
+
+@pytest.fixture(scope="session")
+def demo_store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a store with the demo data, for tests that only read."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('demo') / 'clade.db'}"
+    subprocess.run([CLADE, "demo", "--store", url], check=True, stdout=subprocess.DEVNULL, timeout=300)
+    return url
+
+
+@pytest.fixture(scope="session")
+def demo_server(demo_store: str) -> Iterator[str]:
+    """The address of a server of the demo data."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLADE_STORE", demo_store)
+        app = served_app()
+    with serving(app) as url:
+        yield url

@@ -1,0 +1,142 @@
+"""Clients that many people use, as they come from npm: Relay's compiler, urql's normalised cache, generated types."""
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+from graphql import OperationDefinitionNode, parse
+
+from graph.app import served_app
+from graph.hierarchies import served
+from graph.schema import build_schema
+from store.load import Outcome, load
+from store.rows import Part, Row, Wanted
+from store.stores import open_store
+from tests.readme import blocks
+from tests.serving import serving
+
+HERE = Path(__file__).parent
+PROGRAMS = HERE.parent / "node_modules" / ".bin"
+RUN_SECONDS = 120
+
+pytestmark = pytest.mark.skipif(
+    not shutil.which("node") or not (PROGRAMS / "relay-compiler").exists(),
+    reason="node or the packages of tests/package.json are missing",
+)
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> str:
+    """What a program prints; that it complains is a failure."""
+    ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=RUN_SECONDS)
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def schema(tmp_path_factory) -> Path:
+    file = tmp_path_factory.mktemp("schema") / "schema.graphql"
+    file.write_text(build_schema(served())[0].as_str())
+    return file
+
+
+# -- Relay -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def relay_texts(schema, tmp_path_factory) -> dict[str, str]:
+    """The queries that Relay's compiler makes of `relay/`, by their names: the page's and those that fetch again."""
+    project = tmp_path_factory.mktemp("relay")
+    shutil.copytree(HERE / "relay", project / "source")
+    made = project / "made"
+    made.mkdir()
+    config = {"src": "./source", "schema": str(schema), "language": "typescript", "artifactDirectory": "./made"}
+    (project / "relay.config.json").write_text(json.dumps(config))
+    run(PROGRAMS / "relay-compiler", "relay.config.json", "--noWatchman", cwd=project)
+    texts = {file.name.partition(".")[0]: re.search(r'"text": (".*")', file.read_text()) for file in made.iterdir()}
+    return {name: json.loads(text[1]) for name, text in texts.items() if text}
+
+
+def test_relays_compiler_takes_the_schema_with_lists_that_grow_and_nodes_that_are_fetched_again(relay_texts):
+    assert sorted(relay_texts) == ["treeChildrenQuery", "treeCitiesQuery", "treePageQuery", "treeProductQuery"]
+
+
+def test_the_queries_that_relay_makes_go_on_where_a_page_ended(relay_texts, demo_server):
+    def ask(name: str, **variables: object) -> dict:
+        asked = {"query": relay_texts[name], "variables": variables}
+        answer = httpx.post(f"{demo_server}/graphql", json=asked).json()
+        assert "errors" not in answer
+        return answer["data"]
+
+    dell = "Electronics/LAPTOP-DELL-XPS"
+    found = httpx.post(f"{demo_server}/graphql", json={"query": f'{{ product(path: "{dell}") {{ id }} }}'}).json()
+    product_id = found["data"]["product"]["id"]
+    page = ask("treePageQuery", path="US", product=product_id)
+    assert page["node"]["name"] == "Dell XPS 13 Laptop"
+    assert ask("treeProductQuery", id=product_id)["node"]["brand"] == "Dell"
+
+    node_id, seen = page["location"]["id"], []
+    listed = page["location"]["children"]
+    while True:
+        seen += [edge["node"]["name"] for edge in listed["edges"]]
+        if not listed["pageInfo"]["hasNextPage"]:
+            break
+        listed = ask("treeChildrenQuery", id=node_id, count=20, cursor=listed["pageInfo"]["endCursor"])["node"][
+            "children"
+        ]
+    assert len(seen) == len(set(seen)) == 57  # states, districts and territories of ISO 3166-2
+
+
+# -- urql --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def thousand(tmp_path, monkeypatch):
+    """The address of a server of a category with 1,000 children."""
+    url = f"sqlite:///{tmp_path / 'clade.db'}"
+
+    async def fill() -> None:
+        wanted = Wanted({cls.name: cls.definition() for cls in served()}["category"])
+        part = [Part("CATEGORY")]
+        rows = [["All"], *(["All", f"Number {number:03}"] for number in range(1000))]
+        for number, path in enumerate(rows, start=1):
+            wanted.take(Row(number, path, part))
+        async with open_store(url) as store:
+            await store.create()
+            await load(store, wanted, Outcome())
+
+    asyncio.run(fill())
+    monkeypatch.setenv("CLADE_STORE", url)
+    with serving(served_app()) as address:
+        yield address
+
+
+def test_urql_walks_1000_children_page_by_page_normalised_by_id_and_shows_none_twice(thousand):
+    shown = json.loads(run("node", HERE / "graphcache-pages.mjs", f"{thousand}/graphql", "All", "100"))
+    assert shown == {
+        "sizes": list(range(100, 1001, 100)),
+        "names": [f"Number {number:03}" for number in range(1000)],
+        "warnings": [],
+    }
+
+
+# -- generated types ---------------------------------------------------------------------------------------------------
+
+
+def test_codegen_makes_types_for_the_readmes_queries_and_typescript_takes_them(schema, tmp_path):
+    queries = blocks("graphql")
+    names = [
+        one.name.value if one.name else None
+        for query in queries
+        for one in parse(query).definitions
+        if isinstance(one, OperationDefinitionNode)
+    ]
+    (tmp_path / "queries.graphql").write_text("\n".join(queries))
+    types = run("node", HERE / "types.mjs", schema, tmp_path / "queries.graphql")
+    assert names == re.findall(r"^export type (\w+)Query =", types, re.MULTILINE)
+    (tmp_path / "types.ts").write_text(types)
+    run(PROGRAMS / "tsc", "--noEmit", "--strict", tmp_path / "types.ts")

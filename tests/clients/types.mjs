@@ -1,0 +1,17 @@
+// Prints TypeScript types for the operations of a document: node types.mjs SCHEMA DOCUMENT
+import { readFileSync } from "node:fs";
+import { codegen } from "@graphql-codegen/core";
+import * as types from "@graphql-codegen/typescript";
+import * as operations from "@graphql-codegen/typescript-operations";
+import { parse } from "graphql";
+
+const [schema, document] = process.argv.slice(2).map((file) => parse(readFileSync(file, "utf8")));
+const output = await codegen({
+  schema,
+  documents: [{ document }],
+  config: { strictScalars: true, scalars: { DateTime: "string", Decimal: "string", Path: "string" } },
+  filename: "types.ts",
+  plugins: [{ types: {} }, { operations: {} }],
+  pluginMap: { types, operations },
+});
+console.log(output);
