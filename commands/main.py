@@ -8,6 +8,7 @@ from commands import table
 from commands.demo import load_demo
 from commands.export import export_file
 from commands.imports import import_file
+from commands.schema import schema
 from commands.serve import serve
 from store.errors import CladeError
 
@@ -22,6 +23,7 @@ app.command()(serve)
 app.command("demo")(load_demo)
 app.command("import")(import_file)
 app.command("export")(export_file)
+app.command()(schema)
 app.add_typer(table.app, name="table")
 
 

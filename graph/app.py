@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from graph import playground
 from graph.context import Context
 from graph.execution import Execution
+from graph.federation import exposed
 from graph.health import Readiness, alive
 from graph.hierarchies import served
 from graph.http import GraphQLEndpoint
@@ -50,11 +51,12 @@ def served_app() -> ASGIApp:
     settings = Settings()
     classes = served(settings.hierarchies)
     definitions = {cls.name: cls.definition() for cls in classes}
-    schema, types = build_schema(classes)
+    schema, types = build_schema(classes, expose=exposed(settings.federation_expose))
     store = open_store(settings.store)
 
     def make_context() -> Context:
-        return Context(resolvers.Request(store, definitions, settings.max_nodes, settings.max_parallel_reads), types)
+        request = resolvers.Request(store, definitions, settings.max_nodes, settings.max_parallel_reads)
+        return Context(request, types, max_entities=settings.max_entities)
 
     execution = Execution(schema, make_context, keep_documents=settings.plan_cache_documents)
     return build_app(store, execution, max_body_bytes=settings.max_body_bytes)

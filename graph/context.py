@@ -7,13 +7,15 @@ from graphql import GraphQLResolveInfo
 from graph.selection import Asked, Types
 from resolvers.loaders import Loaders
 from resolvers.request import Request
+from store.errors import BudgetExceeded
 
 
 class Context:
     """A request, its dataloaders, and what its operation asks for."""
 
-    def __init__(self, request: Request, types: Types) -> None:
+    def __init__(self, request: Request, types: Types, *, max_entities: int = 1_000) -> None:
         self.request = request
+        self._max_entities = self._entities_left = max_entities
         self.loaders = Loaders(request)
         self._types = types
         self._asked: Asked | None = None
@@ -22,6 +24,15 @@ class Context:
         if self._asked is None:
             self._asked = Asked(info, self._types)
         return self._asked
+
+    def spend_entities(self, count: int) -> None:
+        """Take entities from what the request may ask for, by all aliases of `_entities` together."""
+        if count > self._entities_left:
+            raise BudgetExceeded(
+                f"The request asks for more than {self._max_entities} entities; ask for them in several requests, "
+                "or raise CLADE_MAX_ENTITIES."
+            )
+        self._entities_left -= count
 
     def reads_report(self) -> dict[str, Any]:
         """`extensions.reads`: requests to the store, rounds of them, items they brought, and DynamoDB read units."""

@@ -1,11 +1,14 @@
-"""The schema: the root fields of every hierarchy, and Relay's `node` and `nodes`."""
+"""The schema: the root fields of every hierarchy, Relay's `node` and `nodes`, and what federation asks for."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import strawberry
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types.field import StrawberryField
 
+from graph.entities import REPRESENTATION, Representation, entities_field
+from graph.federation import service_field
 from graph.field import REQUIRED, argument, class_of, field
 from graph.lookup import ById, ByIds, Find, RootsField
 from graph.node import Node
@@ -14,19 +17,34 @@ from graph.selection import Types
 from graph.types import HierarchyTypes, NodeInterface
 
 
-def build_schema(hierarchies: Sequence[type[Node]]) -> tuple[strawberry.Schema, Types]:
-    """The schema of these hierarchies, and the names of their levels' types."""
+def build_schema(
+    hierarchies: Sequence[type[Node]], *, expose: frozenset[str] = frozenset()
+) -> tuple[strawberry.Schema, Types]:
+    """The schema of these hierarchies, and the names of their levels' types.
+
+    `expose` names what it shows as a subgraph beyond the usual, as in `federation.exposed`.
+    """
     published = [HierarchyTypes(cls) for cls in hierarchies]
     fields = _node_fields([types.name for types in published])
     for types in published:
         fields |= _root_fields(types)
+    fields |= {"_entities": entities_field(published), "_service": service_field(expose)}
     query = strawberry.type(class_of("Query", fields), description="Where every query begins.")
     schema = strawberry.Schema(
         query=query,
         types=[concrete for types in published for concrete in types.concrete.values()],
-        config=StrawberryConfig(scalar_map=SCALARS),
+        config=StrawberryConfig(scalar_map=SCALARS | {Representation: REPRESENTATION}),
     )
+    _tell_apart(schema, published)
     return schema, {key: name for types in published for key, name in types.type_names.items()}
+
+
+def _tell_apart(schema: strawberry.Schema, published: Sequence[HierarchyTypes]) -> None:
+    """Let records tell their types: Strawberry asks each type for its level, and two hierarchies may share its name."""
+    by_hierarchy = {types.name: types for types in published}
+    for name in ("Node", "_Entity"):
+        abstract: Any = schema._schema.type_map[name]
+        abstract.resolve_type = lambda record, *_: by_hierarchy[record.hierarchy].type_name(record)
 
 
 def _node_fields(known: Sequence[str]) -> dict[str, StrawberryField]:

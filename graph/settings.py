@@ -18,10 +18,18 @@ class Settings(BaseSettings):
         description="The modules that define the hierarchies to serve, the full list, divided by commas.",
     )
     max_nodes: int = Field(10_000, ge=1, description="How many nodes one request may return, in nodes.")
+    max_entities: int = Field(
+        1_000, ge=1, description="How many entities a gateway may ask for in one request, in representations."
+    )
     max_parallel_reads: int = Field(
         32, ge=1, description="How many reads of one request may run at a time, in requests to the store."
     )
     max_body_bytes: int = Field(262_144, ge=1, description="How large the body of a request may be, in bytes.")
     plan_cache_documents: int = Field(
         1_000, ge=1, description="How many parsed and validated documents are kept, in documents."
+    )
+    federation_expose: str = Field(
+        "",
+        description="What the subgraph's schema shows beyond the usual, divided by commas: `node`, `nodes`, `changes`, "
+        "`history`, `mutations`.",
     )
