@@ -6,11 +6,12 @@ waiting for another process's commit gives way to other coroutines.
 
 import asyncio
 import contextlib
+import itertools
 import os
 import random
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
 from urllib.parse import quote
@@ -69,7 +70,7 @@ _decode = msgspec.msgpack.Decoder(dict[str, Any]).decode
 
 
 class SQLiteStore:
-    """A store in the file at `path`, or in memory. Opening never makes the file, `create` does."""
+    """A store in the file at `path`, or in memory where that is `:memory:`. Only `create` makes the file."""
 
     max_changes = MAX_CHANGES
 
@@ -143,7 +144,7 @@ class SQLiteStore:
         rows = self._connection().execute(
             f"WITH asked (p, s) AS (VALUES {asked}) SELECT pk, sk, body FROM asked CROSS JOIN items "  # noqa: S608
             "ON pk = p AND sk = s WHERE expires IS NULL OR expires > ?",
-            [text for key in keys for text in (key.pk, key.sk)] + [cast(Any, time.time())],
+            [*itertools.chain.from_iterable(keys), time.time()],
         )
         return rows.fetchall()
 
@@ -152,7 +153,7 @@ class SQLiteStore:
     async def commit(self, changes: Sequence[Change]) -> None:
         check_changes(changes, MAX_CHANGES)
         puts = sorted(_row(change.item) for change in changes if isinstance(change, Put))
-        deletes = [(change.key.pk, change.key.sk) for change in changes if isinstance(change, Delete)]
+        deletes = [change.key for change in changes if isinstance(change, Delete)]
         with self._translated():
             async with self._transaction() as connection:
                 if failed := self._failed(changes):
@@ -177,10 +178,10 @@ class SQLiteStore:
             connection.execute(_PURGE, (time.time(),))
 
     @contextlib.asynccontextmanager
-    async def _transaction(self) -> Any:
+    async def _transaction(self) -> AsyncIterator[sqlite3.Connection]:
         """All that is written in it, or nothing. Nothing may be awaited inside: the connection is everybody's."""
+        await self._run_alone("BEGIN IMMEDIATE")
         connection = self._connection()
-        await self._begin(connection)
         try:
             yield connection
             connection.execute("COMMIT")
@@ -189,13 +190,14 @@ class SQLiteStore:
                 connection.execute("ROLLBACK")
             raise
 
-    async def _begin(self, connection: sqlite3.Connection) -> None:
-        """Take the one place of a writer; while another process has it, other coroutines go on."""
+    async def _run_alone(self, statement: str) -> None:
+        """Run what one process alone may do at a time; while another one does, other coroutines go on."""
+        connection = self._connection()
         end = time.monotonic() + BUSY_SECONDS
         while True:
             try:
                 connection.execute("PRAGMA busy_timeout = 0")
-                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(statement)
                 return
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
@@ -209,6 +211,7 @@ class SQLiteStore:
     async def create(self) -> bool:
         with self._translated():
             self._connection("rwc")
+            await self._run_alone("PRAGMA journal_mode = WAL")
             async with self._transaction() as connection:
                 found = [name for (name,) in connection.execute("SELECT name FROM pragma_table_info('items')")]
                 if found and found != COLUMNS:
@@ -266,8 +269,6 @@ def _connect(path: str, mode: str) -> sqlite3.Connection:
     address = path if memory else f"file:{quote(path)}?mode={mode}"
     connection = sqlite3.connect(address, uri=not memory, isolation_level=None, timeout=LOCKED_SECONDS)
     try:
-        if mode == "rwc":
-            connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     except BaseException:

@@ -52,7 +52,7 @@ def _number(number: int | float) -> int | float:
             raise BadInput(f"The number {number} cannot be stored; numbers reach from 1E-130 to 1E+126.")
         return int(number) if number.is_integer() and -_LONG <= number < _LONG else number
     if not -_LONG <= number < _LONG:
-        raise BadInput(f"The number {shorten(str(number))} cannot be stored; a whole number has at most 64 bits.")
+        raise BadInput("A whole number of more than 64 bits cannot be stored.")
     return number
 
 

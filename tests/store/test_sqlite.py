@@ -140,7 +140,9 @@ async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
 
 async def test_processes_that_make_the_table_at_once_make_it_once(tmp_path: Path) -> None:
     path = tmp_path / "clade.db"
-    racers = [run("print(await store.create())", path) for _ in range(4)]
+    start = time.time() + 1  # all at the same moment, however long each took to be there
+    code = "import time\nwhile time.time() < float(arguments[0]): pass\nprint(await store.create())"
+    racers = [run(code, path, start) for _ in range(4)]
     assert sorted(finish(racer).strip() for racer in racers) == ["False", "False", "False", "True"]
 
 
