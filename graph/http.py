@@ -103,9 +103,6 @@ class GraphQLEndpoint:
         if not is_json(headers.get(b"content-type", b"").decode("latin-1")):
             raise Refused(415, f"The body must be {JSON} in UTF-8, and the header Content-Type must say so.")
         limit = self._max_body_bytes
-        too_large = Refused(
-            413, f"The body is larger than {limit} bytes; send what varies as variables, or ask in parts."
-        )
         body = b""
         more = True
         while more:
@@ -115,7 +112,7 @@ class GraphQLEndpoint:
             body += message.get("body", b"")
             more = message.get("more_body", False)
             if len(body) > limit:
-                raise too_large
+                raise Refused(413, f"The body is larger than {limit} bytes; ask in parts, each in its own request.")
         return body
 
 

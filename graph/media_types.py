@@ -22,9 +22,9 @@ def choose(accept: str, offers: Sequence[str]) -> str | None:
         return JSON
     best, best_rank = None, (0.0, -1, False)
     for offer in offers:
-        specificity, quality = liking(offer, ranges)
-        rank = (quality, specificity, specificity < EXACT and offer == JSON)
-        if quality > 0 and rank > best_rank:
+        specificity, liked = liking(offer, ranges)
+        rank = (liked, specificity, specificity < EXACT and offer == JSON)
+        if liked > 0 and rank > best_rank:
             best, best_rank = offer, rank
     return best
 

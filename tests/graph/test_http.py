@@ -1,13 +1,12 @@
 """GraphQL over HTTP: what is taken, what is refused, and in which words."""
 
-import asyncio
 import json
 import logging
 
 import httpx
 import pytest
 
-from graph import health, media_types
+from graph import media_types
 from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, small_app
 from tests.serving import serving
 
@@ -323,75 +322,6 @@ def test_a_mistake_of_ours_is_500_without_python_s_words(client):
     assert "orjson" not in answer.text.lower()
     assert answer.headers.get("connection") != "close"
     assert ask(client, "{ hello }").status_code == 200
-
-
-# Around it
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("GET", "/", 307),
-        ("GET", "/healthz", 200),
-        ("GET", "/nothing", 404),
-        ("GET", "/graphql", 400),
-        ("PUT", "/graphql", 405),
-        ("POST", "/healthz", 405),
-        ("GET", "/graphql/static/x/boot.js", 200),
-    ],
-)
-def test_every_answer_has_the_security_headers(client, method, path, status):
-    answer = client.request(method, path)
-    assert answer.status_code == status
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert answer.headers["x-frame-options"] == "DENY"
-    assert answer.headers["referrer-policy"] == "no-referrer"
-    assert answer.headers["cross-origin-opener-policy"] == "same-origin"
-    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
-    assert answer.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
-
-
-def test_an_error_500_has_the_security_headers(client):
-    assert ask(client, "{ unwritable }").headers["x-content-type-options"] == "nosniff"
-
-
-def test_the_root_leads_to_graphql(client):
-    assert client.get("/").headers["location"] == "/graphql"
-
-
-def test_alive_asks_no_store(client, store):
-    store.down = True
-    answer = client.get("/healthz")
-    store.down = False
-    assert (answer.status_code, answer.text) == (200, "ok")
-
-
-def test_ready_follows_the_store_down_and_up_again(client, store):
-    assert (client.get("/readyz").status_code, client.get("/readyz").json()) == (200, {"ready": True})
-    store.down = True
-    answer = client.get("/readyz")
-    store.down = False
-    assert answer.status_code == 503
-    assert answer.json() == {"ready": False, "reason": "The table does not answer."}
-    assert client.get("/readyz").status_code == 200
-
-
-def test_a_store_that_is_silent_is_not_ready(client, store, monkeypatch):
-    async def silent():
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(health, "READY_SECONDS", 0.05)
-    monkeypatch.setattr(store, "health", silent)
-    answer = client.get("/readyz")
-    assert answer.status_code == 503
-    assert "silent" in answer.json()["reason"]
-
-
-def test_the_store_is_open_while_the_application_runs():
-    store = SmallStore()
-    with serving(small_app(store)):
-        assert store.is_open
-    assert not store.is_open
 
 
 def test_what_accept_says_is_weighed_once_and_kept_in_bounds():
