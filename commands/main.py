@@ -10,6 +10,7 @@ from commands.export import export_file
 from commands.imports import import_file
 from commands.schema import schema
 from commands.serve import serve
+from commands.tree import tree
 from store.errors import CladeError
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app.command("demo")(load_demo)
 app.command("import")(import_file)
 app.command("export")(export_file)
 app.command()(schema)
+app.command()(tree)
 app.add_typer(table.app, name="table")
 
 

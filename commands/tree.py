@@ -1,0 +1,101 @@
+"""`clade tree`: a subtree in the terminal."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from commands.imports import HierarchyName, StoreUrl, hierarchy_named
+from graph.settings import Settings
+from resolvers.job import Job
+from resolvers.lists import lists, roots
+from resolvers.request import Request
+from resolvers.selection import Kind, Nothing, Relation
+from resolvers.window import Window
+from store.errors import BadInput, BudgetExceeded
+from store.hierarchy import Hierarchy
+from store.keys import Key, Path, decode_segment, format_path, last_segment, node_key, parse_path, shorten
+from store.records import Record
+from store.stores import open_store
+
+MAX_NODES = 100_000  # more nobody reads, and all are held at once
+CHARACTERS_SHOWN = 200
+
+Family = dict[Key, list[Record]]
+
+_CHILDREN = Relation(Kind.CHILDREN, Window(), Nothing())
+
+
+def tree(
+    hierarchy: HierarchyName,
+    path: Annotated[str | None, typer.Argument(help="A node's path; all roots where it is left out.")] = None,
+    depth: Annotated[int, typer.Option(help="How many levels below it to show.", min=0, max=32)] = 1,
+    store: StoreUrl = None,
+) -> None:
+    """Show a node and what lies below it, with levels and with the number of nodes below each.
+
+    Example: clade tree location US/NE --depth 2
+    """
+    kind = hierarchy_named(hierarchy)
+    start = None if path is None else parse_path(path)
+    try:
+        tops, family = asyncio.run(_read(store or Settings().store, kind, start, depth))
+    except BudgetExceeded:
+        raise BadInput(
+            f"These are more than {MAX_NODES:,} nodes; a lesser --depth or a longer path shows fewer."
+        ) from None
+    for line in (line for top in tops for line in _lines(top, family)):
+        typer.echo(line)
+
+
+async def _read(url: str, hierarchy: Hierarchy, path: Path | None, depth: int) -> tuple[list[Record], Family]:
+    """The nodes at the top, and the children of every node above the lowest that is shown."""
+    async with open_store(url) as store:
+        request = Request(store, {hierarchy.name: hierarchy}, MAX_NODES)
+        if path is None:
+            tops = (await roots(request, hierarchy.name, Window(), nodes=True, total=False)).records
+        else:
+            tops = [await _node(request, hierarchy, path)]
+        return tops, await _family(request, tops, depth)
+
+
+async def _node(request: Request, hierarchy: Hierarchy, path: Path) -> Record:
+    key = node_key(hierarchy.name, path)
+    if (record := (await request.records([key]))[key]) is None:
+        raise BadInput(f'{hierarchy.name} has no node "{shorten(format_path(path), CHARACTERS_SHOWN)}".')
+    return record
+
+
+async def _family(request: Request, parents: Sequence[Record], depth: int) -> Family:
+    """The children of these nodes, of their children and so on: all of a level are read together."""
+    family: Family = {}
+    for _ in range(depth):
+        pages = await lists(request, [Job(parent, _CHILDREN) for parent in parents])
+        for parent, page in zip(parents, pages, strict=True):
+            if isinstance(page, Exception):
+                raise page
+            family[parent.key] = page.records
+        parents = [child for parent in parents for child in family[parent.key]]
+    return family
+
+
+def _lines(record: Record, family: Family, branch: str = "", indent: str = "") -> Iterator[str]:
+    """A node's line behind its `branch`, and those of all below it behind their `indent`."""
+    yield branch + _described(record)
+    children = family.get(record.key, [])
+    for child in children:
+        last = child is children[-1]
+        yield from _lines(child, family, indent + ("└── " if last else "├── "), indent + ("    " if last else "│   "))
+
+
+def _described(record: Record) -> str:
+    """Name, key where it is another, level, and how many nodes lie below."""
+    key = decode_segment(last_segment(record.pk, record.sk))
+    words = [typer.style(shorten(record.name, CHARACTERS_SHOWN), bold=True)]
+    if key != record.name:
+        words.append(shorten(key, CHARACTERS_SHOWN))
+    words.append(typer.style(record.level, fg="cyan"))
+    if counts := [f"{count:,} {level}" for level, count in record.below.items() if count]:
+        words.append(typer.style(f"({', '.join(counts)})", dim=True))
+    return " ".join(words)
