@@ -28,7 +28,7 @@ async def all_items(store: Store) -> list[dict[str, Any]]:
 
 
 async def nodes(store: Store, hierarchy: str) -> dict[str, dict[str, Any]]:
-    """All nodes of a hierarchy by partition and sort key; what they are made of, as written, but for counts and times."""
+    """The items of all nodes of a hierarchy, by partition and sort key."""
     found = _Table(await all_items(store)).nodes
     return {key: item for key, item in found.items() if item["pk"].startswith(f"{hierarchy}#")}
 

@@ -11,7 +11,7 @@ from store.hierarchy import Hierarchy
 from store.rows import Part, Rejection, Row
 
 _LINE = re.compile(r"(?:(\d+)\s+-\s+)?(.*)", re.DOTALL)
-_DIVIDER = re.compile(r"\s+>\s+")
+_DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,6 @@ class Taxonomy(Lines):
             return Rejection(number, "The line is no valid UTF-8.")
         match = _LINE.fullmatch(text)
         assert match  # noqa: S101 - the pattern takes any text
-        path = [segment.strip() for segment in _DIVIDER.split(match[2])]
+        path = [segment.strip() for segment in _DIVIDER.split(f" {match[2]} ")]
         parts = [Part(self.level)] * (len(path) - 1)
         return Row(number, path, [*parts, Part(self.level, id=match[1])])
