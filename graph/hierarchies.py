@@ -13,7 +13,8 @@ from store.hierarchy import Hierarchy
 def served(modules: str | None = None) -> list[type[Node]]:
     """The hierarchy classes of these modules (divided by commas), else of those that the settings name, in order.
 
-    A module is looked for beside the working directory too. Raises BadInput where one is missing or registers nothing.
+    A module is looked for beside the working directory too. Raises BadInput where one is missing, registers nothing, or has
+    levels that do not fit together.
     """
     found: dict[str, type[Node]] = {}
     if (here := str(Path.cwd())) not in sys.path:
@@ -23,7 +24,12 @@ def served(modules: str | None = None) -> list[type[Node]]:
         classes = {cls.name: cls for cls in Node.hierarchies.values() if cls.__module__ == module}
         if not classes:
             raise BadInput(f"{module} registers no hierarchy: it needs a class such as Location(Node, hierarchy=…).")
-        found.update(classes)
+        try:
+            for cls in classes.values():
+                cls.definition()
+        except ValueError as wrong:
+            raise BadInput(f"In {module}: {wrong}") from None
+        found |= classes
     return list(found.values())
 
 
@@ -33,6 +39,8 @@ def hierarchies(modules: str | None = None) -> dict[str, Hierarchy]:
 
 
 def _module(name: str) -> str:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise BadInput(f'CLADE_HIERARCHIES names the module "{name}"; write them like graph.locations,my_hierarchy.')
     try:
         return importlib.import_module(name).__name__
     except ModuleNotFoundError as error:

@@ -1,13 +1,30 @@
 """Every setting, with its unit, its default and what it is for; nothing else reads the environment."""
 
-from pydantic import Field
+from typing import Any
+
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from store.errors import BadInput
+from store.keys import shorten
 
 
 class Settings(BaseSettings):
-    """Read from environment variables that begin with `CLADE_`; a value of the wrong type refuses to start."""
+    """Read from environment variables that begin with `CLADE_`, of which an empty one is none.
 
-    model_config = SettingsConfigDict(env_prefix="CLADE_", frozen=True)
+    Raises BadInput for a value that cannot be taken.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="CLADE_", env_ignore_empty=True, frozen=True)
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            name, value = str(wrong["loc"][0]).upper(), shorten(str(wrong["input"]))
+            reason = wrong["msg"].replace("Input", "it")
+            raise BadInput(f'CLADE_{name} cannot be "{value}": {reason}.') from None
 
     store: str = Field(
         "sqlite:///clade.db",
