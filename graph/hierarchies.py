@@ -13,8 +13,8 @@ from store.hierarchy import Hierarchy
 def served(modules: str | None = None) -> list[type[Node]]:
     """The hierarchy classes of these modules (divided by commas), else of those that the settings name, in order.
 
-    A module is looked for beside the working directory too. Raises BadInput where one is missing, registers nothing, or has
-    levels that do not fit together.
+    A module is looked for beside the working directory too. Raises BadInput where one is missing, registers nothing, or
+    has levels that do not fit together.
     """
     found: dict[str, type[Node]] = {}
     if (here := str(Path.cwd())) not in sys.path:
