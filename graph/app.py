@@ -16,6 +16,7 @@ from graph.federation import exposed
 from graph.health import Readiness, alive
 from graph.hierarchies import served
 from graph.http import GraphQLEndpoint
+from graph.plans import Plans
 from graph.schema import build_schema
 from graph.security_headers import SecurityHeaders
 from graph.settings import Settings
@@ -58,7 +59,9 @@ def served_app() -> ASGIApp:
         request = resolvers.Request(store, definitions, settings.max_nodes, settings.max_parallel_reads)
         return Context(request, types, max_entities=settings.max_entities)
 
-    execution = Execution(schema, make_context, keep_documents=settings.plan_cache_documents)
+    keep = settings.plan_cache_documents
+    plans = Plans(schema._schema, types, keep=keep)
+    execution = Execution(schema, make_context, plans=plans, keep_documents=keep)
     return build_app(store, execution, max_body_bytes=settings.max_body_bytes)
 
 

@@ -31,6 +31,7 @@ def field(
     def answer(root: Any, info: Any, **given: Any) -> Any:
         return resolve(root, info, **given)
 
+    answer.resolve = resolve  # type: ignore[attr-defined]  # plans find it here
     plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
     taken = [inspect.Parameter("root", plain), inspect.Parameter("info", plain, annotation=strawberry.Info)]
     answer.__signature__ = inspect.Signature([*taken, *arguments], return_annotation=returns)  # type: ignore[attr-defined]

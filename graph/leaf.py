@@ -39,9 +39,9 @@ class Count:
 
     counts: str
 
-    def __call__(self, record: Record, info: Any, level_: Enum | None = None) -> int:
+    def __call__(self, record: Record, info: Any, level_: Enum | str | None = None) -> int:
         found: dict[str, int] = getattr(record, self.counts)
-        return sum(found.values()) if level_ is None else found.get(level_.value, 0)
+        return sum(found.values()) if level_ is None else found.get(_name(level_), 0)
 
 
 def path(record: Record, info: Any) -> str:
@@ -58,13 +58,18 @@ def is_descendant_of(record: Record, info: Any, path_: str) -> bool:
     return len(above) < len(record.path) and record.path[: len(above)] == above
 
 
-def path_of(record: Record, info: Any, level_: Enum) -> str | None:
+def path_of(record: Record, info: Any, level_: Enum | str) -> str | None:
     """The path of the nearest node of a level on the way from itself to its root."""
     levels = [*record.above, record.level]
     for depth in range(len(levels), 0, -1):
-        if levels[depth - 1] == level_.value:
+        if levels[depth - 1] == _name(level_):
             return format_path(record.path[:depth])
     return None
+
+
+def _name(level: Enum | str) -> str:
+    """A level as it is stored: Strawberry gives a member of the enum, a plan its value."""
+    return level if isinstance(level, str) else str(level.value)
 
 
 def where(record: Record) -> str:

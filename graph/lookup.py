@@ -41,7 +41,7 @@ class Find(LookupField):
         path, node_id = given.get("path_"), given.get("id_")
         if (path is None) == (node_id is None):
             raise BadInput("Give either path or id, and not both, to say which node is meant.")
-        return [by_id([self.hierarchy], node_id) if path is None else (self.hierarchy, parse_path(path))]
+        return [(self.hierarchy, parse_path(path)) if path is not None else by_id([self.hierarchy], str(node_id))]
 
     def checked(self, found: Record | None) -> Record | None:
         if found is not None and self.level not in (None, found.level):

@@ -38,7 +38,12 @@ class Request:
 
     def __post_init__(self) -> None:
         self._running = 0
+        self._budget = self.nodes_left
         self._places = asyncio.Semaphore(self.parallel)
+
+    def begin_again(self) -> None:
+        """Give back the whole budget: the answer is made anew, from what is known by now."""
+        self.nodes_left = self._budget
 
     def spend(self, nodes: int) -> None:
         """Take nodes from the budget; raises BudgetExceeded, taking none, where so many are not left."""

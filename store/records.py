@@ -113,6 +113,11 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     def path(self) -> Path:
         return path_of(self.pk, self.sk)
 
+    @cached_property
+    def fragments(self) -> dict[int, bytes]:
+        """What others have made of this record and would make again, by numbers of their own."""
+        return {}
+
     @property
     def hierarchy(self) -> str:
         return hierarchy_of(self.pk)

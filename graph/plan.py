@@ -1,0 +1,310 @@
+"""An operation compiled: which places of its response hold nodes, and for each level how an object there looks.
+
+A plan runs level by level. All lists that the nodes of one level ask for are read by one call of the batch functions,
+all that lies above them by another; when nothing is left to read, the objects are told from the bottom up.
+
+Fields are merged by graphql-core's own `collect_subfields`. What was compiled is shared by (concrete type, merged field
+nodes), so a document's fragments are compiled once, however often and deep they are used.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphql import (
+    DocumentNode,
+    FragmentDefinitionNode,
+    GraphQLObjectType,
+    GraphQLSchema,
+    OperationDefinitionNode,
+    get_named_type,
+)
+from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_fields, collect_subfields
+from graphql.execution.values import VariableValues, get_argument_values
+
+from graph.lookup import LookupField, RootsField
+from graph.rendering import LeafField, Leaves, Surprise
+from graph.selection import Types, window_of
+from resolvers.selection import Kind, Relation
+from resolvers.window import Window
+
+LISTS = frozenset((Kind.CHILDREN, Kind.DESCENDANTS, Kind.SIBLINGS))
+_KINDS = {kind.value: kind for kind in Kind}
+
+
+class Plan:
+    """One operation with one set of answers to its `@skip` and `@include`."""
+
+    def __init__(
+        self,
+        schema: GraphQLSchema,
+        types: Types,
+        document: DocumentNode,
+        operation: OperationDefinitionNode,
+        variables: VariableValues,
+    ) -> None:
+        self.schema = schema
+        self.types = types
+        self.operation = operation
+        self.fragments = {
+            one.name.value: FragmentDetails(one)
+            for one in document.definitions
+            if isinstance(one, FragmentDefinitionNode)
+        }
+        self.variables = variables
+        self._places: dict[tuple[int, ...], Place] = {}
+        self._connections: dict[tuple[object, ...], Connection] = {}
+        query = schema.query_type
+        assert query is not None  # noqa: S101  # every schema of ours has one
+        collected = collect_fields(schema, self.fragments, variables, query, operation)
+        self.roots = [self._root(query, key, details) for key, details in collected.grouped_field_set.items()]
+        self.relations = None if operation.variable_definitions else Relations(self, variables)
+
+    def relations_for(self, variables: VariableValues) -> "Relations":
+        """The relations with their arguments; the same for all requests where there are no variables."""
+        return self.relations or Relations(self, variables)
+
+    def place(self, details: Sequence[FieldDetails]) -> "Place":
+        key = tuple([id(detail.node) for detail in details])
+        if key not in self._places:
+            self._places[key] = Place(self, list(details))
+        return self._places[key]
+
+    def connection(self, kind: GraphQLObjectType, details: Sequence[FieldDetails]) -> "Connection":
+        key = (kind.name, *[id(detail.node) for detail in details])
+        if key not in self._connections:
+            self._connections[key] = Connection(self, kind, list(details))
+        return self._connections[key]
+
+    def collect(self, kind: GraphQLObjectType, details: Sequence[FieldDetails]) -> dict[str, list[FieldDetails]]:
+        """The merged fields below fields that return this type, by response key in the order of the query."""
+        collected = collect_subfields(self.schema, self.fragments, self.variables, self.operation, kind, list(details))
+        return collected.grouped_field_set
+
+    def _root(self, query: GraphQLObjectType, key: str, details: list[FieldDetails]) -> "RootField":
+        name = details[0].node.name.value
+        if name == "__typename":
+            return RootField(key, None, details, None, None)
+        definition = query.fields.get(name)
+        resolve = resolver_of(definition)
+        if isinstance(resolve, RootsField):
+            connection = self.connection(get_named_type(definition.type), details)
+            return RootField(
+                key, resolve, details, None, ListField(key, Kind.CHILDREN, definition, connection, details)
+            )
+        if isinstance(resolve, LookupField):
+            return RootField(key, resolve, details, self.place(details), None)
+        raise Surprise
+
+
+@dataclass(frozen=True, eq=False)
+class RootField:
+    """A field of Query: a lookup with the place of what it finds, or the list of a hierarchy's roots."""
+
+    key: str
+    resolve: LookupField | RootsField | None
+    details: list[FieldDetails]
+    place: "Place | None"
+    listing: "ListField | None"
+
+
+@dataclass(frozen=True, eq=False)
+class ListField:
+    """A connection among an object's fields."""
+
+    key: str
+    kind: Kind
+    definition: Any
+    connection: "Connection"
+    details: list[FieldDetails]
+
+
+@dataclass(frozen=True, eq=False)
+class AboveField:
+    """A parent, a root or the ancestors among an object's fields."""
+
+    key: str
+    kind: Kind
+    place: "Place"
+
+    @property
+    def many(self) -> bool:
+        return self.kind is Kind.ANCESTORS
+
+
+class Place:
+    """Where nodes stand in a response: some merged fields that return them."""
+
+    def __init__(self, plan: Plan, details: list[FieldDetails]) -> None:
+        self.plan = plan
+        self.details = details
+        self._shapes: dict[tuple[str, str], Shape] = {}
+
+    def shape(self, hierarchy: str, level: str) -> "Shape":
+        """How a node of this level looks here; raises Surprise where the level is none of its hierarchy's."""
+        key = (hierarchy, level)
+        found = self._shapes.get(key)
+        if found is None:
+            found = self._shapes[key] = Shape(self.plan, key, self.details)
+        return found
+
+
+class Shape:
+    """One object type at one place: its fields in the order of the query, runs of leaves in one."""
+
+    def __init__(self, plan: Plan, level: tuple[str, str], details: list[FieldDetails]) -> None:
+        concrete = plan.schema.get_type(plan.types.get(level, ""))
+        if not isinstance(concrete, GraphQLObjectType):
+            raise Surprise
+        self.parts: list[Leaves | ListField | AboveField] = []
+        leaves: list[LeafField] = []
+        typenames: dict[str, str] = {}
+
+        def close(*, whole: bool = False) -> None:
+            if leaves or typenames:
+                self.parts.append(Leaves(list(leaves), dict(typenames), whole=whole))
+                leaves.clear()
+                typenames.clear()
+
+        for key, fields in plan.collect(concrete, details).items():
+            part = _part(plan, concrete, key, fields)
+            if isinstance(part, str):
+                typenames[key] = part
+            elif isinstance(part, LeafField):
+                leaves.append(part)
+            else:
+                close()
+                self.parts.append(part)
+        self.is_leaf = not self.parts
+        close(whole=self.is_leaf)
+        self.relations = [part for part in self.parts if not isinstance(part, Leaves)]
+        self.lists = [part for part in self.parts if isinstance(part, ListField)]
+        self.above = [part for part in self.parts if isinstance(part, AboveField)]
+
+
+def _part(
+    plan: Plan, concrete: GraphQLObjectType, key: str, fields: list[FieldDetails]
+) -> "str | LeafField | ListField | AboveField":
+    """What a merged field of an object is: its type's name, a leaf, or a relation."""
+    node = fields[0].node
+    name = node.name.value
+    if name == "__typename":
+        return concrete.name
+    definition = concrete.fields[name]
+    kind = _KINDS.get(name)
+    if kind is None:
+        arguments = get_argument_values(definition, node, plan.variables)
+        given = {f"{argument}_": value for argument, value in arguments.items()}
+        return LeafField(key, definition.type, resolver_of(definition), given)
+    if kind in LISTS:
+        connection = plan.connection(get_named_type(definition.type), fields)
+        return ListField(key, kind, definition, connection, fields)
+    return AboveField(key, kind, plan.place(fields))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One field of a connection: its response key, its name, and the place of nodes in it, if there are."""
+
+    key: str
+    name: str
+    place: Place | None = None
+    fields: Sequence[tuple[str, str]] = ()
+
+
+class Connection:
+    """A connection's fields in the order of the query."""
+
+    def __init__(self, plan: Plan, kind: GraphQLObjectType, details: list[FieldDetails]) -> None:
+        self.name = kind.name
+        self.edge = get_named_type(kind.fields["edges"].type).name
+        nodes: list[FieldDetails] = []
+        self.parts: list[Part] = []
+        for key, fields in plan.collect(kind, details).items():
+            name = fields[0].node.name.value
+            below = get_named_type(kind.fields[name].type) if name != "__typename" else None
+            match name:
+                case "nodes":
+                    nodes += fields
+                    self.parts.append(Part(key, name, plan.place(fields)))
+                case "edges":
+                    edge = plan.collect(below, fields)  # type: ignore[arg-type]
+                    inner = [one for some in edge.values() if some[0].node.name.value == "node" for one in some]
+                    nodes += inner
+                    self.parts += self._edges(plan, key, edge, inner, below)
+                case "pageInfo":
+                    asked = plan.collect(below, fields).items()  # type: ignore[arg-type]
+                    self.parts.append(Part(key, name, None, [(one, some[0].node.name.value) for one, some in asked]))
+                case _:
+                    self.parts.append(Part(key, name))
+        names = {part.name for part in self.parts}
+        self.nodes = bool(names & {"nodes", "edges", "pageInfo"})
+        self.total = "totalCount" in names
+        self.merged = plan.place(nodes)
+
+    def _edges(
+        self, plan: Plan, key: str, edge: dict[str, list[FieldDetails]], inner: list[FieldDetails], kind: Any
+    ) -> Iterable[Part]:
+        """The edges as one part; a node told twice under two keys in them is left to Strawberry."""
+        fields = [(one, some[0].node.name.value) for one, some in edge.items()]
+        if sum(name == "node" for _, name in fields) > 1:
+            raise Surprise
+        yield Part(key, "edges", plan.place(inner) if inner else None, fields)
+
+
+class Relations:
+    """A plan's relations with the arguments that a request's variables give them."""
+
+    def __init__(self, plan: Plan, variables: VariableValues) -> None:
+        self.variables = variables
+        self._found: dict[int, Relation] = {}
+
+    def of(self, field: ListField | AboveField) -> Relation:
+        """The relation of a field; raises BadInput where its arguments contradict each other."""
+        found = self._found.get(id(field))
+        if found is None:
+            found = self._found[id(field)] = self._new(field)
+        return found
+
+    def selection(self, place: Place) -> "PlaceSelection":
+        return PlaceSelection(self, place)
+
+    def arguments(self, root: RootField, query: GraphQLObjectType) -> Mapping[str, Any]:
+        """The arguments of a field of Query, named as its resolver takes them."""
+        node = root.details[0].node
+        given = get_argument_values(query.fields[node.name.value], node, self.variables)
+        return {f"{name}_": value for name, value in given.items()}
+
+    def _new(self, field: ListField | AboveField) -> Relation:
+        if isinstance(field, AboveField):
+            return Relation(field.kind, Window(), self.selection(field.place))
+        window = window_of(get_argument_values(field.definition, field.details[0].node, self.variables))
+        connection = field.connection
+        return Relation(field.kind, window, self.selection(connection.merged), connection.nodes, connection.total)
+
+
+class PlaceSelection:
+    """What is asked of the nodes at a place, as the resolvers plan with it."""
+
+    def __init__(self, relations: Relations, place: Place) -> None:
+        self._relations = relations
+        self._place = place
+        self._found: dict[tuple[str, str], tuple[Relation, ...]] = {}
+
+    def on(self, hierarchy: str, level: str) -> tuple[Relation, ...]:
+        key = (hierarchy, level)
+        found = self._found.get(key)
+        if found is None:
+            shape = self._place.shape(hierarchy, level)
+            found = self._found[key] = tuple(map(self._relations.of, shape.relations))
+        return found
+
+
+def resolver_of(definition: Any) -> Any:
+    """What answers a field, as `graph.field.field` was given it; raises Surprise for a field that is made otherwise."""
+    strawberry_field = (definition.extensions if definition is not None else {}).get("strawberry-definition")
+    resolver = getattr(strawberry_field, "base_resolver", None)
+    resolve = getattr(getattr(resolver, "wrapped_func", None), "resolve", None)
+    if resolve is None:
+        raise Surprise
+    return resolve

@@ -1,0 +1,126 @@
+"""From records to JSON bytes: for each object type at a place of a response a function is generated that tells its
+leaf fields.
+
+A generated function accepts by sight what is surely valid; anything else goes through the field's resolver and
+GraphQL's own serialisation, and what these refuse is a surprise that the whole plan gives way to.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import orjson
+from graphql import GraphQLOutputType, is_enum_type, is_list_type, is_non_null_type
+
+from graph.leaf import Own, Told
+from store.attributes import Kind
+from store.records import Record
+
+KEPT_FRAGMENTS = 8  # of one record; more kinds of leaf sets are asked for by no ordinary set of clients
+
+_numbers = count()
+
+# What is valid at a glance, by GraphQL type; `{v}` is the value. Numbers are bounded well inside their types.
+_AT_SIGHT = {
+    "String": "type({v}) is str",
+    "ID": "type({v}) is str",
+    "Int": "type({v}) is int and -2147483648 <= {v} <= 2147483647",
+    "Float": "type({v}) is float and 1e-9 < abs({v}) < 1e9",
+    "Boolean": "type({v}) is bool",
+    "DateTime": "type({v}) is str",
+}
+
+
+class Surprise(Exception):
+    """Something that a plan does not cover; Strawberry answers instead."""
+
+
+@dataclass(frozen=True)
+class LeafField:
+    """A leaf of an object: its response key, its type, and what answers it with which arguments."""
+
+    key: str
+    kind: GraphQLOutputType
+    resolve: Callable[..., Any]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def slowly(self, record: Record) -> Any:
+        """Its value as JSON can hold it, or an exception where GraphQL would tell an error."""
+        return _complete(self.kind, self.resolve(record, None, **self.arguments))
+
+
+class Leaves:
+    """Some leaf fields of one object type; calling it tells them as JSON, without the braces unless `whole`."""
+
+    def __init__(self, fields: Sequence[LeafField], typenames: Mapping[str, str], *, whole: bool) -> None:
+        self._number = next(_numbers)
+        self._make = _generate(fields, typenames, whole)
+
+    def __call__(self, record: Record) -> bytes:
+        fragments = record.fragments
+        found = fragments.get(self._number)
+        if found is None:
+            if len(fragments) >= KEPT_FRAGMENTS:
+                fragments.clear()
+            found = fragments[self._number] = self._make(record)
+        return found
+
+
+def _generate(fields: Sequence[LeafField], typenames: Mapping[str, str], whole: bool) -> Callable[[Record], bytes]:
+    """A function of the record, as `def tell(record): v0 = record.name; if not …: v0 = slowly0(record); return …`."""
+    scope: dict[str, Any] = {"dumps": orjson.dumps}
+    lines = []
+    for n, leaf in enumerate(fields):
+        scope[f"slowly{n}"] = leaf.slowly
+        quick = _quick(leaf, n, scope)
+        lines += [f"v{n} = slowly{n}(record)"] if quick is None else [
+            f"v{n} = {quick[0]}",
+            f"if not ({quick[1]}):",
+            f"    v{n} = slowly{n}(record)",
+        ]  # fmt: skip
+    parts = {leaf.key: f"v{n}" for n, leaf in enumerate(fields)} | {key: repr(name) for key, name in typenames.items()}
+    # A response key is a GraphQL name, and so is a type's: letters, digits and _ alone come into the code.
+    shown = ", ".join(f'"{key}": {value}' for key, value in parts.items())
+    lines.append(f"return dumps({{{shown}}})" + ("" if whole else "[1:-1]"))
+    source = "def tell(record):\n" + "".join(f"    {line}\n" for line in lines)
+    exec(source, scope)  # noqa: S102  # the text is ours, made of names that the schema has checked
+    made: Callable[[Record], bytes] = scope["tell"]
+    return made
+
+
+def _quick(leaf: LeafField, n: int, scope: dict[str, Any]) -> tuple[str, str] | None:
+    """The code of a leaf's value, and of what makes it surely valid; None where only its resolver can tell."""
+    nullable = not is_non_null_type(leaf.kind)
+    kind = leaf.kind if nullable else leaf.kind.of_type  # type: ignore[union-attr]
+    if is_list_type(kind):
+        return None
+    match leaf.resolve:
+        case Told(name):
+            value = f"record.{name}"
+        case Own(attribute) if attribute.kind not in (Kind.DATE, Kind.DATETIME, Kind.DECIMAL, Kind.LONG):
+            value = f'record.attributes.get("{attribute.name}")'
+        case _:
+            return None
+    if is_enum_type(kind):
+        scope[f"members{n}"] = frozenset(kind.values)
+        at_sight = f"type({{v}}) is str and {{v}} in members{n}"
+    elif kind.name in _AT_SIGHT:  # type: ignore[union-attr]
+        at_sight = _AT_SIGHT[kind.name]  # type: ignore[union-attr]
+    else:
+        return None
+    condition = at_sight.format(v=f"v{n}")
+    return value, f"v{n} is None or {condition}" if nullable else condition
+
+
+def _complete(kind: GraphQLOutputType, value: Any) -> Any:
+    """A value as GraphQL completes it, or Surprise where that would be an error."""
+    if is_non_null_type(kind):
+        if value is None:
+            raise Surprise
+        return _complete(kind.of_type, value)
+    if value is None:
+        return None
+    if is_list_type(kind):
+        return [_complete(kind.of_type, one) for one in value]
+    return kind.serialize(value)  # type: ignore[union-attr]

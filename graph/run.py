@@ -1,0 +1,246 @@
+"""One run of a plan: reads level by level, then tells the whole answer as bytes."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import orjson
+from graphql.execution.values import VariableValues
+
+from graph.lookup import LookupField, RootsField
+from graph.plan import AboveField, Connection, ListField, Part, Place, Plan, Relations, RootField, Shape
+from graph.rendering import Leaves
+from resolvers.job import Job
+from resolvers.lists import Page, lists, roots
+from resolvers.nodes import Lookup, above, nodes
+from resolvers.request import Request
+from resolvers.selection import Relation, Selection
+from store.records import Record
+
+
+async def run(plan: Plan, request: Request, variables: VariableValues) -> bytes:
+    """The operation's `data` as JSON; raises Surprise, or what the batch functions raise, where anything is amiss."""
+    relations = plan.relations_for(variables)
+    found = await _roots(plan, request, relations)
+    await _fetch(request, relations, [visit for one in found.values() for visit in one.visits])
+    fields = [_key(root.key) + (found[root].tell()[0] if root in found else b'"Query"') for root in plan.roots]
+    return b"{" + b",".join(fields) + b"}"
+
+
+class Group:
+    """The nodes of one level at one place: how they look, and what each of their relations led to."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.indices: list[int] = []
+        self.records: list[Record] = []
+        self.found: dict[ListField | AboveField, Listed | Found] = {}
+
+    def tell(self) -> list[bytes]:
+        parts = self.shape.parts
+        if self.shape.is_leaf:
+            (leaves,) = parts or (_nothing,)
+            return [leaves(record) for record in self.records]  # type: ignore[operator]
+        columns = [
+            [part(record) for record in self.records]
+            if isinstance(part, Leaves)
+            else [_key(part.key) + one for one in self.found[part].tell()]
+            for part in parts
+        ]
+        return [b"{" + b",".join(fields) + b"}" for fields in zip(*columns, strict=True)]
+
+
+class Visit:
+    """The nodes that stand at one place of this answer, in order, grouped by level."""
+
+    def __init__(self, place: Place, records: Sequence[Record]) -> None:
+        self.size = len(records)
+        groups: dict[tuple[str, str], Group] = {}
+        for index, record in enumerate(records):
+            key = (record.hierarchy, record.level)
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = Group(place.shape(*key))
+            group.indices.append(index)
+            group.records.append(record)
+        self.groups = list(groups.values())
+
+    def tell(self) -> list[bytes]:
+        """Each node as a JSON object, in order."""
+        if len(self.groups) == 1:
+            return self.groups[0].tell()
+        told = [b""] * self.size
+        for group in self.groups:
+            for index, one in zip(group.indices, group.tell(), strict=True):
+                told[index] = one
+        return told
+
+
+class Found:
+    """For each of some owners the nodes that a field leads to: a list of them, or one or none."""
+
+    def __init__(self, place: Place, found: Sequence[Sequence[Record | None]], *, many: bool) -> None:
+        self._found = found
+        self._many = many
+        self._visit = Visit(place, [record for some in found for record in some if record is not None])
+
+    @property
+    def visits(self) -> list[Visit]:
+        return [self._visit]
+
+    def tell(self) -> list[bytes]:
+        told = iter(self._visit.tell())
+        values = [[b"null" if record is None else next(told) for record in some] for some in self._found]
+        if self._many:
+            return [b"[" + b",".join(some) + b"]" for some in values]
+        return [some[0] if some else b"null" for some in values]
+
+
+class Listed:
+    """For each of some owners a page of a list of theirs, told as a connection."""
+
+    def __init__(self, connection: Connection, pages: Sequence[Page]) -> None:
+        self._connection = connection
+        self._pages = pages
+        records = [record for page in pages for record in page.records]
+        self._visits = {part: Visit(part.place, records) for part in connection.parts if part.place is not None}
+
+    @property
+    def visits(self) -> list[Visit]:
+        return list(self._visits.values())
+
+    def tell(self) -> list[bytes]:
+        columns = []
+        for part in self._connection.parts:
+            told = iter(self._visits[part].tell()) if part in self._visits else iter(())
+            columns.append([_key(part.key) + self._tell_part(part, page, told) for page in self._pages])
+        return [b"{" + b",".join(fields) + b"}" for fields in zip(*columns, strict=True)]
+
+    def _tell_part(self, part: Part, page: Page, told: Iterator[bytes]) -> bytes:
+        match part.name:
+            case "nodes":
+                return b"[" + b",".join(islice(told, len(page.records))) + b"]"
+            case "edges":
+                return b"[" + b",".join([self._tell_edge(part, page, record, told) for record in page.records]) + b"]"
+            case "pageInfo":
+                return orjson.dumps({key: _page_info(page, name) for key, name in part.fields})
+            case "totalCount":
+                return orjson.dumps(page.total)
+            case _:
+                return orjson.dumps(self._connection.name)
+
+    def _tell_edge(self, part: Part, page: Page, record: Record, told: Iterator[bytes]) -> bytes:
+        values = {"cursor": lambda: orjson.dumps(page.cursor(record)), "node": lambda: next(told)}
+        typename = orjson.dumps(self._connection.edge)
+        fields = [_key(key) + (values[name]() if name in values else typename) for key, name in part.fields]
+        return b"{" + b",".join(fields) + b"}"
+
+
+def _page_info(page: Page, name: str) -> Any:
+    match name:
+        case "hasNextPage":
+            return page.has_next
+        case "hasPreviousPage":
+            return page.has_previous
+        case "startCursor":
+            return page.cursor(page.records[0]) if page.records else None
+        case "endCursor":
+            return page.cursor(page.records[-1]) if page.records else None
+        case _:
+            return "PageInfo"
+
+
+def _key(key: str) -> bytes:
+    return b'"' + key.encode() + b'":'
+
+
+def _nothing(record: Record) -> bytes:
+    """A node of which every field was skipped."""
+    return b"{}"
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+async def _roots(plan: Plan, request: Request, relations: Relations) -> dict[RootField, Found | Listed]:
+    """What the fields of Query find: all that is looked up in one call, beside it the hierarchies' roots."""
+    looked = [root for root in plan.roots if isinstance(root.resolve, LookupField)]
+    listed = [root for root in plan.roots if isinstance(root.resolve, RootsField)]
+    wanted = {root: _lookups(plan, relations, root) for root in looked}
+    asked: list[tuple[Lookup, Selection]] = []
+    for root in looked:
+        assert root.place is not None  # noqa: S101  # a lookup has one
+        selection = relations.selection(root.place)
+        asked += [(lookup, selection) for lookup in wanted[root] if lookup is not None]
+    calls: list[Any] = [_list_roots(request, relations, root) for root in listed]
+    *pages, records = await _together(request, [*calls, nodes(request, asked)])
+    found: dict[RootField, Found | Listed] = {}
+    for root, page in zip(listed, pages, strict=True):
+        assert root.listing is not None  # noqa: S101  # roots are listed
+        found[root] = Listed(root.listing.connection, [page])
+    left = iter(records)
+    for root in looked:
+        some = [None if lookup is None else root.resolve.checked(next(left)) for lookup in wanted[root]]  # type: ignore[union-attr]
+        found[root] = Found(root.place, [some], many=root.resolve.many)  # type: ignore[arg-type, union-attr]
+    return found
+
+
+def _lookups(plan: Plan, relations: Relations, root: RootField) -> list[Lookup | None]:
+    query = plan.schema.query_type
+    assert query is not None  # noqa: S101  # every schema of ours has one
+    return root.resolve.lookups(relations.arguments(root, query))  # type: ignore[union-attr]
+
+
+async def _list_roots(request: Request, relations: Relations, root: RootField) -> Page:
+    relation = relations.of(root.listing)  # type: ignore[arg-type]
+    hierarchy = root.resolve.hierarchy  # type: ignore[union-attr]
+    return await roots(request, hierarchy, relation.window, nodes=relation.nodes, total=relation.total)
+
+
+async def _fetch(request: Request, relations: Relations, visits: list[Visit]) -> None:
+    """Read all that the nodes of these visits ask for, then what the nodes found there ask for, to the bottom."""
+    while groups := [group for visit in visits for group in visit.groups if not group.shape.is_leaf]:
+        jobs: list[Job] = []
+        asked: list[tuple[Record, Relation]] = []
+        for group in groups:
+            for field in group.shape.lists:
+                relation = relations.of(field)
+                jobs += [Job(record, relation) for record in group.records]
+            for up in group.shape.above:
+                relation = relations.of(up)
+                asked += [(record, relation) for record in group.records]
+        pages, found = await _read(request, jobs, asked)
+        for group in groups:
+            size = len(group.records)
+            for field in group.shape.lists:
+                group.found[field] = Listed(field.connection, list(islice(pages, size)))
+            for up in group.shape.above:
+                group.found[up] = Found(up.place, list(islice(found, size)), many=up.many)
+        visits = [visit for group in groups for one in group.found.values() for visit in one.visits]
+
+
+async def _read(
+    request: Request, jobs: list[Job], asked: list[tuple[Record, Relation]]
+) -> tuple[Iterator[Page], Iterator[list[Record]]]:
+    """All lists and all that lies above, each by one call of its batch function; raises the first error among them."""
+    if not asked:
+        pages, found = await lists(request, jobs), []
+    elif not jobs:
+        pages, found = [], await above(request, asked)
+    else:
+        pages, found = await _together(request, [lists(request, jobs), above(request, asked)])
+    for page in pages:
+        if isinstance(page, Exception):
+            raise page
+    return iter(pages), iter(found)  # type: ignore[arg-type]
+
+
+async def _together(request: Request, calls: list[Any]) -> list[Any]:
+    """The results of calls made side by side; raises the first error among them."""
+    if len(calls) == 1:
+        return [await calls[0]]
+    results = await request.together(calls)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
