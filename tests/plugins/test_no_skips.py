@@ -1,5 +1,6 @@
 """The plugin with which a skipped test fails the run."""
 
+import os
 import subprocess
 import sys
 
@@ -9,7 +10,8 @@ import pytest
 def run(directory, test: str) -> subprocess.CompletedProcess[str]:
     (directory / "test_one.py").write_text(f"import pytest\n{test}\ndef test_other(): pass\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.plugins.no_skips", "--rootdir", str(directory)]
-    return subprocess.run([*command, str(directory)], capture_output=True, text=True, timeout=60)
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run([*command, str(directory)], env=alone, capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize(
