@@ -1,0 +1,350 @@
+"""Keys are proved by properties: of any tree, byte order is path order, and spans hold just what they say."""
+
+import unicodedata
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store.errors import BadPath
+from store.keys import (
+    MAX_PARTITION_KEY_BYTES,
+    MAX_ROOT_BYTES,
+    MAX_SEGMENTS,
+    MAX_SORT_KEY_BYTES,
+    Index,
+    Path,
+    Span,
+    below,
+    checked_path,
+    children,
+    decode_segment,
+    depth_of,
+    encode_segment,
+    first_rank,
+    format_path,
+    hierarchy_of,
+    id_key,
+    just_after,
+    last_segment,
+    log_key,
+    node_key,
+    parent_partition,
+    parent_sort_key,
+    parse_path,
+    path_of,
+    segments_between,
+    shorten,
+    siblings,
+    sort_key,
+    stamp_key,
+    subtree,
+    tier,
+    tier_below,
+    tier_partition,
+    tree_key,
+    version_key,
+)
+
+# Segments as they can come in, where they can: nothing that NFC changes, no control characters, no lone surrogates. The
+# characters about which the order of keys turns come up often.
+CRITICAL = " !\"#$%&'/0A_a~é日\uffff\U00010000😀"
+characters = st.sampled_from(CRITICAL) | st.characters(exclude_categories=["Cs", "Cc"])
+segments = (
+    st.text(characters, min_size=1, max_size=6)
+    .map(lambda text: unicodedata.normalize("NFC", text))
+    .filter(lambda text: all(unicodedata.category(c) != "Cc" for c in text))
+)
+paths = st.lists(segments, min_size=1, max_size=5).map(tuple)
+any_text = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def trees(size: int = 12) -> st.SearchStrategy[list[Path]]:
+    """Paths below one root, which often share their beginnings, and all that lie above each."""
+    few = st.sampled_from(["a", "a!", "a#", "a$", "a%", "a b", "ab", "b", "#", "$", "%", "é", "😀"]) | segments
+    below_root = st.lists(few, max_size=4).map(lambda rest: ("R", *rest))
+    return st.lists(below_root, min_size=1, max_size=size).map(
+        lambda found: sorted({path[:end] for path in found for end in range(1, len(path) + 1)})
+    )
+
+
+def within(span: Span, found: Iterable[Path]) -> set[Path]:
+    """Which of these paths have their sort keys in a span."""
+    return {path for path in found if span.lo.encode() <= sort_key(path).encode() < span.hi.encode()}
+
+
+def attempt(make: Callable[[Any], Path], given: object) -> tuple[Path | None, str]:
+    """The path, or none and the reason; any other error than BadPath comes out."""
+    try:
+        return make(given), ""
+    except BadPath as error:
+        return None, str(error)
+
+
+# -- segments and keys -------------------------------------------------------------------------------------------------
+
+
+@given(any_text)
+def test_encoding_loses_nothing_of_any_segment(text: str) -> None:
+    encoded = encode_segment(text)
+    assert decode_segment(encoded) == text
+    assert not set(encoded) & set('#$!"') or not text
+    assert all(c > "%" or c == "%" for c in encoded)
+
+
+@given(any_text, any_text)
+def test_encoded_segments_order_as_the_segments_code_points_do(one: str, other: str) -> None:
+    assert (encode_segment(one).encode() < encode_segment(other).encode()) == (one < other)
+
+
+@given(paths)
+def test_a_path_comes_back_from_its_key(path: Path) -> None:
+    key = node_key("location", path)
+    assert path_of(key.pk, key.sk) == path
+    assert hierarchy_of(key.pk) == "location"
+    assert depth_of(key.sk) == len(path) - 1
+    assert decode_segment(last_segment(key.pk, key.sk)) == path[-1]
+    assert key.pk == tree_key("location", path)
+
+
+@given(paths, paths)
+def test_two_paths_have_two_keys(one: Path, other: Path) -> None:
+    assert (node_key("h", one) == node_key("h", other)) == (one == other)
+
+
+@given(paths.filter(lambda path: len(path) > 1))
+def test_a_parents_key_is_the_key_of_the_path_without_its_end(path: Path) -> None:
+    key, parent = node_key("h", path), node_key("h", path[:-1])
+    assert parent_sort_key(key.sk) == parent.sk
+    assert parent_partition(key.pk, key.sk) == parent.pk + parent.sk
+
+
+def test_roots_share_the_partition_of_their_hierarchy() -> None:
+    assert parent_partition("location#US", "#") == "location"
+
+
+def test_keys_are_those_that_the_design_shows() -> None:
+    assert node_key("location", ("US",)) == ("location#US", "#")
+    assert node_key("location", ("US", "NE", "Omaha")) == ("location#US", "#NE#Omaha#")
+    assert node_key("drive", ("a#1", "St. Louis", "50%")) == ("drive#a%231", "#St.%20Louis#50%25#")
+    assert parent_partition("location#US", "#NE#Omaha#") == "location#US#NE#"
+    assert first_rank("CITY", "Omaha") == "CITY#Omaha#"
+    assert tier_partition("location#US", "CITY", 2) == "location#US@CITY@2"
+    assert id_key("location:5074472") == ("id#location:5074472", "v0")
+    assert version_key("location:5074472", 3) == ("id#location:5074472", "v0000000003")
+    assert stamp_key("location#US") == ("location#US", "!")
+    assert log_key("location#US", 17) == ("location#US", "!000000000017")
+
+
+# -- order -------------------------------------------------------------------------------------------------------------
+
+
+@given(trees())
+def test_key_order_is_tree_order_depth_first_and_siblings_by_code_points(tree: list[Path]) -> None:
+    by_key = sorted(tree, key=lambda path: sort_key(path).encode())
+    depth_first = sorted(tree)  # tuples of texts: a prefix first, then by the first segment that differs
+    assert by_key == depth_first
+
+
+@given(segments, segments)
+def test_siblings_of_one_level_rank_by_code_points_at_first(one: str, other: str) -> None:
+    ranks = [first_rank("CITY", encode_segment(segment)).encode() for segment in (one, other)]
+    assert (ranks[0] < ranks[1]) == (one < other)
+
+
+@given(paths)
+def test_a_trees_nodes_lie_apart_from_its_stamp_and_log(path: Path) -> None:
+    span = subtree("h", sort_key(path))
+    assert not span.lo <= "!" < span.hi
+    assert not span.lo <= log_key("h", 999_999_999_999).sk < span.hi
+
+
+# -- spans -------------------------------------------------------------------------------------------------------------
+
+
+@given(trees(), st.data())
+def test_the_span_of_a_subtree_holds_its_nodes_and_no_other(tree: list[Path], data: st.DataObject) -> None:
+    root = data.draw(st.sampled_from(tree))
+    inside = {path for path in tree if path[: len(root)] == root}
+    assert within(subtree("h#R", sort_key(root)), tree) == inside
+    assert within(below("h#R", sort_key(root)), tree) == inside - {root}
+
+
+@given(trees(), st.data())
+def test_after_and_before_split_a_span_at_any_key(tree: list[Path], data: st.DataObject) -> None:
+    root, place = data.draw(st.sampled_from(tree)), data.draw(st.sampled_from(tree))
+    span, key = subtree("h#R", sort_key(root)), sort_key(place)
+    inside = within(span, tree)
+    assert within(span.before(key), tree) == {path for path in inside if path < place}
+    assert within(span.after(key), tree) == {path for path in inside if path > place}
+
+
+@given(trees(), st.data())
+def test_just_after_a_key_comes_what_follows_it(tree: list[Path], data: st.DataObject) -> None:
+    place = data.draw(st.sampled_from(tree))
+    bound = just_after(sort_key(place)).encode()
+    assert {path for path in tree if sort_key(path).encode() >= bound} == {path for path in tree if path > place}
+    assert bound not in {sort_key(path).encode() for path in tree}
+
+
+@given(trees(), st.none() | segments, st.none() | segments, st.data())
+def test_segments_between_hold_just_those_whose_next_segment_lies_between(
+    tree: list[Path], start: str | None, end: str | None, data: st.DataObject
+) -> None:
+    root = data.draw(st.sampled_from(tree))
+    wanted = {
+        path
+        for path in tree
+        if len(path) > len(root) and path[: len(root)] == root
+        and (start is None or start <= path[len(root)]) and (end is None or path[len(root)] < end)
+    }  # fmt: skip
+    lo, hi = segments_between(sort_key(root), start, end)
+    assert within(Span(Index.TABLE, "h#R", lo, hi), tree) == wanted
+    assert lo <= hi
+
+
+@given(trees(), st.data())
+def test_a_slice_of_a_tier_holds_what_is_below_its_first_sibling_to_its_last(
+    tree: list[Path], data: st.DataObject
+) -> None:
+    parents = sorted(path for path in tree if len(path) == 2)
+    if not parents:
+        return
+    first, last = sorted(data.draw(st.tuples(st.sampled_from(parents), st.sampled_from(parents))))
+    for depth in range(1, 5):
+        nodes = [path for path in tree if len(path) == depth + 1]
+        span = tier("h#R", "CITY", depth, sort_key(first), sort_key(last)[:-1] + "$")
+        assert within(span, nodes) == {path for path in nodes if len(path) >= 2 and first <= path[:2] <= last}
+        assert within(tier_below("h#R", sort_key(first), "CITY", depth), nodes) == {
+            path for path in nodes if path[:2] == first
+        }
+
+
+@given(segments, st.sampled_from(["A", "CITY", "CITY_2", "CITYHALL", "POSTAL_CODE", "Z", "ZZ_9"]))
+def test_the_span_of_a_level_holds_its_children_and_no_other_levels(segment: str, level: str) -> None:
+    def holds(span: Span, rank: str) -> bool:
+        return span.lo.encode() <= rank.encode() < span.hi.encode()
+
+    rank = first_rank(level, encode_segment(segment))
+    assert holds(siblings("p"), rank)
+    assert holds(children("h#R", "#"), rank)
+    for other in ("A", "CITY", "CITY_2", "CITYHALL", "POSTAL_CODE", "Z", "ZZ_9"):
+        assert holds(siblings("p", other), rank) == (other == level)
+
+
+# -- paths as clients write them ---------------------------------------------------------------------------------------
+
+
+@given(paths)
+def test_a_path_is_parsed_as_it_was_written(path: Path) -> None:
+    assert parse_path(format_path(path)) == path
+
+
+@given(any_text)
+def test_any_text_is_a_path_or_a_bad_path_and_never_another_error(text: str) -> None:
+    path, refusal = attempt(parse_path, text)
+    if path is None:
+        assert len(refusal) < 300
+        assert refusal.isprintable()
+    else:
+        assert parse_path(format_path(path)) == path
+
+
+@given(st.lists(st.text() | st.integers() | st.none(), max_size=40))
+def test_any_list_is_a_path_or_a_bad_path_and_never_another_error(parts: list[object]) -> None:
+    path, refusal = attempt(checked_path, parts)
+    if path is None:
+        assert refusal
+    else:
+        assert checked_path(path) == path
+        key = node_key("h", path)
+        assert path_of(key.pk, key.sk) == path
+
+
+def test_a_path_is_written_with_slashes_and_escapes() -> None:
+    assert parse_path("US/MO/St. Louis") == ("US", "MO", "St. Louis")
+    assert parse_path("a%2Fb/50%25/c%2fd") == ("a/b", "50%", "c/d")
+    assert format_path(("a/b", "50%", "%2F")) == "a%2Fb/50%25/%252F"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "empty segment"), ("/US", "empty segment"), ("US/", "empty segment"), ("US//NE", "empty segment"),
+        ("50%", "lone %"), ("a%2Gb", "lone %"), ("a%20b", "lone %"), ("a\x00b", r"U\+0000"), ("a\nb", r"U\+000A"),
+        ("a\x85b", r"U\+0085"), ("a\ud800", r"U\+D800"), ("/".join("a" * 33), "33 segments; at most 32"),
+    ],
+)  # fmt: skip
+def test_a_bad_path_is_refused_with_the_reason(text: str, sentence: str) -> None:
+    with pytest.raises(BadPath, match=sentence):
+        parse_path(text)
+
+
+def test_a_path_has_segments_and_they_are_texts() -> None:
+    with pytest.raises(BadPath, match="empty"):
+        checked_path([])
+    with pytest.raises(BadPath, match="texts, not 7"):
+        checked_path(["US", 7])
+
+
+def test_two_spellings_of_one_text_are_one_path() -> None:
+    assert parse_path("FR/I\u0302le") == parse_path("FR/Île") == ("FR", "Île")
+    assert node_key("h", parse_path("FR/\u212b")) == node_key("h", parse_path("FR/Å"))
+
+
+def test_segments_are_normalised_one_by_one_so_that_none_joins_its_neighbour() -> None:
+    assert parse_path("e/\u0301a") == ("e", "\u0301a")
+
+
+# -- sizes: no engine is asked, not all of them would say no -----------------------------------------------------------
+
+
+@given(st.lists(st.text(characters, min_size=1, max_size=400), min_size=1, max_size=6), st.integers(0, 64))
+def test_what_is_a_path_fits_into_every_key(parts: list[str], name_bytes: int) -> None:
+    """`rank` alone depends on the level, too; records check it."""
+    path, _ = attempt(checked_path, parts)
+    if path is None:
+        return
+    hierarchy, level = "h" * name_bytes, "L" * name_bytes
+    key = node_key(hierarchy, path)
+    assert len(key.sk.encode()) <= MAX_SORT_KEY_BYTES
+    for partition in (key.pk, parent_partition(key.pk, key.sk), tier_partition(key.pk, level, depth_of(key.sk))):
+        assert len(partition.encode()) <= MAX_PARTITION_KEY_BYTES
+    assert len((key.pk + key.sk).encode()) <= MAX_PARTITION_KEY_BYTES  # the partition of its children
+
+
+@pytest.mark.parametrize(
+    ("character", "size"), [("a", 1), ("é", 2), ("日", 3), ("😀", 4), (" ", 3), ("#", 3), ("%", 3)]
+)
+def test_the_limit_of_a_sort_key_is_exact_in_bytes(character: str, size: int) -> None:
+    fits = (MAX_SORT_KEY_BYTES - 2) // size
+    path = checked_path(["R", character * fits])
+    assert MAX_SORT_KEY_BYTES - size < len(sort_key(path).encode()) <= MAX_SORT_KEY_BYTES
+    with pytest.raises(BadPath, match=f"{2 + (fits + 1) * size} bytes in a key; at most {MAX_SORT_KEY_BYTES} fit"):
+        checked_path(["R", character * (fits + 1)])
+
+
+def test_the_limit_of_a_sort_key_counts_all_segments_and_names_the_longest() -> None:
+    with pytest.raises(BadPath, match=r'takes 1026 bytes.*Its longest segment, "b+…", takes 600'):
+        checked_path(["R", "a" * 423, "b" * 600])
+    checked_path(["R", "a" * 421, "b" * 600])
+
+
+@pytest.mark.parametrize(("character", "size"), [("a", 1), ("é", 2), ("#", 3)])
+def test_the_limit_of_a_root_is_exact_in_bytes(character: str, size: int) -> None:
+    fits = MAX_ROOT_BYTES // size
+    checked_path([character * fits])
+    with pytest.raises(BadPath, match=f"{(fits + 1) * size} bytes in a key; at most {MAX_ROOT_BYTES} fit"):
+        checked_path([character * (fits + 1)])
+
+
+def test_thirty_two_segments_are_a_path() -> None:
+    assert len(parse_path("/".join("a" * MAX_SEGMENTS))) == MAX_SEGMENTS
+
+
+def test_a_message_quotes_no_more_than_can_be_read() -> None:
+    assert shorten("a" * 100) == "a" * 60 + "…"
+    assert shorten("a\x00\u2028b\ud800") == "a��b�"
+    assert shorten("Omaha") == "Omaha"
