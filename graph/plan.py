@@ -64,10 +64,10 @@ class Plan:
         """The relations with their arguments; the same for all requests where there are no variables."""
         return self.relations or Relations(self, variables)
 
-    def place(self, details: Sequence[FieldDetails]) -> "Place":
+    def place(self, kind: Any, details: Sequence[FieldDetails]) -> "Place":
         key = tuple([id(detail.node) for detail in details])
         if key not in self._places:
-            self._places[key] = Place(self, list(details))
+            self._places[key] = Place(self, get_named_type(kind), list(details))
         return self._places[key]
 
     def connection(self, kind: GraphQLObjectType, details: Sequence[FieldDetails]) -> "Connection":
@@ -93,7 +93,7 @@ class Plan:
                 key, resolve, details, None, ListField(key, Kind.CHILDREN, definition, connection, details)
             )
         if isinstance(resolve, LookupField):
-            return RootField(key, resolve, details, self.place(details), None)
+            return RootField(key, resolve, details, self.place(definition.type, details), None)
         raise Surprise
 
 
@@ -133,10 +133,11 @@ class AboveField:
 
 
 class Place:
-    """Where nodes stand in a response: some merged fields that return them."""
+    """Where nodes stand in a response: some merged fields that return them, as an interface or one level's type."""
 
-    def __init__(self, plan: Plan, details: list[FieldDetails]) -> None:
+    def __init__(self, plan: Plan, kind: Any, details: list[FieldDetails]) -> None:
         self.plan = plan
+        self.kind = kind
         self.details = details
         self._shapes: dict[tuple[str, str], Shape] = {}
 
@@ -145,15 +146,17 @@ class Place:
         key = (hierarchy, level)
         found = self._shapes.get(key)
         if found is None:
-            found = self._shapes[key] = Shape(self.plan, key, self.details)
+            concrete = self.kind
+            if not isinstance(concrete, GraphQLObjectType):
+                concrete = self.plan.schema.get_type(self.plan.types.get(key, ""))
+            found = self._shapes[key] = Shape(self.plan, concrete, self.details)
         return found
 
 
 class Shape:
     """One object type at one place: its fields in the order of the query, runs of leaves in one."""
 
-    def __init__(self, plan: Plan, level: tuple[str, str], details: list[FieldDetails]) -> None:
-        concrete = plan.schema.get_type(plan.types.get(level, ""))
+    def __init__(self, plan: Plan, concrete: Any, details: list[FieldDetails]) -> None:
         if not isinstance(concrete, GraphQLObjectType):
             raise Surprise
         self.parts: list[Leaves | ListField | AboveField] = []
@@ -199,7 +202,7 @@ def _part(
     if kind in LISTS:
         connection = plan.connection(get_named_type(definition.type), fields)
         return ListField(key, kind, definition, connection, fields)
-    return AboveField(key, kind, plan.place(fields))
+    return AboveField(key, kind, plan.place(definition.type, fields))
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +229,7 @@ class Connection:
             match name:
                 case "nodes":
                     nodes += fields
-                    self.parts.append(Part(key, name, plan.place(fields)))
+                    self.parts.append(Part(key, name, plan.place(below, fields)))
                 case "edges":
                     edge = plan.collect(below, fields)  # type: ignore[arg-type]
                     inner = [one for some in edge.values() if some[0].node.name.value == "node" for one in some]
@@ -240,7 +243,7 @@ class Connection:
         names = {part.name for part in self.parts}
         self.nodes = bool(names & {"nodes", "edges", "pageInfo"})
         self.total = "totalCount" in names
-        self.merged = plan.place(nodes)
+        self.merged = plan.place(kind.fields["nodes"].type, nodes)
 
     def _edges(
         self, plan: Plan, key: str, edge: dict[str, list[FieldDetails]], inner: list[FieldDetails], kind: Any
@@ -249,7 +252,7 @@ class Connection:
         fields = [(one, some[0].node.name.value) for one, some in edge.items()]
         if sum(name == "node" for _, name in fields) > 1:
             raise Surprise
-        yield Part(key, "edges", plan.place(inner) if inner else None, fields)
+        yield Part(key, "edges", plan.place(kind.fields["node"].type, inner) if inner else None, fields)
 
 
 class Relations:

@@ -21,7 +21,7 @@ from store.records import Record
 
 @strawberry.interface(name="Node", description="Anything that has an id, as Relay asks for.")
 class NodeInterface:
-    id: strawberry.ID = strawberry.field(description="The node's id, which stays when it is renamed or moved.")
+    id = field(leaf.Told("id"), strawberry.ID, "The node's id, which stays when it is renamed or moved.")
 
 
 def _start(page: Page, info: Any) -> str | None:
