@@ -21,6 +21,7 @@ from graph.schema import build_schema
 from graph.security_headers import SecurityHeaders
 from graph.settings import Settings
 from resolvers import request as resolvers
+from resolvers.kept import Kept
 from store.stores import Store, open_store
 
 
@@ -54,9 +55,10 @@ def served_app() -> ASGIApp:
     definitions = {cls.name: cls.definition() for cls in classes}
     schema, types = build_schema(classes, expose=exposed(settings.federation_expose))
     store = open_store(settings.store)
+    kept = Kept(settings.keep_mb * 1_000_000)
 
     def make_context() -> Context:
-        request = resolvers.Request(store, definitions, settings.max_nodes, settings.max_parallel_reads)
+        request = resolvers.Request(store, definitions, settings.max_nodes, settings.max_parallel_reads, kept=kept)
         return Context(request, types, max_entities=settings.max_entities)
 
     keep = settings.plan_cache_documents

@@ -1,5 +1,6 @@
 """What the resolvers of one operation share."""
 
+from functools import cached_property
 from typing import Any
 
 from graphql import GraphQLResolveInfo
@@ -16,9 +17,13 @@ class Context:
     def __init__(self, request: Request, types: Types, *, max_entities: int = 1_000) -> None:
         self.request = request
         self._max_entities = self._entities_left = max_entities
-        self.loaders = Loaders(request)
         self._types = types
         self._asked: Asked | None = None
+
+    @cached_property
+    def loaders(self) -> Loaders:
+        """Made when a resolver asks: plans go past them."""
+        return Loaders(self.request)
 
     def asked(self, info: GraphQLResolveInfo[Any]) -> Asked:
         if self._asked is None:

@@ -17,6 +17,8 @@ from resolvers.request import Request
 from resolvers.selection import Relation, Selection
 from store.records import Record
 
+KEPT_FIELDS = 4  # of one page; more are asked for by no ordinary set of clients
+
 
 async def run(plan: Plan, request: Request, variables: VariableValues) -> bytes:
     """The operation's `data` as JSON; raises Surprise, or what the batch functions raise, where anything is amiss."""
@@ -64,6 +66,7 @@ class Visit:
             group.indices.append(index)
             group.records.append(record)
         self.groups = list(groups.values())
+        self.is_leaf = all(group.shape.is_leaf for group in self.groups)
 
     def tell(self) -> list[bytes]:
         """Each node as a JSON object, in order."""
@@ -102,8 +105,11 @@ class Listed:
     def __init__(self, connection: Connection, pages: Sequence[Page]) -> None:
         self._connection = connection
         self._pages = pages
-        records = [record for page in pages for record in page.records]
-        self._visits = {part: Visit(part.place, records) for part in connection.parts if part.place is not None}
+        self._visits: dict[Part, Visit] = {}
+        for part in connection.parts:
+            if part.place is not None:
+                untold = [record for page in pages if part not in page.told for record in page.records]
+                self._visits[part] = Visit(part.place, untold)
 
     @property
     def visits(self) -> list[Visit]:
@@ -112,11 +118,20 @@ class Listed:
     def tell(self) -> list[bytes]:
         columns = []
         for part in self._connection.parts:
-            told = iter(self._visits[part].tell()) if part in self._visits else iter(())
-            columns.append([_key(part.key) + self._tell_part(part, page, told) for page in self._pages])
+            visit = self._visits.get(part)
+            told = iter(visit.tell() if visit else ())
+            columns.append([page.told.get(part) or self._tell_part(part, page, told) for page in self._pages])
         return [b"{" + b",".join(fields) + b"}" for fields in zip(*columns, strict=True)]
 
     def _tell_part(self, part: Part, page: Page, told: Iterator[bytes]) -> bytes:
+        """One field of one page; where nothing that was read for its nodes is in it, the page keeps it."""
+        field = _key(part.key) + self._tell_value(part, page, told)
+        visit = self._visits.get(part)
+        if visit is not None and visit.is_leaf and len(page.told) < KEPT_FIELDS:
+            page.told[part] = field
+        return field
+
+    def _tell_value(self, part: Part, page: Page, told: Iterator[bytes]) -> bytes:
         match part.name:
             case "nodes":
                 return b"[" + b",".join(islice(told, len(page.records))) + b"]"

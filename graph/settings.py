@@ -41,6 +41,11 @@ class Settings(BaseSettings):
     max_parallel_reads: int = Field(
         32, ge=1, description="How many reads of one request may run at a time, in requests to the store."
     )
+    keep_mb: int = Field(
+        64,
+        ge=0,
+        description="How much of what was last read from SQLite is kept in memory until something changes, in MB.",
+    )
     max_body_bytes: int = Field(262_144, ge=1, description="How large the body of a request may be, in bytes.")
     plan_cache_documents: int = Field(
         1_000, ge=1, description="How many parsed and validated documents are kept, in documents."

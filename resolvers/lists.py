@@ -1,8 +1,8 @@
 """Lists of nodes: children, descendants and siblings of many nodes at once, and the roots of a hierarchy."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 
 from resolvers.job import Job
 from resolvers.known import Read
@@ -29,6 +29,8 @@ class Page:
     has_previous: bool = False
     total: int | None = None
     cursors: "Job | Roots | None" = None
+    told: dict[object, bytes] = field(default_factory=dict, compare=False)
+    """What others have made of this page and would make again, each under a name of its own."""
 
     def cursor(self, record: Record) -> str:
         assert self.cursors is not None  # only an empty page has none  # noqa: S101
@@ -41,13 +43,27 @@ async def lists(request: Request, jobs: Sequence[Job]) -> list[Page | Exception]
     by_hierarchy: dict[str, list[Job]] = defaultdict(list)
     for job in jobs:
         try:
-            job.check()
-            by_hierarchy[job.owner.hierarchy].append(job)
+            page = request.recall(_question(job))
+            if page is None:
+                job.check()
+                by_hierarchy[job.owner.hierarchy].append(job)
+            else:
+                request.spend(len(page.records))
+                results[job] = page
         except CladeError as error:
             results[job] = error
     for name, group in by_hierarchy.items():
         results.update(await _lists_of(request, request.hierarchies[name], group))
+        for job in group:
+            if isinstance(page := results[job], Page):
+                request.keep(_question(job), page, len(page.records))
     return [results[job] for job in jobs]
+
+
+def _question(job: Job) -> Hashable:
+    """What a list is kept under: two jobs with the same question have the same page."""
+    relation = job.relation
+    return job.owner.pk, job.owner.sk, relation.kind, relation.window, relation.nodes, relation.total
 
 
 async def _lists_of(request: Request, hierarchy: Hierarchy, jobs: list[Job]) -> dict[Job, Page | Exception]:
@@ -98,7 +114,7 @@ def _records(request: Request, job: Job, failed: dict[Read, Exception]) -> list[
         for error in failed.values():
             raise error
         raise BudgetExceeded(too_many(request.nodes_left + 1, request.nodes_left))
-    return [record for record in found if record.sk != job.owner.sk] if job.order is Order.SIBLINGS else found
+    return [record for record in found if record.key != job.owner.key] if job.order is Order.SIBLINGS else found
 
 
 def paged(records: list[Record], window: Window, total: int | None, cursors: "Job | Roots") -> Page:
@@ -178,7 +194,18 @@ class Roots:
 
 async def roots(request: Request, hierarchy: str, window: Window, *, nodes: bool, total: bool) -> Page:
     """A hierarchy's roots in their order: one query; their number is in the hierarchy's stamp."""
-    listing = Roots(hierarchy, window)
+    question = (hierarchy, window, nodes, total)
+    kept: Page | None = request.recall(question)
+    if kept is not None:
+        request.spend(len(kept.records))
+        return kept
+    page = await _read_roots(request, Roots(hierarchy, window), nodes=nodes, total=total)
+    request.keep(question, page, len(page.records))
+    return page
+
+
+async def _read_roots(request: Request, listing: Roots, *, nodes: bool, total: bool) -> Page:
+    hierarchy, window = listing.hierarchy, listing.window
     counts = (await hierarchy_stamp(request, hierarchy)).levels() if total else {}
     number = sum(count for level, count in counts.items() if window.level in (None, level)) if total else None
     if not nodes or window.size == 0:

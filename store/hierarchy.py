@@ -10,8 +10,8 @@ MAX_NAME_CHARACTERS = 64  # of a hierarchy and of a level, which stand in keys
 
 # The attributes that every item may have for Clade's own use, and the fields that every node has.
 RESERVED = frozenset(
-    "pk sk parent rank tier expires id path key name level depth above kids below revision updated_at changed_by changed_at "
-    "root ancestors children descendants siblings child_count descendant_count history at_revision "
+    "pk sk parent rank tier expires id path key name level depth above kids below revision updated_at changed_by "
+    "changed_at root ancestors children descendants siblings child_count descendant_count history at_revision "
     "is_descendant_of path_of".split()
 )
 

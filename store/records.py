@@ -37,10 +37,9 @@ _OWN = frozenset("pk sk parent rank tier id level name above kids below revision
 class Record(Struct, frozen=True, kw_only=True, dict=True):
     """One node as it lies in the table, at `pk` and `sk`.
 
-    `id` is as clients see it (`location:5074472`), `above` are the levels of its ancestors, the root's first, `kids` and
-    `below` the numbers of its children and descendants by level,
-    `rank` is its place among its siblings, `updated_at` a time in UTC (RFC 3339) and `attributes` its level's own, as
-    stored. Of two records of one node the one with the higher `revision` is newer; counts and rank change without it.
+    `id` is as clients see it (`location:5074472`), `above` are the levels of its ancestors, the root's first, `kids`
+    and `below` the numbers of its children and descendants by level, `rank` is its place among its siblings,
+    `updated_at` a time in UTC (RFC 3339) and `attributes` its level's own, as stored. Of two records of one node the one with the higher `revision` is newer; counts and rank change without it.
     """
 
     pk: str
@@ -91,8 +90,8 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
         found = cast(dict[str, Any], item)
         return cls(
             pk=found["pk"], sk=found["sk"], rank=found["rank"], id=found["id"], level=found["level"],
-            name=found["name"], above=found["above"], kids=found["kids"], below=found["below"], revision=found["revision"],
-            updated_at=found["updated_at"],
+            name=found["name"], above=found["above"], kids=found["kids"], below=found["below"],
+            revision=found["revision"], updated_at=found["updated_at"],
             attributes={name: value for name, value in found.items() if name not in _OWN},
         )  # fmt: skip
 

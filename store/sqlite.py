@@ -148,6 +148,13 @@ class SQLiteStore:
         )
         return rows.fetchall()
 
+    def version(self) -> object:
+        try:
+            connection = self._connection()
+            return connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
+        except (sqlite3.Error, FileNotFoundError):
+            return None  # whoever reads is told
+
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def commit(self, changes: Sequence[Change]) -> None:

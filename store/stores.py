@@ -31,6 +31,10 @@ class Store(Protocol):
         """How many items a span holds."""
         ...
 
+    def version(self) -> object:
+        """A value that differs after any write by anyone, or None where that cannot be told without a read."""
+        ...
+
     async def commit(self, changes: Sequence[Change]) -> None:
         """Make all changes, or none: then it raises Conflict, since a condition did not hold."""
         ...
