@@ -1,0 +1,411 @@
+"""What Clade must answer, said a second time and as plainly as can be: trees in dictionaries, lists cut in memory.
+
+A query is a value here (`Field`, `On`), which `GraphText` writes as GraphQL and `Model.answer` answers by itself.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from graph.attribute import attribute
+from graph.node import Node
+from resolvers.window import Order, decode_cursor, encode_cursor
+from store.errors import BadCursor
+from store.items import Put
+from store.keys import Path, format_path, id_key
+from store.records import Record
+from store.stamps import Stamp, tier_name
+from store.stores import Store
+
+AT = "2026-11-20T12:00:00.000Z"
+
+
+class Ground(Node, hierarchy="ground", many="grounds"):
+    """A piece of ground, in the tests alone."""
+
+    note: str | None = attribute("Whatever is to be said.")
+
+
+class Area(Ground, under=[None, "self"]):
+    """An area in an area."""
+
+
+class AreaPart(Ground, under=[None, Area, "self"]):
+    """A part of an area, whose level's name begins as another's does."""
+
+
+class Plot(Ground, under=[Area, AreaPart]):
+    """A plot."""
+
+
+class Tree(Ground, under=[Area, AreaPart, Plot]):
+    """What grows there."""
+
+
+TYPES = {"AREA": "Area", "AREA_PART": "AreaPart", "PLOT": "Plot", "TREE": "Tree"}
+
+# -- queries as values -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field under an alias of its own. `torn` writes it as two fields that GraphQL merges."""
+
+    alias: str
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    fields: "tuple[Field | On, ...]" = ()
+    torn: bool = False
+    included: bool | None = None
+
+
+@dataclass(frozen=True)
+class On:
+    """Fields that are asked of one type alone, in a fragment that is written in place or has a name."""
+
+    level: str
+    fields: "tuple[Field | On, ...]"
+    named: bool = False
+
+
+@dataclass(frozen=True)
+class Word:
+    """A member of an enum, which is written without quotes."""
+
+    name: str
+
+
+ARGUMENT_TYPES = {
+    "first": "Int", "last": "Int", "maxDepth": "Int", "after": "String", "before": "String", "from": "String",
+    "to": "String", "level": "GroundLevel!", "reverse": "Boolean!", "path": "Path!", "id": "ID!", "ids": "[ID!]!",
+}  # fmt: skip
+
+
+class GraphText:
+    """A query's text; every second argument is given as a variable."""
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self.variables: dict[str, Any] = {}
+        self._declared: list[str] = []
+        self._fragments: list[str] = []
+        body = self._several(fields)
+        head = f"query Q({', '.join(self._declared)}) " if self._declared else ""
+        self.text = f"{head}{body}\n" + "\n".join(self._fragments)
+
+    def __repr__(self) -> str:
+        return f"{self.text} {self.variables}"
+
+    def _several(self, fields: Iterable[Field | On]) -> str:
+        return "{ " + " ".join(part for one in fields for part in self._one(one)) + " }"
+
+    def _one(self, one: Field | On) -> Iterator[str]:
+        if isinstance(one, On):
+            if not one.named:
+                yield f"... on {TYPES[one.level]} {self._several(one.fields)}"
+                return
+            name = f"F{len(self._fragments)}"
+            self._fragments.append("")
+            self._fragments[int(name[1:])] = f"fragment {name} on {TYPES[one.level]} {self._several(one.fields)}"
+            yield f"...{name}"
+            return
+        head = f"{one.alias}: {one.name}{self._arguments(one.arguments)}"
+        if one.included is not None:
+            head += f" @include(if: {self._variable('Boolean!', one.included)})"
+        halves = [one.fields[::2], one.fields[1::2]] if one.torn and len(one.fields) > 1 else [one.fields]
+        for half in halves:
+            yield head + (f" {self._several(half)}" if half else "")
+
+    def _arguments(self, arguments: dict[str, Any]) -> str:
+        parts = [f"{name}: {self._value(name, value)}" for name, value in arguments.items()]
+        return f"({', '.join(parts)})" if parts else ""
+
+    def _value(self, name: str, value: Any) -> str:
+        # The same value is written the same way, since merged fields must have the same arguments.
+        if len(repr(value)) % 2:
+            return self._variable(ARGUMENT_TYPES[name], value.name if isinstance(value, Word) else value)
+        return _literal(value)
+
+    def _variable(self, kind: str, value: Any) -> str:
+        for name, known in self.variables.items():
+            if (f"${name}: {kind}", known) == (self._declared[int(name[1:])], value):
+                return f"${name}"
+        name = f"v{len(self.variables)}"
+        self.variables[name] = value
+        self._declared.append(f"${name}: {kind}")
+        return f"${name}"
+
+
+def _literal(value: Any) -> str:
+    match value:
+        case Word(name):
+            return name
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return '"' + "".join(c if c.isalnum() and c.isascii() else f"\\u{{{ord(c):X}}}" for c in value) + '"'
+        case list():
+            return "[" + ", ".join(map(_literal, value)) + "]"
+        case _:
+            return str(value)
+
+
+# -- trees and their answers -------------------------------------------------------------------------------------------
+
+
+class Refused(Exception):
+    """A field fails with this code."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What stands in an answer for a field that fails; Clade answers null, and an error with the field's path."""
+
+    code: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A page of a list, and whether there is more."""
+
+    nodes: list[Record]
+    cursors: list[str]
+    has_next: bool
+    has_previous: bool
+    total: int
+
+
+class Model:
+    """The nodes of a hierarchy by path; their records are what a store is given."""
+
+    def __init__(self, hierarchy: str, nodes: dict[Path, str], ranks: dict[Path, str] | None = None) -> None:
+        """`nodes` are the levels by path, parents included; `ranks` the places of nodes that were moved by hand."""
+        kids: dict[Path, Counter[str]] = {path: Counter() for path in nodes}
+        below: dict[Path, Counter[str]] = {path: Counter() for path in nodes}
+        for path, level in nodes.items():
+            if len(path) > 1:
+                kids[path[:-1]][level] += 1
+            for length in range(1, len(path)):
+                below[path[:length]][level] += 1
+        self.hierarchy = hierarchy
+        self.nodes: dict[Path, Record] = {}
+        for number, path in enumerate(sorted(nodes)):
+            above = [nodes[path[:length]] for length in range(1, len(path))]
+            made = Record.new(hierarchy, path, nodes[path], f"N {path[-1]}", f"n{number}", AT, {}, above=above)
+            rank = (ranks or {}).get(path, made.rank)
+            self.nodes[path] = replace(made, kids=dict(kids[path]), below=dict(below[path]), rank=rank)
+        self.ids = {record.id: record for record in self.nodes.values()}
+        self._families: dict[Path, list[Record]] = {}
+        for path, record in self.nodes.items():
+            self._families.setdefault(path[:-1], []).append(record)
+        for family in self._families.values():
+            family.sort(key=lambda record: record.rank)
+
+    async def plant(self, store: Store) -> None:
+        """Write all records, ids and stamps as they are."""
+        items = [record.item() for record in self.nodes.values()]
+        for record in self.nodes.values():
+            place = id_key(record.id)
+            items.append({"pk": place.pk, "sk": place.sk, "tree": record.pk, "key": record.sk})
+        shapes: dict[str, Counter[str]] = {}
+        for record in self.nodes.values():
+            shapes.setdefault(record.pk, Counter())[tier_name(record.level, record.depth)] += 1
+            if record.is_root:
+                shapes.setdefault(self.hierarchy, Counter())[tier_name(record.level, 0)] += 1
+        items += [Stamp(partition).raised(dict(shape)).item for partition, shape in shapes.items()]
+        for start in range(0, len(items), store.max_changes):
+            await store.commit([Put(item) for item in items[start : start + store.max_changes]])
+
+    # -- relations -----------------------------------------------------------------------------------------------------
+
+    def above(self, record: Record) -> list[Record]:
+        return [self.nodes[record.path[:length]] for length in range(1, len(record.path))]
+
+    def below(self, record: Record) -> list[Record]:
+        found: list[Record] = []
+        for child in sorted(self._families.get(record.path, []), key=lambda one: one.path):
+            found += [child, *self.below(child)]
+        return found
+
+    def listing(self, record: Record | None, kind: str, asked: dict[str, Any]) -> Listing:
+        """The page of a list that is asked for of a node, or of the hierarchy where there is none."""
+        given = {name: value for name, value in asked.items() if value is not None}
+        if min(given.get("first", 0), given.get("last", 0), given.get("maxDepth", 0)) < 0 or {"first", "last"} <= {*given}:
+            raise Refused("BAD_USER_INPUT")
+        order, position = self._order(record, kind, given)
+        owner = record.id if record is not None else self.hierarchy
+        whole = self._whole(record, kind, given, order)
+        page = whole[::-1] if given.get("reverse") else whole
+        sign = -1 if given.get("reverse") else 1
+        for name, side in (("after", 1), ("before", -1)):
+            if name in given:
+                try:
+                    place = decode_cursor(given[name], order, owner)
+                except BadCursor:
+                    raise Refused("BAD_CURSOR") from None
+                page = [one for one in page if sign * side * _compare(position(one), place) > 0]
+        size = given.get("first", given.get("last"))
+        more = size is not None and len(page) > size
+        cut = page[:size] if "first" in given else page[len(page) - size if more else 0 :] if size is not None else page
+        nexts, befores = (("before" in given), more) if "last" in given else (more or "before" in given, "after" in given)
+        return Listing(cut, [encode_cursor(order, owner, position(one)) for one in cut], nexts, befores, len(whole))
+
+    def _order(self, record: Record | None, kind: str, given: dict[str, Any]) -> tuple[Order, Any]:
+        """The order of a list, and what tells a node's place in it."""
+        if kind == "descendants" or (kind == "children" and {"from", "to"} & {*given}):
+            assert record is not None
+            order = Order.DESCENDANTS if kind == "descendants" else Order.CHILDREN_BY_KEY
+            return order, lambda one: one.sk[len(record.sk) :]
+        order = {"children": Order.CHILDREN, "siblings": Order.SIBLINGS}.get(kind, Order.ROOTS)
+        return order, lambda one: one.rank
+
+    def _whole(self, record: Record | None, kind: str, given: dict[str, Any], order: Order) -> list[Record]:
+        """A list without its paging."""
+        if record is None:
+            found = self._families.get((), [])
+        elif kind == "descendants":
+            found = self.below(record)
+        elif kind == "siblings":
+            found = [one for one in self._families[record.path[:-1]] if one is not record]
+        else:
+            found = self._families.get(record.path, [])
+            if order is Order.CHILDREN_BY_KEY:
+                found = sorted(found, key=lambda one: one.path)
+        depth = len(record.path) if record is not None else 0
+        if "level" in given:
+            found = [one for one in found if one.level == given["level"].name]
+        if "maxDepth" in given:
+            found = [one for one in found if len(one.path) - depth <= given["maxDepth"]]
+        if "from" in given:
+            found = [one for one in found if given["from"] <= one.path[depth]]
+        return [one for one in found if one.path[depth] < given["to"]] if "to" in given else found
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def answer(self, fields: Iterable[Field | On]) -> dict[str, Any]:
+        """The data of a query, with `Failed` in the place of what fails."""
+        return {one.alias: _or_failed(self._root, one) for one in fields if _is_asked(one)}
+
+    def _root(self, one: Field) -> Any:
+        match one.name:
+            case "grounds":
+                return self._connection(self.listing(None, "roots", one.arguments), one)
+            case "nodes":
+                return [self._node(self.ids.get(each), one) for each in one.arguments["ids"]]
+        given = one.arguments
+        if "id" in given:
+            found = self.ids.get(given["id"])
+        else:
+            found = next((self.nodes[path] for path in self.nodes if format_path(path) == given["path"]), None)
+        wanted = {title[:1].lower() + title[1:]: level for level, title in TYPES.items()}.get(one.name)
+        if found is not None and wanted not in (None, found.level):
+            raise Refused("WRONG_LEVEL")
+        return self._node(found, one)
+
+    def _node(self, record: Record | None, one: Field) -> Any:
+        return None if record is None else self._fields(record, one.fields)
+
+    def _fields(self, record: Record, fields: Iterable[Field | On]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for one in fields:
+            if isinstance(one, On):
+                found |= self._fields(record, one.fields) if one.level == record.level else {}
+            elif _is_asked(one):
+                found[one.alias] = _or_failed(self._value, one, record)
+        return found
+
+    def _value(self, one: Field, record: Record) -> Any:
+        level = one.arguments.get("level")
+        match one.name:
+            case "__typename":
+                return TYPES[record.level]
+            case "id" | "name" | "level" | "depth":
+                return getattr(record, one.name)
+            case "path":
+                return format_path(record.path)
+            case "childCount":
+                return len([kid for kid in self._families.get(record.path, []) if level is None or kid.level == level.name])
+            case "descendantCount":
+                return len([kid for kid in self.below(record) if level is None or kid.level == level.name])
+            case "pathOf":
+                line = [*self.above(record), record]
+                return next((format_path(each.path) for each in line[::-1] if each.level == level.name), None)
+            case "isDescendantOf":
+                return one.arguments["path"] in [format_path(each.path) for each in self.above(record)]
+            case "parent":
+                return self._node(next(iter(self.above(record)[::-1]), None), one)
+            case "root":
+                return self._node(next(iter(self.above(record)), record), one)
+            case "ancestors":
+                return [self._node(each, one) for each in self.above(record)]
+        return self._connection(self.listing(record, one.name, one.arguments), one)
+
+    def _connection(self, page: Listing, one: Field) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for part in (each for each in one.fields if isinstance(each, Field) and _is_asked(each)):
+            match part.name:
+                case "totalCount":
+                    found[part.alias] = page.total
+                case "nodes":
+                    found[part.alias] = [self._fields(each, part.fields) for each in page.nodes]
+                case "edges":
+                    found[part.alias] = [
+                        {
+                            inner.alias: cursor if inner.name == "cursor" else self._fields(each, inner.fields)
+                            for inner in part.fields
+                            if isinstance(inner, Field)
+                        }
+                        for each, cursor in zip(page.nodes, page.cursors, strict=True)
+                    ]
+                case "pageInfo":
+                    told = {
+                        "hasNextPage": page.has_next,
+                        "hasPreviousPage": page.has_previous,
+                        "startCursor": page.cursors[0] if page.cursors else None,
+                        "endCursor": page.cursors[-1] if page.cursors else None,
+                    }
+                    found[part.alias] = {inner.alias: told[inner.name] for inner in part.fields if isinstance(inner, Field)}
+        return found
+
+
+def _is_asked(one: Field | On) -> bool:
+    return isinstance(one, On) or one.included is not False
+
+
+def _or_failed(make: Any, one: Any, *record: Record) -> Any:
+    try:
+        return make(one, *record)
+    except Refused as refused:
+        return Failed(str(refused))
+
+
+def _compare(one: str, other: str) -> int:
+    return (one > other) - (one < other)
+
+
+def failures(answer: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The errors that an answer of the model tells: the path and the code of each."""
+    match answer:
+        case Failed(code):
+            yield path, code
+        case dict():
+            for name, value in answer.items():
+                yield from failures(value, (*path, name))
+        case list():
+            for place, value in enumerate(answer):
+                yield from failures(value, (*path, place))
+
+
+def without_failures(answer: Any) -> Any:
+    """The data as GraphQL has it: null where a field fails."""
+    match answer:
+        case Failed():
+            return None
+        case dict():
+            return {name: without_failures(value) for name, value in answer.items()}
+        case list():
+            return [without_failures(value) for value in answer]
+    return answer
+

@@ -1,0 +1,43 @@
+"""A store that remembers what was read of the one behind it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from store.items import Item
+from store.keys import Key, Span
+from store.reads import Reads
+from store.stores import Store
+
+
+class Witness:
+    """Hands on every read and keeps it: `keys` and `spans` in their order."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.keys: list[Key] = []
+        self.spans: list[tuple[Span, int | None, bool]] = []
+        self.counts: list[Span] = []
+
+    @property
+    def repeated(self) -> list[Any]:
+        """What was read more than once."""
+        several = Counter[Any]([*self.keys, *self.spans, *self.counts])
+        return [what for what, times in several.items() if times > 1]
+
+    async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
+        self.keys += keys
+        return await self._store.get(keys, reads, strong=strong)
+
+    async def range(
+        self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False, strong: bool = False
+    ) -> list[Item]:
+        self.spans.append((span, limit, reverse))
+        return await self._store.range(span, reads, limit=limit, reverse=reverse, strong=strong)
+
+    async def count(self, span: Span, reads: Reads) -> int:
+        self.counts.append(span)
+        return await self._store.count(span, reads)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
