@@ -1,0 +1,265 @@
+"""`clade import` and `clade export` as they are typed: what they print, leave behind and return."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from commands.main import app
+from store.errors import BadInput, NoTable
+from store.keys import stamp_key
+from store.reads import Reads
+from store.stamps import Stamp
+from store.stores import Store, open_store
+from tests import invariants
+
+Clade = Callable[..., Result]
+
+SHOPS = """Country,State,City,Shop,Name,Street
+US,NE,OMAHA,1,Main,100 St Andrews lane
+US,NE,Omaha,2,Side,1 Farnam
+SG,,Singapore,3,East,5 Bugis
+"""
+LEVELS = ["--level", "country=Country", "--level", "state=State", "--level", "city=City", "--level", "store=Shop"]
+OPTIONS = [*LEVELS, "--name", "store=Name", "--attr", "store.street=Street", "--fold-case", "city"]
+KILL_SECONDS = 60.0  # the longest wait for a process to have written something
+
+
+@pytest.fixture
+def clade(store_url: str) -> Clade:
+    """Runs a command on a table of its own, which is there."""
+
+    async def create() -> None:
+        async with open_store(store_url) as store:
+            await store.create()
+
+    asyncio.run(create())
+    return lambda *words: CliRunner().invoke(app, [str(word) for word in words], env={"CLADE_STORE": store_url})
+
+
+@pytest.fixture
+def shops(tmp_path: Path) -> Path:
+    return written(tmp_path / "shops.csv", SHOPS)
+
+
+def written(file: Path, content: str) -> Path:
+    file.write_text(content, encoding="utf-8")
+    return file
+
+
+def test_a_csv_file_is_imported_and_again_changes_nothing(clade: Clade, shops: Path) -> None:
+    first = clade("import", "location", shops, *OPTIONS)
+    assert first.exit_code == 0, first.output
+    assert "shops.csv: 3 rows, 8 nodes" in first.stdout
+    assert "added: 8 (2 COUNTRY, 1 STATE, 2 CITY, 3 STORE)" in first.stdout
+    again = clade("import", "location", shops, *OPTIONS)
+    assert again.exit_code == 0
+    assert "Nothing changed.\nunchanged: 8" in again.stdout
+
+
+def test_an_export_is_in_path_order_and_imports_as_the_same(clade: Clade, shops: Path, tmp_path: Path) -> None:
+    clade("import", "location", shops, *OPTIONS)
+    lines = clade("export", "location").stdout.splitlines()
+    assert [json.loads(line)["path"][-1] for line in lines] == [
+        "SG", "Singapore", "3", "US", "NE", "OMAHA", "1", "2",
+    ]  # fmt: skip
+    assert list(json.loads(lines[2])) == ["path", "level", "name", "id", "street"]
+    file = tmp_path / "nodes.jsonl"
+    assert clade("export", "location", "--output", file).exit_code == 0
+    assert file.read_text(encoding="utf-8").splitlines() == lines
+    assert [found.name for found in tmp_path.iterdir() if "part" in found.name] == []
+    assert "Nothing changed.\nunchanged: 8" in clade("import", "location", file).stdout
+
+
+def test_a_subtree_is_exported_alone(clade: Clade, shops: Path) -> None:
+    clade("import", "location", shops, *OPTIONS)
+    lines = clade("export", "location", "US/NE").stdout.splitlines()
+    assert [json.loads(line)["path"] for line in lines[:2]] == [["US", "NE"], ["US", "NE", "OMAHA"]]
+    assert len(lines) == 4
+
+
+def test_an_export_of_nothing_is_empty_and_of_an_unknown_path_an_error(clade: Clade, tmp_path: Path) -> None:
+    assert clade("export", "location").stdout == ""
+    kept = written(tmp_path / "kept.jsonl", "kept")
+    refused = clade("export", "location", "US/XX", "--output", kept)
+    assert isinstance(refused.exception, BadInput)
+    assert str(refused.exception) == 'location has no node "US/XX".'
+    assert kept.read_text() == "kept"
+
+
+def test_a_taxonomy_is_imported(clade: Clade, tmp_path: Path) -> None:
+    file = written(tmp_path / "pets.txt", "# pets\n2 - Pets > Cats\n1 - Pets\n")
+    assert "added: 2 (2 CATEGORY)" in clade("import", "category", file).stdout
+    assert json.loads(clade("export", "category", "Pets/Cats").stdout)["id"] == "2"
+
+
+def test_rejected_rows_are_written_beside_the_file(clade: Clade, tmp_path: Path) -> None:
+    rows = [
+        {"path": "US", "level": "COUNTRY"},
+        {"path": "US/NE", "level": "STATE", "code": "NE"},
+        {"path": "US/NE", "level": "CITY"},
+        {"path": "US/IA/Ames", "level": "CITY"},
+    ]
+    file = written(tmp_path / "places.jsonl", "".join(json.dumps(row) + "\n" for row in rows) + "{broken\n")
+    result = clade("import", "location", file)
+    assert result.exit_code == 1
+    assert "added: 2" in result.stdout
+    assert "rejected: 3 rows" in result.stderr
+    assert (tmp_path / "places.rejected.csv").read_text(encoding="utf-8").splitlines()[:3] == [
+        "row,reason,content",
+        '3,"US/NE has the level STATE in row 2 already, not CITY.","{""path"": ""US/NE"", ""level"": ""CITY""}"',
+        '4,Its parent US/IA is neither in the file nor in the table.,"{""path"": ""US/IA/Ames"", ""level"": ""CITY""}"',
+    ]
+    assert clade("import", "location", file, "--allow-rejects").exit_code == 0
+    written(file, json.dumps(rows[0]))
+    assert clade("import", "location", file).exit_code == 0
+    assert not (tmp_path / "places.rejected.csv").exists(), "an earlier import's are taken away"
+
+
+def test_a_dry_run_tells_and_leaves_nothing_behind(clade: Clade, shops: Path, tmp_path: Path) -> None:
+    written(shops, SHOPS + "FR,,Paris,4,X,\nFR,,,5,X,\n")
+    result = clade("import", "location", shops, *OPTIONS, "--dry-run")
+    assert result.exit_code == 1
+    assert "would be added: 11 (3 COUNTRY, 1 STATE, 3 CITY, 4 STORE)\n  US\n  US/NE\n" in result.stdout
+    assert "row 6: STORE may not stand under COUNTRY" in result.stderr
+    assert clade("export", "location").stdout == ""
+    assert not (tmp_path / "shops.rejected.csv").exists()
+
+
+def test_pruning_says_what_was_removed(clade: Clade, shops: Path) -> None:
+    clade("import", "location", shops, *OPTIONS)
+    written(shops, "".join(SHOPS.splitlines(keepends=True)[:2]))
+    assert (
+        "would be removed: 1 (1 STORE)\n  US/NE/OMAHA/2"
+        in clade("import", "location", shops, *OPTIONS, "--prune", "--dry-run").stdout
+    )
+    assert "removed: 1 (1 STORE)" in clade("import", "location", shops, *OPTIONS, "--prune").stdout
+
+
+def test_pruning_stops_where_a_row_does_not_tell_its_node(clade: Clade, shops: Path) -> None:
+    clade("import", "location", shops, *OPTIONS)
+    written(shops, "".join(SHOPS.splitlines(keepends=True)[:2]) + "US,NE\n")
+    result = clade("import", "location", shops, *OPTIONS, "--prune")
+    assert "Nothing was removed" in result.stderr
+    assert "removed:" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "A CSV file needs its levels from the root down"),
+        (["--level", "planet=Country"], 'location has no level "planet"; it has COUNTRY,'),
+        (["--level", "country"], '--level country has no column; write it like --level country="Column".'),
+        (["--level", "country=Land"], 'has the column "Land" not; it has "Country", "State"'),
+        (["--level", "country=Country", "--level", "country=State"], "--level country is given twice."),
+        (["--level", "city=City"], "--level city stands in the wrong place: CITY goes under COUNTRY,"),
+        ([*LEVELS, "--name", "region=Name"], "--name region names a level that no --level gives a column."),
+        ([*LEVELS, "--attr", "street=Street"], "--attr street=Street names no attribute; write it like"),
+        ([*LEVELS, "--attr", "store.color=Street"], 'STORE has no attribute "color"; it has'),
+        ([*LEVELS, "--fold-case", "town"], 'location has no level "town"'),
+        (["--format", "jsonl", *LEVELS], "are for CSV files; --format csv says it is one."),
+    ],
+)
+def test_wrong_options_get_one_clear_sentence(clade: Clade, shops: Path, options: list[str], message: str) -> None:
+    result = clade("import", "location", shops, *options)
+    assert isinstance(result.exception, BadInput)
+    assert message in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+def test_an_unknown_hierarchy_or_format_lists_those_that_there_are(clade: Clade, shops: Path) -> None:
+    assert "CLADE_HIERARCHIES names location, category." in str(clade("import", "places", shops).exception)
+    other = shops.rename(shops.with_suffix(".dat"))
+    assert "say --format csv, jsonl, taxonomy." in str(clade("import", "location", other).exception)
+
+
+def test_an_import_makes_the_sqlite_file_and_a_dry_run_does_not(shops: Path, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/new.db"
+    assert CliRunner().invoke(app, ["import", "location", str(shops), *OPTIONS, "--store", url, "--dry-run"]).stdout
+    assert not (tmp_path / "new.db").exists()
+    assert CliRunner().invoke(app, ["import", "location", str(shops), *OPTIONS, "--store", url]).exit_code == 0
+    assert (tmp_path / "new.db").exists()
+
+
+def test_a_dynamodb_table_is_made_by_its_own_command(engine: object, shops: Path) -> None:
+    url = engine.address("absent")  # type: ignore[attr-defined]
+    result = CliRunner().invoke(app, ["import", "location", str(shops), *OPTIONS, "--store", url])
+    assert isinstance(result.exception, NoTable)
+    assert "clade table create" in str(result.exception)
+
+
+# -- killed and stopped half-way ---------------------------------------------------------------------------------------
+
+
+def many(file: Path, count: int) -> int:
+    """A file of some countries with many cities, in pieces; how many nodes it has."""
+    rows = [{"path": [f"C{n}"], "level": "COUNTRY"} for n in range(6)]
+    rows += [{"path": [f"C{n % 6}", f"City {n}"], "level": "CITY", "population": n} for n in range(count)]
+    rows.sort(key=lambda row: row["path"][-1][::-1])  # parents are not in front of their children
+    written(file, "".join(json.dumps(row) + "\n" for row in rows))
+    return len(rows)
+
+
+def started(url: str, file: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "from commands.main import run; run()", "import", "location", str(file)]
+    environment = {**os.environ, "CLADE_STORE": url}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+async def commits(store: Store) -> int:
+    stamps = await store.get([stamp_key(f"location#C{n}") for n in range(6)], Reads(), strong=True)
+    return sum(Stamp.of("", stamp).n for stamp in stamps)
+
+
+async def half_way(store: Store, process: subprocess.Popen[str], more: int) -> None:
+    """Wait until a process has made some commits more."""
+    end = time.monotonic() + KILL_SECONDS
+    target = await commits(store) + more
+    while await commits(store) < target and process.poll() is None:
+        assert time.monotonic() < end, "The import writes nothing."
+        await asyncio.sleep(0.002)
+
+
+async def test_a_killed_import_leaves_no_count_wrong_and_is_finished_by_the_same_command(
+    store: Store, store_url: str, tmp_path: Path
+) -> None:
+    total = many(tmp_path / "cities.jsonl", store.max_changes * 6)
+    killed = 0
+    for more in (1, 2, 3):
+        process = started(store_url, tmp_path / "cities.jsonl")
+        await half_way(store, process, more)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=KILL_SECONDS)
+        killed += process.returncode == -signal.SIGKILL
+        await invariants.check(store)
+    assert killed, "No import was killed in time."
+    process = started(store_url, tmp_path / "cities.jsonl")
+    output, errors = process.communicate(timeout=KILL_SECONDS)
+    assert process.returncode == 0, output + errors
+    await invariants.check(store)
+    assert len(await invariants.nodes(store, "location")) == total
+
+
+async def test_ctrl_c_says_how_far_it_came_and_that_the_command_goes_on(
+    store: Store, store_url: str, tmp_path: Path
+) -> None:
+    many(tmp_path / "cities.jsonl", store.max_changes * 6)
+    process = started(store_url, tmp_path / "cities.jsonl")
+    await half_way(store, process, 1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=KILL_SECONDS)
+    assert process.returncode == 130, errors
+    assert errors.startswith("Stopped: ")
+    assert errors.endswith(" nodes are written. The same command goes on.\n")
+    count = int(errors.removeprefix("Stopped: ").split()[0].replace(",", ""))
+    assert count <= len(await invariants.nodes(store, "location"))
+    await invariants.check(store)
