@@ -15,7 +15,6 @@ from graph.types import HierarchyTypes
 from resolvers.nodes import Lookup
 from store.errors import BadInput, CladeError
 from store.keys import shorten
-from store.records import Record
 
 Representation = NewType("Representation", object)
 
@@ -41,9 +40,7 @@ class Entities:
 
     async def __call__(self, root: Any, info: Any, representations_: list[Any]) -> list[Any]:
         info.context.spend_entities(len(representations_))
-        asked = self.asked(representations_)
-        found = await _load(info, [None if isinstance(one, CladeError) else one[1] for one in asked])
-        return [_answer(one, record) for one, record in zip(asked, found, strict=True)]
+        return await _load(info, self.asked(representations_))
 
     def asked(self, representations: Sequence[Any]) -> list[Asked | CladeError]:
         """What each representation asks for, or what is wrong with it."""
@@ -100,20 +97,15 @@ def _key(name: str, representation: Mapping[str, Any]) -> dict[str, str]:
     return {"path_": path}
 
 
-async def _load(info: Any, lookups: Sequence[Lookup | None]) -> list[Any]:
+async def _load(info: Any, asked: Sequence[Asked | CladeError]) -> list[Any]:
     """The nodes that are looked up, None where there is none, and what went wrong in a node's place."""
     selection = info.context.asked(info._raw_info).selection(info._raw_info)
     load = info.context.loaders.node.load
-    loads = [load((lookup, selection)) for lookup in lookups if lookup is not None]
-    found = iter(await asyncio.gather(*loads, return_exceptions=True))
-    return [None if lookup is None else next(found) for lookup in lookups]
 
+    async def one(asked: Asked | CladeError) -> Any:
+        if isinstance(asked, CladeError):
+            return asked
+        find, lookup = asked
+        return None if lookup is None else find.checked(await load((lookup, selection.expecting(find.level))))
 
-def _answer(asked: Asked | CladeError, found: Any) -> Any:
-    """The node, None, or the error that graphql-core reports in its place."""
-    if isinstance(asked, CladeError) or not isinstance(found, Record):
-        return asked if isinstance(asked, CladeError) else found
-    try:
-        return asked[0].checked(found)
-    except CladeError as error:
-        return error
+    return await asyncio.gather(*map(one, asked), return_exceptions=True)

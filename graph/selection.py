@@ -5,13 +5,14 @@ each concrete type and merged field nodes: collecting anew for every type at eve
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from graphql import GraphQLError, GraphQLObjectType, GraphQLResolveInfo, get_named_type, is_object_type
 from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_subfields
 from graphql.execution.values import VariableValues, get_argument_values
 
-from resolvers.selection import Kind, Relation
+from resolvers.selection import Kind, Relation, Selection
 from resolvers.window import Window
 from store.errors import BadInput
 
@@ -113,12 +114,32 @@ class FieldSelection:
         self._asked = asked
         self._details = details
         self._found: dict[tuple[str, str], tuple[Relation, ...]] = {}
+        self._expecting: dict[str, LevelSelection] = {}
 
     def on(self, hierarchy: str, level: str) -> tuple[Relation, ...]:
         key = (hierarchy, level)
         if key not in self._found:
             self._found[key] = self._asked.on(self._details, hierarchy, level)
         return self._found[key]
+
+    def expecting(self, level: str | None) -> Selection:
+        """The same for nodes that can be of this level only, so that what is asked above them is known beforehand."""
+        if level is None:
+            return self
+        if level not in self._expecting:
+            self._expecting[level] = LevelSelection(self, level)
+        return self._expecting[level]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelSelection:
+    """What is asked of nodes that are expected to be of one level; of another they are of no use."""
+
+    selection: FieldSelection
+    level: str
+
+    def on(self, hierarchy: str, level: str) -> tuple[Relation, ...]:
+        return self.selection.on(hierarchy, self.level)
 
 
 def window_of(arguments: Mapping[str, Any]) -> Window:
