@@ -1,0 +1,101 @@
+"""What the store holds of one node, and the ids that nodes have."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store.errors import BadInput, BadPath
+from store.keys import Key, Path
+from store.records import MAX_ID_CHARACTERS, Record, checked_id, made_id
+from store.wire import settled
+
+AT = "2026-11-20T12:00:00Z"
+
+
+def record(*path: str, level: str = "CITY", **attributes: object) -> Record:
+    above = ["COUNTRY", "STATE"][: len(path) - 1]
+    return Record.new("location", path, level, "Name", "5074472", AT, attributes, above=above)  # type: ignore[arg-type]
+
+
+def test_a_new_record_lies_in_all_three_orders() -> None:
+    item = record("US", "NE", "Omaha", population=486_051).item()
+    assert item == {
+        "pk": "location#US", "sk": "#NE#Omaha#", "parent": "location#US#NE#", "rank": "CITY#Omaha#",
+        "tier": "location#US@CITY@2", "id": "location:5074472", "level": "CITY", "name": "Name",
+        "above": ["COUNTRY", "STATE"], "kids": {}, "below": {}, "revision": 1, "updated_at": AT, "population": 486_051,
+    }  # fmt: skip
+
+
+def test_a_root_lies_among_the_roots_of_its_hierarchy() -> None:
+    root = record("US", level="COUNTRY")
+    assert (root.key, root.siblings, root.rank, root.tier) == (
+        Key("location#US", "#"), "location", "COUNTRY#US#", "location#US@COUNTRY@0",
+    )  # fmt: skip
+    assert (root.is_root, root.depth, root.path, root.hierarchy) == (True, 0, ("US",), "location")
+    assert not record("US", "NE").is_root
+
+
+names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
+
+
+@given(st.lists(names, min_size=1, max_size=5).map(tuple), st.dictionaries(st.sampled_from("abc"), st.integers(0, 9)))
+def test_a_record_comes_back_from_its_item(path: Path, attributes: dict[str, int]) -> None:
+    made = Record.new("h", path, "L", "Name", "7", AT, {**attributes}, above=["L"] * (len(path) - 1))
+    assert Record.of(settled(made.item())) == made
+    assert made.path == path
+    assert made.depth == len(path) - 1
+
+
+def test_what_is_not_clades_own_is_an_attribute() -> None:
+    found = Record.of({**record("US").item(), "iso3": "USA", "of_another_time": [1]})
+    assert found.attributes == {"iso3": "USA", "of_another_time": [1]}
+
+
+def test_the_limit_of_a_rank_is_exact_and_names_segment_level_and_size() -> None:
+    room = 1024 - len("STATE##")
+    record("US", "a" * room, level="STATE")
+    with pytest.raises(BadPath, match=r'"a+…" and its level STATE take 1025 bytes in a key; at most 1024 fit'):
+        record("US", "a" * (room + 1), level="STATE")
+    with pytest.raises(BadPath, match="1025 bytes"):
+        record("US", "é" * (room // 2) + "aa", level="STATE")
+
+
+# -- ids ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["5074472", "TV-LG-55", "é/日", "😀", "a" * MAX_ID_CHARACTERS])
+def test_an_id_may_be_nearly_any_text(text: str) -> None:
+    assert checked_id(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "is a text"), (None, "is a text"), (5074472, "not 5074472"), ("a b", "white space"),
+        ("a\tb", "white space"), ("a\x00", "control character"), ("a#b", "#"), ("location:7", ":"),
+        ("a\u3000b", "white space"),
+        ("a\ud800", "control character"), ("a" * (MAX_ID_CHARACTERS + 1), "129 characters; at most 128"),
+    ],
+)  # fmt: skip
+def test_an_id_that_cannot_be_one_is_refused_with_the_reason(text: object, sentence: str) -> None:
+    with pytest.raises(BadInput, match=sentence):
+        checked_id(text)
+
+
+@given(st.lists(names, min_size=1, max_size=4).map(tuple))
+def test_a_made_id_is_always_the_same_for_a_path_and_can_be_an_id(path: Path) -> None:
+    made = made_id("location", path)
+    assert made == made_id("location", path) == checked_id(made)
+    assert len(made) == 16
+
+
+@given(st.sets(st.lists(names, min_size=1, max_size=3).map(tuple), min_size=2, max_size=20))
+def test_made_ids_differ_from_path_to_path_and_from_hierarchy_to_hierarchy(paths: set[Path]) -> None:
+    made = {made_id(hierarchy, path) for path in paths for hierarchy in ("location", "category")}
+    assert len(made) == 2 * len(paths)
+
+
+def test_made_ids_stay_the_same_for_ever() -> None:
+    """They lie in tables and in other subgraphs: a change here would make importing again make everything anew."""
+    assert made_id("location", ("US", "NE", "St. Louis")) == "ruegq76tef4uikwo"
+    assert made_id("category", ("Élite/50%",)) == "mpnqrnhztmywamkq"
