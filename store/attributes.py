@@ -20,6 +20,7 @@ Value = str | int | float | bool | list["Value"] | dict[str, "Value"] | None
 MAX_DECIMAL_DIGITS = 38  # as many as a DynamoDB number can hold
 _INT = 2**31
 _LONG = 2**63
+_NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Kind(StrEnum):
@@ -79,7 +80,9 @@ class Attribute:
         return parsed
 
     def _is_valid_one(self, value: Value) -> bool:
-        return value in self.members if self.kind is Kind.ENUM else _VALID[self.kind](value)
+        if self.kind is Kind.ENUM:
+            return isinstance(value, str) and value in self.members
+        return _VALID[self.kind](value)
 
     def _expected(self) -> str:
         match self.kind:
@@ -114,14 +117,16 @@ def _whole(value: object) -> Value:
 
 
 def _float(value: object) -> Value:
-    return float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    if isinstance(value, str):
+        return float(_numeral(value))
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _decimal(value: object) -> Value:
     """Plain digits, never an exponent; the places behind the point stay as they were given."""
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         raise TypeError
-    number = Decimal(str(value).strip())
+    number = Decimal(_numeral(str(value)))
     if not number.is_finite() or abs(number.adjusted()) >= MAX_DECIMAL_DIGITS:  # 1E9999999 would be a long text
         return None
     return f"{number:f}" if len(number.as_tuple().digits) <= MAX_DECIMAL_DIGITS else None
@@ -129,7 +134,8 @@ def _decimal(value: object) -> Value:
 
 def _boolean(value: object) -> Value:
     if isinstance(value, str):
-        return {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}[value.strip().lower()]
+        known = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+        return known.get(value.strip().lower())
     return value if isinstance(value, bool) else None
 
 
@@ -141,6 +147,13 @@ def _datetime(value: object) -> Value:
     """In UTC and with a Z, so that equal times are equal texts."""
     moment = datetime.fromisoformat(_stripped(value))
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment.tzinfo else None
+
+
+def _numeral(text: str) -> str:
+    """A number as everybody writes it; Python would also take `1_000` and digits of other scripts."""
+    if not _NUMERAL.fullmatch(text.strip()):
+        raise ValueError
+    return text.strip()
 
 
 def _stripped(value: object) -> str:
@@ -187,7 +200,7 @@ def _is_canonical(parse: Callable[[object], Value]) -> Callable[[Value], bool]:
     def check(value: Value) -> bool:
         try:
             return isinstance(value, str) and parse(value) == value
-        except ValueError:
+        except (ValueError, ArithmeticError):
             return False
 
     return check
