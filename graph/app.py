@@ -10,6 +10,7 @@ from starlette.routing import Route, request_response
 from starlette.types import ASGIApp
 
 from graph import playground
+from graph.cache import Cache
 from graph.context import Context
 from graph.execution import Execution
 from graph.federation import exposed
@@ -63,7 +64,8 @@ def served_app() -> ASGIApp:
 
     keep = settings.plan_cache_documents
     plans = Plans(schema._schema, types, keep=keep)
-    execution = Execution(schema, make_context, plans=plans, keep_documents=keep)
+    cache = Cache(settings.cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
+    execution = Execution(schema, make_context, plans=plans, cache=cache, keep_documents=keep)
     return build_app(store, execution, max_body_bytes=settings.max_body_bytes)
 
 

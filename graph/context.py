@@ -19,6 +19,7 @@ class Context:
         self._max_entities = self._entities_left = max_entities
         self._types = types
         self._asked: Asked | None = None
+        self.cached = False
 
     @cached_property
     def loaders(self) -> Loaders:
@@ -40,11 +41,14 @@ class Context:
         self._entities_left -= count
 
     def reads_report(self) -> dict[str, Any]:
-        """`extensions.reads`: requests to the store, rounds of them, items they brought, and DynamoDB read units."""
+        """`extensions.reads`: requests to the store, rounds of them, items they brought, DynamoDB read units, and
+        whether the answer was kept from before, so that only its proof was read.
+        """
         reads = self.request.reads
         return {
             "requests": reads.requests,
             "rounds": self.request.rounds,
             "items": reads.items,
             "units": reads.units,
+            "cached": self.cached,
         }

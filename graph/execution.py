@@ -1,6 +1,7 @@
 """One operation, from its text to its answer: what lies between HTTP and the resolvers."""
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +14,16 @@ from graphql import (
     execute,
     get_operation_ast,
 )
-from orjson import Fragment
+from orjson import OPT_SORT_KEYS, Fragment, dumps
 from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
+from graph.cache import Cache, Entry
 from graph.documents import Documents, InvalidDocument
 from graph.errors import BAD_USER_INPUT, NO_OPERATION, format_errors, request_error
 from graph.plans import Plans
 from graph.run import run
+from store.errors import CladeError
 
 
 class QueriesOnly(Exception):
@@ -35,6 +38,10 @@ class Answer:
     """GraphQL's response: `errors` where there are some, `data` where it was executed, `extensions` where asked for."""
     executed: bool
     """Whether the operation ran at all; false for a request error, which has no `data`."""
+    data: bytes | None = None
+    """The JSON of `data`, where a plan has told it whole."""
+    etag: str = ""
+    """The entity tag of `data`, where it is known already."""
 
 
 class Execution:
@@ -49,10 +56,12 @@ class Execution:
         make_context: Callable[[], Any],
         *,
         plans: Plans | None = None,
+        cache: Cache | None = None,
         keep_documents: int = 1_000,
     ) -> None:
         self._schema = schema
         self._plans = plans
+        self._cache = cache
         self._documents = Documents(schema, keep=keep_documents)
         self._make_context = make_context
 
@@ -71,6 +80,10 @@ class Execution:
         `tell_reads` adds what the context reports of its reads as `extensions.reads`. Raises QueriesOnly for anything
         but a query unless `allow_mutations`.
         """
+        context = self._make_context()
+        question = (query, operation_name, dumps(variables, option=OPT_SORT_KEYS)) if self._cache else None
+        if self._cache and (entry := await self._cached(question, context)) is not None:
+            return whole_answer(entry.data, context, tell_reads=tell_reads, etag=entry.etag)
         try:
             document = self._documents.get(query)
         except InvalidDocument as invalid:
@@ -80,11 +93,13 @@ class Execution:
             return refused([no_operation(operation_name)])
         if operation.operation is not OperationType.QUERY and not allow_mutations:
             raise QueriesOnly
-        context = self._make_context()
         if self._plans is not None and operation.operation is OperationType.QUERY:
-            planned = await self._planned(document, operation, variables or {}, context)
-            if planned is not None:
-                return answer_of(ExecutionResult(planned), context, tell_reads=tell_reads)
+            began = time.monotonic()
+            data = await self._planned(document, operation, variables or {}, context)
+            if data is not None:
+                if self._cache:
+                    await self._cache.put(question, data, context.request, began)
+                return whole_answer(data, context, tell_reads=tell_reads)
         result = execute(
             self._schema._schema,
             document,
@@ -101,17 +116,35 @@ class Execution:
 
     async def _planned(
         self, document: DocumentNode, operation: OperationDefinitionNode, variables: dict[str, Any], context: Any
-    ) -> Any:
+    ) -> bytes | None:
         """The data of an operation that a plan answers, or None: what surprises a plan is Strawberry's to tell."""
         found = self._plans.get(document, operation, variables) if self._plans is not None else None
         if found is None:
             return None
         plan, coerced = found
         try:
-            return Fragment(await run(plan, context.request, coerced))
+            return await run(plan, context.request, coerced)
         except Exception:  # whatever it was, Strawberry meets it again and tells it at its place
             context.request.begin_again()
             return None
+
+    async def _cached(self, question: Hashable, context: Any) -> Entry | None:
+        """The kept answer to a question; where its proof cannot be read, the question is answered anew."""
+        assert self._cache is not None  # noqa: S101  # asked only where there is one
+        try:
+            entry = await self._cache.get(question, context.request)
+        except CladeError:
+            return None
+        context.cached = entry is not None
+        return entry
+
+
+def whole_answer(data: bytes, context: Any, *, tell_reads: bool, etag: str = "") -> Answer:
+    """The answer whose data is told already."""
+    body: dict[str, Any] = {"data": Fragment(data)}
+    if tell_reads:
+        body["extensions"] = {"reads": context.reads_report()}
+    return Answer(body, executed=True, data=data, etag=etag)
 
 
 def answer_of(result: ExecutionResult, context: Any, *, tell_reads: bool) -> Answer:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from graph.cache import etag_of
 from graph.errors import BAD_REQUEST, INTERNAL, INTERNAL_MESSAGE, log_unforeseen
 from graph.execution import Answer, Execution, QueriesOnly
 from graph.media_types import GRAPHQL, HTML, JSON, choose, is_json
@@ -67,6 +68,10 @@ class GraphQLEndpoint:
             if media_type is None:
                 raise Refused(406, f"The answer can be {GRAPHQL} or {JSON}, and the header Accept takes neither.")
             answer = await self._answer(scope, receive, headers)
+            if scope["method"] != "POST":
+                extra = tag_of(answer)
+                if extra and headers.get(b"if-none-match") == extra[0][1]:
+                    return await write_unchanged(send, extra)
             status, content = status_of(answer, media_type), orjson.dumps(answer.body)
         except Refused as refused:
             status, content, extra = refused.status, only_error(str(refused), BAD_REQUEST), refused.headers
@@ -178,6 +183,20 @@ def only_error(message: str, code: str) -> bytes:
 def status_of(answer: Answer, media_type: str) -> int:
     """200 for what was executed. A request error is 400, except in plain JSON, whose clients look for 200."""
     return 200 if answer.executed or media_type == JSON else 400
+
+
+def tag_of(answer: Answer) -> list[Header]:
+    """The headers that let a client ask whether a whole answer has changed; none for one with errors or reads."""
+    if answer.data is None or "extensions" in answer.body:
+        return []
+    tag = answer.etag or etag_of(answer.data)
+    return [(b"etag", tag.encode()), (b"cache-control", b"no-cache")]
+
+
+async def write_unchanged(send: Send, headers: Sequence[Header]) -> None:
+    """Tell a client that the answer that it has is the answer."""
+    await send({"type": "http.response.start", "status": 304, "headers": [VARY, *headers]})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def write(send: Send, status: int, media_type: str, content: bytes, headers: Sequence[Header] = ()) -> None:

@@ -46,6 +46,12 @@ class Settings(BaseSettings):
         ge=0,
         description="How much of what was last read from SQLite is kept in memory until something changes, in MB.",
     )
+    cache_mb: int = Field(
+        64, ge=0, description="How many whole answers are kept while they are proven to be current, in MB; 0 for none."
+    )
+    settle_seconds: float = Field(
+        2.0, ge=0, description="How long DynamoDB's indexes may trail behind its table, in seconds."
+    )
     max_body_bytes: int = Field(262_144, ge=1, description="How large the body of a request may be, in bytes.")
     plan_cache_documents: int = Field(
         1_000, ge=1, description="How many parsed and validated documents are kept, in documents."

@@ -214,6 +214,7 @@ async def _read_roots(request: Request, listing: Roots, *, nodes: bool, total: b
     read = Read(listing.span(), min(window.limit or most, most), window.descending)
     await request.range(read)
     records = request.known.take(read.span, read.limit, reverse=window.descending) or []
+    request.partitions.update([hierarchy, *[record.pk for record in records]])
     request.spend(len(records[: window.size]))
     return paged(records, window, number, listing)
 

@@ -37,6 +37,7 @@ async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Key | None]
             continue
         place = places[id_key(target)]
         gone = place is None or "deleted" in place
+        request.met_unknown_id |= gone
         keys.append(None if place is None or gone else Key(cast(str, place["tree"]), cast(str, place["key"])))
     return keys
 

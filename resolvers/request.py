@@ -25,7 +25,8 @@ class Request:
     """Everything that the batch functions need, made anew for each request.
 
     `nodes_left` is how many nodes it may still return, `parallel` how many reads may run at a time. A *round* is a set
-    of reads that were waited for together. `kept` is what earlier requests have left.
+    of reads that were waited for together. `kept` is what earlier requests have left. `partitions` are the trees and
+    hierarchies that were read from; their stamps tell whether an answer is still true, but of an id that is nowhere.
     """
 
     store: Store
@@ -37,11 +38,13 @@ class Request:
     known: Known = field(default_factory=Known)
     stamps: dict[str, Stamp] = field(default_factory=dict)
     kept: Kept | None = None
+    partitions: set[str] = field(default_factory=set)
+    met_unknown_id: bool = False
 
     def __post_init__(self) -> None:
-        self._version = self.store.version() if self.kept is not None else None
+        self.version = self.store.version()
         if self.kept is not None:
-            self.kept.renew(self._version)
+            self.kept.renew(self.version)
         self._running = 0
         self._budget = self.nodes_left
         self._places = asyncio.Semaphore(self.parallel)
@@ -59,6 +62,7 @@ class Request:
     async def get(self, keys: Iterable[Key], *, trees: Iterable[str] = ()) -> dict[Key, Item | None]:
         """The items at these keys, and in the same read the stamps of those trees that are not known yet."""
         wanted = list(dict.fromkeys(keys))
+        self.partitions.update(trees := list(trees))
         stamps = [tree for tree in dict.fromkeys(trees) if not self._knows_stamp(tree)]
         found = {key: item for key in wanted if (item := self.recall(("item", key))) is not None}
         missing = [key for key in wanted if key not in found]
@@ -74,6 +78,12 @@ class Request:
             if item is not None:
                 self.keep(("item", key), item)
         return found
+
+    async def stamps_now(self) -> dict[str, int]:
+        """The numbers that the stamps of all partitions read from have by now."""
+        partitions = sorted(self.partitions)
+        items = await self._round(self.store.get(list(map(stamp_key, partitions)), self.reads, strong=True))
+        return {one: Stamp.of(one, item).n for one, item in zip(partitions, items, strict=True)}
 
     async def records(self, keys: Iterable[Key]) -> dict[Key, Record | None]:
         """The nodes at these keys, each read once a request, with their trees' stamps."""
@@ -92,12 +102,12 @@ class Request:
 
     def recall(self, question: Hashable) -> Any:
         """What an earlier request kept for a question, where nothing has changed since; else None."""
-        return None if self._version is None or self.kept is None else self.kept.get(self._version, question)
+        return None if self.version is None or self.kept is None else self.kept.get(self.version, question)
 
     def keep(self, question: Hashable, answer: Any, records: int = 1) -> None:
         """Keep an answer of so many records for the requests to come."""
-        if self._version is not None and self.kept is not None:
-            self.kept.put(self._version, question, answer, records)
+        if self.version is not None and self.kept is not None:
+            self.kept.put(self.version, question, answer, records)
 
     def _knows_stamp(self, tree: str) -> bool:
         if tree not in self.stamps and (stamp := self.recall(tree)) is not None:

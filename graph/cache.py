@@ -1,0 +1,121 @@
+"""Whole answers, served again as long as it is proven that nothing they were made of has changed.
+
+A store that knows its version (SQLite) proves it by that. On DynamoDB the proof are the stamps of all trees and
+hierarchies that an answer was read from, asked for in one strong read. Since index reads trail behind the table, an
+answer is kept only if every such stamp still has, after the reads, the number that this server had first seen a settle
+time before they began: then nothing was on its way into an index while they ran. So a new query is kept at its second
+asking at the earliest, and costs nothing more at its first.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from resolvers.request import Request
+
+MAX_AGE_SECONDS = 60.0
+ENTRY_BYTES = 1_000  # what an entry takes beside its data
+MAX_SIGHTINGS = 100_000  # numbers of stamps that are remembered, and questions
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An answer's `data` as JSON, what proves it, and when it was read, in seconds of a clock that only goes forward."""
+
+    data: bytes
+    version: object
+    stamps: dict[str, int]
+    read_at: float
+    etag: str = field(default="")
+
+    @classmethod
+    def of(cls, data: bytes, version: object, stamps: dict[str, int], read_at: float) -> "Entry":
+        return cls(data, version, stamps, read_at, etag_of(data))
+
+
+class Cache:
+    """The answers used last, up to so many bytes; none where that is 0."""
+
+    def __init__(self, max_bytes: int, *, settle_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._max_bytes = max_bytes
+        self._settle = settle_seconds
+        self._clock = clock
+        self._entries: OrderedDict[Hashable, Entry] = OrderedDict()
+        self._bytes = 0
+        self._asked: OrderedDict[Hashable, float] = OrderedDict()
+        self._sightings: OrderedDict[str, tuple[int, float]] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        return self._max_bytes > 0
+
+    def now(self) -> float:
+        return self._clock()
+
+    async def get(self, question: Hashable, request: Request) -> Entry | None:
+        """The kept answer, if it is proven to be current; on DynamoDB that takes one read of its stamps."""
+        entry = self._entries.get(question)
+        if entry is None:
+            return None
+        if await self._is_current(entry, request):
+            self._entries.move_to_end(question)
+            return entry
+        self._drop(question)
+        return None
+
+    async def put(self, question: Hashable, data: bytes, request: Request, began: float) -> None:
+        """Keep an answer that `request` has read since `began`, if it can be proven; an answer with errors never is."""
+        if len(data) + ENTRY_BYTES > self._max_bytes or request.met_unknown_id:
+            return
+        version = request.version
+        stamps: dict[str, int] = {}
+        if version is None:
+            if not self._is_asked_again(question, began) or len(request.partitions) >= request.reads.units:
+                return
+            stamps = await request.stamps_now()
+            if not self._is_settled(stamps, began):
+                return
+        self._drop(question)
+        self._entries[question] = Entry.of(data, version, stamps, began)
+        self._bytes += len(data) + ENTRY_BYTES
+        while self._bytes > self._max_bytes:
+            self._drop(next(iter(self._entries)))
+
+    async def _is_current(self, entry: Entry, request: Request) -> bool:
+        if entry.version is not None:
+            return entry.version == request.version
+        if self._clock() - entry.read_at > MAX_AGE_SECONDS:
+            return False
+        await request.get([], trees=entry.stamps)
+        return all(request.stamps[tree].n == n for tree, n in entry.stamps.items())
+
+    def _is_asked_again(self, question: Hashable, now: float) -> bool:
+        """Whether this was asked a short time ago already; remembers that it is asked now."""
+        before = self._asked.pop(question, None)
+        self._asked[question] = now
+        if len(self._asked) > MAX_SIGHTINGS:
+            self._asked.popitem(last=False)
+        return before is not None and now - before < MAX_AGE_SECONDS
+
+    def _is_settled(self, stamps: dict[str, int], began: float) -> bool:
+        """Whether all these numbers were seen long enough before; remembers them as seen now."""
+        settled = True
+        for tree, n in stamps.items():
+            seen, since = self._sightings.get(tree, (-1, 0.0))
+            if seen != n:
+                self._sightings[tree] = n, self._clock()
+                if len(self._sightings) > MAX_SIGHTINGS:
+                    self._sightings.popitem(last=False)
+            settled = settled and seen == n and began - since >= self._settle
+        return settled
+
+    def _drop(self, question: Hashable) -> None:
+        entry = self._entries.pop(question, None)
+        if entry is not None:
+            self._bytes -= len(entry.data) + ENTRY_BYTES
+
+
+def etag_of(data: bytes) -> str:
+    """An entity tag for an answer's `data`."""
+    return '"' + blake2b(data, digest_size=16).hexdigest() + '"'
