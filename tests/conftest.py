@@ -47,6 +47,17 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
+def exact(request: pytest.FixtureRequest) -> None:
+    """For tests of figures and limits: skips them on an engine that is not exact about those."""
+    callspec = getattr(request.node, "callspec", None)
+    if callspec is not None and callspec.params.get("store_url") == "sqlite":
+        return
+    engine: engines.Engine = request.getfixturevalue("engine")
+    if not engine.exact:
+        pytest.skip(f"{engine.name} does not do this as DynamoDB does")
+
+
+@pytest.fixture
 async def store(store_url: str) -> AsyncIterator[Store]:
     """An open store with an empty table."""
     async with open_store(store_url) as opened:
@@ -64,9 +75,11 @@ def demo_store(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def demo_server(demo_store: str) -> Iterator[str]:
-    """The address of a server of the demo data."""
+    """The address of a server of the demo data, which keeps nothing in memory, so that each request reads."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLADE_STORE", demo_store)
+        patch.setenv("CLADE_KEEP_MB", "0")
+        patch.setenv("CLADE_CACHE_MB", "0")
         app = served_app()
     with serving(app) as url:
         yield url

@@ -92,9 +92,8 @@ async def test_a_limit_holds_across_pages_and_asks_only_for_what_is_missing(
         assert reads.requests == 2
 
 
-async def test_units_are_those_that_the_engine_tells(store: DynamoDBStore, engine: engines.Engine) -> None:
-    if not engine.exact:
-        pytest.skip(f"{engine.name} tells no capacities")
+@pytest.mark.usefixtures("exact")
+async def test_units_are_those_that_the_engine_tells(store: DynamoDBStore) -> None:
     await put(store, *items(10, size=1000))
     one, strong, many, all_of_them = Reads(), Reads(), Reads(), Reads()
     await store.get([Key("t", "#00000#")], one)
@@ -254,6 +253,7 @@ async def test_an_engine_that_was_down_is_used_again_without_opening_anew() -> N
 # -- commits that fail -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("exact")
 async def test_a_commit_whose_answer_was_lost_is_made_once(store: DynamoDBStore, proxy: Proxy) -> None:
     proxy.spoil("TransactWriteItems", answer_dropped)
     await store.commit([Put(items(1)[0], ABSENT)])  # made twice, its own condition would stop it
