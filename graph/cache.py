@@ -22,7 +22,7 @@ MAX_SIGHTINGS = 100_000  # numbers of stamps that are remembered, and questions
 
 @dataclass(frozen=True)
 class Entry:
-    """An answer's `data` as JSON, what proves it, and when it was read, in seconds of a clock that only goes forward."""
+    """An answer's `data` as JSON, what proves it, and when it was read, in seconds of a steady clock."""
 
     data: bytes
     version: object

@@ -80,10 +80,6 @@ class Execution:
         `tell_reads` adds what the context reports of its reads as `extensions.reads`. Raises QueriesOnly for anything
         but a query unless `allow_mutations`.
         """
-        context = self._make_context()
-        question = (query, operation_name, dumps(variables, option=OPT_SORT_KEYS)) if self._cache else None
-        if self._cache and (entry := await self._cached(question, context)) is not None:
-            return whole_answer(entry.data, context, tell_reads=tell_reads, etag=entry.etag)
         try:
             document = self._documents.get(query)
         except InvalidDocument as invalid:
@@ -93,13 +89,11 @@ class Execution:
             return refused([no_operation(operation_name)])
         if operation.operation is not OperationType.QUERY and not allow_mutations:
             raise QueriesOnly
-        if self._plans is not None and operation.operation is OperationType.QUERY:
-            began = time.monotonic()
-            data = await self._planned(document, operation, variables or {}, context)
-            if data is not None:
-                if self._cache:
-                    await self._cache.put(question, data, context.request, began)
-                return whole_answer(data, context, tell_reads=tell_reads)
+        context = self._make_context()
+        if operation.operation is OperationType.QUERY:
+            whole = await self._whole(query, document, operation, variables, context, tell_reads=tell_reads)
+            if whole is not None:
+                return whole
         result = execute(
             self._schema._schema,
             document,
@@ -114,25 +108,38 @@ class Execution:
             result = await result
         return answer_of(result, context, tell_reads=tell_reads)
 
-    async def _planned(
-        self, document: DocumentNode, operation: OperationDefinitionNode, variables: dict[str, Any], context: Any
-    ) -> bytes | None:
-        """The data of an operation that a plan answers, or None: what surprises a plan is Strawberry's to tell."""
-        found = self._plans.get(document, operation, variables) if self._plans is not None else None
+    async def _whole(
+        self,
+        query: str,
+        document: DocumentNode,
+        operation: OperationDefinitionNode,
+        variables: dict[str, Any] | None,
+        context: Any,
+        *,
+        tell_reads: bool,
+    ) -> Answer | None:
+        """A kept answer, or one that a plan tells; None where there is neither, or Strawberry has to tell errors."""
+        name = operation.name.value if operation.name else None
+        question = (query, name, dumps(variables, option=OPT_SORT_KEYS)) if self._cache else None
+        if self._cache and (entry := await self._kept(self._cache, question, context)):
+            return whole_answer(entry.data, context, tell_reads=tell_reads, etag=entry.etag)
+        found = self._plans.get(document, operation, variables or {}) if self._plans else None
         if found is None:
             return None
-        plan, coerced = found
+        began = time.monotonic()
         try:
-            return await run(plan, context.request, coerced)
+            data = await run(found[0], context.request, found[1])
+            if self._cache:
+                await self._cache.put(question, data, context.request, began)
         except Exception:  # whatever it was, Strawberry meets it again and tells it at its place
             context.request.begin_again()
             return None
+        return whole_answer(data, context, tell_reads=tell_reads)
 
-    async def _cached(self, question: Hashable, context: Any) -> Entry | None:
+    async def _kept(self, cache: Cache, question: Hashable, context: Any) -> Entry | None:
         """The kept answer to a question; where its proof cannot be read, the question is answered anew."""
-        assert self._cache is not None  # noqa: S101  # asked only where there is one
         try:
-            entry = await self._cache.get(question, context.request)
+            entry = await cache.get(question, context.request)
         except CladeError:
             return None
         context.cached = entry is not None
