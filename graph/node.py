@@ -43,14 +43,17 @@ class Node:
         super().__init_subclass__(**rest)
         if not (cls.__doc__ or "").strip():
             raise TypeError(f"{cls.__name__} needs a docstring: it is the description that clients see.")
+        own = own_attributes(cls)
+        for name in own:
+            delattr(cls, name)  # so that none hides what every class has itself, such as its title
         cls.title = cls.__name__
         if hierarchy is not None:
             cls.name, cls.many, cls.prefix, cls.levels = hierarchy, many or f"{hierarchy}s", prefix, {}
-            cls.attributes = own_attributes(cls)
+            cls.attributes = own
             Node.hierarchies[hierarchy] = cls
             return
         cls.level = _upper(cls.__name__)
-        cls.attributes = {**cls.attributes, **own_attributes(cls)}
+        cls.attributes = {**cls.attributes, **own}
         cls.under = frozenset(_level_name(cls, one) for one in _several(under))
         cls.levels[cls.level] = cls
 
