@@ -34,4 +34,4 @@ def schema(
     elif not check:
         file.write_text(text, encoding="utf-8")
     elif not file.is_file() or file.read_text(encoding="utf-8") != text:
-        sys.exit(f"clade: {file} is not the schema that is served; clade schema writes it anew.")
+        sys.exit(f"clade: {file} is not the schema that is served; clade schema FILE writes it.")

@@ -1,0 +1,69 @@
+"""`clade schema` prints, writes and checks the schema, whole or as a subgraph."""
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from commands.schema import schema
+from graph.federation import subgraph_sdl
+from graph.hierarchies import served
+from graph.schema import build_schema
+
+app = typer.Typer()
+app.command()(schema)
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _plain_settings(monkeypatch):
+    monkeypatch.delenv("CLADE_HIERARCHIES", raising=False)
+    monkeypatch.delenv("CLADE_FEDERATION_EXPOSE", raising=False)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+def test_the_schema_in_the_repository_is_the_one_that_is_served():
+    assert run("--check", ROOT / "schema.graphql").exit_code == 0
+
+
+def test_the_whole_schema_is_printed_or_written(tmp_path):
+    printed = run()
+    assert printed.exit_code == 0
+    assert printed.output == (ROOT / "schema.graphql").read_text("utf-8")
+    assert run(tmp_path / "new.graphql").output == ""
+    assert (tmp_path / "new.graphql").read_text("utf-8") == printed.output
+
+
+def test_the_subgraph_is_what_gateways_are_told(monkeypatch):
+    built, _ = build_schema(served())
+    assert run("--federation").output == subgraph_sdl(built)
+    monkeypatch.setenv("CLADE_FEDERATION_EXPOSE", "node")
+    assert run("--federation").output == subgraph_sdl(built, frozenset(["node"]))
+
+
+def test_the_schema_follows_the_hierarchies_that_are_served(monkeypatch):
+    monkeypatch.setenv("CLADE_HIERARCHIES", "graph.categories")
+    output = run().output
+    assert "type Category " in output
+    assert "type City " not in output
+
+
+def test_checking_fails_in_one_line_where_the_file_differs_or_is_missing_and_writes_nothing(tmp_path):
+    old = tmp_path / "old.graphql"
+    old.write_text("type Query { old: Int }")
+    for file in (old, tmp_path / "missing.graphql", tmp_path):
+        refused = run("--check", file)
+        assert refused.exit_code == 1
+        assert refused.output == f"clade: {file} is not the schema that is served; clade schema FILE writes it.\n"
+    assert old.read_text() == "type Query { old: Int }"
+    assert list(tmp_path.iterdir()) == [old]
+
+
+def test_checking_needs_a_file():
+    refused = run("--check")
+    assert refused.exit_code == 2
+    assert "name the file to check" in refused.output

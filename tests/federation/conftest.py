@@ -1,0 +1,104 @@
+"""Clade on a socket with the places of these tests, and a gateway in front of it."""
+
+import asyncio
+import json
+import shutil
+import subprocess
+import threading
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from graph.app import served_app
+from graph.hierarchies import hierarchies
+from tests.engines import Engine
+from tests.federation.places import PLACES, Place, plant
+from tests.federation.recorder import Recorder
+from tests.serving import serving
+
+HERE = Path(__file__).parent
+START_SECONDS = 60
+STOP_SECONDS = 10
+NODE = shutil.which("node")
+
+needs_npm = pytest.mark.skipif(
+    not NODE or not (HERE / "node_modules" / "@graphql-hive").exists(),
+    reason="node or what tests/federation/package.json names is missing",
+)
+
+
+@dataclass
+class Served:
+    """A GraphQL server: where it is, and what Clade was asked in its name."""
+
+    url: str
+    recorder: Recorder
+
+    def ask(self, query: str, **variables: Any) -> dict[str, Any]:
+        """The whole answer; what Clade was asked before is forgotten."""
+        self.recorder.operations.clear()
+        answer = httpx.post(self.url, json={"query": query, "variables": variables}, timeout=60)
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+@contextmanager
+def clade_over(store_url: str, places: Iterable[Place], **settings: str) -> Iterator[Served]:
+    """Clade over a table of its own that holds these places, as the settings make it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"STORE": store_url, **settings}.items():
+            patch.setenv(f"CLADE_{name}", value)
+        asyncio.run(plant(store_url, hierarchies(), places))
+        recorder = Recorder(served_app())
+    with serving(recorder) as url:
+        yield Served(f"{url}/graphql", recorder)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "dynamodb"])
+def clade(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path_factory.mktemp('federation') / 'clade.db'}"
+    else:
+        engine: Engine = request.getfixturevalue("engine")
+        url = engine.address(f"clade-{uuid.uuid4().hex}")
+    with clade_over(url, PLACES, KEEP_MB="0") as served:  # so that reads are counted as they come
+        yield served
+
+
+@contextmanager
+def gateway_before(clade: Served, tmp_path: Path, **neighbours: Any) -> Iterator[Served]:
+    """A gateway before Clade and neighbours, each with its data: `shops=[…]`."""
+    data = tmp_path / "neighbours.json"
+    data.write_text(json.dumps(neighbours))
+    command = ["node", str(HERE / "gateway.mjs"), clade.url, "--data", str(data), *neighbours]
+    with running(command) as printed:
+        assert "errors" not in printed, printed
+        yield Served(printed["url"], clade.recorder)
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[dict[str, Any]]:
+    """What a process prints as one line of JSON when it is ready; it is ended when the block ends."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    alarm = threading.Timer(START_SECONDS, process.kill)  # a line that does not come would be waited for without an end
+    alarm.start()
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, f"{command[1]} ended with status {process.wait(STOP_SECONDS)} before it was ready."
+        yield json.loads(line)
+    finally:
+        alarm.cancel()
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(STOP_SECONDS)
+        process.stdout.close()

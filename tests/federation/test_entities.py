@@ -1,0 +1,251 @@
+"""`_entities` over plain HTTP: by id, by path and by interface, with every mistake that there can be."""
+
+import pytest
+
+from tests.federation.conftest import Served, clade_over
+from tests.federation.places import CATEGORIES, CITIES, PLACES, id_of
+
+ENTITIES = """
+query ($of: [_Any!]!) {
+  _entities(representations: $of) {
+    __typename
+    ... on Location { path name }
+    ... on CategoryNode { id }
+  }
+}
+"""
+GONE = "location:nobody"
+
+
+def city(path):
+    return {"__typename": "City", "path": path}
+
+
+def told(path):
+    return {"__typename": "City", "path": path, "name": path.rpartition("/")[2]}
+
+
+def test_levels_of_two_hierarchies_by_both_keys_are_answered_in_order(clade):
+    answer = clade.ask(
+        ENTITIES,
+        of=[
+            {"__typename": "City", "id": id_of(CITIES[3])},
+            {"__typename": "Category", "id": id_of(CATEGORIES[2])},
+            city(CITIES[1]),
+            {"__typename": "State", "path": "US/NY"},
+            {"__typename": "Category", "path": "Goods"},
+        ],
+    )
+    assert answer == {
+        "data": {
+            "_entities": [
+                told(CITIES[3]),
+                {"__typename": "Category", "id": id_of(CATEGORIES[2])},
+                told(CITIES[1]),
+                {"__typename": "State", "path": "US/NY", "name": "NY"},
+                {"__typename": "Category", "id": id_of("Goods")},
+            ]
+        },
+        "extensions": answer["extensions"],
+    }
+
+
+def test_an_interface_s_name_becomes_the_type_of_the_level(clade):
+    of = [
+        {"__typename": "Location", "id": id_of("US/NE")},
+        {"__typename": "Location", "path": CITIES[0]},
+        {"__typename": "CategoryNode", "path": "Goods"},
+    ]
+    answer = clade.ask(ENTITIES, of=of)
+    assert [one["__typename"] for one in answer["data"]["_entities"]] == ["State", "City", "Category"]
+    assert "errors" not in answer
+
+
+@pytest.mark.parametrize(
+    "representation",
+    [
+        city("US/NE/Nowhere"),
+        city("XX"),
+        {"__typename": "City", "id": GONE},
+        {"__typename": "City", "id": "5"},
+        {"__typename": "City", "id": 5},
+        {"__typename": "City", "id": ""},
+        {"__typename": "City", "id": "location:" + "9" * 500},
+        {"__typename": "City", "id": id_of(CATEGORIES[0])},
+        {"__typename": "Location", "id": GONE},
+    ],
+)
+def test_an_unknown_entity_is_null_without_an_error(clade, representation):
+    answer = clade.ask(ENTITIES, of=[city(CITIES[0]), representation, city(CITIES[1])])
+    assert answer["data"]["_entities"] == [told(CITIES[0]), None, told(CITIES[1])]
+    assert "errors" not in answer
+
+
+@pytest.mark.parametrize(
+    ("representation", "code", "words"),
+    [
+        ({"__typename": "Planet", "id": "1"}, "BAD_USER_INPUT", '"Planet" is no entity'),
+        ({"__typename": "Node", "id": id_of("US")}, "BAD_USER_INPUT", '"Node" is no entity'),
+        ({"__typename": "PageInfo"}, "BAD_USER_INPUT", '"PageInfo" is no entity'),
+        ({"__typename": "x" * 5_000, "id": "1"}, "BAD_USER_INPUT", "is no entity"),
+        ({"__typename": 5, "id": "1"}, "BAD_USER_INPUT", "__typename"),
+        ({"id": id_of("US")}, "BAD_USER_INPUT", "__typename"),
+        ({}, "BAD_USER_INPUT", "__typename"),
+        ("City", "BAD_USER_INPUT", "__typename"),
+        (5, "BAD_USER_INPUT", "__typename"),
+        ([city(CITIES[0])], "BAD_USER_INPUT", "__typename"),
+        ({"__typename": "City"}, "BAD_USER_INPUT", "needs its id or its path"),
+        ({"__typename": "City", "key": "Omaha"}, "BAD_USER_INPUT", "needs its id or its path"),
+        ({"__typename": "City", "id": None, "path": None}, "BAD_USER_INPUT", "needs its id or its path"),
+        ({"__typename": "City", "id": True}, "BAD_USER_INPUT", "neither a text nor a whole number"),
+        ({"__typename": "City", "id": 1.5}, "BAD_USER_INPUT", "neither a text nor a whole number"),
+        ({"__typename": "City", "id": ["5"]}, "BAD_USER_INPUT", "neither a text nor a whole number"),
+        ({"__typename": "City", "id": {"is": "5"}}, "BAD_USER_INPUT", "neither a text nor a whole number"),
+        (city(5), "BAD_USER_INPUT", "no text"),
+        (city(["US"]), "BAD_USER_INPUT", "no text"),
+        (city("US//NE"), "BAD_PATH", "empty segment"),
+        (city(""), "BAD_PATH", ""),
+        (city("US/NE/100%"), "BAD_PATH", "lone %"),
+        (city("US/" + "x" * 3_000), "BAD_PATH", "at most 1024"),
+        (city("US/NE"), "WRONG_LEVEL", "US/NE is of the level STATE, not CITY."),
+        ({"__typename": "City", "id": id_of("US")}, "WRONG_LEVEL", "US is of the level COUNTRY, not CITY."),
+    ],
+)
+def test_a_wrong_representation_is_an_error_for_that_entity_alone(clade, representation, code, words):
+    answer = clade.ask(ENTITIES, of=[city(CITIES[0]), representation, city(CITIES[1])])
+    assert answer["data"]["_entities"] == [told(CITIES[0]), None, told(CITIES[1])]
+    (error,) = answer["errors"]
+    assert error["path"] == ["_entities", 1]
+    assert error["extensions"] == {"code": code}
+    assert words in error["message"]
+    assert len(error["message"]) < 200
+
+
+def test_an_error_stands_under_the_alias_that_a_gateway_chose(clade):
+    answer = clade.ask(ENTITIES.replace("_entities(", "_e7: _entities("), of=[city("US//NE")])
+    assert answer["data"] == {"_e7": [None]}
+    assert answer["errors"][0]["path"] == ["_e7", 0]
+
+
+def test_fields_beside_the_key_are_not_looked_at_and_an_id_counts_before_a_path(clade):
+    of = [
+        {**city(CITIES[4]), "name": "Old", "shopCount": 3, "nested": {"deep": [1]}},
+        {"__typename": "City", "id": id_of(CITIES[5]), "path": "US//an old path"},
+        {"__typename": "City", "id": None, "path": CITIES[6]},
+    ]
+    answer = clade.ask(ENTITIES, of=of)
+    assert answer["data"]["_entities"] == [told(CITIES[4]), told(CITIES[5]), told(CITIES[6])]
+    assert "errors" not in answer
+
+
+def test_representations_may_be_written_in_the_query_with_variables_inside(clade):
+    query = """query ($path: Path!) {
+        _entities(representations: [{__typename: "City", path: $path}, {__typename: "Planet"}]) {
+            ... on City { name }
+        }
+    }"""
+    answer = clade.ask(query, path=CITIES[9])
+    assert answer["data"] == {"_entities": [{"name": "City 9"}, None]}
+    assert answer["errors"][0]["path"] == ["_entities", 1]
+
+
+def test_no_representations_are_no_entities_and_no_read(clade):
+    answer = clade.ask(ENTITIES, of=[])
+    assert answer["data"] == {"_entities": []}
+    assert answer["extensions"]["reads"]["requests"] == 0
+
+
+# -- what it costs -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "requests"), [(1, 2), (50, 2), (1_000, 10 + 11)])
+def test_entities_by_id_are_read_as_nodes_by_id(clade, count, requests):
+    """A record of the id and the node itself each, by hundreds, and the stamp of one tree."""
+    ids = [id_of(path) for path in CITIES[:count]]
+    of = [{"__typename": "City", "id": one} for one in ids]
+    entities = clade.ask(ENTITIES, of=of)["extensions"]["reads"]
+    nodes = clade.ask("query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=ids)["extensions"]["reads"]
+    assert entities == nodes
+    assert (entities["requests"], entities["rounds"], entities["items"]) == (requests, 2, 2 * count + 1)
+
+
+@pytest.mark.parametrize(("count", "requests"), [(1, 1), (50, 1), (1_000, 11)])
+def test_entities_by_path_spare_the_records_of_ids(clade, count, requests):
+    reads = clade.ask(ENTITIES, of=[city(path) for path in CITIES[:count]])["extensions"]["reads"]
+    assert (reads["requests"], reads["rounds"], reads["items"]) == (requests, 1, count + 1)
+
+
+def test_an_entity_that_is_asked_for_often_is_read_once(clade):
+    of = [city(CITIES[0]), {"__typename": "Location", "path": CITIES[0]}] * 100
+    answer = clade.ask(ENTITIES, of=of)
+    assert answer["data"]["_entities"] == [told(CITIES[0])] * 200
+    assert (answer["extensions"]["reads"]["requests"], answer["extensions"]["reads"]["items"]) == (1, 2)
+
+
+def test_entities_of_several_aliases_are_read_together_with_what_lies_above_them(clade):
+    query = """query ($cities: [_Any!]!, $goods: [_Any!]!) {
+        a: _entities(representations: $cities) { ... on City { name ancestors { name } } }
+        b: _entities(representations: $goods) { ... on Category { name parent { name } } }
+    }"""
+    goods = [{"__typename": "Category", "path": path} for path in CATEGORIES[:40]]
+    answer = clade.ask(query, cities=[city(path) for path in CITIES[480:520]], goods=goods)
+    assert answer["data"]["a"][39] == {"name": "City 19", "ancestors": [{"name": "US"}, {"name": "NY"}]}
+    assert answer["data"]["b"][39] == {"name": "Shelf 39", "parent": {"name": "Goods"}}
+    # 80 nodes, US, NE, NY and Goods above them, and the stamps of two trees.
+    reads = answer["extensions"]["reads"]
+    assert (reads["requests"], reads["rounds"], reads["items"]) == (1, 1, 80 + 4 + 2)
+
+
+def test_lists_below_entities_are_read_together(clade):
+    query = """query ($of: [_Any!]!) {
+        _entities(representations: $of) { ... on State { children { totalCount nodes { name } } } }
+    }"""
+    answer = clade.ask(query, of=[{"__typename": "State", "path": f"US/{key}"} for key in ("NE", "NY")])
+    assert [len(one["children"]["nodes"]) for one in answer["data"]["_entities"]] == [500, 500]
+    assert answer["extensions"]["reads"]["requests"] == 2  # both states; all their cities in one slice
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+def test_more_than_a_thousand_entities_in_all_aliases_together_are_refused_before_a_read(clade):
+    query = """query ($of: [_Any!]!) {
+        a: _entities(representations: $of) { __typename }
+        b: _entities(representations: $of) { __typename }
+    }"""
+    assert "errors" not in clade.ask(query, of=[city(CITIES[0])] * 500)
+    answer = clade.ask(query, of=[city(CITIES[0])] * 501)
+    assert answer["data"] is None
+    (error,) = answer["errors"]
+    assert (error["path"], error["extensions"]["code"]) == (["b"], "BUDGET_EXCEEDED")
+    assert "more than 1000 entities" in error["message"]
+    assert "CLADE_MAX_ENTITIES" in error["message"]
+
+
+@pytest.fixture
+def small(tmp_path):
+    url = f"sqlite:///{tmp_path / 'clade.db'}"
+    with clade_over(url, PLACES[:5], MAX_ENTITIES="2", FEDERATION_EXPOSE="node, history") as served:
+        yield served
+
+
+def test_the_most_entities_and_what_the_subgraph_exposes_are_settings(small: Served):
+    assert "errors" not in small.ask(ENTITIES, of=[city(CITIES[0])] * 2)
+    answer = small.ask(ENTITIES, of=[city(CITIES[0])] * 3)
+    assert answer["errors"][0]["extensions"]["code"] == "BUDGET_EXCEEDED"
+    sdl = small.ask("{ _service { sdl } }")["data"]["_service"]["sdl"]
+    assert "  node(" in sdl
+    assert "  nodes(" not in sdl
+
+
+def test_a_failing_store_is_an_error_of_each_entity_and_of_nothing_else(small: Served, monkeypatch):
+    from store.errors import Unavailable
+    from store.sqlite import SQLiteStore
+
+    async def get(*_, **__):
+        raise Unavailable("The store is away.")
+
+    monkeypatch.setattr(SQLiteStore, "get", get)
+    answer = small.ask("query ($of: [_Any!]!) { _service { __typename } " + ENTITIES.partition("{")[2], of=[city("US")])
+    assert answer["data"] == {"_service": {"__typename": "_Service"}, "_entities": [None]}
+    assert answer["errors"][0]["extensions"]["code"] == "UNAVAILABLE"

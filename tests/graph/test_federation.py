@@ -1,0 +1,132 @@
+"""The schema as a subgraph: what is composed, and how gateways read it."""
+
+import pytest
+from graphql import (
+    GraphQLInterfaceType,
+    InterfaceTypeDefinitionNode,
+    ObjectTypeDefinitionNode,
+    is_introspection_type,
+    is_object_type,
+    is_specified_scalar_type,
+    parse,
+    print_ast,
+)
+
+from graph.federation import EXPOSABLE, exposed, subgraph_sdl
+from graph.hierarchies import served
+from graph.schema import build_schema
+from store.errors import BadInput
+
+MACHINERY = {"_Any", "_Entity", "_Service"}
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return build_schema(served("graph.locations,graph.categories"))[0]
+
+
+@pytest.fixture(scope="module")
+def subgraph(schema):
+    """The definitions of the subgraph by name."""
+    return {one.name.value: one for one in parse(subgraph_sdl(schema)).definitions if hasattr(one, "name")}
+
+
+def directives_of(definition):
+    return [print_ast(one) for one in definition.directives]
+
+
+def test_the_subgraph_links_the_federation_that_composers_know(schema):
+    first, *_ = subgraph_sdl(schema).splitlines()
+    assert (
+        first == 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key", "@shareable"])'
+    )
+
+
+def test_every_level_and_every_hierarchy_s_interface_is_an_entity_by_id_and_by_path(schema, subgraph):
+    entities = {name for name, one in subgraph.items() if one.directives and "@key" in directives_of(one)[0]}
+    node = schema._schema.type_map["Node"]
+    nodes = {
+        name
+        for name, one in schema._schema.type_map.items()
+        if (is_object_type(one) or isinstance(one, GraphQLInterfaceType)) and node in one.interfaces
+    }
+    assert entities == nodes
+    assert {"Location", "CategoryNode", "City", "PostalCode", "Variant"} < entities
+    assert {tuple(directives_of(subgraph[name])) for name in entities} == {
+        ('@key(fields: "id")', '@key(fields: "path")')
+    }
+
+
+def test_pages_may_be_told_by_other_subgraphs_too(subgraph):
+    assert directives_of(subgraph["PageInfo"]) == ["@shareable"]
+
+
+def test_nothing_else_than_the_hidden_differs_from_the_whole_schema(schema, subgraph):
+    whole = {
+        name
+        for name, one in schema._schema.type_map.items()
+        if not is_specified_scalar_type(one) and not is_introspection_type(one)
+    }
+    assert set(subgraph) == whole - MACHINERY
+    fields = {one.name.value for one in subgraph["Query"].fields}
+    assert set(schema._schema.query_type.fields) - fields == {"node", "nodes", "_service", "_entities"}
+    for name, definition in subgraph.items():
+        if isinstance(definition, ObjectTypeDefinitionNode | InterfaceTypeDefinitionNode) and name != "Query":
+            assert {one.name.value for one in definition.fields} == set(schema._schema.type_map[name].fields)
+
+
+def test_what_is_exposed_is_shown(schema):
+    shown = {word: subgraph_sdl(schema, frozenset([word])) for word in EXPOSABLE}
+    assert "  node(" in shown["node"]
+    assert "  nodes(" not in shown["node"]
+    assert "  nodes(" in shown["nodes"]
+
+
+SMALL = """
+interface Node { id: ID! }
+interface Place implements Node { id: ID! path: String! history: [Old!] atRevision(revision: Int!): Old }
+type City implements Node & Place { id: ID! path: String! history: [Old!] atRevision(revision: Int!): Old page: Page }
+type Old { revision: Int! by: Writer }
+type Writer { name: String! }
+type Page { pageInfo: PageInfo! }
+type PageInfo { hasNextPage: Boolean! }
+type Change { path: String! kind: Kind }
+enum Kind { MADE }
+input Wanted { name: String }
+type Query { city: City node: Node changes(since: String): [Change!] _service: Int _entities: Int }
+type Mutation { createCity(wanted: Wanted!): City }
+"""
+
+
+class Small:
+    """As much of a schema as is printed."""
+
+    def as_str(self):
+        return SMALL
+
+
+@pytest.mark.parametrize(
+    ("words", "types"),
+    [
+        ("", set()),
+        ("changes", {"Change", "Kind"}),
+        ("history", {"Old", "Writer"}),
+        ("mutations", {"Mutation", "Wanted"}),
+        ("mutations, history,changes", {"Change", "Kind", "Old", "Writer", "Mutation", "Wanted"}),
+    ],
+)
+def test_types_that_only_hidden_fields_lead_to_are_hidden_with_them(words, types):
+    sdl = subgraph_sdl(Small(), exposed(words))
+    found = {one.name.value for one in parse(sdl).definitions if hasattr(one, "name")}
+    assert found == {"Node", "Place", "City", "Page", "PageInfo", "Query"} | types
+    assert ("atRevision" in sdl) == ("history" in words)
+
+
+def test_a_word_that_cannot_be_exposed_is_refused_with_those_that_can():
+    with pytest.raises(BadInput, match="names secrets; it can name node, nodes, changes, history, mutations"):
+        exposed("node,secrets")
+
+
+async def test_the_service_tells_the_subgraph_s_schema(schema):
+    result = await schema.execute("{ _service { sdl } }")
+    assert result.data["_service"]["sdl"] == subgraph_sdl(schema)
