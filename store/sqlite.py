@@ -50,8 +50,7 @@ COLUMNS = ["pk", "sk", "parent", "rank", "tier", "expires", "body"]
 
 _PUT = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
 _DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
-_PURGE = f"""DELETE FROM items WHERE expires <= ?1 AND (pk, sk) IN
-    (SELECT pk, sk FROM items WHERE expires <= ?1 LIMIT {PURGE_ITEMS})"""  # noqa: S608 - a number of ours
+_EXPIRED = "SELECT pk, sk FROM items WHERE expires <= ? LIMIT ?"
 
 _REASONS = {
     sqlite3.SQLITE_NOTADB: "is no SQLite database; name another file",
@@ -80,7 +79,7 @@ class SQLiteStore:
         self.path = path
         self._entered = False
         self._open: sqlite3.Connection | None = None
-        self._purged = 0.0
+        self._purged = -PURGE_SECONDS
 
     async def __aenter__(self) -> Self:
         self._entered = True
@@ -182,7 +181,7 @@ class SQLiteStore:
         """Remove some of what has expired, now and then, as part of a commit that is made anyway."""
         if time.monotonic() - self._purged >= PURGE_SECONDS:
             self._purged = time.monotonic()
-            connection.execute(_PURGE, (time.time(),))
+            connection.executemany(_DELETE, connection.execute(_EXPIRED, (time.time(), PURGE_ITEMS)).fetchall())
 
     @contextlib.asynccontextmanager
     async def _transaction(self) -> AsyncIterator[sqlite3.Connection]:

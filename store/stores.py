@@ -12,13 +12,20 @@ from store.reads import Reads
 
 
 class Store(Protocol):
-    """A table of items in three orders. All verbs raise Unavailable where the engine fails or stays silent."""
+    """A table of items in three orders. All verbs raise Unavailable where the engine fails or stays silent.
+
+    Every store gives an item back in the same form: without the attributes that are None, and with whole numbers as
+    ints (see `wire.settled`). What has expired is not there for any verb.
+    """
 
     max_changes: int
     """How many changes one commit can hold."""
 
     async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
-        """The items at these keys, in their order, None where there is none; with `strong` as of now."""
+        """The items at these keys, in their order, None where there is none; with `strong` as of now.
+
+        A key that comes twice is read once, and its item is then the same object.
+        """
         ...
 
     async def range(
@@ -36,7 +43,10 @@ class Store(Protocol):
         ...
 
     async def commit(self, changes: Sequence[Change]) -> None:
-        """Make all changes, or none: then it raises Conflict, since a condition did not hold."""
+        """Make all changes, or none: then it raises Conflict, since a condition did not hold.
+
+        Raises BadInput where a value or an item cannot be stored, or where the changes are more than fit.
+        """
         ...
 
     async def create(self) -> bool:

@@ -408,6 +408,17 @@ async def test_a_local_engine_needs_no_credentials(engine: engines.Engine, monke
         assert await store.create()
 
 
+async def test_elsewhere_missing_credentials_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    async with DynamoDBStore.at("table?region=eu-west-1") as store:
+        with pytest.raises(Unavailable, match="needs AWS credentials"):
+            await store.health()
+
+
 async def test_a_store_that_is_not_open_says_so() -> None:
     with pytest.raises(RuntimeError, match="not open"):
         await DynamoDBStore("table").range(below("t", "#"), Reads())
