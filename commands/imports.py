@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import gc
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -30,6 +31,10 @@ EXIT_REJECTED = 1
 EXIT_INTERRUPTED = 130
 REASONS_SHOWN = 5
 ROWS_A_STEP = 1000
+
+# Almost all that an import makes stays to its end, or goes at once without the collector, which would look through all
+# of it again and again for a quarter of the time.
+COLLECT_AFTER = 200_000
 
 _DONE = ("added", "changed", "removed")
 
@@ -119,7 +124,9 @@ class _Import:
         """Read the file and write what it asks for; where that is stopped, say how far it came."""
         began = time.monotonic()
         try:
+            gc.set_threshold(COLLECT_AFTER)
             self._read()
+            gc.freeze()
             nodes, rows = self.wanted.nodes, self.wanted.rows
             with progress("Comparing" if self.dry_run else "Writing", "nodes", nodes) as meter:
                 asyncio.run(self._load(meter))

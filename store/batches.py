@@ -64,6 +64,17 @@ class _Place:
         return put
 
 
+class _Line(NamedTuple):
+    """What stands above a key, the parent first, and its levels, the root's first."""
+
+    parent: str
+    places: list[_Place]
+    levels: list[str]
+
+
+_ROOTS = _Line("", [], [])
+
+
 def batches(found: Difference, creations: Iterable[Creation], pk: str, at: str, most: int) -> Iterator[Batch]:
     """Transactions of at most `most` changes that make `creations` (parents first) and the rest of a difference.
 
@@ -74,46 +85,54 @@ def batches(found: Difference, creations: Iterable[Creation], pk: str, at: str, 
     creation = next(coming, None)
     while creation is not None:
         following = next(coming, None)
-        yield from cutter.room(creation.node.sk, 2, _weight(creation.node.sk, creation.node.name, creation.node.values))
-        cutter.create(creation, inner=following is not None and following.node.sk.startswith(creation.node.sk))
+        node = creation.node
+        yield from cutter.room(node.sk, 2, _weight(node.sk, node.name, node.values))
+        cutter.create(creation, inner=following is not None and following.node.sk.startswith(node.sk))
         creation = following
     for old, new in found.updated:
         yield from cutter.room(new.sk, 2, _weight_of(old) + _weight_of(new))
         cutter.update(old, new)
     for record in found.removed:
-        yield from cutter.room(record.sk, 3, _weight_of(record))
+        yield from cutter.room(record.sk, 3, 2 * _weight_of(record))
         cutter.remove(record)
     yield from cutter.rest()
 
 
 class _Cutter:
-    """The batch that is being filled, and the present state of all records above changes."""
+    """The batch that is being filled, and the present state of all records above changes.
+
+    `room` is asked for in front of each change, and finds the line above it that the change then uses.
+    """
 
     def __init__(self, found: Difference, pk: str, at: str, most: int) -> None:
         self._places = {sk: _Place(record, UNCONDITIONAL) for sk, record in found.above.items()}
         self._pk = pk
         self._at = at
         self._most = most - SEALS
-        self._line: tuple[str, list[_Place]] = ("", [])
+        self._line = _ROOTS
         self._open()
 
     def _open(self) -> None:
         self._batch = Batch()
-        self._touched: dict[str, _Place] = {}
+        self._touched: dict[str, _Place] = {}  # the records above changes, and changed ones, that the batch will hold
+        self._counted: _Line | None = None  # a line that is wholly among them
         self._bytes = self._log_bytes = 0
 
     def room(self, sk: str, changes: int, weight: int) -> Iterator[Batch]:
-        """Hand out the batch so far where so many more changes at a key, and their records above, would not fit."""
-        above = self._untouched(sk)
-        more = weight + sum([_weight_of(place.record) for place in above])
+        """Hand out the batch so far where so many more changes at a key, and the records above it, would not fit."""
+        self._line = line = self._above(sk)
+        if line is not self._counted:
+            above = [place for place in line.places if place.record.sk not in self._touched]
+            changes += len(above)
+            weight += sum([_weight_of(place.record) for place in above])
         logged = BYTES_A_CHARACTER * len(sk) + LOG_ENTRY_BYTES
         if (
-            len(self._batch.changes) + len(self._touched) + len(above) + changes > self._most
-            or self._bytes + more > MAX_BATCH_BYTES
+            len(self._batch.changes) + len(self._touched) + changes > self._most
+            or self._bytes + weight > MAX_BATCH_BYTES
             or self._log_bytes + logged > MAX_LOG_BYTES
         ):
             yield from self.rest()
-        self._bytes += more
+        self._bytes += weight
         self._log_bytes += logged
 
     def rest(self) -> Iterator[Batch]:
@@ -130,8 +149,7 @@ class _Cutter:
         own = last_segment(self._pk, sk)
         record = Record(
             pk=self._pk, sk=sk, rank=first_rank(node.level, own), id=creation.id, level=node.level,
-            name=decode_segment(own) if node.name is None else node.name,
-            above=[place.record.level for place in reversed(self._above(sk))], kids={}, below={},
+            name=decode_segment(own) if node.name is None else node.name, above=self._line.levels, kids={}, below={},
             revision=creation.revision, updated_at=self._at,
             attributes={name: value for name, value in node.values.items() if value is not None},
         )  # fmt: skip
@@ -160,32 +178,31 @@ class _Cutter:
 
     def _count(self, record: Record, change: int) -> None:
         """Count a node more or less in everything above it and in the stamps."""
-        above = self._above(record.sk)
-        for place in self._untouched(record.sk):
-            self._touched[place.record.sk] = place
-        for place in above:
+        places = self._line.places
+        if self._line is not self._counted:
+            self._touched.update({place.record.sk: place for place in places})
+            self._counted = self._line
+        for place in places:
             _count(place.below, record.level, change)
-        if above:
-            _count(above[0].kids, record.level, change)
+        if places:
+            _count(places[0].kids, record.level, change)
         else:
             _count(self._batch.roots, tier_name(record.level, 0), change)
-        _count(self._batch.shape, tier_name(record.level, len(above)), change)
+        _count(self._batch.shape, tier_name(record.level, len(places)), change)
 
     def _log(self, event: Event, record: Record) -> None:
         self._batch.entries.append(LogEntry(event, record.sk, record.id, record.level, record.revision))
 
-    def _untouched(self, sk: str) -> list[_Place]:
-        """What stands above a key and is not in the batch."""
-        return [place for place in self._above(sk) if place.record.sk not in self._touched]
-
-    def _above(self, sk: str) -> list[_Place]:
-        """What stands above a key, the parent first; siblings follow one another, so the last answer is kept."""
+    def _above(self, sk: str) -> _Line:
+        """The line above a key; siblings follow one another, so that of the change before may serve again."""
         if sk == "#":
-            return []
+            return _ROOTS
         parent = parent_sort_key(sk)
-        if parent != self._line[0]:
-            self._line = (parent, [self._places[parent], *self._above(parent)])
-        return self._line[1]
+        if parent == self._line.parent:
+            return self._line
+        place = self._places[parent]
+        places = [place, *self._above(parent).places]
+        return _Line(parent, places, [*place.record.above, place.record.level])
 
 
 def version_item(record: Record) -> Item:

@@ -135,7 +135,7 @@ class Wanted:
         whole = len(row.parts) == len(row.path)
         above: Level | None = None
         for sk, part in zip(keys, row.parts, strict=True):
-            level = self._level(part.level)
+            level = self.hierarchy.levels.get(part.level) or self.hierarchy.level(part.level)
             if (above or whole) and (above.name if above else None) not in level.under:
                 raise BadInput(misplaced(level, above.name if above else None))
             above = level
@@ -151,10 +151,6 @@ class Wanted:
                 _check_rank(level, node)
             found.append(node)
         return found
-
-    def _level(self, name: object) -> Level:
-        known = self.hierarchy.levels.get(name) if isinstance(name, str) else None
-        return known or self.hierarchy.level(name if isinstance(name, str) else repr(name))
 
     def _id(self, given: object, node: Node, found: list[Node]) -> str:
         node_id = checked_id(given)

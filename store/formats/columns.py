@@ -8,7 +8,7 @@ from pathlib import Path
 
 from store.errors import BadInput
 from store.keys import shorten
-from store.rows import NOTHING, Part, Rejection, Row
+from store.rows import Part, Rejection, Row
 
 MAX_CELL_CHARACTERS = 1 << 20  # more than any item holds; csv's own limit is less than some
 
@@ -68,36 +68,40 @@ class _Parts:
     """Rows to parts of levels, which remembers how the first of a folded level's siblings was written."""
 
     def __init__(self, levels: Sequence[LevelColumns], header: Sequence[str]) -> None:
-        self._levels = levels
         self._place = {column: place for place, column in enumerate(header)}
+        self._levels = [(level, self._place[level.key], _bare(level)) for level in levels]
         self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
 
     def row(self, number: int, cells: list[str]) -> Row | Rejection:
         path: list[str] = []
         parts: list[Part] = []
-        for level in self._levels:
-            key = cells[self._place[level.key]].strip()
+        for level, place, bare in self._levels:
+            key = cells[place].strip()
             if key:
-                name = self._cell(cells, level.name)
+                name = None if bare else self._cell(cells, level.name)
                 if level.fold:
                     key, name = self._folded(tuple(path), key, name)
                 path.append(key)
-                parts.append(Part(level.level, name, self._cell(cells, level.id), self._attributes(cells, level)))
+                parts.append(bare or self._part(cells, level, name))
         return Row(number, path, parts) if path else Rejection(number, "The row has no key in any column of a level.")
+
+    def _part(self, cells: list[str], level: LevelColumns, name: str | None) -> Part:
+        attributes = {attribute: self._cell(cells, column) for attribute, column in level.attributes.items()}
+        return Part(level.level, name, self._cell(cells, level.id), attributes)
 
     def _cell(self, cells: list[str], column: str | None) -> str | None:
         return None if column is None else cells[self._place[column]].strip() or None
-
-    def _attributes(self, cells: list[str], level: LevelColumns) -> Mapping[str, object]:
-        if not level.attributes:
-            return NOTHING
-        return {name: self._cell(cells, column) for name, column in level.attributes.items()}
 
     def _folded(self, above: tuple[str, ...], key: str, name: str | None) -> tuple[str, str | None]:
         first_key, first_name = self._first.setdefault((above, _fold(key)), (key, name))
         if name and first_name and _fold(name) == _fold(first_name):
             name = first_name
         return first_key, name
+
+
+def _bare(level: LevelColumns) -> Part | None:
+    """What every row says of a level of which only the key has a column."""
+    return None if level.name or level.id or level.attributes else Part(level.level)
 
 
 def _fold(text: str) -> str:
