@@ -292,6 +292,22 @@ async def _plan_of(other: sqlite3.Connection, store: SQLiteStore, verb: object, 
     return "\n".join(row[3] for row in other.execute(f"EXPLAIN QUERY PLAN {statement}"))
 
 
+async def test_the_version_differs_after_any_write_by_anyone_and_not_otherwise(tmp_path: Path) -> None:
+    path = str(tmp_path / "clade.db")
+    async with SQLiteStore(path) as store, SQLiteStore(path) as other:
+        assert store.version() is None
+        await store.create()
+        versions = [store.version()]
+        await store.commit([Put({"pk": "t", "sk": "a"})])
+        versions.append(store.version())
+        await other.commit([Put({"pk": "t", "sk": "b"})])
+        versions.append(store.version())
+        assert len(set(versions)) == 3
+        await store.range(ALL, Reads())
+        await other.range(ALL, Reads())
+        assert store.version() == versions[-1]
+
+
 async def test_commits_are_flushed_to_the_disk(tmp_path: Path) -> None:
     async with SQLiteStore(str(tmp_path / "clade.db")) as store:
         await store.create()
