@@ -1,6 +1,8 @@
 """The command line: which commands there are. `clade --help` shows them."""
 
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -14,19 +16,35 @@ from commands.tree import tree
 from store.errors import CladeError
 
 app = typer.Typer(
-    help="Serve category and location hierarchies as GraphQL, out of DynamoDB or SQLite.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="CLADE_STORE names the store, sqlite:///clade.db where it is not set; the README has all settings.",
 )
 app.command()(serve)
 app.command("demo")(load_demo)
 app.command("import")(import_file)
 app.command("export")(export_file)
-app.command()(schema)
 app.command()(tree)
+app.command()(schema)
 app.add_typer(table.app, name="table")
+
+
+def _tell_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"clade {version('clade-graphql')}")
+        raise typer.Exit
+
+
+@app.callback()
+def clade(
+    tell_version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_tell_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Serve category and location hierarchies as GraphQL, out of DynamoDB or SQLite."""
 
 
 def run() -> None:
