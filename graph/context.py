@@ -40,6 +40,11 @@ class Context:
             )
         self._entities_left -= count
 
+    def begin_again(self) -> None:
+        """Give back all budgets: the answer is made anew, from what is known by now."""
+        self._entities_left = self._max_entities
+        self.request.begin_again()
+
     def reads_report(self) -> dict[str, Any]:
         """`extensions.reads`: requests to the store, rounds of them, items they brought, DynamoDB read units, and
         whether the answer was kept from before, so that only its proof was read.

@@ -10,7 +10,7 @@ from graphql import GraphQLError, GraphQLID
 from strawberry.types.field import StrawberryField
 
 from graph.field import REQUIRED, argument, field
-from graph.lookup import Find
+from graph.lookup import Find, Target, TargetField
 from graph.types import HierarchyTypes
 from resolvers.nodes import Lookup
 from store.errors import BadInput, CladeError
@@ -29,7 +29,7 @@ Asked = tuple[Find, Lookup | None]  # what an entity must be, and what to look u
 
 
 @dataclass(frozen=True)
-class Entities:
+class Entities(TargetField):
     """Nodes of any hierarchy by their representations, in the order of these.
 
     What goes wrong with one, or with reading it, stands in its place, so that it is an error of this one alone.
@@ -37,6 +37,17 @@ class Entities:
 
     named: Mapping[str, Find]
     """What an entity must be, by each type name that a representation can have."""
+
+    many = True
+
+    def targets(self, given: Mapping[str, Any], context: Any) -> list[Target]:
+        context.spend_entities(len(given["representations_"]))
+        targets: list[Target] = []
+        for one in self.asked(given["representations_"]):
+            if isinstance(one, CladeError):
+                raise one
+            targets.append(one)
+        return targets
 
     async def __call__(self, root: Any, info: Any, representations_: list[Any]) -> list[Any]:
         info.context.spend_entities(len(representations_))

@@ -20,8 +20,9 @@ from strawberry.execution import optimized_is_awaitable
 
 from graph.cache import Cache, Entry
 from graph.documents import Documents, InvalidDocument
-from graph.errors import BAD_USER_INPUT, NO_OPERATION, format_errors, request_error
+from graph.errors import BAD_USER_INPUT, NO_OPERATION, format_errors, log_unforeseen, request_error
 from graph.plans import Plans
+from graph.rendering import Surprise
 from graph.run import run
 from store.errors import CladeError
 
@@ -64,6 +65,8 @@ class Execution:
         self._cache = cache
         self._documents = Documents(schema, keep=keep_documents)
         self._make_context = make_context
+        self.planned = self.surprised = self.unplanned = 0
+        """How many queries plans have answered, have handed over when they met an error, and did not cover."""
 
     async def execute(
         self,
@@ -125,15 +128,20 @@ class Execution:
             return whole_answer(entry.data, context, tell_reads=tell_reads, etag=entry.etag)
         found = self._plans.get(document, operation, variables or {}) if self._plans else None
         if found is None:
+            self.unplanned += 1
             return None
         began = time.monotonic()
         try:
-            data = await run(found[0], context.request, found[1])
+            data = await run(found[0], context, found[1])
             if self._cache:
                 await self._cache.put(question, data, context.request, began)
-        except Exception:  # whatever it was, Strawberry meets it again and tells it at its place
-            context.request.begin_again()
+        except Exception as error:  # whatever it was, Strawberry meets it again and tells it at its place
+            if not isinstance(error, CladeError | GraphQLError | Surprise):
+                log_unforeseen(error)
+            self.surprised += 1
+            context.begin_again()
             return None
+        self.planned += 1
         return whole_answer(data, context, tell_reads=tell_reads)
 
     async def _kept(self, cache: Cache, question: Hashable, context: Any) -> Entry | None:

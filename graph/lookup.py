@@ -12,10 +12,23 @@ from store.keys import format_path, parse_path
 from store.records import MAX_ID_CHARACTERS, Record
 
 
-class LookupField(ABC):
-    """A root field that returns a node, or a list of nodes, each None where there is none."""
+class TargetField(ABC):
+    """A root field that returns what it looks up: a node, or a list of nodes, each None where there is none."""
 
     many: ClassVar[bool] = False
+
+    @abstractmethod
+    def targets(self, given: Mapping[str, Any], context: Any) -> "list[Target]":
+        """What to look up, and what it must be; raises the first mistake in the arguments."""
+
+
+class LookupField(TargetField):
+    """One whose lookups all promise the same."""
+
+    level: str | None = None
+
+    def targets(self, given: Mapping[str, Any], context: Any) -> "list[Target]":
+        return [(self, lookup) for lookup in self.lookups(given)]
 
     @abstractmethod
     def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
@@ -30,12 +43,15 @@ class LookupField(ABC):
         return found if self.many else found[0]
 
 
+Target = tuple[LookupField, Lookup | None]  # whose `level` and `checked` tell what it must be
+
+
 @dataclass(frozen=True)
 class Find(LookupField):
     """A node of one hierarchy by path or id, of one level or of any."""
 
     hierarchy: str
-    level: str | None
+    level: str | None = None
 
     def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
         path, node_id = given.get("path_"), given.get("id_")

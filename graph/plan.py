@@ -22,9 +22,9 @@ from graphql import (
 from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_fields, collect_subfields
 from graphql.execution.values import VariableValues, get_argument_values
 
-from graph.lookup import LookupField, RootsField
+from graph.lookup import RootsField, TargetField
 from graph.rendering import LeafField, Leaves, Surprise
-from graph.selection import Types, window_of
+from graph.selection import AnySelection, Types, window_of
 from resolvers.selection import Kind, Relation
 from resolvers.window import Window
 
@@ -92,7 +92,7 @@ class Plan:
             return RootField(
                 key, resolve, details, None, ListField(key, Kind.CHILDREN, definition, connection, details)
             )
-        if isinstance(resolve, LookupField):
+        if isinstance(resolve, TargetField):
             return RootField(key, resolve, details, self.place(definition.type, details), None)
         raise Surprise
 
@@ -102,7 +102,7 @@ class RootField:
     """A field of Query: a lookup with the place of what it finds, or the list of a hierarchy's roots."""
 
     key: str
-    resolve: LookupField | RootsField | None
+    resolve: TargetField | RootsField | None
     details: list[FieldDetails]
     place: "Place | None"
     listing: "ListField | None"
@@ -261,6 +261,7 @@ class Relations:
     def __init__(self, plan: Plan, variables: VariableValues) -> None:
         self.variables = variables
         self._found: dict[int, Relation] = {}
+        self._selections: dict[Place, PlaceSelection] = {}
 
     def of(self, field: ListField | AboveField) -> Relation:
         """The relation of a field; raises BadInput where its arguments contradict each other."""
@@ -270,7 +271,10 @@ class Relations:
         return found
 
     def selection(self, place: Place) -> "PlaceSelection":
-        return PlaceSelection(self, place)
+        found = self._selections.get(place)
+        if found is None:
+            found = self._selections[place] = PlaceSelection(self, place)
+        return found
 
     def arguments(self, root: RootField, query: GraphQLObjectType) -> Mapping[str, Any]:
         """The arguments of a field of Query, named as its resolver takes them."""
@@ -286,10 +290,11 @@ class Relations:
         return Relation(field.kind, window, self.selection(connection.merged), connection.nodes, connection.total)
 
 
-class PlaceSelection:
+class PlaceSelection(AnySelection):
     """What is asked of the nodes at a place, as the resolvers plan with it."""
 
     def __init__(self, relations: Relations, place: Place) -> None:
+        super().__init__()
         self._relations = relations
         self._place = place
         self._found: dict[tuple[str, str], tuple[Relation, ...]] = {}

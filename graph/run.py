@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 from graphql.execution.values import VariableValues
 
-from graph.lookup import LookupField, RootsField
+from graph.context import Context
+from graph.lookup import RootsField, Target, TargetField
 from graph.plan import AboveField, Connection, ListField, Part, Place, Plan, Relations, RootField, Shape
 from graph.rendering import Leaves
 from resolvers.job import Job
@@ -20,11 +21,11 @@ from store.records import Record
 KEPT_FIELDS = 4  # of one page; more are asked for by no ordinary set of clients
 
 
-async def run(plan: Plan, request: Request, variables: VariableValues) -> bytes:
+async def run(plan: Plan, context: Context, variables: VariableValues) -> bytes:
     """The operation's `data` as JSON; raises Surprise, or what the batch functions raise, where anything is amiss."""
     relations = plan.relations_for(variables)
-    found = await _roots(plan, request, relations)
-    await _fetch(request, relations, [visit for one in found.values() for visit in one.visits])
+    found = await _roots(plan, context, relations)
+    await _fetch(context.request, relations, [visit for one in found.values() for visit in one.visits])
     fields = [_key(root.key) + (found[root].tell()[0] if root in found else b'"Query"') for root in plan.roots]
     return b"{" + b",".join(fields) + b"}"
 
@@ -177,16 +178,17 @@ def _nothing(record: Record) -> bytes:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-async def _roots(plan: Plan, request: Request, relations: Relations) -> dict[RootField, Found | Listed]:
+async def _roots(plan: Plan, context: Context, relations: Relations) -> dict[RootField, Found | Listed]:
     """What the fields of Query find: all that is looked up in one call, beside it the hierarchies' roots."""
-    looked = [root for root in plan.roots if isinstance(root.resolve, LookupField)]
+    request = context.request
+    looked = [root for root in plan.roots if isinstance(root.resolve, TargetField)]
     listed = [root for root in plan.roots if isinstance(root.resolve, RootsField)]
-    wanted = {root: _lookups(plan, relations, root) for root in looked}
+    wanted = {root: _targets(plan, context, relations, root) for root in looked}
     asked: list[tuple[Lookup, Selection]] = []
     for root in looked:
         assert root.place is not None  # noqa: S101  # a lookup has one
         selection = relations.selection(root.place)
-        asked += [(lookup, selection) for lookup in wanted[root] if lookup is not None]
+        asked += [(lookup, selection.expecting(one.level)) for one, lookup in wanted[root] if lookup is not None]
     calls: list[Any] = [_list_roots(request, relations, root) for root in listed]
     *pages, records = await _together(request, [*calls, nodes(request, asked)])
     found: dict[RootField, Found | Listed] = {}
@@ -195,15 +197,15 @@ async def _roots(plan: Plan, request: Request, relations: Relations) -> dict[Roo
         found[root] = Listed(root.listing.connection, [page])
     left = iter(records)
     for root in looked:
-        some = [None if lookup is None else root.resolve.checked(next(left)) for lookup in wanted[root]]  # type: ignore[union-attr]
+        some = [None if lookup is None else one.checked(next(left)) for one, lookup in wanted[root]]
         found[root] = Found(root.place, [some], many=root.resolve.many)  # type: ignore[arg-type, union-attr]
     return found
 
 
-def _lookups(plan: Plan, relations: Relations, root: RootField) -> list[Lookup | None]:
+def _targets(plan: Plan, context: Context, relations: Relations, root: RootField) -> list[Target]:
     query = plan.schema.query_type
     assert query is not None  # noqa: S101  # every schema of ours has one
-    return root.resolve.lookups(relations.arguments(root, query))  # type: ignore[union-attr]
+    return root.resolve.targets(relations.arguments(root, query), context)  # type: ignore[union-attr]
 
 
 async def _list_roots(request: Request, relations: Relations, root: RootField) -> Page:

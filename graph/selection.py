@@ -4,6 +4,7 @@ Fields, fragments, aliases, `@skip` and `@include` are merged by graphql-core it
 each concrete type and merged field nodes: collecting anew for every type at every level would grow exponentially.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -107,20 +108,15 @@ class Asked:
         return self._selections[key]
 
 
-class FieldSelection:
-    """What merged fields ask of the nodes they return."""
+class AnySelection(ABC):
+    """A selection that can be told which level to expect."""
 
-    def __init__(self, asked: Asked, details: list[FieldDetails]) -> None:
-        self._asked = asked
-        self._details = details
-        self._found: dict[tuple[str, str], tuple[Relation, ...]] = {}
+    def __init__(self) -> None:
         self._expecting: dict[str, LevelSelection] = {}
 
+    @abstractmethod
     def on(self, hierarchy: str, level: str) -> tuple[Relation, ...]:
-        key = (hierarchy, level)
-        if key not in self._found:
-            self._found[key] = self._asked.on(self._details, hierarchy, level)
-        return self._found[key]
+        """The relations that are asked of a node of this level of a hierarchy."""
 
     def expecting(self, level: str | None) -> Selection:
         """The same for nodes that can be of this level only, so that what is asked above them is known beforehand."""
@@ -131,11 +127,27 @@ class FieldSelection:
         return self._expecting[level]
 
 
+class FieldSelection(AnySelection):
+    """What merged fields ask of the nodes they return."""
+
+    def __init__(self, asked: Asked, details: list[FieldDetails]) -> None:
+        super().__init__()
+        self._asked = asked
+        self._details = details
+        self._found: dict[tuple[str, str], tuple[Relation, ...]] = {}
+
+    def on(self, hierarchy: str, level: str) -> tuple[Relation, ...]:
+        key = (hierarchy, level)
+        if key not in self._found:
+            self._found[key] = self._asked.on(self._details, hierarchy, level)
+        return self._found[key]
+
+
 @dataclass(frozen=True, eq=False)
 class LevelSelection:
     """What is asked of nodes that are expected to be of one level; of another they are of no use."""
 
-    selection: FieldSelection
+    selection: AnySelection
     level: str
 
     def on(self, hierarchy: str, level: str) -> tuple[Relation, ...]:
