@@ -165,7 +165,7 @@ class _Import:
         kinds = zip(verbs, Event, (outcome.added, outcome.changed, outcome.removed), strict=True)
         for verb, event, counts in kinds:
             if counts:
-                typer.echo(f"{verb}: {_counts(counts)}")
+                typer.echo(f"{verb}: {counts.total():,} ({self._by_level(counts)})")
                 for example in outcome.examples[event] if self.dry_run else ():
                     typer.echo(f"  {example}")
         if not outcome.written:
@@ -177,6 +177,11 @@ class _Import:
         if self.prune and self.wanted.obscure:
             typer.echo("Nothing was removed, since rejected rows do not tell which nodes they are about.", err=True)
         self._tell_rejected()
+
+    def _by_level(self, counts: Counter[str]) -> str:
+        """In the hierarchy's order; trees are written side by side, so the counts are in none."""
+        order = [*self.wanted.hierarchy.levels, *counts]  # the table may hold levels that are no more
+        return ", ".join(f"{counts[level]:,} {level}" for level in dict.fromkeys(order) if counts[level])
 
     def _tell_rejected(self) -> None:
         reasons: dict[int, str] = {}
@@ -190,10 +195,6 @@ class _Import:
             typer.echo(f"rejected: {len(reasons):,} rows{place}. The first:", err=True)
             for number, reason in list(reasons.items())[:REASONS_SHOWN]:
                 typer.echo(f"  row {number}: {reason}", err=True)
-
-
-def _counts(counts: Counter[str]) -> str:
-    return f"{counts.total():,} ({', '.join(f'{count:,} {level}' for level, count in counts.items())})"
 
 
 def _write_rejected(target: Path, reasons: Mapping[int, str], contents: Iterable[tuple[int, str]]) -> None:

@@ -157,7 +157,7 @@ class _TreeLoad:
         stamp = await self._load.stamp(self._pk)
         found = await self._difference(at)
         creations = await self._identified(found)
-        unchanged = found.unchanged - self._written
+        unchanged = max(0, found.unchanged - self._written)
         self._settle(found.unchanged + len(found.rejections))
         for batch in batches(found, creations, self._pk, at, self._load.store.max_changes):
             if not self._load.dry_run:
@@ -218,6 +218,8 @@ class _TreeLoad:
             return Creation(node, node_id)
         if "deleted" in item:
             return Creation(node, node_id, cast(int, item["revision"]) + 1, {"deleted": item["deleted"]})
+        if self._is_at(node, item):  # left over by a deletion that was not Clade's
+            return Creation(node, node_id, when={"tree": self._pk, "key": node.sk})
         return Creation(node, f"{self._load.wanted.hierarchy.name}:{uuid4().hex}")
 
     def _is_at(self, node: Node, item: Item) -> bool:

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from store.attributes import Value
 from store.errors import BadInput
-from store.hierarchy import Hierarchy
 from store.items import Item
 from store.keys import format_path, parent_sort_key, path_of, shorten
 from store.records import MAX_ITEM_BYTES, Record
@@ -64,8 +63,7 @@ class Merge:
     """
 
     def __init__(self, wanted: Wanted, tree: Tree, pk: str, at: str, *, prune: bool = False) -> None:
-        self._hierarchy: Hierarchy = wanted.hierarchy
-        self._ids = wanted.ids
+        self._wanted = wanted
         self._pk = pk
         self._at = at
         self._prune = prune
@@ -142,7 +140,10 @@ class Merge:
 
     def _is_claimed(self, sk: str, item: Item) -> bool:
         """Whether the file has the id of this item at another path: then it is no node that the file lacks."""
-        other = self._ids.get(_bare_id(item))
+        node_id = _bare_id(item)
+        if node_id in self._wanted.refused_ids:
+            return True
+        other = self._wanted.ids.get(node_id)
         return other is not None and (other.sk, other.root) != (sk, self._pk.partition("#")[2])
 
     def _reject(self, node: Node, reason: str) -> None:
@@ -152,7 +153,7 @@ class Merge:
     # -- whether a node may be as the file wants it --------------------------------------------------------------------
 
     def _check_new(self, node: Node, above: _Place | None) -> None:
-        level = self._hierarchy.levels[node.level]
+        level = self._wanted.hierarchy.levels[node.level]
         if len(node.sk) > 1 and (above is None or above.sk != parent_sort_key(node.sk)):
             raise BadInput(self._orphaned(node))
         under = above.level if above else None

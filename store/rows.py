@@ -87,8 +87,8 @@ class Tree:
 class Wanted:
     """All nodes that a file asks for, and the rows that cannot be taken as far as the file alone tells.
 
-    `trees` are by their root as it stands in keys. `ids` tells which node claims an id. `obscure` counts the rows that
-    do not even tell which node they are about.
+    `trees` are by their root as it stands in keys. `ids` tells which node claims an id, `refused_ids` are those of
+    rejected rows. `obscure` counts the rows that do not even tell which node they are about.
     """
 
     def __init__(self, hierarchy: Hierarchy, *, ignore_unknown: bool = False) -> None:
@@ -96,6 +96,7 @@ class Wanted:
         self.ignore_unknown = ignore_unknown
         self.trees: dict[str, Tree] = {}
         self.ids: dict[str, Node] = {}
+        self.refused_ids: set[str] = set()
         self.rejections: list[Rejection] = []
         self.rows = 0
         self.nodes = 0
@@ -120,6 +121,7 @@ class Wanted:
             self.rejections.append(Rejection(row.number, str(error)))
             for sk in keys:
                 tree.refused.setdefault(sk, row.number)
+            self.refused_ids.update([part.id for part in row.parts if isinstance(part.id, str)])
             return None
         for node in found:
             self._keep(node, tree)

@@ -323,6 +323,20 @@ async def test_pruning_never_removes_what_a_rejected_row_is_about(store: Store) 
     assert await paths(store) == ["US", "US/NE", "US/NE/Omaha"]
 
 
+async def test_pruning_never_removes_the_node_whose_id_a_rejected_row_has(store: Store) -> None:
+    await imported(store, NEBRASKA)
+    told: list[Told] = [("US", "COUNTRY"), ("US/Omaha", "CITY", {"id": "5074472", "population": "many"})]
+    await imported(store, told, prune=True)
+    assert await paths(store) == ["US", "US/NE", "US/NE/Omaha"]
+
+
+async def test_an_id_record_that_was_left_over_is_taken_again(store: Store) -> None:
+    await imported(store, [("US", "COUNTRY")])
+    await store.commit([Put({"pk": "id#location:7", "sk": "v0", "tree": "location#US", "key": "#NE#"})])
+    await imported(store, [("US/NE", "STATE", {"id": "7"})])
+    assert (await record(store, "US/NE")).id == "location:7"
+
+
 async def test_nothing_is_pruned_when_a_row_does_not_tell_its_node(store: Store) -> None:
     await imported(store, NEBRASKA)
     wanted = wanted_of([("US/NE", "STATE")])
