@@ -1,48 +1,62 @@
-"""What Clade serves in the tests of federation: a thousand cities in two states, and fifty categories in another."""
+"""What Clade serves in the tests of federation: a thousand cities in two states, and fifty categories beside them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from store.hierarchy import Hierarchy
 from store.load import Outcome, load
 from store.rows import Part, Row, Wanted
 from store.stores import Store, open_store
 
-Place = tuple[str, str, str]  # hierarchy, path, level
 
-CITIES = [f"US/{state}/City {number}" for state in ("NE", "NY") for number in range(500)]
-CATEGORIES = [f"Goods/Shelf {number}" for number in range(50)]
-PLACES: list[Place] = [
-    ("location", "US", "COUNTRY"),
-    ("location", "US/NE", "STATE"),
-    ("location", "US/NY", "STATE"),
-    *[("location", path, "CITY") for path in CITIES],
-    ("category", "Goods", "CATEGORY"),
-    *[("category", path, "CATEGORY") for path in CATEGORIES],
-]
+class Place(NamedTuple):
+    """A node of any hierarchy; without an id it gets the one that is made from its path."""
+
+    hierarchy: str
+    path: str
+    level: str
+    name: str
+    id: str | None
+    attributes: Mapping[str, object] = {}
 
 
 def id_of(path: str) -> str:
-    """The id of the node at a path."""
-    hierarchy = "category" if path.startswith("Goods") else "location"
-    return f"{hierarchy}:{_given_id(path)}"
+    """The full id of the place at a path."""
+    return f"{'category' if path.startswith('Goods') else 'location'}:{_own_id(path)}"
 
 
-def _given_id(path: str) -> str:
+def _own_id(path: str) -> str:
     return path.replace("/", "-").replace(" ", "_")
 
 
+def place(hierarchy: str, path: str, level: str) -> Place:
+    """One that is named and known by its path."""
+    return Place(hierarchy, path, level, path.rpartition("/")[2], _own_id(path))
+
+
+CITIES = [f"US/{state}/City {number}" for state in ("NE", "NY") for number in range(500)]
+CATEGORIES = [f"Goods/Shelf {number}" for number in range(50)]
+PLACES = [
+    place("location", "US", "COUNTRY"),
+    place("location", "US/NE", "STATE"),
+    place("location", "US/NY", "STATE"),
+    *[place("location", path, "CITY") for path in CITIES],
+    place("category", "Goods", "CATEGORY"),
+    *[place("category", path, "CATEGORY") for path in CATEGORIES],
+]
+
+
 async def plant(url: str, hierarchies: dict[str, Hierarchy], places: Iterable[Place]) -> None:
-    """Make the table and load these places, each named by its last segment."""
+    """Make the table and load these places."""
     async with open_store(url) as store:
         await store.create()
         for name, hierarchy in hierarchies.items():
-            await _plant(store, hierarchy, [(path, level) for one, path, level in places if one == name])
+            await _plant(store, hierarchy, [one for one in places if one.hierarchy == name])
 
 
-async def _plant(store: Store, hierarchy: Hierarchy, places: list[tuple[str, str]]) -> None:
+async def _plant(store: Store, hierarchy: Hierarchy, places: list[Place]) -> None:
     wanted, outcome = Wanted(hierarchy), Outcome()
-    for number, (path, level) in enumerate(places, start=1):
-        segments = path.split("/")
-        wanted.take(Row(number, segments, [Part(level, segments[-1], _given_id(path))]))
+    for number, one in enumerate(places, start=1):
+        wanted.take(Row(number, one.path.split("/"), [Part(one.level, one.name, one.id, one.attributes)]))
     await load(store, wanted, outcome)
     assert outcome.rejections == []

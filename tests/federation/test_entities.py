@@ -121,6 +121,13 @@ def test_a_wrong_representation_is_an_error_for_that_entity_alone(clade, represe
     assert len(error["message"]) < 200
 
 
+def test_one_wrong_representation_among_many_costs_the_others_nothing(clade):
+    """Not their answers, and not their place among the most that a request may ask for."""
+    answer = clade.ask(ENTITIES, of=[city(path) for path in CITIES[:999]] + [city("US//NE")])
+    assert answer["data"]["_entities"] == [*map(told, CITIES[:999]), None]
+    assert [error["path"] for error in answer["errors"]] == [["_entities", 999]]
+
+
 def test_an_error_stands_under_the_alias_that_a_gateway_chose(clade):
     answer = clade.ask(ENTITIES.replace("_entities(", "_e7: _entities("), of=[city("US//NE")])
     assert answer["data"] == {"_e7": [None]}

@@ -1,11 +1,12 @@
 """Clade behind a gateway, beside subgraphs that keep its nodes by path, by id and by interface."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
 from tests.federation.conftest import HERE, Served, clade_over, gateway_before, needs_npm
-from tests.federation.places import CATEGORIES, CITIES, id_of
+from tests.federation.places import CATEGORIES, CITIES, id_of, place
 
 pytestmark = needs_npm
 
@@ -107,7 +108,7 @@ def test_a_city_of_two_shops_is_read_once(gateway):
 
 
 def test_prefixed_types_compose_with_a_graph_that_has_a_product_and_a_store_of_its_own(tmp_path):
-    places = [("geo", "Omaha", "CITY"), ("geo", "Omaha/Old Market", "STORE")]
+    places = [place("geo", "Omaha", "CITY"), place("geo", "Omaha/Old Market", "STORE")]
     url = f"sqlite:///{tmp_path / 'clade.db'}"
     stores = [{"number": 1, "city": "Omaha"}]
     with (
@@ -141,8 +142,6 @@ def test_prefixed_types_compose_with_a_graph_that_has_a_product_and_a_store_of_i
 
 
 def test_every_package_is_pinned_to_one_version():
-    import json
-
     package = json.loads((HERE / "package.json").read_text())
     versions = [*package["dependencies"].values(), *package["overrides"].values()]
     assert [version for version in versions if not version.replace(".", "").isdigit()] == []
