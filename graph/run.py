@@ -195,7 +195,7 @@ async def _roots(plan: Plan, context: Context, relations: Relations) -> dict[Roo
     for root, page in zip(listed, pages, strict=True):
         assert root.listing is not None  # noqa: S101  # roots are listed
         found[root] = Listed(root.listing.connection, [page])
-    left = iter(records)
+    left = iter(_all(records))
     for root in looked:
         some = [None if lookup is None else one.checked(next(left)) for one, lookup in wanted[root]]
         found[root] = Found(root.place, [some], many=root.resolve.many)  # type: ignore[arg-type, union-attr]
@@ -246,10 +246,15 @@ async def _read(
         pages, found = [], await above(request, asked)
     else:
         pages, found = await _together(request, [lists(request, jobs), above(request, asked)])
-    for page in pages:
-        if isinstance(page, Exception):
-            raise page
-    return iter(pages), iter(found)  # type: ignore[arg-type]
+    return iter(_all(pages)), iter(_all(found))
+
+
+def _all(outcomes: Sequence[Any]) -> Sequence[Any]:
+    """What a batch function found, where nothing of it failed; raises the first error among it."""
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
+    return outcomes
 
 
 async def _together(request: Request, calls: list[Any]) -> list[Any]:

@@ -11,7 +11,7 @@ from functools import cached_property
 from resolvers.selection import Kind, Relation
 from resolvers.window import Order, Window, decode_cursor, encode_cursor
 from store.errors import BadCursor
-from store.keys import MAX_SORT_KEY_BYTES, Index, Span, segments_between, siblings, tier
+from store.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Index, Span, segments_between, siblings, tier
 from store.records import Record
 from store.stamps import Stamp
 
@@ -37,7 +37,7 @@ class Job:
             case _:
                 return Order.DESCENDANTS
 
-    @property
+    @cached_property
     def in_sibling_order(self) -> bool:
         return self.order in (Order.CHILDREN, Order.SIBLINGS)
 
@@ -54,9 +54,43 @@ class Job:
         return sum(counts[level] for level in self.levels)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the owner's counts tell that there is nothing in it."""
+        return not self.levels and self.relation.kind is not Kind.SIBLINGS
+
+    @property
+    def needs_nodes(self) -> bool:
+        """Whether any record is needed to answer it; of `first: 0` the counts tell all where they are exact."""
+        return self.relation.nodes and (self.window.size != 0 or self.window.is_narrow or not self.is_exact)
+
+    @property
+    def is_whole_subtree(self) -> bool:
+        """Whether it holds all levels at all depths, so that one range of the table is what it is."""
+        return self.order is Order.DESCENDANTS and self.window.level is None and self.window.max_depth is None
+
+    @property
     def is_exact(self) -> bool:
         """Whether the owner's counts tell the length of the list."""
         return self.relation.kind is not Kind.SIBLINGS and not self.window.is_bounded and self.window.max_depth is None
+
+    def least(self, stamp: Stamp) -> int:
+        """How many nodes it will return at least, as the counts tell before anything of it is read."""
+        window = self.window
+        if not self.relation.nodes or window.is_narrow or self.relation.kind is Kind.SIBLINGS:
+            return 0
+        sure = self.most if self.is_exact else self._sure(window.max_depth or 0, stamp)
+        return sure if window.size is None else min(sure, window.size)
+
+    def _sure(self, max_depth: int, stamp: Stamp) -> int:
+        """How many of the owner's descendants lie no deeper, counting levels that are nowhere deeper in the tree."""
+        deepest = self.owner.depth + max_depth
+        return sum(
+            [
+                self.owner.below[level]
+                for level in self.levels
+                if max(stamp.depths(level), default=MAX_SEGMENTS) <= deepest
+            ]
+        )
 
     @property
     def limit(self) -> int | None:
@@ -64,14 +98,14 @@ class Job:
         limit = self.window.limit
         return limit + 1 if limit is not None and self.order is Order.SIBLINGS else limit
 
-    @property
+    @cached_property
     def family_span(self) -> Span:
         """The list in sibling order, from cursor to cursor."""
         owner = self.owner
         partition = owner.siblings if self.order is Order.SIBLINGS else owner.pk + owner.sk
         return self._cut(siblings(partition, self.window.level), "")
 
-    @property
+    @cached_property
     def table_span(self) -> Span:
         """The owner's subtree without the owner, from bound to bound and cursor to cursor."""
         lo, hi = segments_between(self.owner.sk, self.window.start, self.window.end)
@@ -85,9 +119,9 @@ class Job:
     def tiers(self, stamp: Stamp) -> list[tuple[str, int]]:
         """Level and depth of the tiers that can hold its nodes."""
         top, window = self.owner.depth, self.window
-        deepest = top + 1 if self.relation.kind is Kind.CHILDREN else top + (window.max_depth or 99)
-        if window.max_depth == 0:
-            return []
+        deepest = top + (MAX_SEGMENTS if window.max_depth is None else window.max_depth)
+        if self.relation.kind is Kind.CHILDREN:
+            deepest = top + 1
         return [(level, depth) for level, depth in stamp.tiers() if top < depth <= deepest and level in self.levels]
 
     def cursor(self, record: Record) -> str:

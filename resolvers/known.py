@@ -1,19 +1,20 @@
 """What one request has read so far, so that nothing is read twice.
 
-Reads of ranges are kept as *runs*: everything that lies between two bounds of a partition. A narrower question is
-answered from a run, and since a tier and a subtree hold whole families, children are answered from those runs as well.
+Reads of ranges are kept as *runs*: everything that lies between two bounds of a partition. Runs that touch become one,
+so whatever was read around a key is in one run, and a narrower question is answered by two searches in it. Since a
+tier and a subtree hold whole families, children are answered from those runs as well.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
 from store.keys import Index, Key, Span, just_after, subtree, tier_below
-from store.keys import children as children_span
 from store.records import Record
 
 _SORT = {Index.TABLE: attrgetter("sk"), Index.BY_PARENT: attrgetter("rank"), Index.BY_LEVEL: attrgetter("sk")}
+_RANK, _LO = attrgetter("rank"), attrgetter("lo")
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,16 @@ class Read:
     span: Span
     limit: int | None = None
     reverse: bool = False
+
+    def answers(self, span: Span, limit: int | None, *, reverse: bool) -> bool:
+        """Whether what it brings tells a span's records, or its first (or last) `limit`, however many it finds."""
+        mine = self.span
+        if (mine.index, mine.partition) != (span.index, span.partition) or span.lo < mine.lo or mine.hi < span.hi:
+            return False
+        if self.limit is None:
+            return True
+        same_begin = mine.hi == span.hi if reverse else mine.lo == span.lo
+        return limit is not None and limit <= self.limit and reverse == self.reverse and same_begin
 
 
 @dataclass(frozen=True)
@@ -34,76 +45,88 @@ class _Run:
     keys: list[str]
     records: list[Record]
 
+    def over(self, older: list["_Run"]) -> "_Run":
+        """This run with what older ones, which touch it, hold in front of it and behind it."""
+        first, last = older[0], older[-1]
+        front, rear = bisect_left(first.keys, self.lo), bisect_left(last.keys, self.hi)
+        return _Run(
+            min(first.lo, self.lo),
+            max(last.hi, self.hi),
+            first.keys[:front] + self.keys + last.keys[rear:],
+            first.records[:front] + self.records + last.records[rear:],
+        )
+
 
 class Known:
     """The records that a request has read, by key, by range and by family."""
 
     def __init__(self) -> None:
         self.nodes: dict[Key, Record | None] = {}
-        self._runs: dict[tuple[Index, str], list[_Run]] = {}
+        self._runs: dict[tuple[Index, str], list[_Run]] = {}  # sorted; none touches another
         self._families: dict[str, dict[str, Record]] = {}
 
     def add(self, read: Read, records: list[Record]) -> None:
         """Keep what a read brought; a read that met its limit tells only of what lies up to its last record."""
         span, lo, hi = read.span, read.span.lo, read.span.hi
+        if lo >= hi or read.limit == 0:
+            return
         keys = list(map(_SORT[span.index], records))
         if read.reverse:
             records, keys = records[::-1], keys[::-1]
         if read.limit is not None and len(records) >= read.limit:
-            if not records:
-                return
             lo, hi = (keys[0], hi) if read.reverse else (lo, just_after(keys[-1]))
-        self._runs.setdefault((span.index, span.partition), []).append(_Run(lo, hi, keys, records))
-        for record in records:
-            self.nodes[record.key] = record
+        self._keep(self._runs.setdefault((span.index, span.partition), []), _Run(lo, hi, keys, records))
+        self.nodes.update({record.key: record for record in records})
         if span.index is not Index.BY_PARENT:
             for record in records:
                 self._families.setdefault(record.siblings, {})[record.sk] = record
 
+    def _keep(self, runs: list[_Run], run: _Run) -> None:
+        begin = bisect_left(runs, run.lo, key=attrgetter("hi"))
+        end = bisect_right(runs, run.hi, key=_LO)
+        runs[begin:end] = [run.over(runs[begin:end]) if begin < end else run]
+
     def covers(self, span: Span) -> bool:
         """Whether all of a span was read."""
-        return any(run.lo <= span.lo and span.hi <= run.hi for run in self._of(span))
+        if span.lo >= span.hi:
+            return True
+        run = self._run_at(span, at_end=False)
+        return run is not None and run.lo <= span.lo and span.hi <= run.hi
 
     def take(self, span: Span, limit: int | None = None, *, reverse: bool = False) -> list[Record] | None:
         """A span's records, or its first (or last) `limit`, in reading order; None where not all of them were read."""
-        for run in self._of(span):
-            lo, hi = bisect_left(run.keys, span.lo), bisect_left(run.keys, span.hi)
-            enough = limit is not None and hi - lo >= limit
-            if reverse and span.hi <= run.hi and (run.lo <= span.lo or enough):
-                found = run.records[lo:hi][::-1]
-            elif not reverse and run.lo <= span.lo and (span.hi <= run.hi or enough):
-                found = run.records[lo:hi]
-            else:
-                continue
-            return found[:limit]
-        return None
+        if span.lo >= span.hi:
+            return []
+        run = self._run_at(span, at_end=reverse)
+        if run is None:
+            return None
+        lo, hi = bisect_left(run.keys, span.lo), bisect_left(run.keys, span.hi)
+        is_whole = run.lo <= span.lo and span.hi <= run.hi
+        if not is_whole and (limit is None or hi - lo < limit):
+            return None
+        if reverse:
+            return run.records[lo if limit is None else max(lo, hi - limit) : hi][::-1]
+        return run.records[lo : hi if limit is None else min(hi, lo + limit)]
+
+    def _run_at(self, span: Span, *, at_end: bool) -> _Run | None:
+        """The run that holds the beginning of a span, or its end."""
+        runs = self._runs.get((span.index, span.partition), [])
+        place = bisect_left(runs, span.hi, key=_LO) if at_end else bisect_right(runs, span.lo, key=_LO)
+        if place == 0:
+            return None
+        run = runs[place - 1]
+        return run if (span.hi <= run.hi if at_end else span.lo < run.hi) else None
 
     def family(self, owner: Record, levels: Iterable[str]) -> list[Record] | None:
         """All children of these levels in sibling order, out of tiers or a subtree; None where not all were read."""
         wanted = set(levels)
-        if not all(self.covers_children(owner, level) for level in wanted):
+        if not all(self._covers_children(owner, level) for level in wanted):
             return None
         family = self._families.get(owner.pk + owner.sk, {}).values()
-        return sorted([child for child in family if child.level in wanted], key=attrgetter("rank"))
+        return sorted([child for child in family if child.level in wanted], key=_RANK)
 
-    def covers_children(self, owner: Record, level: str) -> bool:
+    def _covers_children(self, owner: Record, level: str) -> bool:
         """Whether all children of one level were read in a range of a tier or a subtree."""
         return self.covers(tier_below(owner.pk, owner.sk, level, owner.depth + 1)) or self.covers(
             subtree(owner.pk, owner.sk).after(owner.sk)
         )
-
-    def covers_siblings(self, parent: Record, first: Record, last: Record) -> bool:
-        """Whether all that stand between two siblings of one level in sibling order were read."""
-        span = children_span(parent.pk, parent.sk)
-        return self.covers(Span(span.index, span.partition, first.rank, just_after(last.rank)))
-
-    def between(self, pk: str, depth: int, lo: str, hi: str) -> Iterable[Record]:
-        """The known records at one depth of a tree between two sort keys."""
-        return [
-            record
-            for record in self.nodes.values()
-            if record is not None and record.pk == pk and lo <= record.sk < hi and record.depth == depth
-        ]
-
-    def _of(self, span: Span) -> list[_Run]:
-        return self._runs.get((span.index, span.partition), [])

@@ -1,18 +1,20 @@
 """Lists of nodes: children, descendants and siblings of many nodes at once, and the roots of a hierarchy."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Awaitable, Hashable, Sequence
 from dataclasses import dataclass, field
 
+from resolvers.answers import answer
+from resolvers.budget import refusal
 from resolvers.job import Job
 from resolvers.known import Read
-from resolvers.plan import Planner, answer, too_many
+from resolvers.plan import Planner
 from resolvers.request import Request
-from resolvers.selection import Relation
+from resolvers.totals import others, parent_key, totals
 from resolvers.window import Order, Window, decode_cursor, encode_cursor
-from store.errors import BudgetExceeded, CladeError
+from store.errors import CladeError
 from store.hierarchy import Hierarchy
-from store.keys import Key, Span, parent_sort_key, siblings
+from store.keys import Span, format_path, shorten, siblings, stamp_key
 from store.records import Record
 from store.stamps import Stamp
 
@@ -40,23 +42,22 @@ class Page:
 async def lists(request: Request, jobs: Sequence[Job]) -> list[Page | Exception]:
     """The pages of many lists, in order, read as `resolvers.plan` decides; what fails is an error in its place."""
     results: dict[Job, Page | Exception] = {}
-    by_hierarchy: dict[str, list[Job]] = defaultdict(list)
+    asked: list[Job] = []
     for job in jobs:
         try:
             page = request.recall(_question(job))
             if page is None:
                 job.check()
-                by_hierarchy[job.owner.hierarchy].append(job)
+                asked.append(job)
             else:
                 request.spend(len(page.records))
                 results[job] = page
         except CladeError as error:
             results[job] = error
-    for name, group in by_hierarchy.items():
-        results.update(await _lists_of(request, request.hierarchies[name], group))
-        for job in group:
-            if isinstance(page := results[job], Page):
-                request.keep(_question(job), page, len(page.records))
+    results.update(await _read(request, asked))
+    for job in asked:
+        if isinstance(page := results[job], Page):
+            request.keep(_question(job), page, len(page.records))
     return [results[job] for job in jobs]
 
 
@@ -66,55 +67,115 @@ def _question(job: Job) -> Hashable:
     return job.owner.pk, job.owner.sk, relation.kind, relation.window, relation.nodes, relation.total
 
 
-async def _lists_of(request: Request, hierarchy: Hierarchy, jobs: list[Job]) -> dict[Job, Page | Exception]:
-    """The same for lists of one hierarchy."""
-    try:
-        await request.get([], trees=[job.owner.pk for job in jobs])
-        reserved = _reserve(request, jobs)
-        planner = Planner(request.known, request.stamps, hierarchy, request.nodes_left + sum(reserved.values()))
-        reads = planner.plan(jobs)
-    except CladeError as error:
-        return dict.fromkeys(jobs, error)
-    outcomes = await request.together([request.range(read) for read in reads])
-    failed = {read: error for read, error in zip(reads, outcomes, strict=True) if isinstance(error, Exception)}
-    return {job: await _outcome(request, job, reserved[job], failed) for job in jobs}
+async def _read(request: Request, jobs: Sequence[Job]) -> dict[Job, Page | Exception]:
+    """The same for lists that no earlier request has read: plan, read all of it together, then cut the pages."""
+    results, batches = await _batches(request, jobs)
+    reads = list(dict.fromkeys(read for batch in batches for read in batch.reads))
+    failed = [one for one in await request.together([request.range(read) for read in reads]) if one is not None]
+    found = {job: records for batch in batches for job, records in batch.found(failed).items()}
+    counted = [job for job, records in found.items() if job.relation.total and isinstance(records, list)]
+    counts = await totals(request, counted) if counted else {}
+    for job, records in found.items():
+        results[job] = _page(job, records, counts.get(job))
+    return results
 
 
-def _reserve(request: Request, jobs: list[Job]) -> dict[Job, int]:
-    """Take the nodes that the lists are known to return from the budget before anything is read."""
-    reserved = {job: _expected(job) if job.relation.nodes else 0 for job in jobs}
-    request.spend(sum(reserved.values()))
-    return reserved
+async def _batches(request: Request, jobs: Sequence[Job]) -> tuple[dict[Job, Page | Exception], "list[_Batch]"]:
+    """The lists by hierarchy, planned, and why some of them cannot be: their tree's stamp, or the budget."""
+    results: dict[Job, Page | Exception] = {}
+    outcomes = await request.outcomes([], trees=[job.owner.pk for job in jobs])
+    by_hierarchy: dict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        missing = None if job.owner.pk in request.stamps else outcomes[stamp_key(job.owner.pk)]
+        if isinstance(missing, Exception):
+            results[job] = missing
+        else:
+            by_hierarchy[job.owner.hierarchy].append(job)
+    batches = []
+    for name, group in by_hierarchy.items():
+        try:
+            batches.append(_Batch(request, request.hierarchies[name], group))
+        except CladeError as error:
+            results.update(dict.fromkeys(group, error))
+    return results, batches
 
 
-def _expected(job: Job) -> int:
-    if not job.is_exact or job.window.is_narrow:
+class _Batch:
+    """Lists of one hierarchy: what to read for them, and what they are when it was read.
+
+    Making one takes from the budget what the counts tell beforehand; raises BudgetExceeded, taking nothing, where that
+    or what would be read ahead is more than is left.
+    """
+
+    def __init__(self, request: Request, hierarchy: Hierarchy, jobs: list[Job]) -> None:
+        self._request = request
+        self._expected = {job: least(request, job) for job in jobs}
+        expected = sum(self._expected.values())
+        if expected > request.nodes_left:
+            raise refusal(_described(jobs), expected, request.nodes_left)
+        self._planner = Planner(request.known, request.stamps, hierarchy, request.nodes_left)
+        self.reads = self._planner.plan(jobs)
+        request.spend(expected)
+
+    def found(self, failed: Sequence[object]) -> dict[Job, list[Record] | Exception]:
+        """The records of each list, taken from the budget; or an error, of those reads that `failed` or of its own."""
+        results: dict[Job, list[Record] | Exception] = {}
+        for job, expected in self._expected.items():
+            try:
+                records = self._records(job, failed)
+                self._request.spend(max(0, len(records[: job.window.size]) - expected), _described([job]))
+                results[job] = records
+            except Exception as error:  # of a read that failed, whatever it met
+                results[job] = error
+        return results
+
+    def _records(self, job: Job, failed: Sequence[object]) -> list[Record]:
+        """What was read of a list, in reading order."""
+        request = self._request
+        found = self._planner.answered.get(job)
+        if found is None:
+            found = answer(job, request.known, request.stamps[job.owner.pk])
+        if found is None:
+            for error in failed:
+                if isinstance(error, Exception):
+                    raise error
+            raise refusal(_described([job]), request.nodes_left + 1, request.nodes_left)
+        return [record for record in found if record.key != job.owner.key] if job.order is Order.SIBLINGS else found
+
+
+def least(request: Request, job: Job) -> int:
+    """How many nodes a list will return at least, as far as anything that was read tells."""
+    if job.order is not Order.SIBLINGS:
+        return job.least(request.stamps[job.owner.pk])
+    if not job.relation.nodes or job.window.is_narrow:
         return 0
-    return job.most if job.window.size is None else min(job.most, job.window.size)
+    if job.owner.is_root:
+        stamp = request.stamps.get(job.owner.hierarchy)
+        family = stamp.levels() if stamp else {}
+    else:
+        parent = request.known.nodes.get(parent_key(job))
+        family = parent.kids if parent else {}
+    size = job.window.size
+    sure = others(job, family) if family else 0
+    return sure if size is None else min(sure, size)
 
 
-async def _outcome(request: Request, job: Job, reserved: int, failed: dict[Read, Exception]) -> Page | Exception:
-    try:
-        records = _records(request, job, failed)
-        request.spend(max(0, len(records[: job.window.size]) - reserved))
-        total = await _total(request, job, records) if job.relation.total else None
-    except CladeError as error:
-        return error
+def _described(jobs: Sequence[Job]) -> str:
+    """Lists as a message names them."""
+    first = jobs[0]
+    more = f" and {len(jobs) - 1:,} other lists" if len(jobs) > 1 else ""
+    return f"The {first.relation.kind} of {shorten(format_path(first.owner.path))}{more}"
+
+
+def _page(job: Job, records: list[Record] | Exception, total: int | Exception | None) -> Page | Exception:
+    if isinstance(records, Exception):
+        return records
+    if isinstance(total, Exception):
+        return total
+    if job.relation.nodes and not job.needs_nodes:  # nothing was read of `first: 0`
+        is_first, more = job.window.last is None, job.most > 0
+        return Page([], is_first and more, not is_first and more, total, job)
     return paged(records, job.window, total, job)
-
-
-def _records(request: Request, job: Job, failed: dict[Read, Exception]) -> list[Record]:
-    """What was read of a list, in reading order, or the error of the read that it lacks."""
-    if not job.relation.nodes:
-        return []
-    if job.order is not Order.SIBLINGS and (not job.levels or job.window.size == 0):
-        return []
-    found = answer(job, request.known, request.stamps[job.owner.pk])
-    if found is None:
-        for error in failed.values():
-            raise error
-        raise BudgetExceeded(too_many(request.nodes_left + 1, request.nodes_left))
-    return [record for record in found if record.key != job.owner.key] if job.order is Order.SIBLINGS else found
 
 
 def paged(records: list[Record], window: Window, total: int | None, cursors: "Job | Roots") -> Page:
@@ -124,46 +185,6 @@ def paged(records: list[Record], window: Window, total: int | None, cursors: "Jo
     if window.last is not None:
         return Page(shown[::-1], window.before is not None, more, total, cursors)
     return Page(shown, more or window.before is not None, window.after is not None, total, cursors)
-
-
-async def _total(request: Request, job: Job, records: list[Record]) -> int:
-    """How many nodes the list has without its paging, of what is known or else counted."""
-    window, owner = job.window, job.owner
-    if job.is_exact:
-        return job.most
-    if window.size is None and job.relation.nodes and not (window.after or window.before):
-        return len(records)
-    if job.order is Order.SIBLINGS:
-        return await _count_siblings(request, owner, window.level)
-    whole = Job(owner, Relation(job.relation.kind, _unpaged(window), job.relation.selection))
-    spans = [whole.tier_span(level, depth) for level, depth in whole.tiers(request.stamps[owner.pk])]
-    if window.level is None and window.max_depth is None and job.order is Order.DESCENDANTS:
-        spans = [whole.table_span]
-    return sum(await _counts(request, spans))
-
-
-async def _count_siblings(request: Request, owner: Record, level: str | None) -> int:
-    if owner.is_root:
-        counts = (await hierarchy_stamp(request, owner.hierarchy)).levels()
-    else:
-        key = Key(owner.pk, parent_sort_key(owner.sk))
-        parent = (await request.records([key]))[key]
-        counts = parent.kids if parent else {}
-    wanted = sum(count for name, count in counts.items() if level in (None, name))
-    return wanted - (level in (None, owner.level))
-
-
-async def _counts(request: Request, spans: Sequence[Span]) -> list[int]:
-    counts = []
-    for outcome in await request.together([request.count(span) for span in spans]):
-        if isinstance(outcome, BaseException):
-            raise outcome
-        counts.append(outcome)
-    return counts
-
-
-def _unpaged(window: Window) -> Window:
-    return Window(level=window.level, start=window.start, end=window.end, max_depth=window.max_depth)
 
 
 # -- the roots of a hierarchy ------------------------------------------------------------------------------------------
@@ -206,16 +227,22 @@ async def roots(request: Request, hierarchy: str, window: Window, *, nodes: bool
 
 async def _read_roots(request: Request, listing: Roots, *, nodes: bool, total: bool) -> Page:
     hierarchy, window = listing.hierarchy, listing.window
-    counts = (await hierarchy_stamp(request, hierarchy)).levels() if total else {}
-    number = sum(count for level, count in counts.items() if window.level in (None, level)) if total else None
-    if not nodes or window.size == 0:
-        return Page([], bool(window.size == 0 and number), total=number)
     most = request.nodes_left + 2
     read = Read(listing.span(), min(window.limit or most, most), window.descending)
-    await request.range(read)
-    records = request.known.take(read.span, read.limit, reverse=window.descending) or []
-    request.partitions.update([hierarchy, *[record.pk for record in records]])
-    request.spend(len(records[: window.size]))
+    request.partitions.add(hierarchy)
+    calls: list[Awaitable[object]] = [hierarchy_stamp(request, hierarchy)] if total else []
+    if nodes and request.known.take(read.span, read.limit, reverse=read.reverse) is None:
+        calls.append(request.range(read))
+    for outcome in await request.together(calls):
+        if isinstance(outcome, BaseException):
+            raise outcome
+    counts = request.stamps[hierarchy].levels() if total else {}
+    number = sum(count for level, count in counts.items() if window.level in (None, level)) if total else None
+    if not nodes:
+        return Page([], total=number)
+    records = request.known.take(read.span, read.limit, reverse=read.reverse) or []
+    request.partitions.update([record.pk for record in records])
+    request.spend(len(records[: window.size]), f"The roots of {hierarchy}")
     return paged(records, window, number, listing)
 
 

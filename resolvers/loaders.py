@@ -17,11 +17,11 @@ class Loaders:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.node: DataLoader[tuple[Lookup, Selection], Record | None] = DataLoader(
+        self.node: DataLoader[tuple[Lookup, Selection], Record | Exception | None] = DataLoader(
             partial(nodes, request), get_cache_key=_node_key
         )
         self.list: DataLoader[Job, Page | Exception] = DataLoader(partial(lists, request), get_cache_key=_job_key)
-        self.above: DataLoader[tuple[Record, Relation], list[Record]] = DataLoader(
+        self.above: DataLoader[tuple[Record, Relation], list[Record] | Exception] = DataLoader(
             partial(above, request), get_cache_key=_above_key
         )
 

@@ -11,50 +11,66 @@ from store.records import Record
 Lookup = tuple[str, Path | str]  # a hierarchy with a path, or with a full id such as "location:5074472"
 
 
-async def nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | None]:
+async def nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
     """The nodes at these paths and of these ids, None where there is none, with what is asked above them.
 
-    Paths cost one read for all, ids one more.
+    Paths cost one read for all, ids one more. Where a read fails its error stands in the place of each node that
+    needed it.
     """
-    request.spend(len(lookups))
+    request.spend(len(lookups), "The nodes that are looked up")
     keys = await _keys(request, [lookup for lookup, _ in lookups])
+    wanted: list[Key] = []
     above: list[Key] = []
+    kinds = _KindsEverywhere(request)
     for key, (lookup, selection) in zip(keys, lookups, strict=True):
-        if key is not None:
-            above += _asked_above(key, _everywhere(request, lookup[0], selection))
-    found = await request.records([key for key in keys if key is not None] + above)
-    return [_of_id(lookup, found[key]) if key else None for (lookup, _), key in zip(lookups, keys, strict=True)]
+        if isinstance(key, Key):
+            wanted.append(key)
+            above += _asked_above(key, kinds.of(lookup[0], selection))
+    found = await request.record_outcomes(wanted + above)
+    return [
+        _of_id(lookup, found[key]) if isinstance(key, Key) else key
+        for (lookup, _), key in zip(lookups, keys, strict=True)
+    ]
 
 
-async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Key | None]:
+async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Key | Exception | None]:
     """Where the nodes lie: a path tells itself, an id's record has to be read."""
-    ids = [target for _, target in lookups if isinstance(target, str)]
-    places = await request.get(map(id_key, ids))
-    keys: list[Key | None] = []
+    places = await request.outcomes([id_key(target) for _, target in lookups if isinstance(target, str)])
+    keys: list[Key | Exception | None] = []
     for hierarchy, target in lookups:
         if not isinstance(target, str):
             keys.append(node_key(hierarchy, target))
             continue
         place = places[id_key(target)]
+        if isinstance(place, Exception):
+            keys.append(place)
+            continue
         gone = place is None or "deleted" in place
         request.met_unknown_id |= gone
         keys.append(None if place is None or gone else Key(cast(str, place["tree"]), cast(str, place["key"])))
     return keys
 
 
-def _of_id(lookup: Lookup, record: Record | None) -> Record | None:
+def _of_id(lookup: Lookup, record: Record | Exception | None) -> Record | Exception | None:
     """The record, unless another node has come to lie where the id's record pointed to."""
     target = lookup[1]
-    return record if record is None or not isinstance(target, str) or record.id == target else None
+    return record if not isinstance(record, Record) or not isinstance(target, str) or record.id == target else None
 
 
-def _everywhere(request: Request, hierarchy: str, selection: Selection) -> set[Kind]:
+class _KindsEverywhere:
     """What is asked above a node whatever its level turns out to be."""
-    levels = [
-        {relation.kind for relation in selection.on(hierarchy, level)}
-        for level in request.hierarchies[hierarchy].levels
-    ]
-    return set.intersection(*levels)
+
+    def __init__(self, request: Request) -> None:
+        self._hierarchies = request.hierarchies
+        self._found: dict[tuple[str, int], set[Kind]] = {}
+
+    def of(self, hierarchy: str, selection: Selection) -> set[Kind]:
+        key = hierarchy, id(selection)
+        if key not in self._found:
+            levels = self._hierarchies[hierarchy].levels
+            asked = [{relation.kind for relation in selection.on(hierarchy, level)} for level in levels]
+            self._found[key] = set.intersection(*asked)
+        return self._found[key]
 
 
 def _asked_above(key: Key, kinds: set[Kind]) -> list[Key]:
@@ -74,18 +90,22 @@ def ancestor_keys(key: Key) -> list[Key]:
     return keys[::-1]
 
 
-async def above(request: Request, asked: Sequence[tuple[Record, Relation]]) -> list[list[Record]]:
+async def above(request: Request, asked: Sequence[tuple[Record, Relation]]) -> list[list[Record] | Exception]:
     """For each node its ancestors, or only its root or parent, as the relation's kind says; one read for all.
 
-    A root's own parent is none, its root is itself.
+    A root's own parent is none, its root is itself. Where a read fails its error stands in the place of each result
+    that needed it.
     """
     wanted = [_asked_above(record.key, {relation.kind}) for record, relation in asked]
-    request.spend(sum(map(len, wanted)))
-    found = await request.records(_flat(wanted))
-    results = []
+    request.spend(sum(map(len, wanted)), "The nodes above those that were found")
+    found = await request.record_outcomes(_flat(wanted))
+    results: list[list[Record] | Exception] = []
     for (record, relation), keys in zip(asked, wanted, strict=True):
-        records = [one for key in keys if (one := found[key]) is not None]
-        results.append([record] if relation.kind is Kind.ROOT and record.is_root else records)
+        outcomes = [found[key] for key in keys]
+        error = next((one for one in outcomes if isinstance(one, Exception)), None)
+        records = [one for one in outcomes if isinstance(one, Record)]
+        is_own = relation.kind is Kind.ROOT and record.is_root
+        results.append(error or ([record] if is_own else records))
     return results
 
 

@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from resolvers.budget import refusal
 from resolvers.kept import Kept
 from resolvers.known import Known, Read
-from resolvers.plan import too_many
-from store.errors import BudgetExceeded
 from store.hierarchy import Hierarchy
 from store.items import Item
 from store.keys import Key, Span, stamp_key
@@ -18,6 +17,8 @@ from store.stamps import Stamp
 from store.stores import Store
 
 T = TypeVar("T")
+
+CHUNK = 100  # keys of one BatchGetItem, which fails as a whole
 
 
 @dataclass
@@ -48,36 +49,66 @@ class Request:
         self._running = 0
         self._budget = self.nodes_left
         self._places = asyncio.Semaphore(self.parallel)
+        self._asked: dict[Hashable, asyncio.Future[Any]] = {}  # what was read or is being read, each once
 
     def begin_again(self) -> None:
         """Give back the whole budget: the answer is made anew, from what is known by now."""
         self.nodes_left = self._budget
 
-    def spend(self, nodes: int) -> None:
+    def spend(self, nodes: int, what: str = "What is asked") -> None:
         """Take nodes from the budget; raises BudgetExceeded, taking none, where so many are not left."""
         if nodes > self.nodes_left:
-            raise BudgetExceeded(too_many(nodes, self.nodes_left))
+            raise refusal(what, nodes, self.nodes_left)
         self.nodes_left -= nodes
 
     async def get(self, keys: Iterable[Key], *, trees: Iterable[str] = ()) -> dict[Key, Item | None]:
         """The items at these keys, and in the same read the stamps of those trees that are not known yet."""
-        wanted = list(dict.fromkeys(keys))
-        self.partitions.update(trees := list(trees))
-        stamps = [tree for tree in dict.fromkeys(trees) if not self._knows_stamp(tree)]
-        found = {key: item for key in wanted if (item := self.recall(("item", key))) is not None}
-        missing = [key for key in wanted if key not in found]
-        everything = [*map(stamp_key, stamps), *missing]
-        if not everything:
-            return found
-        items = await self._round(self.store.get(everything, self.reads, strong=bool(stamps)))
-        for tree, item in zip(stamps, items, strict=False):
-            self.stamps[tree] = Stamp.of(tree, item)
-            self.keep(tree, self.stamps[tree])
-        for key, item in zip(missing, items[len(stamps) :], strict=True):
-            found[key] = item
-            if item is not None:
-                self.keep(("item", key), item)
+        return _all_read(await self.outcomes(keys, trees=trees))
+
+    async def outcomes(self, keys: Iterable[Key], *, trees: Iterable[str] = ()) -> dict[Key, Item | Exception | None]:
+        """The same, with an error in the place of what could not be read; stamps that could not are among the keys."""
+        trees = list(dict.fromkeys(trees))
+        self.partitions.update(trees)
+        found: dict[Key, Item | Exception | None] = {}
+        missing = [stamp_key(tree) for tree in trees if not self._knows_stamp(tree)]
+        stamps = len(missing)
+        for key in dict.fromkeys(keys):
+            item = self.recall(("item", key))
+            if item is None:
+                missing.append(key)
+            else:
+                found[key] = item
+        for key, outcome in (await self._read(missing)).items():
+            if stamps and not isinstance(outcome, Exception):
+                self.stamps[key.pk] = Stamp.of(key.pk, outcome)
+                self.keep(key.pk, self.stamps[key.pk])
+            else:
+                found[key] = outcome
+                if outcome is not None and not isinstance(outcome, Exception):
+                    self.keep(("item", key), outcome)
+            stamps -= stamps > 0
         return found
+
+    async def _read(self, keys: Sequence[Key]) -> dict[Key, Item | Exception | None]:
+        """What lies at these keys or why it could not be read, in their order; each key is read once a request."""
+        new = [key for key in keys if key not in self._asked]
+        for start in range(0, len(new), CHUNK):
+            chunk = new[start : start + CHUNK]
+            self._asked.update(dict.fromkeys(chunk, asyncio.ensure_future(self._read_chunk(chunk))))
+        if not keys:
+            return {}
+        chunks = dict.fromkeys([self._asked[key] for key in keys])
+        outcomes: dict[Key, Item | Exception | None] = {}
+        for chunk_outcomes in await asyncio.gather(*chunks):
+            outcomes.update(chunk_outcomes)
+        return {key: outcomes[key] for key in keys}
+
+    async def _read_chunk(self, keys: list[Key]) -> dict[Key, Item | Exception | None]:
+        strong = any(key == stamp_key(key.pk) for key in keys)
+        try:
+            return dict(zip(keys, await self._round(self.store.get(keys, self.reads, strong=strong)), strict=True))
+        except Exception as error:  # whoever needs one of these keys raises it
+            return dict.fromkeys(keys, error)
 
     async def stamps_now(self) -> dict[str, int]:
         """The numbers that the stamps of all partitions read from have by now."""
@@ -87,18 +118,37 @@ class Request:
 
     async def records(self, keys: Iterable[Key]) -> dict[Key, Record | None]:
         """The nodes at these keys, each read once a request, with their trees' stamps."""
-        wanted = list(dict.fromkeys(keys))
+        return _all_read(await self.record_outcomes(keys))
+
+    async def record_outcomes(self, keys: Iterable[Key]) -> dict[Key, Record | Exception | None]:
+        """The same, with an error in the place of a node that could not be read."""
+        wanted = dict.fromkeys(keys)
         missing = [key for key in wanted if not self._knows_node(key)]
-        for key, item in (await self.get(missing, trees=[key.pk for key in wanted])).items():
+        found: dict[Key, Record | Exception | None] = {}
+        for key, item in (await self.outcomes(missing, trees=[key.pk for key in wanted])).items():
+            if isinstance(item, Exception):
+                found[key] = item
+                continue
             record = self.known.nodes[key] = None if item is None else Record.of(item)
             if record is not None:
                 self.keep(key, record)
-        return {key: self.known.nodes[key] for key in wanted}
+        return {key: self.known.nodes[key] if key in self.known.nodes else found[key] for key in wanted}
 
     async def range(self, read: Read) -> None:
         """Read a range and keep what it brings in `known`."""
+        if read not in self._asked:
+            self._asked[read] = asyncio.ensure_future(self._read_range(read))
+        await self._asked[read]
+
+    async def _read_range(self, read: Read) -> None:
         items = await self._round(self.store.range(read.span, self.reads, limit=read.limit, reverse=read.reverse))
-        self.known.add(read, [Record.of(item) for item in items])
+        self.known.add(read, list(map(Record.of, items)))
+
+    async def count(self, span: Span) -> int:
+        """How many items a span holds."""
+        if span not in self._asked:
+            self._asked[span] = asyncio.ensure_future(self._round(self.store.count(span, self.reads)))
+        return cast(int, await self._asked[span])
 
     def recall(self, question: Hashable) -> Any:
         """What an earlier request kept for a question, where nothing has changed since; else None."""
@@ -119,9 +169,6 @@ class Request:
             self.known.nodes[key] = record
         return key in self.known.nodes
 
-    async def count(self, span: Span) -> int:
-        return await self._round(self.store.count(span, self.reads))
-
     async def together(self, calls: Sequence[Awaitable[T]]) -> list[T | BaseException]:
         """The results of calls made side by side, or what went wrong in their place."""
         return await asyncio.gather(*calls, return_exceptions=True)
@@ -136,3 +183,11 @@ class Request:
                 return await call
         finally:
             self._running -= 1
+
+
+def _all_read(found: Mapping[Key, T | Exception]) -> dict[Key, T]:
+    """What was found, where nothing could not be read; else raises why."""
+    for outcome in found.values():
+        if isinstance(outcome, Exception):
+            raise outcome
+    return cast(dict[Key, T], dict(found))

@@ -44,7 +44,13 @@ class Relation:
     def is_complete(self) -> bool:
         """Whether it asks for every one of a node's children, which is what can be read ahead."""
         window = self.window
-        return self.kind is Kind.CHILDREN and window.size is None and window.level is None and not window.is_narrow
+        return (
+            self.nodes
+            and self.kind is Kind.CHILDREN
+            and window.size is None
+            and window.level is None
+            and not window.is_narrow
+        )
 
 
 class Nothing:
