@@ -5,8 +5,9 @@ An item is a flat mapping with the attributes of its keys (`pk`, `sk`; of a node
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import cast
+
+from msgspec import Struct
 
 from store.attributes import Value
 from store.keys import Key
@@ -21,28 +22,25 @@ ABSENT: Condition = {"pk": None}
 UNCONDITIONAL: Condition = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Struct, frozen=True):
     """Write an item, over the one that lies at its key."""
 
     item: Item
-    when: Condition = field(default_factory=dict)
+    when: Condition = UNCONDITIONAL
 
     @property
     def key(self) -> Key:
         return key_of(self.item)
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(Struct, frozen=True):
     """Remove the item at a key, if there is one."""
 
     key: Key
-    when: Condition = field(default_factory=dict)
+    when: Condition = UNCONDITIONAL
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """Change nothing, but require something of the item at a key."""
 
     key: Key

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from store.attributes import Value
 from store.items import ABSENT, Item, Put
@@ -79,8 +79,7 @@ class Event(StrEnum):
     DELETED = "DELETED"
 
 
-@dataclass(frozen=True)
-class LogEntry:
+class LogEntry(NamedTuple):
     """One node's change: what happened, to which node, where it lies and which revision it has now."""
 
     event: Event
