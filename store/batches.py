@@ -12,8 +12,9 @@ import orjson
 from msgspec.structs import replace
 
 from store.attributes import Value
-from store.items import ABSENT, UNCONDITIONAL, Change, Condition, Delete, Item, Put
-from store.keys import decode_segment, first_rank, id_key, last_segment, parent_sort_key, version_key
+from store.history import id_item, tombstone_item, version_item
+from store.items import ABSENT, UNCONDITIONAL, Change, Condition, Delete, Put
+from store.keys import decode_segment, first_rank, last_segment, parent_sort_key
 from store.merge import Difference
 from store.records import Counts, Record
 from store.rows import Node
@@ -159,8 +160,7 @@ class _Cutter:
             self._places[sk] = self._touched[sk] = _Place(record, ABSENT)
         else:
             self._batch.changes.append(Put(record.item(), ABSENT))
-        key = id_key(record.id)
-        self._batch.changes.append(Put({"pk": key.pk, "sk": key.sk, "tree": self._pk, "key": sk}, creation.when))
+        self._batch.changes.append(Put(id_item(record), creation.when))
 
     def update(self, old: Record, new: Record) -> None:
         place = self._places.get(new.sk) or _Place(new, UNCONDITIONAL)
@@ -203,24 +203,6 @@ class _Cutter:
         place = self._places[parent]
         places = [place, *self._above(parent).places]
         return _Line(parent, places, [*place.record.above, place.record.level])
-
-
-def version_item(record: Record) -> Item:
-    """A state of a node that is kept beside its id record when the next one is written, or none is."""
-    key = version_key(record.id, record.revision)
-    return {
-        "pk": key.pk, "sk": key.sk, "tree": record.pk, "key": record.sk, "level": record.level, "name": record.name,
-        "revision": record.revision, "updated_at": record.updated_at, **record.attributes,
-    }  # fmt: skip
-
-
-def tombstone_item(record: Record, at: str) -> Item:
-    """What takes the place of the id record of a node that is deleted."""
-    key = id_key(record.id)
-    return {
-        "pk": key.pk, "sk": key.sk, "tree": record.pk, "key": record.sk,
-        "deleted": at, "level": record.level, "revision": record.revision,
-    }  # fmt: skip
 
 
 def _count(counts: Counts, name: str, change: int) -> None:

@@ -187,7 +187,9 @@ class Merge:
     def _updated(self, old: Record, node: Node) -> Record:
         values = {name: value for name, value in {**old.attributes, **node.values}.items() if value is not None}
         name = old.name if node.name is None else node.name
-        return replace(old, name=name, attributes=values, revision=old.revision + 1, updated_at=self._at)
+        return replace(
+            old, name=name, attributes=values, revision=old.revision + 1, updated_at=self._at, changed_by=None
+        )
 
 
 def _bare_id(item: Item) -> str:

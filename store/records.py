@@ -31,7 +31,7 @@ MAX_ITEM_BYTES = 400 * 1024  # DynamoDB's limit for one item
 
 Counts = dict[str, int]
 
-_OWN = frozenset("pk sk parent rank tier id level name above kids below revision updated_at".split())
+_OWN = frozenset("pk sk parent rank tier id level name above kids below revision updated_at changed_by".split())
 
 
 class Record(Struct, frozen=True, kw_only=True, dict=True):
@@ -39,8 +39,9 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
 
     `id` is as clients see it (`location:5074472`), `above` are the levels of its ancestors, the root's first, `kids`
     and `below` the numbers of its children and descendants by level, `rank` is its place among its siblings,
-    `updated_at` a time in UTC (RFC 3339) and `attributes` its level's own, as stored. Of two records of one node the
-    one with the higher `revision` is newer; counts and rank change without it.
+    `updated_at` a time in UTC (RFC 3339), `changed_by` who wrote it, where that is known, and `attributes` its level's
+    own, as stored. Of two records of one node the one with the higher `revision` is newer; counts and rank change
+    without it.
     """
 
     pk: str
@@ -55,6 +56,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     revision: int
     updated_at: str
     attributes: dict[str, Value]
+    changed_by: str | None = None
 
     @classmethod
     def new(
@@ -92,18 +94,21 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
         return cls(
             pk=found["pk"], sk=found["sk"], rank=found["rank"], id=found["id"], level=found["level"],
             name=found["name"], above=found["above"], kids=found["kids"], below=found["below"],
-            revision=found["revision"], updated_at=found["updated_at"],
+            revision=found["revision"], updated_at=found["updated_at"], changed_by=found.get("changed_by"),
             attributes={name: value for name, value in found.items() if name not in _OWN},
         )  # fmt: skip
 
     def item(self) -> Item:
         """The item that holds this record, with the keys of all three orders."""
-        return {
+        item: Item = {
             "pk": self.pk, "sk": self.sk, "parent": self.siblings, "rank": self.rank, "tier": self.tier,
             "id": self.id, "level": self.level, "name": self.name, "above": cast(Value, self.above),
             "kids": cast(Value, self.kids), "below": cast(Value, self.below),
             "revision": self.revision, "updated_at": self.updated_at, **self.attributes,
         }  # fmt: skip
+        if self.changed_by is not None:
+            item["changed_by"] = self.changed_by
+        return item
 
     @property
     def key(self) -> Key:
