@@ -162,7 +162,8 @@ class _Import:
         """Print what was done, or would be, and leave the rejected rows in a file beside the one that was read."""
         outcome = self.outcome
         verbs = ("would be added", "would be changed", "would be removed") if self.dry_run else _DONE
-        kinds = zip(verbs, Event, (outcome.added, outcome.changed, outcome.removed), strict=True)
+        events = (Event.CREATED, Event.UPDATED, Event.DELETED)
+        kinds = zip(verbs, events, (outcome.added, outcome.changed, outcome.removed), strict=True)
         for verb, event, counts in kinds:
             if counts:
                 typer.echo(f"{verb}: {counts.total():,} ({self._by_level(counts)})")
