@@ -48,8 +48,12 @@ def clade(
 
 
 def run() -> None:
-    """The entry point. What Clade says no to is one line on the error output and exit status 1."""
+    """The entry point. What Clade or the system says no to is one line on the error output and exit status 1."""
     try:
         app()
     except CladeError as error:
         sys.exit(f"clade: {error}")
+    except OSError as error:
+        if error.filename is None:
+            raise
+        sys.exit(f"clade: {error.filename}: {(error.strerror or str(error)).lower()}.")

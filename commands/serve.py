@@ -1,5 +1,6 @@
 """`clade serve`: the server."""
 
+import asyncio
 import socket
 import sys
 from typing import Annotated
@@ -9,6 +10,10 @@ import uvicorn
 
 from graph.hierarchies import served
 from graph.settings import Settings
+from store.errors import Unavailable
+from store.stores import open_store
+
+READY_SECONDS = 2.0
 
 EXAMPLES = (
     '{ city(path: "US/NE/Omaha") { name population ancestors { name level } } }',
@@ -26,9 +31,11 @@ def serve(
 
     Example: clade serve --port 8080 --workers 2
     """
-    served(Settings().hierarchies)  # a mistake in the settings is told before anything listens
+    settings = Settings()
+    served(settings.hierarchies)  # a mistake in the settings is told before anything listens
     _check_free(host, port)
-    _greet(host, port)
+    asyncio.run(_check_store(settings.store))
+    _greet(settings.store, host, port)
     uvicorn.run(
         "graph.app:served_app",
         factory=True,
@@ -50,12 +57,23 @@ def _check_free(host: str, port: int) -> None:
             probe.bind((host, port))
         except OSError as error:
             reason = error.strerror or str(error)
-            sys.exit(f"clade: {host}:{port} cannot be listened on ({reason.lower()}); choose another with --port.")
+            sys.exit(f"clade: {host}:{port} cannot be listened on ({reason.lower()}); choose another --port or --host.")
 
 
-def _greet(host: str, port: int) -> None:
+async def _check_store(url: str) -> None:
+    """Say so where the store cannot be read yet: an engine may start later than its server."""
+    try:
+        async with asyncio.timeout(READY_SECONDS), open_store(url) as store:
+            await store.health()
+    except Unavailable as error:
+        print(f"clade: {error}\nQueries get errors until then.\n", file=sys.stderr)
+    except TimeoutError:
+        print(f"clade: {url} is silent.\nQueries get errors until it answers.\n", file=sys.stderr)
+
+
+def _greet(store: str, host: str, port: int) -> None:
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
-    print(f"Clade serves {Settings().store} at http://{shown}:{port}/graphql\n\nQueries to try:\n")
+    print(f"Clade serves {store} at http://{shown}:{port}/graphql\n\nQueries to try:\n")
     for example in EXAMPLES:
         print(f"  {example}")
     print("\nCtrl-C ends it.", flush=True)

@@ -45,8 +45,9 @@ def tree(
         raise BadInput(
             f"These are more than {MAX_NODES:,} nodes; a lesser --depth or a longer path shows fewer."
         ) from None
-    for line in (line for top in tops for line in _lines(top, family)):
-        typer.echo(line)
+    for top in tops:
+        for line in _lines(kind, top, family):
+            typer.echo(line)
 
 
 async def _read(url: str, hierarchy: Hierarchy, path: Path | None, depth: int) -> tuple[list[Record], Family]:
@@ -80,22 +81,24 @@ async def _family(request: Request, parents: Sequence[Record], depth: int) -> Fa
     return family
 
 
-def _lines(record: Record, family: Family, branch: str = "", indent: str = "") -> Iterator[str]:
+def _lines(kind: Hierarchy, record: Record, family: Family, branch: str = "", indent: str = "") -> Iterator[str]:
     """A node's line behind its `branch`, and those of all below it behind their `indent`."""
-    yield branch + _described(record)
+    yield branch + _described(kind, record)
     children = family.get(record.key, [])
     for child in children:
         last = child is children[-1]
-        yield from _lines(child, family, indent + ("└── " if last else "├── "), indent + ("    " if last else "│   "))
+        yield from _lines(
+            kind, child, family, indent + ("└── " if last else "├── "), indent + ("    " if last else "│   ")
+        )
 
 
-def _described(record: Record) -> str:
+def _described(kind: Hierarchy, record: Record) -> str:
     """Name, key where it is another, level, and how many nodes lie below."""
     key = decode_segment(last_segment(record.pk, record.sk))
     words = [typer.style(shorten(record.name, CHARACTERS_SHOWN), bold=True)]
     if key != record.name:
         words.append(shorten(key, CHARACTERS_SHOWN))
     words.append(typer.style(record.level, fg="cyan"))
-    if counts := [f"{count:,} {level}" for level, count in record.below.items() if count]:
+    if counts := [f"{count:,} {level}" for level in kind.levels if (count := record.below.get(level))]:
         words.append(typer.style(f"({', '.join(counts)})", dim=True))
     return " ".join(words)

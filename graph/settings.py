@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from graph.exposure import exposed
 from store.errors import BadInput
 from store.keys import shorten
 
@@ -15,7 +16,7 @@ class Settings(BaseSettings):
     Raises BadInput for a value that cannot be taken.
     """
 
-    model_config = SettingsConfigDict(env_prefix="CLADE_", env_ignore_empty=True, frozen=True)
+    model_config = SettingsConfigDict(env_prefix="CLADE_", env_ignore_empty=True, allow_inf_nan=False, frozen=True)
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -61,3 +62,9 @@ class Settings(BaseSettings):
         description="What the subgraph's schema shows beyond the usual, divided by commas: `node`, `nodes`, `changes`, "
         "`history`, `mutations`.",
     )
+
+    @field_validator("federation_expose")
+    @classmethod
+    def _known(cls, words: str) -> str:
+        exposed(words)
+        return words

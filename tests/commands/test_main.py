@@ -1,0 +1,88 @@
+"""The command line as a whole: its help, its version, and how what goes wrong is told."""
+
+from importlib.metadata import version
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from commands import main
+from store.errors import BadInput
+
+COMMANDS = {"serve", "demo", "import", "export", "tree", "schema", "table create", "table describe"}
+
+
+def commands_of(group: typer.main.TyperGroup, prefix: str = "") -> dict[str, typer.core.TyperCommand]:
+    """All commands below a group by what one types."""
+    found = {}
+    for name, command in group.commands.items():
+        if isinstance(command, typer.core.TyperGroup):
+            found |= commands_of(command, f"{prefix}{name} ")
+        else:
+            found[prefix + name] = command
+    return found
+
+
+ALL = commands_of(typer.main.get_command(main.app))
+
+
+def invoke(*arguments: str):
+    return CliRunner().invoke(main.app, arguments, env={"COLUMNS": "200"})
+
+
+def test_there_are_these_commands():
+    assert ALL.keys() >= COMMANDS
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_command_says_what_it_does_and_shows_an_example(name):
+    shown = invoke(*name.split(), "--help")
+    assert shown.exit_code == 0
+    first, *_, last = (paragraph.strip() for paragraph in ALL[name].help.strip().split("\n\n"))
+    assert first.endswith(".")
+    assert last.startswith("Example: ")
+    assert f"clade {name}" in last
+    assert f"clade {name}" in shown.output
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_option_and_argument_of_a_command_is_explained(name):
+    assert [one.name for one in ALL[name].params if not getattr(one, "help", None)] == []
+
+
+def test_help_has_a_line_for_every_command_and_names_the_store():
+    shown = invoke("--help").output
+    for name in ALL:
+        assert f" {name.split()[0]} " in shown
+    assert "CLADE_STORE" in shown
+    assert invoke().output.strip() == shown.strip()
+
+
+def test_the_version_is_that_of_the_distribution():
+    assert invoke("--version").output == f"clade {version('clade-graphql')}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (BadInput("That is no path."), "clade: That is no path."),
+        (PermissionError(13, "Permission denied", "/srv/x"), "clade: /srv/x: permission denied."),
+    ],
+)
+def test_what_is_refused_is_one_sentence_and_status_1(monkeypatch, error, message):
+    def refuse() -> None:
+        raise error
+
+    monkeypatch.setattr(main, "app", refuse)
+    with pytest.raises(SystemExit) as ended:
+        main.run()
+    assert ended.value.code == message
+
+
+def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch):
+    def fail() -> None:
+        raise OSError("a socket that nobody named")
+
+    monkeypatch.setattr(main, "app", fail)
+    with pytest.raises(OSError, match="a socket that nobody named"):
+        main.run()

@@ -1,0 +1,90 @@
+"""`clade serve` says what it serves and what is wrong with it, before anything listens."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from commands.serve import EXAMPLES
+from tests.conftest import CLADE
+from tests.engines import free_port
+
+START_SECONDS = 60
+
+
+@contextlib.contextmanager
+def serving(folder, store: str, *options: str) -> Iterator[tuple[str, object]]:
+    """A server as a process of its own, ended as Ctrl-C does: its address, and how to learn what it said so far."""
+    port = free_port()
+    said = folder / "said.txt"
+    with said.open("w") as output:
+        process = subprocess.Popen(
+            [CLADE, "serve", "--port", str(port), *options],
+            env={**os.environ, "CLADE_STORE": store},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        end = time.monotonic() + START_SECONDS
+        while not answers(f"http://127.0.0.1:{port}/healthz"):
+            assert process.poll() is None, said.read_text()
+            assert time.monotonic() < end, "The server does not start."
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}", said.read_text
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(START_SECONDS)
+    assert "Traceback" not in said.read_text()
+
+
+def answers(url: str) -> bool:
+    with contextlib.suppress(httpx.TransportError):
+        return httpx.get(url).status_code == 200
+    return False
+
+
+@pytest.mark.parametrize("query", EXAMPLES)
+def test_the_queries_that_it_shows_find_something_in_the_demo_data(demo_server, query):
+    answer = httpx.post(f"{demo_server}/graphql", json={"query": query}).json()
+    assert "errors" not in answer
+    assert all(answer["data"].values())
+
+
+def test_it_says_where_it_serves_what_and_what_to_try(tmp_path, demo_store):
+    with serving(tmp_path, demo_store) as (url, said):
+        assert f"Clade serves {demo_store} at {url}/graphql\n" in said()
+        assert all(example in said() for example in EXAMPLES)
+
+
+def test_several_workers_share_the_port(tmp_path, demo_store):
+    with serving(tmp_path, demo_store, "--workers", "2") as (url, _):
+        answer = httpx.post(f"{url}/graphql", json={"query": EXAMPLES[0]}).json()
+        assert answer["data"]["city"]["name"] == "Omaha"
+
+
+def test_a_store_that_cannot_be_read_yet_is_told_and_waited_for(tmp_path):
+    store = f"sqlite:///{tmp_path / 'later.db'}"
+    with serving(tmp_path, store) as (url, said):
+        assert 'later.db"; make it with: clade table create\nQueries get errors until then.\n' in said()
+        assert httpx.get(f"{url}/readyz").status_code == 503
+        answer = httpx.post(f"{url}/graphql", json={"query": EXAMPLES[0]}).json()
+        assert answer["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
+
+        subprocess.run([CLADE, "table", "create", "--store", store], check=True, stdout=subprocess.DEVNULL, timeout=60)
+        assert httpx.get(f"{url}/readyz").status_code == 200
+        assert httpx.post(f"{url}/graphql", json={"query": EXAMPLES[0]}).json() == {"data": {"city": None}}
+
+
+def test_a_taken_port_is_told_in_one_sentence():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = subprocess.run([CLADE, "serve", "--port", str(port)], capture_output=True, text=True, timeout=60)
+    sentence = "cannot be listened on (address already in use); choose another --port or --host."
+    assert (ended.returncode, ended.stderr) == (1, f"clade: 127.0.0.1:{port} {sentence}\n")
+    assert ended.stdout == ""

@@ -1,0 +1,102 @@
+"""`clade tree` shows a subtree with levels and counts, in as few reads as its levels allow."""
+
+import asyncio
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from commands import tree
+from commands.main import app, run
+from graph.hierarchies import hierarchies
+from resolvers.lists import roots
+from resolvers.request import Request
+from resolvers.window import Window
+from store.load import Outcome, load
+from store.rows import Part, Row, Wanted
+from store.stores import open_store
+
+NODES = [
+    ("US", "COUNTRY", "United States"),
+    ("US/MO", "STATE", "Missouri"),
+    ("US/NE", "STATE", "Nebraska"),
+    ("US/MO/St. Louis", "CITY", None),
+    ("US/NE/Lincoln", "CITY", None),
+    ("US/NE/Omaha", "CITY", None),
+    ("US/NE/Omaha/68118", "POSTAL_CODE", None),
+    ("SG", "COUNTRY", "Singapore"),
+    ("SG/Singapore", "CITY", None),
+    ("SG/Jurong", "CITY", "Jurong\N{RIGHT-TO-LEFT OVERRIDE}East"),
+]
+
+
+@pytest.fixture
+def url(store_url):
+    """A store with a few places."""
+
+    async def fill() -> None:
+        wanted = Wanted(hierarchies()["location"])
+        for number, (path, level, name) in enumerate(NODES, start=1):
+            wanted.take(Row(number, path.split("/"), [Part(level, name)]))
+        outcome = Outcome()
+        async with open_store(store_url) as store:
+            await store.create()
+            await load(store, wanted, outcome)
+        assert outcome.written == len(NODES)
+
+    asyncio.run(fill())
+    return store_url
+
+
+def show(url: str, *arguments: str) -> list[str]:
+    shown = CliRunner().invoke(app, ["tree", "location", *arguments, "--store", url])
+    assert shown.exit_code == 0, shown.output
+    return shown.output.splitlines()
+
+
+def test_a_subtree_is_drawn_with_names_keys_levels_and_what_lies_below(url):
+    assert show(url, "US", "--depth", "2") == [
+        "United States US COUNTRY (2 STATE, 3 CITY, 1 POSTAL_CODE)",
+        "├── Missouri MO STATE (1 CITY)",
+        "│   └── St. Louis CITY",
+        "└── Nebraska NE STATE (2 CITY, 1 POSTAL_CODE)",
+        "    ├── Lincoln CITY",
+        "    └── Omaha CITY (1 POSTAL_CODE)",
+    ]
+
+
+def test_depth_0_shows_the_node_alone_and_1_is_what_is_shown_unasked(url):
+    assert show(url, "US/NE", "--depth", "0") == ["Nebraska NE STATE (2 CITY, 1 POSTAL_CODE)"]
+    assert show(url, "US/NE") == show(url, "US/NE", "--depth", "1")
+    assert len(show(url, "US/NE")) == 3
+
+
+def test_without_a_path_all_roots_are_shown(url):
+    assert show(url, "--depth", "0") == [
+        "Singapore SG COUNTRY (2 CITY)",
+        "United States US COUNTRY (2 STATE, 3 CITY, 1 POSTAL_CODE)",
+    ]
+
+
+def test_a_name_cannot_write_to_the_terminal_what_is_no_text(url):
+    assert show(url, "SG")[1] == "├── Jurong\N{REPLACEMENT CHARACTER}East Jurong CITY"
+
+
+def test_each_level_is_one_read_however_many_nodes_it_has(url):
+    async def count() -> int:
+        async with open_store(url) as store:
+            request = Request(store, hierarchies())
+            tops = (await roots(request, "location", Window(), nodes=True, total=False)).records
+            first = request.reads.requests
+            await tree._family(request, [top for top in tops if top.name == "United States"], 2)
+            return request.reads.requests - first
+
+    assert asyncio.run(count()) == 3  # the tree's stamp, its states, and the cities of all of them
+
+
+def test_more_nodes_than_anybody_reads_are_refused_before_they_are_read(url, monkeypatch):
+    monkeypatch.setattr(tree, "MAX_NODES", 3)
+    monkeypatch.setattr(sys, "argv", ["clade", "tree", "location", "US", "--depth", "2", "--store", url])
+    with pytest.raises(SystemExit) as ended:
+        run()
+    assert ended.value.code == "clade: These are more than 3 nodes; a lesser --depth or a longer path shows fewer."

@@ -1,0 +1,212 @@
+"""What newcomers do wrong, on the command line as they see it: one clear sentence each, and nothing is lost."""
+
+import asyncio
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from commands.main import run
+from store.errors import NoTable
+from store.keys import stamp_key
+from store.reads import Reads
+from store.stamps import Stamp
+from store.stores import open_store
+from tests.conftest import CLADE
+
+RUN_SECONDS = 120
+
+
+@pytest.fixture
+def clade(tmp_path, monkeypatch, capsys):
+    """Runs a command as a newcomer does, in an empty directory; its status, and what it printed on both outputs."""
+    for name in [name for name in os.environ if name.startswith("CLADE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+    def clade(*arguments: str, **settings: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["clade", *arguments])
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit) as ended:
+            run()
+        printed = "".join(capsys.readouterr())
+        match ended.value.code:
+            case str(message):
+                return 1, f"{printed}{message}\n"
+            case code:
+                return int(code or 0), printed
+
+    return clade
+
+
+# -- a file with mistakes ----------------------------------------------------------------------------------------------
+
+MISTAKES = {
+    '{"path": "US/NE/Lincoln", "level": "VILLAGE"}': 'location has no level "VILLAGE"; it has COUNTRY,',
+    '{"path": "US/NE/Omaha/CA", "level": "STATE"}': "STATE may not stand under CITY, only under",
+    '{"path": "US/NE/Kearney", "level": "CITY", "population": "many"}': "population: 'many' is no Int",
+    '{"path": "US/NE/Norfolk", "level": "CITY", "poulation": 24000}': 'CITY has no attribute "poulation"; it has code,',
+    '{"path": "US/XX/Nowhere", "level": "CITY"}': "Its parent US/XX is neither in the file nor in the table.",
+    '{"path": "US//Empty", "level": "CITY"}': "A path has an empty segment; write it like US/NE/Omaha",
+    '{"level": "CITY", "name": "Pathless"}': 'The line has no path; write "path": ["US", "NE"]',
+    '{"path": "US/NE/Hastings", "level": "CITY"': "The line is no JSON: ",
+    '["US", "NE", "Columbus"]': "The line is no JSON object: ",
+    '{"path": "US/NE/Omaha", "level": "CITY", "name": "Not Omaha"}': "US/NE/Omaha has the name Omaha in row 3 already",
+    '{"path": "US/NE/Fremont", "level": "CITY", "id": "has space"}': 'The id "has space" holds white space',
+    f'{{"path": "US/NE/{"x" * 1100}", "level": "CITY"}}': "Below its root the path takes 1105 bytes in a key;",
+}
+RIGHT = [
+    '{"path": "US", "level": "COUNTRY"}',
+    '{"path": "US/NE", "level": "STATE"}',
+    '{"path": "US/NE/Omaha", "level": "CITY", "name": "Omaha"}',
+]
+
+
+def test_a_file_with_a_dozen_mistakes_is_imported_but_for_them_and_each_is_explained(clade, tmp_path):
+    (tmp_path / "places.jsonl").write_text("\n".join([*RIGHT, *MISTAKES]))
+    status, said = clade("import", "location", "places.jsonl")
+    assert status == 1
+    assert "added: 3 (1 COUNTRY, 1 STATE, 1 CITY)" in said
+    assert "rejected: 12 rows; they are in places.rejected.csv." in said
+    with (tmp_path / "places.rejected.csv").open() as file:
+        rejected = list(csv.DictReader(file))
+    assert [row["content"] for row in rejected] == list(MISTAKES)
+    for row, reason in zip(rejected, MISTAKES.values(), strict=True):
+        assert row["reason"].startswith(reason)
+    assert clade("tree", "location", "--depth", "2")[1].splitlines()[-1] == "    └── Omaha CITY"
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "options", "sentence"),
+    [
+        ("empty.csv", "", ["--level", "country=Country"], '"empty.csv" has no header: its first line must name the'),
+        ("levels.csv", "Country\nUS\n", [], 'A CSV file needs its levels from the root down, as in --level country='),
+        ("list.weird", "US\n", [], 'The ending of "list.weird" tells no format; say --format csv, jsonl, taxonomy.'),
+        ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and stand under itself"),
+    ],
+)  # fmt: skip
+def test_a_file_of_which_nothing_can_be_taken_is_told_in_one_sentence(
+    clade, tmp_path, file, content, options, sentence
+):
+    (tmp_path / file).write_text(content)
+    status, said = clade("import", "location", file, *options)
+    assert status == 1
+    assert said.startswith(f"clade: {sentence}")
+    assert said.count("\n") == 1
+
+
+# -- Ctrl-C ------------------------------------------------------------------------------------------------------------
+
+STATES, CITIES = 20, 2_000
+
+
+def test_an_import_that_is_stopped_and_stopped_again_is_finished_by_the_same_command(clade, tmp_path):
+    rows = [{"path": ["US"], "level": "COUNTRY"}]
+    for state in range(STATES):
+        rows.append({"path": ["US", f"{state:02}"], "level": "STATE"})
+        rows += [{"path": ["US", f"{state:02}", str(city)], "level": "CITY"} for city in range(CITIES)]
+    (tmp_path / "places.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    assert stop(tmp_path, behind=0) == 130
+    partly = written(tmp_path)
+    assert 0 < partly < len(rows)
+    assert stop(tmp_path, behind=partly) == 130
+    assert partly < written(tmp_path) < len(rows)
+
+    status, said = clade("import", "location", "places.jsonl")
+    assert status == 0, said
+    assert clade("tree", "location", "--depth", "0") == (0, f"US COUNTRY ({STATES} STATE, {STATES * CITIES:,} CITY)\n")
+    assert "Nothing changed." in clade("import", "location", "places.jsonl")[1]
+
+
+def stop(folder: Path, *, behind: int) -> int:
+    """Send Ctrl-C twice, as the impatient do, as soon as an import has written something more; its status."""
+    command = [CLADE, "import", "location", "places.jsonl"]
+    with (folder / "said.txt").open("w") as said:
+        process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
+        end = time.monotonic() + RUN_SECONDS
+        while written(folder) <= behind and time.monotonic() < end and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        process.wait(RUN_SECONDS)
+    text = (folder / "said.txt").read_text()
+    assert "Stopped: " in text
+    assert "The same command goes on." in text
+    assert "Traceback" not in text
+    return process.returncode
+
+
+def written(folder: Path) -> int:
+    """How many nodes lie in the tree, as its stamp tells."""
+
+    async def read() -> int:
+        async with open_store(f"sqlite:///{folder / 'clade.db'}") as store:
+            (item,) = await store.get([stamp_key("location#US")], Reads(), strong=True)
+        return sum(Stamp.of("location#US", item).shape.values())
+
+    try:
+        return asyncio.run(read())
+    except NoTable:
+        return 0
+
+
+# -- places and settings -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "sentence"),
+    [
+        (["demo"], {"CLADE_STORE": "sqlite:////proc/clade.db"}, '"/proc/clade.db" cannot be opened or made; see that'),
+        (["tree", "location"], {}, 'There is no file "clade.db"; make it with: clade table create'),
+        (["tree", "location"], {"CLADE_STORE": "sqlite:///README"}, '"README" is no SQLite database; name another'),
+        (["tree", "location"], {"CLADE_STORE": "mysql://x"}, '"mysql://x" is no store; write sqlite:///FILE or'),
+        (["serve"], {"CLADE_MAX_NODES": "abc"}, 'CLADE_MAX_NODES cannot be "abc": it should be a valid integer'),
+        (["serve"], {"CLADE_MAX_NODES": "0"}, 'CLADE_MAX_NODES cannot be "0": it should be greater than or equal to 1'),
+        (["serve"], {"CLADE_HIERARCHIES": "nope"}, 'CLADE_HIERARCHIES names the module "nope", which cannot be found.'),
+        (["serve"], {"CLADE_HIERARCHIES": "a,,b"}, 'CLADE_HIERARCHIES names the module "a", which cannot be found.'),
+        (["serve"], {"CLADE_HIERARCHIES": ","}, 'CLADE_HIERARCHIES names the module ""; write them like'),
+        (["serve"], {"CLADE_HIERARCHIES": "shelves"}, "In shelves: Board stands under SHELFF, which shelf has not."),
+        (["tree", "place"], {}, 'There is no hierarchy "place"; CLADE_HIERARCHIES names location, category.'),
+        (["tree", "location", "US//"], {}, "A path has an empty segment; write it like US/NE/Omaha, with no /"),
+        (["schema", "/proc/schema"], {}, "/proc/schema: no such file or directory."),
+        (["export", "location", "-o", "/proc/x"], {}, "/proc/x cannot be written: no such file or directory."),
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_or_place_is_told_in_one_sentence(clade, tmp_path, command, more, sentence):
+    (tmp_path / "README").write_text(
+        "This is a text, which is long enough to be looked at as a database's first page." * 9
+    )
+    (tmp_path / "shelves.py").write_text(
+        "from graph.node import Node\n"
+        'class Shelf(Node, hierarchy="shelf"):\n    """A shelf."""\n'
+        'class Board(Shelf, under=["Shelff"]):\n    """A board."""\n'
+    )
+    status, said = clade(*command, **more)
+    assert status == 1
+    assert said.startswith(f"clade: {sentence}")
+    assert said.count("\n") == 1
+    assert not (tmp_path / "clade.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (["nonsense"], "No such command 'nonsense'."),
+        (["serve", "--port", "many"], "Invalid value for '--port'"),
+        (["import", "location", "nowhere.jsonl"], "file 'nowhere.jsonl' does not exist."),
+        (["import", "location"], "Missing argument"),
+    ],
+)
+def test_a_command_that_is_written_wrongly_points_to_its_help(clade, command, sentence):
+    status, said = clade(*command)
+    assert status == 2
+    assert sentence in said
+    assert "-h' for help." in said
