@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from graph.federation import exposed, subgraph_sdl
+from graph.exposure import exposed
 from graph.hierarchies import served
-from graph.schema import build_schema
 from graph.settings import Settings
 
 
@@ -23,6 +22,10 @@ def schema(
 
     Example: clade schema --federation clade.graphql
     """
+    # The libraries of the schema take longer to load than most commands take to run.
+    from graph.federation import subgraph_sdl
+    from graph.schema import build_schema
+
     settings = Settings()
     expose = exposed(settings.federation_expose)
     built, _ = build_schema(served(settings.hierarchies), expose=expose)

@@ -13,7 +13,7 @@ from graph import playground
 from graph.cache import Cache
 from graph.context import Context
 from graph.execution import Execution
-from graph.federation import exposed
+from graph.exposure import exposed
 from graph.health import Readiness, alive
 from graph.hierarchies import served
 from graph.http import GraphQLEndpoint

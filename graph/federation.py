@@ -9,31 +9,19 @@ import strawberry
 from graphql import DocumentNode, NamedTypeNode, Node, Visitor, parse, print_ast, visit
 from strawberry.types.field import StrawberryField
 
+from graph.exposure import CHANGES, HISTORY, MUTATIONS, NODE, NODES
 from graph.field import class_of, field
-from store.errors import BadInput
 
 # Pinned: later versions add nothing that is needed here, and not every composer takes them.
 LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key", "@shareable"])'
 
-# What stays out unless it is exposed, and under which word. Two subgraphs with a Query.node never compose rightly:
-# each would be asked for the other's nodes. The rest is of use to Clade's own clients only.
-_OF_QUERY = {"node": "node", "nodes": "nodes", "changes": "changes"}
-_OF_NODES = {"history": "history", "atRevision": "history"}
-_MUTATIONS = "mutations"
-EXPOSABLE = (*_OF_QUERY, *dict.fromkeys(_OF_NODES.values()), _MUTATIONS)
+# What stays out unless it is exposed. Two subgraphs with a Query.node never compose rightly: each would be asked for
+# the other's nodes. The rest is of use to Clade's own clients only.
+_OF_QUERY = {"node": NODE, "nodes": NODES, "changes": CHANGES}
+_OF_NODES = {"history": HISTORY, "atRevision": HISTORY}
 
 # A gateway calls these itself; they are no part of what is composed.
 _MACHINERY = {"_service", "_entities"}
-
-
-def exposed(words: str) -> frozenset[str]:
-    """The words of CLADE_FEDERATION_EXPOSE, divided by commas. Raises BadInput for one that is none of EXPOSABLE."""
-    found = frozenset(word.strip() for word in words.split(",")) - {""}
-    if unknown := found - set(EXPOSABLE):
-        raise BadInput(
-            f"CLADE_FEDERATION_EXPOSE names {', '.join(sorted(unknown))}; it can name {', '.join(EXPOSABLE)}."
-        )
-    return found
 
 
 def service_field(expose: frozenset[str]) -> StrawberryField:
@@ -62,8 +50,8 @@ def subgraph_sdl(schema: strawberry.Schema, expose: frozenset[str] = frozenset()
         definitions[name] = _shaped(definitions[name], _OF_NODES, expose, '@key(fields: "id") @key(fields: "path")')
     definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY | dict.fromkeys(_MACHINERY, ""), expose)
     definitions["PageInfo"] = _shaped(definitions["PageInfo"], {}, expose, "@shareable")
-    roots = ["Query", *entities, *(["Mutation"] if _MUTATIONS in expose and "Mutation" in definitions else [])]
-    reached = _reached(definitions, roots)
+    mutation = {"Mutation"} & definitions.keys() if MUTATIONS in expose else set()
+    reached = _reached(definitions, {"Query", *entities, *mutation})
     kept = tuple(one for name, one in definitions.items() if name in reached)
     return f"{LINK}\n\n{print_ast(DocumentNode(definitions=kept))}\n"
 

@@ -10,6 +10,8 @@ from commands.schema import schema
 from graph.federation import subgraph_sdl
 from graph.hierarchies import served
 from graph.schema import build_schema
+from graph.settings import Settings
+from store.errors import BadInput
 
 app = typer.Typer()
 app.command()(schema)
@@ -61,6 +63,13 @@ def test_checking_fails_in_one_line_where_the_file_differs_or_is_missing_and_wri
         assert refused.output == f"clade: {file} is not the schema that is served; clade schema FILE writes it.\n"
     assert old.read_text() == "type Query { old: Int }"
     assert list(tmp_path.iterdir()) == [old]
+
+
+def test_a_word_that_cannot_be_exposed_is_told_whatever_the_command(monkeypatch):
+    monkeypatch.setenv("CLADE_FEDERATION_EXPOSE", "secrets")
+    assert str(run().exception).startswith("CLADE_FEDERATION_EXPOSE names secrets;")
+    with pytest.raises(BadInput):
+        Settings()
 
 
 def test_checking_needs_a_file():

@@ -12,7 +12,8 @@ from graphql import (
     print_ast,
 )
 
-from graph.federation import EXPOSABLE, exposed, subgraph_sdl
+from graph.exposure import EXPOSABLE, exposed
+from graph.federation import subgraph_sdl
 from graph.hierarchies import served
 from graph.schema import build_schema
 from store.errors import BadInput
