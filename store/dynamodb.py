@@ -8,7 +8,7 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
 from urllib.parse import parse_qsl
@@ -138,6 +138,22 @@ class DynamoDBStore:
             reads.add(items=0, units=_units(page) or units_of(0))
             if "LastEvaluatedKey" not in page:
                 return total
+            query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    async def scan(self, reads: Reads) -> AsyncIterator[list[Item]]:
+        query: wire.Json = {"TableName": self.table, "ConsistentRead": True}
+        while True:
+            page = await self._aws.call("scan", ReturnConsumedCapacity="TOTAL", **query)
+            found = [wire.decode(item) for item in page["Items"]]
+            units = _units(page)
+            if units is None:
+                units = units_of(sum(map(wire.size_of, found)), strong=True)
+            alive = _alive(found)
+            reads.add(items=len(alive), units=units)
+            if alive:
+                yield alive
+            if "LastEvaluatedKey" not in page:
+                return
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     # -- writing -------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from store.stores import check_changes
 from store.wire import checked_size, index_name, settled
 
 MAX_CHANGES = 2000  # a commit's price is its flush to the disk, so many changes share one
+SCAN_ITEMS = 1000  # in one page of a scan
 CHUNK = 100  # keys in one statement, as in one BatchGetItem
 CHECKPOINT_PAGES = 4000  # when the log is written back to the file; more saves rewriting pages during an import
 BUSY_SECONDS = 10.0  # how long a commit waits for those of other processes
@@ -50,6 +51,10 @@ COLUMNS = ["pk", "sk", "parent", "rank", "tier", "expires", "body"]
 
 _PUT = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
 _DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
+_SCAN = (
+    "SELECT pk, sk, body FROM items WHERE (pk, sk) > (?, ?) AND (expires IS NULL OR expires > ?) "
+    "ORDER BY pk, sk LIMIT ?"
+)
 _EXPIRED = "SELECT pk, sk FROM items WHERE expires <= ? LIMIT ?"
 
 _REASONS = {
@@ -135,6 +140,17 @@ class SQLiteStore:
             ((count, size),) = rows.fetchall()
         reads.add(items=0, units=units_of(int(size)))
         return cast(int, count)
+
+    async def scan(self, reads: Reads) -> AsyncIterator[list[Item]]:
+        after = ("", "")
+        while True:
+            with self._translated():
+                rows = self._connection().execute(_SCAN, (*after, time.time(), SCAN_ITEMS)).fetchall()
+            if not rows:
+                return
+            reads.add(items=len(rows), units=units_of(sum(len(body) for _, _, body in rows), strong=True))
+            yield [_decode(body) for _, _, body in rows]
+            after = rows[-1][:2]
 
     def _rows(self, keys: Sequence[Key]) -> list[tuple[str, str, bytes]]:
         """Key and body of those items that there are, at most CHUNK at a time."""

@@ -1,6 +1,6 @@
 """The verbs that a store has, and how one is opened from its address."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -36,6 +36,10 @@ class Store(Protocol):
 
     async def count(self, span: Span, reads: Reads) -> int:
         """How many items a span holds."""
+        ...
+
+    def scan(self, reads: Reads) -> AsyncIterator[list[Item]]:
+        """All items of the table as of now, page by page, in no order that can be relied on."""
         ...
 
     def version(self) -> object:

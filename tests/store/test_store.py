@@ -412,6 +412,27 @@ async def test_what_has_expired_is_absent_to_a_condition(store: Store) -> None:
         await store.commit([Put(item, ABSENT)])
 
 
+# -- scan --------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_scan_brings_every_item_once_whatever_it_is(store: Store) -> None:
+    others = [Item(pk="location", sk="!", n=1), Item(pk="id#location:US", sk="v0"), Item(pk="t", sk="\0")]
+    await put(store, *TREE, *others)
+    reads = Reads()
+    found = [item async for page in store.scan(reads) for item in page]
+    assert sorted(found, key=key_of) == sorted([*TREE, *others], key=key_of)
+    assert (reads.requests, reads.items) == (1, len(found))
+
+
+async def test_a_scan_goes_on_from_page_to_page_and_leaves_out_what_has_expired(store: Store) -> None:
+    gone = Item(pk="t", sk="0", expires=int(time.time()) - 10)
+    await put(store, gone, *[Item(pk=f"p{n % 7}", sk=f"{n:05d}", text="x" * 900) for n in range(2500)])
+    reads = Reads()
+    pages = [page async for page in store.scan(reads)]
+    assert len({key_of(item) for page in pages for item in page}) == reads.items == 2500
+    assert len(pages) == reads.requests >= 2
+
+
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 
