@@ -14,6 +14,7 @@ from typing import Any
 from graphql import (
     DocumentNode,
     FragmentDefinitionNode,
+    GraphQLError,
     GraphQLObjectType,
     GraphQLSchema,
     OperationDefinitionNode,
@@ -23,10 +24,11 @@ from graphql.execution.collect_fields import FieldDetails, FragmentDetails, coll
 from graphql.execution.values import VariableValues, get_argument_values
 
 from graph.lookup import RootsField, TargetField
-from graph.rendering import LeafField, Leaves, Surprise
+from graph.rendering import LeafField, Leaves, Surprise, TypeName
 from graph.selection import AnySelection, Types, window_of
 from resolvers.selection import Kind, Relation
 from resolvers.window import Window
+from store.errors import BadInput
 
 LISTS = frozenset((Kind.CHILDREN, Kind.DESCENDANTS, Kind.SIBLINGS))
 _KINDS = {kind.value: kind for kind in Kind}
@@ -160,20 +162,16 @@ class Shape:
         if not isinstance(concrete, GraphQLObjectType):
             raise Surprise
         self.parts: list[Leaves | ListField | AboveField] = []
-        leaves: list[LeafField] = []
-        typenames: dict[str, str] = {}
+        leaves: list[LeafField | TypeName] = []
 
         def close(*, whole: bool = False) -> None:
-            if leaves or typenames:
-                self.parts.append(Leaves(list(leaves), dict(typenames), whole=whole))
+            if leaves:
+                self.parts.append(Leaves(list(leaves), whole=whole))
                 leaves.clear()
-                typenames.clear()
 
         for key, fields in plan.collect(concrete, details).items():
             part = _part(plan, concrete, key, fields)
-            if isinstance(part, str):
-                typenames[key] = part
-            elif isinstance(part, LeafField):
+            if isinstance(part, LeafField | TypeName):
                 leaves.append(part)
             else:
                 close()
@@ -187,12 +185,12 @@ class Shape:
 
 def _part(
     plan: Plan, concrete: GraphQLObjectType, key: str, fields: list[FieldDetails]
-) -> "str | LeafField | ListField | AboveField":
+) -> "TypeName | LeafField | ListField | AboveField":
     """What a merged field of an object is: its type's name, a leaf, or a relation."""
     node = fields[0].node
     name = node.name.value
     if name == "__typename":
-        return concrete.name
+        return TypeName(key, concrete.name)
     definition = concrete.fields[name]
     kind = _KINDS.get(name)
     if kind is None:
@@ -304,8 +302,15 @@ class PlaceSelection(AnySelection):
         found = self._found.get(key)
         if found is None:
             shape = self._place.shape(hierarchy, level)
-            found = self._found[key] = tuple(map(self._relations.of, shape.relations))
+            relations = [self._relation(field) for field in shape.relations]
+            found = self._found[key] = tuple([one for one in relations if one is not None])
         return found
+
+    def _relation(self, field: ListField | AboveField) -> Relation | None:
+        try:
+            return self._relations.of(field)
+        except (BadInput, GraphQLError):
+            return None  # the field will tell when its turn comes, if it does
 
 
 def resolver_of(definition: Any) -> Any:

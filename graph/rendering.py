@@ -50,12 +50,20 @@ class LeafField:
         return _complete(self.kind, self.resolve(record, None, **self.arguments))
 
 
+@dataclass(frozen=True)
+class TypeName:
+    """A `__typename` under some response key."""
+
+    key: str
+    name: str
+
+
 class Leaves:
     """Some leaf fields of one object type; calling it tells them as JSON, without the braces unless `whole`."""
 
-    def __init__(self, fields: Sequence[LeafField], typenames: Mapping[str, str], *, whole: bool) -> None:
+    def __init__(self, fields: "Sequence[LeafField | TypeName]", *, whole: bool) -> None:
         self._number = next(_numbers)
-        self._make = _generate(fields, typenames, whole)
+        self._make = _generate(fields, whole)
 
     def __call__(self, record: Record) -> bytes:
         fragments = record.fragments
@@ -67,11 +75,16 @@ class Leaves:
         return found
 
 
-def _generate(fields: Sequence[LeafField], typenames: Mapping[str, str], whole: bool) -> Callable[[Record], bytes]:
+def _generate(fields: Sequence[LeafField | TypeName], whole: bool) -> Callable[[Record], bytes]:
     """A function of the record, as `def tell(record): v0 = record.name; if not …: v0 = slowly0(record); return …`."""
     scope: dict[str, Any] = {"dumps": orjson.dumps}
-    lines = []
+    lines, shown = [], []
     for n, leaf in enumerate(fields):
+        # A response key is a GraphQL name, and so is a type's: letters, digits and _ alone come into the code.
+        if isinstance(leaf, TypeName):
+            shown.append(f'"{leaf.key}": "{leaf.name}"')
+            continue
+        shown.append(f'"{leaf.key}": v{n}')
         scope[f"slowly{n}"] = leaf.slowly
         quick = _quick(leaf, n, scope)
         lines += [f"v{n} = slowly{n}(record)"] if quick is None else [
@@ -79,10 +92,7 @@ def _generate(fields: Sequence[LeafField], typenames: Mapping[str, str], whole: 
             f"if not ({quick[1]}):",
             f"    v{n} = slowly{n}(record)",
         ]  # fmt: skip
-    parts = {leaf.key: f"v{n}" for n, leaf in enumerate(fields)} | {key: repr(name) for key, name in typenames.items()}
-    # A response key is a GraphQL name, and so is a type's: letters, digits and _ alone come into the code.
-    shown = ", ".join(f'"{key}": {value}' for key, value in parts.items())
-    lines.append(f"return dumps({{{shown}}})" + ("" if whole else "[1:-1]"))
+    lines.append(f"return dumps({{{', '.join(shown)}}})" + ("" if whole else "[1:-1]"))
     source = "def tell(record):\n" + "".join(f"    {line}\n" for line in lines)
     exec(source, scope)  # noqa: S102  # the text is ours, made of names that the schema has checked
     made: Callable[[Record], bytes] = scope["tell"]

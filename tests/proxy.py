@@ -62,6 +62,17 @@ class Proxy:
         await self._runner.cleanup()
         await self._session.close()
 
+    def target_of(self, call: Call) -> str:
+        """The engine that a call is handed on to."""
+        return self.target
+
+    def sent(self, call: Call, body: dict[str, Any], headers: dict[str, str], answer: web.Response) -> None:
+        """What else is done with a call that was handed on."""
+
+    async def send(self, target: str, body: dict[str, Any], headers: dict[str, str]) -> web.Response:
+        async with self._session.post(target, data=json.dumps(body), headers=headers) as answer:
+            return _response(answer.status, await answer.read())
+
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         call = Call(request.headers["X-Amz-Target"].rpartition(".")[2], json.loads(await request.read()))
         self.calls.append(call)
@@ -69,8 +80,9 @@ class Proxy:
         async def forward(body: dict[str, Any]) -> web.Response:
             names = ("Content-Type", "X-Amz-Target", "X-Amz-Date", "Authorization")
             headers = {name: request.headers[name] for name in names if name in request.headers}
-            async with self._session.post(self.target, data=json.dumps(body), headers=headers) as answer:
-                return _response(answer.status, await answer.read())
+            answer = await self.send(self.target_of(call), body, headers)
+            self.sent(call, body, headers, answer)
+            return answer
 
         waiting = self._faults[call.operation]
         fault = waiting.popleft() if waiting else _nothing

@@ -1,0 +1,227 @@
+"""Answers are kept only while nothing that they were made of has changed, also behind indexes that lag."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import orjson
+import pytest
+
+from graph.cache import Cache, etag_of
+from graph.context import Context
+from graph.execution import Execution
+from graph.plans import Plans
+from graph.schema import build_schema
+from resolvers.kept import Kept
+from resolvers.request import Request
+from store.load import Outcome, load
+from store.rows import Part, Row, Wanted
+from store.stores import Store, open_store
+from tests.engines import NoEngine, find
+from tests.late import LateIndexes
+from tests.model import Ground
+
+SCHEMA, TYPES = build_schema([Ground])
+GROUND = Ground.definition()
+LIST = '{ area(path: "a") { childCount children { nodes { key } } } }'
+
+
+def server(store: Store, settle: float = 0.3) -> Execution:
+    """What one server process has: plans, kept pages and a cache of its own."""
+    kept, cache = Kept(1_000_000), Cache(1_000_000, settle_seconds=settle)
+
+    def context() -> Context:
+        return Context(Request(store, {"ground": GROUND}, kept=kept), TYPES)
+
+    return Execution(SCHEMA, context, plans=Plans(SCHEMA._schema, TYPES, keep=10), cache=cache)
+
+
+async def ask(execution: Execution, query: str = LIST) -> tuple[Any, dict[str, Any]]:
+    """The data of an answer, and what it cost."""
+    answer = await execution.execute(query, allow_mutations=False, tell_reads=True)
+    body = orjson.loads(orjson.dumps(answer.body))
+    return body["data"], body["extensions"]["reads"]
+
+
+async def keys(execution: Execution) -> list[str]:
+    data, _ = await ask(execution)
+    return [node["key"] for node in data["area"]["children"]["nodes"]]
+
+
+async def plant(store: Store, *paths: str) -> None:
+    """Bring areas into the table as an import does."""
+    wanted, outcome = Wanted(GROUND), Outcome()
+    for number, path in enumerate(paths, start=1):
+        wanted.take(Row(number, path.split("/"), [Part("AREA", path, None, {})]))
+    await load(store, wanted, outcome)
+    assert not outcome.rejections
+
+
+@asynccontextmanager
+async def two(url: str) -> AsyncIterator[tuple[Store, Store]]:
+    """One table, opened twice, as by two server processes."""
+    async with open_store(url) as one, open_store(url) as other:
+        await one.create()
+        await plant(one, "a", "a/b", "a/c")
+        yield one, other
+
+
+async def until_kept(execution: Execution) -> dict[str, Any]:
+    """Ask again and again until the answer is a kept one; what that cost."""
+    for _ in range(100):
+        _, reads = await ask(execution)
+        if reads["cached"]:
+            return reads
+        await asyncio.sleep(0.05)
+    raise AssertionError("the answer was never kept")
+
+
+async def test_a_kept_answer_costs_nothing_on_sqlite_and_its_proof_on_dynamodb(store_url):
+    async with two(store_url) as (one, _):
+        reads = await until_kept(server(one))
+        sqlite = store_url.startswith("sqlite")
+        assert (reads["requests"], reads["items"]) == ((0, 0) if sqlite else (1, 1))
+
+
+async def test_a_write_by_this_or_another_process_is_in_the_next_answer(store_url):
+    async with two(store_url) as (one, other):
+        execution = server(one)
+        assert await keys(execution) == ["b", "c"]
+        await until_kept(execution)
+        for number, writer in enumerate((other, one, other)):
+            await plant(writer, f"a/n{number}")
+            assert f"n{number}" in await keys(execution)
+            await until_kept(execution)
+
+
+async def test_a_write_to_another_tree_leaves_the_proof_on_dynamodb_as_it_is(engine):
+    async with two(engine.address(f"clade-{uuid.uuid4().hex}")) as (one, other):
+        execution = server(one)
+        await until_kept(execution)
+        await plant(other, "z", "z/y")
+        _, reads = await ask(execution)
+        assert reads["cached"]
+
+
+async def test_a_new_query_costs_no_more_for_the_cache(engine):
+    async with two(engine.address(f"clade-{uuid.uuid4().hex}")) as (one, _):
+        execution = server(one)
+        _, first = await ask(execution)
+        assert first["requests"] == 2
+        _, second = await ask(execution)
+        assert (second["requests"], second["cached"]) == (3, False)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        '{ node(id: "ground:nowhere") { id } area(path: "a") { children { nodes { key } } } }',
+        "{ __typename }",
+    ],
+    ids=["an id that is nowhere", "what is cheaper than its proof"],
+)
+async def test_what_cannot_or_need_not_be_proven_is_not_kept(engine, query):
+    async with two(engine.address(f"clade-{uuid.uuid4().hex}")) as (one, _):
+        execution = server(one, settle=0)
+        for _ in range(4):
+            _, reads = await ask(execution, query)
+            assert not reads["cached"]
+
+
+async def test_the_roots_of_a_hierarchy_are_kept_and_seen_to_change(store_url):
+    async with two(store_url) as (one, other):
+        execution = server(one)
+        query = "{ grounds { nodes { key childCount } } }"
+        for round_trip in range(3):
+            await plant(other, f"r{round_trip}")
+            data, _ = await ask(execution, query)
+            assert f"r{round_trip}" in [node["key"] for node in data["grounds"]["nodes"]]
+            await plant(other, f"r{round_trip}", f"r{round_trip}/x")
+            data, _ = await ask(execution, query)
+            assert {"key": f"r{round_trip}", "childCount": 1} in data["grounds"]["nodes"]
+            await asyncio.sleep(0.35)
+            await ask(execution, query)
+
+
+async def test_an_answer_older_than_a_minute_is_read_again_where_only_stamps_prove_it(engine):
+    now = [0.0]
+    async with two(engine.address(f"clade-{uuid.uuid4().hex}")) as (one, _):
+        cache = Cache(1_000_000, settle_seconds=2, clock=lambda: now[0])
+        entries = []
+        for now[0] in (0.0, 1.0, 4.0):
+            request = Request(one, {"ground": GROUND})
+            request.partitions.add("ground#a")
+            request.reads.add(items=1, units=9)
+            await cache.put("question", b"{}", request, now[0])
+            entries.append(await cache.get("question", Request(one, {"ground": GROUND})))
+        assert [entry is not None for entry in entries] == [False, False, True]
+        now[0] = 64.1
+        assert await cache.get("question", Request(one, {"ground": GROUND})) is None
+
+
+async def test_the_cache_holds_no_more_bytes_than_it_may(tmp_path):
+    async with two(f"sqlite:///{tmp_path / 'clade.db'}") as (one, _):
+        cache = Cache(10_000, settle_seconds=0)
+        for number in range(20):
+            await cache.put(number, b"x" * 2000, Request(one, {"ground": GROUND}), 0.0)
+        kept = [number for number in range(20) if await cache.get(number, Request(one, {"ground": GROUND}))]
+        assert kept == [17, 18, 19]
+        await cache.put("large", b"x" * 20_000, Request(one, {"ground": GROUND}), 0.0)
+        assert await cache.get("large", Request(one, {"ground": GROUND})) is None
+
+
+def test_an_entity_tag_differs_when_the_answer_does():
+    assert etag_of(b"{}") == etag_of(b"{}") != etag_of(b"[]")
+
+
+# -- indexes that lag --------------------------------------------------------------------------------------------------
+
+LAG = 0.25
+
+
+@asynccontextmanager
+async def late_servers(settle: float) -> AsyncIterator[tuple[Store, list[Execution]]]:
+    """A writer and two servers on one table whose indexes trail `LAG` seconds behind it."""
+    async with AsyncExitStack() as stack:
+        try:
+            table, indexes = stack.enter_context(find()), stack.enter_context(find())
+        except NoEngine as missing:
+            pytest.skip(str(missing))
+        proxy = await stack.enter_async_context(LateIndexes(table.url, indexes.url, LAG))
+        url = f"dynamodb://clade?region=eu-west-1&endpoint={proxy.url}"
+        stores = [await stack.enter_async_context(open_store(url)) for _ in range(3)]
+        await stores[0].create()
+        await asyncio.sleep(0.1)
+        await plant(stores[0], "a", "a/b")
+        yield stores[0], [server(one, settle) for one in stores[1:]]
+
+
+async def stale_after_settling(settle: float) -> tuple[int, int]:
+    """How many answers missed a write that was older than the lag, and how many answers were kept ones."""
+    stale = kept = 0
+    async with late_servers(settle) as (writer, servers):
+        await asyncio.sleep(2 * LAG)
+        for number in range(4):
+            await plant(writer, f"a/n{number}")
+            written = time.monotonic()
+            while (age := time.monotonic() - written) < 6 * LAG:
+                for execution in servers:
+                    data, reads = await ask(execution)
+                    kept += reads["cached"]
+                    found = [node["key"] for node in data["area"]["children"]["nodes"]]
+                    stale += age > 2 * LAG and f"n{number}" not in found
+    return stale, kept
+
+
+async def test_no_answer_read_from_an_index_that_lags_is_kept():
+    stale, kept = await stale_after_settling(settle=2 * LAG)
+    assert stale == 0
+    assert kept > 0
+
+
+async def test_the_same_readers_would_see_stale_answers_if_nothing_waited_for_the_indexes():
+    stale, _ = await stale_after_settling(settle=0)
+    assert stale > 0

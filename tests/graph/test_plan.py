@@ -1,0 +1,236 @@
+"""Plans answer as Strawberry does, whatever is asked of whatever lies in the table.
+
+The long form: CLADE_MODEL_EXAMPLES=2000 pytest tests/graph/test_plan.py
+"""
+
+import asyncio
+import os
+import sqlite3
+from collections import Counter
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+from graphql import parse
+from graphql.execution.values import VariableValues
+from hypothesis import HealthCheck, given, settings
+
+from graph.cache import Cache
+from graph.context import Context
+from graph.execution import Answer, Execution
+from graph.plan import Plan
+from graph.plans import Plans
+from graph.schema import build_schema
+from resolvers.kept import Kept
+from resolvers.request import Request
+from store.stores import Store, open_store
+from tests.graph.test_model import Writer, grow, models, queries
+from tests.model import GraphText, Ground, Model
+
+EXAMPLES = int(os.environ.get("CLADE_MODEL_EXAMPLES", "0"))
+SCHEMA, TYPES = build_schema([Ground])
+DEFINITIONS = {"ground": Ground.definition()}
+told: Counter[str] = Counter()
+
+
+def executions(store: Store, *, kept: Kept | None = None, cache: Cache | None = None) -> tuple[Execution, Execution]:
+    """One that plans, and one in which Strawberry answers everything."""
+
+    def context() -> Context:
+        return Context(Request(store, DEFINITIONS, nodes_left=10_000_000, kept=kept), TYPES)
+
+    def plain() -> Context:
+        return Context(Request(store, DEFINITIONS, nodes_left=10_000_000), TYPES)
+
+    return Execution(SCHEMA, context, plans=Plans(SCHEMA._schema, TYPES, keep=100), cache=cache), Execution(
+        SCHEMA, plain
+    )
+
+
+def wire(answer: Answer) -> dict[str, Any]:
+    """An answer as a client reads it, the order of its errors left out."""
+    body = orjson.loads(orjson.dumps(answer.body))
+    if "errors" in body:
+        body["errors"].sort(key=lambda error: (str(error.get("path")), error["message"]))
+    return body
+
+
+async def compare(planning: Execution, plain: Execution, text: str, variables: dict[str, Any] | None = None) -> Any:
+    """Both answers of an operation are the same, to the order of the fields; what it is."""
+    one = await planning.execute(text, variables, allow_mutations=False)
+    other = await plain.execute(text, variables, allow_mutations=False)
+    assert one.executed == other.executed
+    assert wire(one) == wire(other), (text, variables)
+    assert list(_keys(wire(one).get("data"))) == list(_keys(wire(other).get("data"))), text
+    return wire(one)
+
+
+def _keys(value: Any):
+    """All response keys in the order in which they are told."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield key
+            yield from _keys(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _keys(one)
+
+
+async def differ(tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]) -> None:
+    model = grow(*tree)
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        await model.plant(store)
+        planning, plain = executions(store)
+        for kept, cache in ((None, None), (Kept(10_000_000), Cache(10_000_000, settle_seconds=0))):
+            planning, plain = executions(store, kept=kept, cache=cache)
+            for seed, depth in asked * (1 if kept is None else 2):
+                text = GraphText(Writer(seed, model, depth).query())
+                body = await compare(planning, plain, text.text, text.variables)
+                assert "errors" in body or not planning.surprised, text
+                planning.surprised = 0
+            told.update(planned=planning.planned, unplanned=planning.unplanned)
+
+
+@settings(max_examples=EXAMPLES or 120, suppress_health_check=list(HealthCheck), deadline=None)
+@given(models, queries)
+def test_generated_queries_are_answered_alike_to_the_letter(tree, asked):
+    asyncio.run(differ(tree, asked))
+
+
+def test_every_reading_query_that_was_generated_had_a_plan():
+    asyncio.run(differ((7, 60, False, True), [(seed, 3) for seed in range(60)]))
+    print(f"planned operations: {told['planned']} of {told['planned'] + told['unplanned']}")
+    assert told["unplanned"] == 0
+    assert told["planned"] > 0
+
+
+@pytest.fixture
+async def planted(tmp_path):
+    """A store on a file with a small tree, and its model."""
+    model = Model("ground", {("a",): "AREA", ("a", "b"): "AREA", ("a", "p"): "PLOT", ("a", "b", "t"): "TREE"}, {})
+    async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
+        await store.create()
+        await model.plant(store)
+        yield store, tmp_path / "clade.db"
+
+
+QUERIES = [
+    '{ area(path: "a") { id children { nodes { name __typename } edges { cursor node { level } } } } }',
+    '{ ground(path: "a") { ... on Area { c: children(first: 1) { nodes { name } } } '
+    "children { nodes { ... on Area { c: children(first: 1) { nodes { id } } } ... on Plot { c: children(first: 5) "
+    "{ totalCount } } } } } }",
+    "query Q($n: Int, $skip: Boolean = false) { grounds(first: $n) { totalCount nodes { id @skip(if: $skip) key } } }",
+    "{ __typename grounds { __typename nodes { __typename } pageInfo { __typename startCursor } "
+    "edges { __typename } } }",
+    "query Q($level: GroundLevel) { grounds { nodes { childCount(level: $level) pathOf(level: AREA) } } }",
+    '{ nodes(ids: ["ground:nothing", "x"]) { id } node(id: "ground:nothing") { id } }',
+    '{ area(path: "a") { children(first: -1) { totalCount } } }',
+    '{ area(path: "a/p") { id } b: area { id } c: area(path: "") { id } }',
+    '{ _entities(representations: [{__typename: "Area", path: "a"}, {__typename: "Ground", path: "a/p"}, '
+    '{__typename: "Tree", path: "x"}]) { __typename ... on Ground { path parent { path } } ... on Area { key } } }',
+    '{ _entities(representations: [{__typename: "Area", path: "a"}, {__typename: "Nothing"}]) { __typename } }',
+    '{ area(path: "a") { isDescendantOf(path: "/") name } }',
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+async def test_these_queries_are_answered_alike(planted, query):
+    store, _ = planted
+    planning, plain = executions(store)
+    await compare(planning, plain, query, {})
+
+
+@pytest.mark.parametrize(
+    "variables", [{"n": 1}, {"n": None}, {"n": 1, "skip": True}, {"n": "x"}, {"n": 1, "skip": None}, {"n": -1}]
+)
+async def test_variables_decide_alike_and_are_refused_alike(planted, variables):
+    store, _ = planted
+    planning, plain = executions(store)
+    for given_now in (variables, {"n": 0}, variables):
+        await compare(planning, plain, QUERIES[2], given_now)
+
+
+BROKEN = {
+    "a name that is missing": {"name": None},
+    "a level that is unknown": {"level": "RIVER"},
+    "a revision past 32 bits": {"revision": 2**40},
+    "an attribute of another type": {"note": 5},
+    "an attribute that is a list": {"note": ["x"]},
+}
+ODD = {"a number for a name": {"name": 5}, "a time that is a number": {"updated_at": 7}}
+
+
+@pytest.mark.parametrize("harm", [*BROKEN.values(), *ODD.values()], ids=[*BROKEN, *ODD])
+async def test_data_that_breaks_the_types_is_told_alike(planted, harm):
+    store, file = planted
+    change_bodies(file, "#b#", harm)
+    planning, plain = executions(store)
+    below = "children { nodes { id name level revision updatedAt parent { name } ... on Area { note } } }"
+    body = await compare(planning, plain, f'{{ area(path: "a") {{ name {below} }} }}')
+    assert ("errors" in body) == (harm in BROKEN.values())
+
+
+def change_bodies(file, sk: str, harm: dict[str, Any]) -> None:
+    """Write a record as no code of ours would."""
+    with sqlite3.connect(file) as connection:
+        (body,) = connection.execute("SELECT body FROM items WHERE sk = ?", (sk,)).fetchone()
+        item = {**msgspec.msgpack.decode(body), **harm}
+        connection.execute("UPDATE items SET body = ? WHERE sk = ?", (msgspec.msgpack.encode(item), sk))
+    connection.close()
+
+
+def test_compiling_takes_twice_the_work_for_twice_the_depth_and_not_a_power_of_it():
+    """Eight ways at fifteen levels would be 8^15 shapes, were they not shared by type and merged field nodes."""
+    assert shapes_of(16) <= 2.2 * shapes_of(8)
+
+
+def shapes_of(levels: int) -> int:
+    """How often the fields below some fields are collected, when all of a document of so many levels is compiled."""
+    fragments = []
+    for depth in range(levels):
+        below = f"children {{ nodes {{ ...F{depth + 1} }} }}" if depth < levels - 1 else "name"
+        kinds = " ".join(f"... on {name} {{ k{depth}: key {below} }}" for name in ("Area", "AreaPart", "Plot", "Tree"))
+        fragments.append(f"fragment F{depth} on Ground {{ ... on Ground {{ id }} {kinds} ... on Node {{ id }} }}")
+    document = parse("{ grounds { nodes { ...F0 } } }\n" + "\n".join(fragments))
+    plan = Plan(SCHEMA._schema, TYPES, document, document.definitions[0], VariableValues({}, {}))
+    collected = count_collections(plan)
+    walk(plan, plan.roots[0].listing.connection.merged, set())
+    return collected[0]
+
+
+def count_collections(plan: Plan) -> list[int]:
+    counted, collect = [0], plan.collect
+
+    def counting(*arguments):
+        counted[0] += 1
+        return collect(*arguments)
+
+    plan.collect = counting
+    return counted
+
+
+def walk(plan: Plan, place: Any, seen: set[int]) -> None:
+    """Compile everything that can be reached."""
+    if id(place) in seen:
+        return
+    seen.add(id(place))
+    for level in DEFINITIONS["ground"].levels:
+        for field in place.shape("ground", level).lists:
+            walk(plan, field.connection.merged, seen)
+
+
+async def test_a_plan_that_meets_an_error_hands_over_once_and_reads_nothing_twice(planted):
+    store, _ = planted
+    planning, plain = executions(store)
+    await compare(planning, plain, '{ a: area(path: "a") { id } b: plot(path: "a") { id } }')
+    assert (planning.planned, planning.surprised) == (0, 1)
+
+
+async def test_introspection_and_mutations_are_not_planned(planted):
+    store, _ = planted
+    planning, plain = executions(store)
+    await compare(planning, plain, "{ __schema { queryType { name } } }")
+    await compare(planning, plain, "{ _service { sdl } }")
+    assert planning.unplanned == 2

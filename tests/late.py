@@ -1,0 +1,47 @@
+"""An engine whose indexes trail behind its table, as DynamoDB's may: the local ones show a write in them at once."""
+
+import asyncio
+import contextlib
+from typing import Any, Self
+
+from aiohttp import web
+
+from tests.proxy import Call, Proxy
+
+_CHANGES = {"CreateTable", "UpdateTimeToLive", "TransactWriteItems", "BatchWriteItem", "PutItem", "DeleteItem"}
+
+
+class LateIndexes(Proxy):
+    """Answers index queries from a second engine, which learns of every change `lag` seconds after the first."""
+
+    def __init__(self, table: str, indexes: str, lag: float) -> None:
+        super().__init__(table)
+        self._indexes = indexes
+        self.lag = lag
+        self._changes: asyncio.Queue[tuple[float, dict[str, Any], dict[str, str]]] = asyncio.Queue()
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        self._follower = asyncio.create_task(self._follow())
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._follower.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._follower
+        await super().__aexit__(*error)
+
+    def target_of(self, call: Call) -> str:
+        return self._indexes if "IndexName" in call.body else self.target
+
+    def sent(self, call: Call, body: dict[str, Any], headers: dict[str, str], answer: web.Response) -> None:
+        if call.operation in _CHANGES and answer.status == 200:
+            lag = 0.0 if call.operation in ("CreateTable", "UpdateTimeToLive") else self.lag
+            self._changes.put_nowait((asyncio.get_running_loop().time() + lag, body, headers))
+
+    async def _follow(self) -> None:
+        while True:
+            due, body, headers = await self._changes.get()
+            await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
+            answer = await self.send(self._indexes, body, headers)
+            assert answer.status == 200, answer.body
