@@ -5,7 +5,7 @@ from typing import cast
 
 from resolvers.request import Request
 from resolvers.selection import Kind, Relation, Selection
-from store.keys import Key, Path, id_key, node_key, parent_sort_key
+from store.keys import Key, Path, ancestor_keys, id_key, node_key
 from store.records import Record
 
 Lookup = tuple[str, Path | str]  # a hierarchy with a path, or with a full id such as "location:5074472"
@@ -78,16 +78,6 @@ def _asked_above(key: Key, kinds: set[Kind]) -> list[Key]:
     if Kind.ANCESTORS in kinds:
         return above
     return above[:1] * (Kind.ROOT in kinds) + above[-1:] * (Kind.PARENT in kinds)
-
-
-def ancestor_keys(key: Key) -> list[Key]:
-    """The keys of all ancestors, the root first."""
-    keys: list[Key] = []
-    sk = key.sk
-    while len(sk) > 1:
-        sk = parent_sort_key(sk)
-        keys.append(Key(key.pk, sk))
-    return keys[::-1]
 
 
 async def above(request: Request, asked: Sequence[tuple[Record, Relation]]) -> list[list[Record] | Exception]:

@@ -39,6 +39,7 @@ class DynamoDBStore:
     """A store in the table of this name. Where region or credentials are left out the usual AWS chain gives them."""
 
     max_changes = MAX_CHANGES
+    most_changes: int | None = MAX_CHANGES
 
     def __init__(self, table: str, *, region: str | None = None, endpoint: str | None = None) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_.-]{3,255}", table):

@@ -4,9 +4,16 @@ CladeError
 ├── BadInput            BAD_USER_INPUT      an argument or a row that cannot be taken
 │   ├── BadPath         BAD_PATH            a path that cannot exist
 │   ├── BadCursor       BAD_CURSOR          a cursor of another list, or none at all
+│   │   └── CursorExpired   CURSOR_EXPIRED  a cursor of the change feed that is too old
 │   ├── WrongLevel      WRONG_LEVEL         a node of another level than asked for
-│   └── BudgetExceeded  BUDGET_EXCEEDED     more nodes than one request may return
+│   ├── BudgetExceeded  BUDGET_EXCEEDED     more nodes than one request may return
+│   ├── NotFound        NOT_FOUND           a node to change that is not there
+│   ├── AlreadyExists   ALREADY_EXISTS      a path or an id that another node has
+│   ├── Misplaced       MISPLACED           a node where it may not stand
+│   ├── NotEmpty        NOT_EMPTY           a node to delete that has children
+│   └── TooLarge        TOO_LARGE           a change of more items than fit into one transaction
 ├── BadData             BAD_DATA            what lies in the table is not what its hierarchy says
+├── Forbidden           FORBIDDEN           something that this server does not allow
 ├── Conflict            CONFLICT            somebody else wrote first
 └── Unavailable         UNAVAILABLE         the store cannot answer now
     └── NoTable         UNAVAILABLE         there is no such table
@@ -43,8 +50,36 @@ class BudgetExceeded(BadInput):
     code = "BUDGET_EXCEEDED"
 
 
+class CursorExpired(BadCursor):
+    code = "CURSOR_EXPIRED"
+
+
+class NotFound(BadInput):
+    code = "NOT_FOUND"
+
+
+class AlreadyExists(BadInput):
+    code = "ALREADY_EXISTS"
+
+
+class Misplaced(BadInput):
+    code = "MISPLACED"
+
+
+class NotEmpty(BadInput):
+    code = "NOT_EMPTY"
+
+
+class TooLarge(BadInput):
+    code = "TOO_LARGE"
+
+
 class BadData(CladeError):
     code = "BAD_DATA"
+
+
+class Forbidden(CladeError):
+    code = "FORBIDDEN"
 
 
 class Conflict(CladeError):

@@ -190,6 +190,16 @@ def parent_sort_key(sk: str) -> str:
     return sk[: sk.rindex("#", 0, -1) + 1]
 
 
+def ancestor_keys(key: Key) -> list[Key]:
+    """The keys of all ancestors, the root first."""
+    keys: list[Key] = []
+    sk = key.sk
+    while len(sk) > 1:
+        sk = parent_sort_key(sk)
+        keys.append(Key(key.pk, sk))
+    return keys[::-1]
+
+
 def parent_partition(pk: str, sk: str) -> str:
     """The partition of `by_parent` that a node's siblings and itself share: `location#US#NE#`, of a root `location`."""
     return pk + parent_sort_key(sk) if len(sk) > 1 else hierarchy_of(pk)

@@ -27,7 +27,7 @@ from store.records import MAX_ITEM_BYTES
 from store.stores import check_changes
 from store.wire import checked_size, index_name, settled
 
-MAX_CHANGES = 2000  # a commit's price is its flush to the disk, so many changes share one
+MAX_CHANGES = 2000  # of an import's commit, whose price is its flush to the disk; there is no bound
 SCAN_ITEMS = 1000  # in one page of a scan
 CHUNK = 100  # keys in one statement, as in one BatchGetItem
 CHECKPOINT_PAGES = 4000  # when the log is written back to the file; more saves rewriting pages during an import
@@ -77,6 +77,7 @@ class SQLiteStore:
     """A store in the file at `path`, or in memory where that is `:memory:`. Only `create` makes the file."""
 
     max_changes = MAX_CHANGES
+    most_changes: int | None = None
 
     def __init__(self, path: str) -> None:
         if not path:
@@ -173,7 +174,7 @@ class SQLiteStore:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def commit(self, changes: Sequence[Change]) -> None:
-        check_changes(changes, MAX_CHANGES)
+        check_changes(changes, self.most_changes)
         puts = sorted(_row(change.item) for change in changes if isinstance(change, Put))
         deletes = [change.key for change in changes if isinstance(change, Delete)]
         with self._translated():

@@ -58,12 +58,12 @@ class Stamp:
             counts[tier.rpartition("@")[0]] += count
         return dict(counts)
 
-    def raised(self, change: dict[str, int]) -> Put:
-        """The change that raises this stamp by one, and its shape by so many nodes for each tier."""
+    def raised(self, change: dict[str, int], aliases: int = 0) -> Put:
+        """The change that raises this stamp by one, its shape by so many nodes for each tier, and its aliases."""
         shape = {tier: self.shape.get(tier, 0) + change.get(tier, 0) for tier in {**self.shape, **change}}
         item: Item = {
             "pk": self.key.pk, "sk": self.key.sk, "n": self.n + 1,
-            "shape": {tier: count for tier, count in shape.items() if count}, "aliases": self.aliases,
+            "shape": {tier: count for tier, count in shape.items() if count}, "aliases": self.aliases + aliases,
         }  # fmt: skip
         return Put(item, {"n": self.n} if self.n else ABSENT)
 
@@ -76,22 +76,31 @@ def tier_name(level: str, depth: int) -> str:
 class Event(StrEnum):
     CREATED = "CREATED"
     UPDATED = "UPDATED"
+    MOVED = "MOVED"
     DELETED = "DELETED"
 
 
 class LogEntry(NamedTuple):
-    """One node's change: what happened, to which node, where it lies and which revision it has now."""
+    """One node's change: what happened, to which node, where it lies and which revision it has now.
+
+    A move tells from which path to which, and is in the logs of both trees; with equal paths the node has only another
+    place among its siblings. A move, and a deletion outside of imports, is about all below the node as well.
+    """
 
     event: Event
     sk: str
     id: str
     level: str
     revision: int
+    source: str | None = None
+    target: str | None = None
 
 
 def log_item(stamp: Stamp, entries: Iterable[LogEntry], at: str, now: float) -> Put:
     """What the transaction that raises `stamp` leaves in the log; `at` is the time as text, `now` in seconds."""
     key = log_key(stamp.partition, stamp.n + 1)
-    changes: list[Value] = [[e.event.value, e.sk, e.id, e.level, e.revision] for e in entries]
+    changes: list[Value] = [
+        [e.event.value, e.sk, e.id, e.level, e.revision, *((e.source, e.target) if e.source else ())] for e in entries
+    ]
     item: Item = {"pk": key.pk, "sk": key.sk, "at": at, "changes": changes, "expires": int(now) + LOG_SECONDS}
     return Put(item)

@@ -19,7 +19,10 @@ class Store(Protocol):
     """
 
     max_changes: int
-    """How many changes one commit can hold."""
+    """How many changes an import puts into one commit, which any can hold."""
+
+    most_changes: int | None
+    """How many changes one commit can hold at most, None where there is no bound."""
 
     async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
         """The items at these keys, in their order, None where there is none; with `strong` as of now.
@@ -72,9 +75,9 @@ class Store(Protocol):
     ) -> None: ...
 
 
-def check_changes(changes: Sequence[Change], most: int) -> None:
+def check_changes(changes: Sequence[Change], most: int | None) -> None:
     """What every store refuses: too many changes at once (BadInput), and two of one item (ValueError, a mistake)."""
-    if len(changes) > most:
+    if most is not None and len(changes) > most:
         raise BadInput(f"One commit holds at most {most} changes, not {len(changes)}; make several.")
     if len({change.key for change in changes}) < len(changes):
         raise ValueError("A commit changes the same item twice.")

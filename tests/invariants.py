@@ -49,8 +49,10 @@ class _Table:
         self.versions = {(i["pk"], i["sk"]): i for i in items if i["pk"].startswith("id#") and i["sk"] != "v0"}
         self.stamps = {item["pk"]: item for item in items if item["sk"] == "!"}
         self.logs = [item for item in items if item["sk"].startswith("!") and item["sk"] != "!"]
-        known = len(self.nodes) + len(self.ids) + len(self.versions) + len(self.stamps) + len(self.logs)
-        assert known == len(items), "There are items of no known kind."
+        self.aliases = {(item["pk"], item["sk"]): item["id"] for item in items if item["pk"].startswith("alias#")}
+        self.once = [item for item in items if item["pk"].startswith("once#")]
+        kinds = [self.nodes, self.ids, self.versions, self.stamps, self.logs, self.aliases, self.once]
+        assert sum(map(len, kinds)) == len(items), "There are items of no known kind."
 
     def check_nodes(self) -> None:
         for key, node in self.nodes.items():
@@ -61,10 +63,13 @@ class _Table:
             own = above[-1] if above else node["pk"].split("#")[1]
             assert node["parent"] == (parent if depth else hierarchy), key
             assert node["tier"] == f"{node['pk']}@{node['level']}@{depth}", key
-            assert node["rank"] == f"{node['level']}#{own}#", key
+            assert node["rank"].startswith(f"{node['level']}#"), key
+            assert node["rank"] == f"{node['level']}#{own}#" or not node["rank"].endswith("#"), key
             assert not depth or parent in self.nodes, f"{key} has no parent"
             lines = [node["pk"] + "#" + "".join(f"{segment}#" for segment in above[:n]) for n in range(depth)]
             assert node["above"] == [self.nodes[line]["level"] for line in lines], key
+        places = [(node["parent"], node["rank"]) for node in self.nodes.values()]
+        assert len(set(places)) == len(places), "Two siblings have one rank."
 
     def check_counts(self) -> None:
         kids: dict[str, Counter[str]] = {key: Counter() for key in self.nodes}
@@ -105,6 +110,9 @@ class _Table:
             logs.setdefault(log["pk"], []).append(int(log["sk"][1:]))
         for pk, stamp in self.stamps.items():
             assert stamp["shape"] == dict(shapes[pk]), f"shape of {pk}"
+            assert stamp["aliases"] == sum(owner == f"alias#{pk}" for owner, _ in self.aliases), f"aliases of {pk}"
             if "#" in pk:
                 assert sorted(logs[pk]) == list(range(1, stamp["n"] + 1)), f"log of {pk}"
+        assert {owner.removeprefix("alias#") for owner, _ in self.aliases} <= self.stamps.keys()
+        assert {f"id#{node_id}" for node_id in self.aliases.values()} <= self.ids.keys()
         assert logs.keys() == {pk for pk in self.stamps if "#" in pk}

@@ -1,0 +1,266 @@
+"""One transaction as it is being drafted: what was read goes in, what is to be committed comes out.
+
+Nothing is read or written here, so a dry run is a draft that nobody commits. The counts of everything above a change,
+the stamps of all trees that it touches and their logs follow from the changes themselves.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from store.aliases import alias_item, alias_key, aliased_id
+from store.history import id_item, tombstone_item, version_item
+from store.items import ABSENT, UNCONDITIONAL, Change, Condition, Delete, Item, Put
+from store.keys import Key, Path, ancestor_keys, format_path, parent_sort_key, stamp_key
+from store.records import Counts, Record
+from store.stamps import Event, LogEntry, Stamp, log_item, tier_name
+from store.wire import settled, size_of
+
+WRITE_UNIT_BYTES = 1024
+INDEXES = 2  # beside the table, each of which a node's item is written to as well
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When something is written, as a time in UTC (RFC 3339) and in seconds, and by whom, where that is known."""
+
+    at: str
+    now: float
+    by: str | None = None
+
+
+class Seen:
+    """What was read before a transaction is drafted, None where there is nothing; asking for anything else fails."""
+
+    def __init__(self, items: Mapping[Key, Item | None]) -> None:
+        self._items = dict(items)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._items
+
+    def item(self, key: Key) -> Item | None:
+        return self._items[key]
+
+    def record(self, key: Key) -> Record | None:
+        item = self._items[key]
+        return None if item is None else Record.of(item)
+
+    def stamp(self, partition: str) -> Stamp:
+        return Stamp.of(partition, self._items[stamp_key(partition)])
+
+    def add(self, items: Mapping[Key, Item | None]) -> None:
+        self._items |= items
+
+
+@dataclass
+class _Counts:
+    """What the children and descendants of one node become more or less."""
+
+    kids: Counter[str] = field(default_factory=Counter)
+    below: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class _Touched:
+    """What a transaction changes of a tree beside its nodes."""
+
+    shape: Counter[str] = field(default_factory=Counter)
+    aliases: int = 0
+    entries: list[LogEntry] = field(default_factory=list)
+
+
+class Draft:
+    """The changes so far. `record` is the node that it is about as it will be, `nodes` how many are written,
+    `collisions` paths that others have already, so that it cannot be committed.
+    """
+
+    def __init__(self, seen: Seen, moment: Moment, record: Record) -> None:
+        self.seen = seen
+        self.moment = moment
+        self.record = record
+        self.nodes = 0
+        self.collisions: list[Path] = []
+        self._changes: dict[Key, Change] = {}
+        self._counts: dict[Key, _Counts] = {}
+        self._trees: dict[str, _Touched] = {}
+        self._roots: Counter[str] | None = None
+
+    # -- what can be done ----------------------------------------------------------------------------------------------
+
+    def create(self, record: Record, id_when: Condition) -> None:
+        """A new node; `id_when` is required of its id's record."""
+        self._put(record, ABSENT)
+        self._change(Put(id_item(record), id_when))
+        self._count(record, {}, 1)
+        self._shape([record], 1)
+        self._log(Event.CREATED, record)
+
+    def update(self, old: Record, new: Record) -> None:
+        """The next revision of a node's content."""
+        self._put(new)
+        self._change(Put(version_item(old)))
+        self._log(Event.UPDATED, new)
+
+    def reorder(self, record: Record, rank: str, *, told: bool = True) -> Record:
+        """Another place among its siblings; `told` in the log unless it only makes room for another's."""
+        new = replace(record, rank=rank)
+        self._put(new)
+        self._tree(record.pk)
+        if record.is_root:
+            self._touch_roots()
+        if told:
+            self._log(Event.MOVED, record, record.path, record.path)
+        return new
+
+    def remove(self, records: Sequence[Record]) -> None:
+        """A node and all below it, its own record first."""
+        top = records[0]
+        for record in records:
+            self._change(Delete(record.key))
+            self._change(Put(version_item(record)))
+            self._change(Put(tombstone_item(record, self.moment.at, self.moment.by)))
+        self.nodes += len(records)
+        self._count(top, _levels(records[1:]), -1)
+        self._shape(records, -1)
+        self._log(Event.DELETED, top)
+
+    def move(self, records: Sequence[Record], moved: Sequence[Record]) -> None:
+        """A node and all below it to another place: how they lay, its own record first, and how they will lie."""
+        old, new = records[0], moved[0]
+        for one in records:
+            self._change(Delete(one.key))
+        for one in moved:
+            # At the new place may lie a node that the same transaction removes.
+            self._put(one, ABSENT if one is new and self.seen.item(one.key) is None else UNCONDITIONAL)
+            self._change(Put(id_item(one)))
+        below = _levels(moved[1:])
+        self._count(old, below, -1)
+        self._count(new, below, 1)
+        self._shape(records, -1)
+        self._shape(moved, 1)
+        self._alias(old.key, new)
+        self._log(Event.MOVED, old if old.pk != new.pk else new, old.path, new.path)
+        if old.pk != new.pk:
+            self._log(Event.MOVED, new, old.path, new.path)
+
+    # -- what follows from it ------------------------------------------------------------------------------------------
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._changes
+
+    def changes(self) -> list[Change]:
+        """All of it as one commit takes it."""
+        if self.is_empty:
+            return []
+        moment, found = self.moment, dict(self._changes)
+        for key, counts in self._counts.items():
+            old = self.seen.record(key)
+            if key in found or old is None:
+                continue  # a node that is itself removed
+            new = replace(old, kids=_sum(old.kids, counts.kids), below=_sum(old.below, counts.below))
+            if (new.kids, new.below) != (old.kids, old.below):
+                found[key] = Put(new.item())
+        for tree, touched in self._trees.items():
+            stamp = self.seen.stamp(tree)
+            for put in (
+                stamp.raised(touched.shape, touched.aliases),
+                log_item(stamp, touched.entries, moment.at, moment.now),
+            ):
+                found[put.key] = put
+        if self._roots is not None:
+            put = self.seen.stamp(self.record.hierarchy).raised(self._roots)
+            found[put.key] = put
+        return list(found.values())
+
+    def write_units(self) -> int:
+        """About how many write units of DynamoDB the commit takes: two for each KB of an item, and its indexes'."""
+        units = 0
+        for change in self.changes():
+            size = size_of(settled(change.item)) if isinstance(change, Put) else 1
+            is_node = isinstance(change, Put) and "tier" in change.item
+            is_node = is_node or (isinstance(change, Delete) and change.key.pk.startswith(f"{self.record.hierarchy}#"))
+            units += -(-size // WRITE_UNIT_BYTES) * (2 + INDEXES * is_node)
+        return units
+
+    def _put(self, record: Record, when: Condition = UNCONDITIONAL) -> None:
+        self.nodes += 1
+        self._change(Put(record.item(), when))
+
+    def _change(self, change: Change) -> None:
+        """Note a change; of two of one item, as where a node comes to the place that another leaves, the put stays."""
+        known = self._changes.get(change.key)
+        if isinstance(known, Put) and isinstance(change, Delete):
+            return
+        if isinstance(known, Delete) and isinstance(change, Put):
+            change = Put(change.item)
+        self._changes[change.key] = change
+
+    def _count(self, top: Record, below: Mapping[str, int], sign: int) -> None:
+        """Count a node, and so many below it by level, more or less in all above it."""
+        for key in ancestor_keys(top.key):
+            counts = self._counts.setdefault(key, _Counts())
+            counts.below[top.level] += sign
+            for level, number in below.items():
+                counts.below[level] += sign * number
+        if top.is_root:
+            self._touch_roots()[tier_name(top.level, 0)] += sign
+        else:
+            self._counts[Key(top.pk, parent_sort_key(top.sk))].kids[top.level] += sign
+
+    def _shape(self, records: Sequence[Record], sign: int) -> None:
+        shape = self._tree(records[0].pk).shape
+        for record in records:
+            shape[tier_name(record.level, record.depth)] += sign
+
+    def _alias(self, place: Key, moved: Record) -> None:
+        """Lead from the old place of a moved node to its id, and drop what leads from its new one to itself."""
+        tree = self._tree(place.pk)
+        tree.aliases += self.seen.item(alias_key(place)) is None
+        self._change(Put(alias_item(place, moved.id)))
+        there = alias_key(moved.key)
+        found = self.seen.item(there)
+        if found is not None and aliased_id(found) == moved.id:
+            self._tree(moved.pk).aliases -= 1
+            self._change(Delete(there))
+
+    def _log(self, event: Event, record: Record, source: Path | None = None, target: Path | None = None) -> None:
+        paths = (None, None) if source is None or target is None else (format_path(source), format_path(target))
+        entry = LogEntry(event, record.sk, record.id, record.level, record.revision, *paths)
+        self._tree(record.pk).entries.append(entry)
+
+    def _tree(self, pk: str) -> _Touched:
+        return self._trees.setdefault(pk, _Touched())
+
+    def _touch_roots(self) -> Counter[str]:
+        if self._roots is None:
+            self._roots = Counter()
+        return self._roots
+
+
+def relocated(records: Sequence[Record], target: Key, above: list[str], rank: str) -> list[Record]:
+    """A node and all below it as they lie at another place, below ancestors of these levels."""
+    top = records[0]
+    cut, passed = len(top.sk), len(top.above)
+    return [
+        replace(
+            one,
+            pk=target.pk,
+            sk=target.sk + one.sk[cut:],
+            above=above + one.above[passed:],
+            rank=rank if one is top else one.rank,
+        )
+        for one in records
+    ]
+
+
+def _levels(records: Sequence[Record]) -> Counter[str]:
+    return Counter(record.level for record in records)
+
+
+def _sum(counts: Counts, change: Mapping[str, int]) -> Counts:
+    """Counts with a change, of which zero is told by absence."""
+    summed = {level: counts.get(level, 0) + change.get(level, 0) for level in {**counts, **change}}
+    return {level: count for level, count in summed.items() if count}

@@ -1,0 +1,144 @@
+"""What can be done to one node, but for moving and deleting it: each edit is a value that drafts its transaction."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, cast
+from uuid import uuid4
+
+from msgspec.structs import replace
+
+from store.attributes import Value
+from store.draft import Draft, Moment, Seen
+from store.errors import AlreadyExists, Conflict, Misplaced, NotFound, WrongLevel
+from store.hierarchy import Hierarchy
+from store.history import place_of
+from store.items import ABSENT, Condition, Item
+from store.keys import Key, Path, ancestor_keys, format_path, id_key, node_key, shorten, tree_key
+from store.reader import Reader
+from store.records import Record, made_id
+from store.rows import misplaced
+
+
+class Edit(Protocol):
+    """A change that somebody wants."""
+
+    @property
+    def hierarchy(self) -> Hierarchy: ...
+
+    def partitions(self) -> set[str]:
+        """The trees, and the hierarchy where its roots change, that it writes to as far as can be told beforehand."""
+        ...
+
+    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+        """Read what it takes and draft the transaction; raises a CladeError where it cannot be done."""
+        ...
+
+
+@dataclass(frozen=True)
+class Create:
+    """A new node at a path; `node_id` is without its hierarchy's prefix, None for one that is made."""
+
+    hierarchy: Hierarchy
+    path: Path
+    level: str
+    name: str
+    values: Mapping[str, Value]
+    node_id: str | None = None
+
+    def partitions(self) -> set[str]:
+        return touched(self.hierarchy.name, self.path)
+
+    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+        key, name = node_key(self.hierarchy.name, self.path), self.hierarchy.name
+        node_id = self.node_id or made_id(name, self.path)
+        place = id_key(f"{name}:{node_id}")
+        seen = await reader.seen(self.partitions(), [key, *ancestor_keys(key), place])
+        above = levels_above(seen, self.hierarchy, self.path, self.level)
+        node_id, when = self._identity(node_id, seen.item(place), key)
+        values: dict[str, Value] = {name: value for name, value in self.values.items() if value is not None}
+        record = Record.new(name, self.path, self.level, self.name, node_id, moment.at, values, above=above)
+        found = seen.item(place)
+        revision = 1 + cast(int, found["revision"]) if found is not None and "deleted" in found else 1
+        record = replace(record, revision=revision, changed_by=moment.by)
+        draft = Draft(seen, moment, record)
+        if seen.item(key) is not None:
+            draft.collisions.append(self.path)
+        else:
+            draft.create(record, when)
+        return draft
+
+    def _identity(self, node_id: str, found: Item | None, key: Key) -> tuple[str, Condition]:
+        """The id and what is required of its record: a deleted node's goes on, a living one's is refused if given."""
+        if found is None:
+            return node_id, ABSENT
+        place = place_of(found)
+        if place is None:
+            return node_id, {"deleted": found["deleted"]}
+        if self.node_id is not None and place != key:
+            raise AlreadyExists(f"The id {node_id} belongs to another node already; choose another, or leave it out.")
+        return uuid4().hex, ABSENT
+
+
+@dataclass(frozen=True)
+class Update:
+    """Other content for a node: a value that is left out stays, None clears it; a name that is None stays."""
+
+    hierarchy: Hierarchy
+    path: Path
+    name: str | None
+    level: str | None
+    values: Mapping[str, Value]
+    expected: int | None = None
+
+    def partitions(self) -> set[str]:
+        return {tree_key(self.hierarchy.name, self.path)}
+
+    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+        key = node_key(self.hierarchy.name, self.path)
+        seen = await reader.seen(self.partitions(), [key])
+        old = existing(seen, self.hierarchy, self.path, self.expected)
+        if self.level is not None and self.level != old.level:
+            raise WrongLevel(f"{shorten(format_path(self.path))} is of the level {old.level}, not {self.level}.")
+        values = {name: value for name, value in {**old.attributes, **self.values}.items() if value is not None}
+        name = old.name if self.name is None else self.name
+        if (name, values) == (old.name, old.attributes):
+            return Draft(seen, moment, old)
+        new = replace(
+            old, name=name, attributes=values, revision=old.revision + 1, updated_at=moment.at, changed_by=moment.by
+        )
+        draft = Draft(seen, moment, new)
+        draft.update(old, new)
+        return draft
+
+
+# -- what every edit asks of the nodes that it meets -------------------------------------------------------------------
+
+
+def touched(hierarchy: str, *paths: Path) -> set[str]:
+    """The trees of some paths, and the hierarchy where one is a root's."""
+    roots = {hierarchy for path in paths if len(path) == 1}
+    return {tree_key(hierarchy, path) for path in paths} | roots
+
+
+def existing(seen: Seen, hierarchy: Hierarchy, path: Path, expected: int | None = None) -> Record:
+    """The node at a path; raises NotFound, or Conflict where it has not the expected revision."""
+    record = seen.record(node_key(hierarchy.name, path))
+    if record is None:
+        raise NotFound(f"There is no {hierarchy.name} {shorten(format_path(path))}; changes follow no redirects.")
+    if expected is not None and record.revision != expected:
+        raise Conflict(
+            f"{shorten(format_path(path))} has the revision {record.revision} by now, not {expected}; "
+            "read it again and repeat."
+        )
+    return record
+
+
+def levels_above(seen: Seen, hierarchy: Hierarchy, path: Path, level: str) -> list[str]:
+    """The levels above a node of this level at this path; raises NotFound without its parent, Misplaced where it may
+    not stand there.
+    """
+    parent = existing(seen, hierarchy, path[:-1]) if len(path) > 1 else None
+    under = parent.level if parent else None
+    if not hierarchy.may_stand(level, under):
+        raise Misplaced(misplaced(hierarchy.levels[level], under))
+    return [*parent.above, parent.level] if parent else []

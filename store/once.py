@@ -1,0 +1,40 @@
+"""What makes a repeated write harmless: an item with its outcome, written by the transaction that it is about."""
+
+from hashlib import blake2b
+from typing import cast
+
+from store.errors import BadInput
+from store.items import ABSENT, Item, Put
+from store.keys import Key, shorten
+from store.records import Record
+
+ONCE_SECONDS = 24 * 3600
+MAX_KEY_CHARACTERS = 128
+
+
+def once_key(hierarchy: str, key: str) -> Key:
+    """Where the outcome of the write with an idempotency key lies; raises BadInput for a key that cannot be one."""
+    if not 0 < len(key) <= MAX_KEY_CHARACTERS or not key.isprintable():
+        raise BadInput(
+            f'"{shorten(key)}" is no idempotencyKey; it has 1 to {MAX_KEY_CHARACTERS} characters that can be printed.'
+        )
+    return Key(f"once#{hierarchy}:{key}", "v0")
+
+
+def once_item(key: Key, wanted: str, record: Record, now: float) -> Put:
+    """The outcome of a write that `wanted` describes: the node that its payload tells."""
+    item: Item = {
+        "pk": key.pk, "sk": key.sk, "wanted": digest(wanted), "node": record.item(), "expires": int(now) + ONCE_SECONDS,
+    }  # fmt: skip
+    return Put(item, ABSENT)
+
+
+def outcome(item: Item, wanted: str) -> Record:
+    """What was written under the key; raises BadInput where that was another write."""
+    if item["wanted"] != digest(wanted):
+        raise BadInput("This idempotencyKey was used for another change within the last 24 hours; choose a new one.")
+    return Record.of(cast(Item, item["node"]))
+
+
+def digest(wanted: str) -> str:
+    return blake2b(wanted.encode(errors="surrogatepass"), digest_size=16).hexdigest()

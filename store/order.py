@@ -1,0 +1,110 @@
+"""The order of siblings, as somebody wants it."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import cast
+
+from store.draft import Draft, Moment, Seen
+from store.edits import existing, touched
+from store.errors import BadInput
+from store.hierarchy import Hierarchy
+from store.keys import Path, Span, format_path, log_key, node_key, shorten, siblings
+from store.ranks import anew, between
+from store.reader import Reader
+from store.records import Record
+
+
+class Side(Enum):
+    """Where a node goes among its siblings of its level: to an end of them, or beside one."""
+
+    FIRST = "first"
+    LAST = "last"
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True)
+class Reorder:
+    """Another place for a node among its siblings of the same level; `beside` is the path of one of them.
+
+    Neighbours are read from an index. Where that may trail behind the table for `settle_seconds`, and the tree was
+    written to within that time, the edit waits for the rest of it.
+    """
+
+    hierarchy: Hierarchy
+    path: Path
+    side: Side
+    beside: Path | None = None
+    expected: int | None = None
+    settle_seconds: float = 0.0
+
+    def partitions(self) -> set[str]:
+        return touched(self.hierarchy.name, self.path, self.beside or self.path)
+
+    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+        paths = [self.path, self.beside or self.path]
+        seen = await reader.seen(self.partitions(), [node_key(self.hierarchy.name, path) for path in paths])
+        record, beside = [existing(seen, self.hierarchy, path) for path in paths]
+        existing(seen, self.hierarchy, self.path, self.expected)
+        self._check(record, beside)
+        await self._settle(reader, seen, record, moment)
+        draft = Draft(seen, moment, record)
+        lower, upper = await self._neighbours(reader, record, beside)
+        if (lower is None or lower < record.rank) and (upper is None or record.rank < upper):
+            return draft  # it stands there already
+        rank = between(record.level, lower, upper)
+        if rank is None:
+            await self._rank_anew(draft, reader, record, upper)
+        else:
+            draft.record = draft.reorder(record, rank)
+        return draft
+
+    def _check(self, record: Record, beside: Record) -> None:
+        if self.beside is None:
+            return
+        one, other = shorten(format_path(self.path)), shorten(format_path(self.beside))
+        if record.key == beside.key:
+            raise BadInput(f"{one} cannot stand beside itself; name one of its siblings.")
+        if record.siblings != beside.siblings or record.level != beside.level:
+            raise BadInput(f"{other} is no sibling of {one} of the same level; siblings stand in order level by level.")
+
+    async def _settle(self, reader: Reader, seen: Seen, record: Record, moment: Moment) -> None:
+        """Wait until the index surely tells what the tree's last transaction wrote."""
+        if self.settle_seconds:
+            key = log_key(record.pk, seen.stamp(record.pk).n)
+            last = (await reader.seen([], [key])).item(key)
+            if last is not None:
+                written = datetime.fromisoformat(cast(str, last["at"])).timestamp()
+                await asyncio.sleep(min(max(0.0, written + self.settle_seconds - moment.now), self.settle_seconds))
+
+    async def _neighbours(self, reader: Reader, record: Record, beside: Record) -> tuple[str | None, str | None]:
+        """The ranks between which the node shall stand, None where nothing is."""
+        family = siblings(record.siblings, record.level)
+        match self.side:
+            case Side.FIRST:
+                return None, await self._next(reader, record, family)
+            case Side.LAST:
+                return await self._next(reader, record, family, reverse=True), None
+            case Side.BEFORE:
+                return await self._next(reader, record, family.before(beside.rank), reverse=True), beside.rank
+            case Side.AFTER:
+                return beside.rank, await self._next(reader, record, family.after(beside.rank))
+
+    async def _next(self, reader: Reader, record: Record, span: Span, *, reverse: bool = False) -> str | None:
+        """The rank of the first sibling in a span, the node itself left out."""
+        ranks = [one.rank for one in await reader.range(span, limit=2, reverse=reverse) if one.key != record.key]
+        return ranks[0] if ranks else None
+
+    async def _rank_anew(self, draft: Draft, reader: Reader, record: Record, upper: str | None) -> None:
+        """Give all siblings of the level new ranks, with the node in front of the one that has the rank `upper`."""
+        found = [one.key for one in await reader.range(siblings(record.siblings, record.level))]
+        keys = [key for key in found if key != record.key]
+        await reader.add(draft.seen, {key.pk for key in keys}, keys)
+        others = sorted([one for key in keys if (one := draft.seen.record(key))], key=lambda one: one.rank)
+        place = next((place for place, one in enumerate(others) if one.rank == upper), len(others))
+        line = [*others[:place], record, *others[place:]]
+        for one, rank in zip(line, anew(record.level, len(line)), strict=True):
+            new = draft.reorder(one, rank, told=one is record)
+            draft.record = new if one is record else draft.record

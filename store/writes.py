@@ -1,0 +1,123 @@
+"""Edits made: each is drafted over what was read and committed as one transaction, again if somebody else was first."""
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+
+from store.draft import Draft, Moment
+from store.edits import Edit
+from store.errors import AlreadyExists, Conflict, TooLarge
+from store.keys import Key, Path, format_path, shorten
+from store.once import once_item, once_key, outcome
+from store.queue import Queue
+from store.reader import Reader
+from store.reads import Reads
+from store.records import Record
+from store.stores import Store
+
+ATTEMPTS = 20  # at one edit while others write to the same tree
+LONGEST_DELAY_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How an edit is to be made: only tried (`dry_run`), at most once under a `key`, and by whom."""
+
+    dry_run: bool = False
+    key: str | None = None
+    by: str | None = None
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What an edit would change: how many nodes are written in how many transactions for about how many write units,
+    and which paths are in its way.
+    """
+
+    nodes: int
+    transactions: int
+    write_units: int
+    collisions: list[Path]
+
+
+@dataclass(frozen=True)
+class Written:
+    """The node of an edit as it was written; of a dry run as it would be, with a forecast."""
+
+    record: Record
+    forecast: Forecast | None = None
+
+
+class Writer:
+    """Makes edits, those of one tree one after another; a process needs one for a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._queue = Queue()
+
+    async def write(self, edit: Edit, reads: Reads, terms: Terms = Terms()) -> Written:
+        """Make an edit. Raises a CladeError where it cannot be made, Conflict where others never stop writing."""
+        once = once_key(edit.hierarchy.name, terms.key) if terms.key is not None else None
+        reader = Reader(self._store, reads)
+        async with self._queue.turn(edit.partitions()):
+            for delay in _delays():
+                await asyncio.sleep(delay)
+                try:
+                    return await self._attempt(edit, reader, terms, once)
+                except _Overtaken:
+                    continue
+        raise Conflict("Others are writing to the same tree all the time, so nothing was changed; try again later.")
+
+    async def _attempt(self, edit: Edit, reader: Reader, terms: Terms, once: Key | None) -> Written:
+        if once is not None and (done := (await reader.seen([], [once])).item(once)) is not None:
+            return Written(outcome(done, _told(edit)))
+        now = time.time()
+        draft = await edit.draft(reader, Moment(rfc3339(now), now, terms.by))
+        if terms.dry_run:
+            return Written(draft.record, _forecast(draft))
+        if draft.collisions:
+            raise AlreadyExists(f"There is a node at {shorten(format_path(draft.collisions[0]))} already.")
+        changes = draft.changes()
+        if once is not None:
+            changes.append(once_item(once, _told(edit), draft.record, now))
+        if self._store.most_changes is not None and len(changes) > self._store.most_changes:
+            raise TooLarge(
+                f"This changes {draft.nodes} nodes by {len(changes)} writes; one transaction of DynamoDB holds "
+                f"{self._store.most_changes}. Change smaller parts."
+            )
+        try:
+            await self._store.commit(changes)
+        except Conflict as error:
+            raise _Overtaken from error
+        return Written(draft.record)
+
+
+class _Overtaken(Exception):
+    """Somebody else's transaction came between the reads of an edit and its commit."""
+
+
+def rfc3339(seconds: float) -> str:
+    """A time in UTC as it is stored."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _delays() -> Iterator[float]:
+    """How long to wait before each attempt; random, so that those who met once do not meet again."""
+    yield 0.0
+    for attempt in range(1, ATTEMPTS):
+        yield random.uniform(0.0, min(LONGEST_DELAY_SECONDS, 0.01 * attempt))  # noqa: S311 - no secret
+
+
+def _forecast(draft: Draft) -> Forecast:
+    if draft.collisions or draft.is_empty:
+        return Forecast(0, 0, 0, draft.collisions)
+    return Forecast(draft.nodes, 1, draft.write_units(), [])
+
+
+def _told(edit: Edit) -> str:
+    """An edit as a text that is the same for the same wish."""
+    parts = [(one.name, getattr(edit, one.name)) for one in fields(edit) if one.name != "hierarchy"]  # type: ignore[arg-type]
+    return repr((type(edit).__name__, parts))

@@ -1,0 +1,203 @@
+"""What edits must do, said a second time with dictionaries: nodes by path, histories by id, aliases by old path."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from store.deletions import Delete, Policy
+from store.edits import Create, Edit, Update
+from store.history import versions
+from store.keys import Path, path_of
+from store.moves import Move
+from store.order import Reorder, Side
+from store.reads import Reads
+from store.records import Record
+from store.stores import Store
+from tests import invariants
+from tests.hierarchies import CATEGORY
+
+KEYS = ["a", "b", "a b", "#$", "é"]
+LEVELS = ["CATEGORY", "CATEGORY", "PRODUCT", "VARIANT"]
+PATHS = st.lists(st.sampled_from(KEYS), min_size=1, max_size=4).map(tuple)
+VALUES = st.fixed_dictionaries({}, optional={"note": st.sampled_from(["1", "2", None])})
+NAMES = st.sampled_from(["x", "y", "z"])
+EXPECTED = st.sampled_from([None, None, None, 1, 2])
+
+EDITS: st.SearchStrategy[Edit] = st.one_of(
+    st.builds(Create, st.just(CATEGORY), PATHS, st.sampled_from(LEVELS), NAMES, VALUES, st.none()),
+    st.builds(Create, st.just(CATEGORY), PATHS, st.sampled_from(LEVELS), NAMES, VALUES, st.sampled_from(["i", "j"])),
+    st.builds(Create, st.just(CATEGORY), PATHS, st.just("CATEGORY"), NAMES, VALUES, st.none()),
+    st.builds(Update, st.just(CATEGORY), PATHS, st.none() | NAMES, st.none(), VALUES, EXPECTED),
+    st.builds(Move, st.just(CATEGORY), PATHS, PATHS, EXPECTED),
+    st.builds(Delete, st.just(CATEGORY), PATHS, st.sampled_from(Policy), EXPECTED),
+    st.builds(
+        lambda path, key, side: Reorder(CATEGORY, path, side, (*path[:-1], key) if side.value in _BESIDE else None),
+        PATHS,
+        st.sampled_from(KEYS),
+        st.sampled_from(Side),
+    ),
+)
+_BESIDE = ("before", "after")
+
+
+BEGINNING = [
+    Create(CATEGORY, tuple(path.split("/")), level, path, {}, None)
+    for path, level in [
+        ("a", "CATEGORY"), ("a/b", "CATEGORY"), ("a/b/a", "CATEGORY"), ("a/b/a/é", "PRODUCT"), ("a/a b", "CATEGORY"),
+        ("a/#$", "CATEGORY"), ("b", "CATEGORY"), ("b/a", "CATEGORY"), ("b/#$", "PRODUCT"), ("b/#$/a", "VARIANT"),
+    ]
+]  # fmt: skip
+
+
+class Refused(Exception):
+    """The edit is refused with this code."""
+
+
+@dataclass(frozen=True)
+class Node:
+    id: str
+    level: str
+    name: str
+    values: dict[str, Any]
+    revision: int = 1
+
+
+@dataclass
+class Model:
+    nodes: dict[Path, Node] = field(default_factory=dict)
+    past: dict[str, list[Node]] = field(default_factory=dict)  # all states but the present one, by id
+    aliases: dict[Path, str] = field(default_factory=dict)
+
+    def apply(self, edit: Edit) -> Callable[[Record], None]:
+        """Raises Refused, or tells how the model becomes another when the edit is made with this result."""
+        match edit:
+            case Create():
+                return self._create(edit)
+            case Update():
+                return self._update(edit)
+            case Move(path=path, target=target, expected=expected):
+                return self._move(path, target, expected)
+            case Reorder(path=path, beside=beside):
+                one, other = self._existing(path), self._existing(beside or path)
+                if beside is not None and (beside == path or one.level != other.level):
+                    raise Refused("BAD_USER_INPUT")
+                return lambda record: None
+            case Delete():
+                return self._delete(edit)
+        raise AssertionError(edit)
+
+    def _existing(self, path: Path, expected: int | None = None) -> Node:
+        if path not in self.nodes:
+            raise Refused("NOT_FOUND")
+        if expected not in (None, self.nodes[path].revision):
+            raise Refused("CONFLICT")
+        return self.nodes[path]
+
+    def _check_place(self, path: Path, level: str, gone: Path = ()) -> None:
+        under = self._existing(path[:-1]).level if len(path) > 1 else None
+        if not CATEGORY.may_stand(level, under):
+            raise Refused("MISPLACED")
+        if path in self.nodes and path != gone:
+            raise Refused("ALREADY_EXISTS")
+
+    def _create(self, edit: Create) -> Callable[[Record], None]:
+        self._check_place(edit.path, edit.level)
+        if any(node.id == f"category:{edit.node_id}" for node in self.nodes.values()):
+            raise Refused("ALREADY_EXISTS")
+
+        def made(record: Record) -> None:
+            before = self.past.setdefault(record.id, [])
+            values = {name: value for name, value in edit.values.items() if value is not None}
+            self.nodes[edit.path] = Node(record.id, edit.level, edit.name, values, len(before) + 1)
+
+        return made
+
+    def _update(self, edit: Update) -> Callable[[Record], None]:
+        old = self._existing(edit.path, edit.expected)
+        values = {name: value for name, value in {**old.values, **edit.values}.items() if value is not None}
+        new = replace(old, name=edit.name or old.name, values=values)
+
+        def made(record: Record) -> None:
+            if new != old:
+                self.past[old.id].append(old)
+                self.nodes[edit.path] = replace(new, revision=old.revision + 1)
+
+        return made
+
+    def _move(self, path: Path, target: Path, expected: int | None) -> Callable[[Record], None]:
+        node = self._existing(path, expected)
+        if target != path:
+            if target[: len(path)] == path:
+                raise Refused("MISPLACED")
+            self._check_place(target, node.level)
+        return lambda record: self._relocate({path: target})
+
+    def _relocate(self, places: dict[Path, Path]) -> None:
+        """Subtrees to other places, all at once."""
+        moved = {}
+        for path, target in places.items():
+            if target == path:
+                continue
+            node = self.nodes[path]
+            moved |= {(*target, *one[len(path) :]): one for one in self.nodes if one[: len(path)] == path}
+            self.aliases[path] = node.id
+            if self.aliases.get(target) == node.id:
+                del self.aliases[target]
+        found = {new: self.nodes[old] for new, old in moved.items()}
+        for old in moved.values():
+            del self.nodes[old]
+        self.nodes |= found
+
+    def _delete(self, edit: Delete) -> Callable[[Record], None]:
+        self._existing(edit.path, edit.expected)
+        size = len(edit.path)
+        children = [one for one in self.nodes if one[:-1] == edit.path]
+        if edit.policy is Policy.REFUSE and children:
+            raise Refused("NOT_EMPTY")
+        places = {one: (*edit.path[:-1], one[-1]) for one in sorted(children)}
+        if edit.policy is Policy.REPARENT:
+            refusals = []
+            for child, target in places.items():
+                try:
+                    self._check_place(target, self.nodes[child].level, gone=edit.path)
+                except Refused as refused:
+                    refusals.append(str(refused))
+            if refusals:
+                raise Refused(min(refusals, key=["MISPLACED", "ALREADY_EXISTS"].index))
+
+        def made(record: Record) -> None:
+            gone = [edit.path]
+            if edit.policy is Policy.CASCADE:
+                gone = [one for one in self.nodes if one[:size] == edit.path]
+            for one in gone:
+                node = self.nodes.pop(one)
+                self.past[node.id].append(node)
+            if edit.policy is Policy.REPARENT:
+                self._relocate(places)
+
+        return made
+
+
+async def compare(store: Store, model: Model) -> None:
+    """Fail where the table holds anything else than the model, or breaks an invariant."""
+    await invariants.check(store)
+    items = await invariants.all_items(store)
+    nodes, aliases = {}, {}
+    for item in items:
+        if "tier" in item:
+            record = Record.of(item)
+            found = Node(record.id, record.level, record.name, record.attributes, record.revision)
+            nodes[record.path] = found
+        elif item["pk"].startswith("alias#"):
+            aliases[path_of(item["pk"].removeprefix("alias#"), item["sk"])] = item["id"]
+    assert nodes == model.nodes
+    assert aliases == model.aliases
+    for node_id, past in model.past.items():
+        kept = await store.range(versions(node_id, len(past) + 2), Reads(), strong=True)
+        told = [
+            Node(node_id, v["level"], v["name"], {"note": v["note"]} if "note" in v else {}, v["revision"])
+            for v in kept
+        ]
+        assert told == past

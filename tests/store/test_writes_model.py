@@ -1,0 +1,105 @@
+"""Random edits on both stores, compared with the plain model after each; short sequences that find each other."""
+
+import asyncio
+import os
+import uuid
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from store.edits import Edit
+from store.errors import CladeError
+from store.keys import Path, siblings, tree_key
+from store.order import Reorder, Side
+from store.reads import Reads
+from store.stores import Store, open_store
+from store.writes import Terms, Writer
+from tests.model_writes import BEGINNING, EDITS, Model, Refused, compare
+
+EXAMPLES = int(os.environ.get("CLADE_MODEL_EXAMPLES", "0"))
+SEQUENCES = st.lists(EDITS, min_size=1, max_size=25).map(lambda edits: [*BEGINNING, *edits])
+
+
+async def orders(store: Store, model: Model) -> dict[tuple[Path, str], list[Path]]:
+    """The siblings of each level under each parent in their order."""
+    found: dict[tuple[Path, str], list[Path]] = {}
+    for parent in {path[:-1] for path in model.nodes}:
+        sk = "#" + "".join(f"{segment}#" for segment in map(_encoded, parent[1:]))
+        partition = tree_key("category", parent) + sk if parent else "category"
+        for item in await store.range(siblings(partition), Reads()):
+            path = next(one for one in model.nodes if model.nodes[one].id == item["id"])
+            found.setdefault((parent, item["level"]), []).append(path)
+    return found
+
+
+def _encoded(segment: str) -> str:
+    return "".join(f"%{ord(c):02X}" if c <= "%" else c for c in segment)
+
+
+def reordered(edit: Reorder, family: list[Path]) -> list[Path]:
+    rest = [one for one in family if one != edit.path]
+    match edit.side:
+        case Side.FIRST:
+            place = 0
+        case Side.LAST:
+            place = len(rest)
+        case Side.BEFORE:
+            place = rest.index(edit.beside)
+        case Side.AFTER:
+            place = rest.index(edit.beside) + 1
+    return [*rest[:place], edit.path, *rest[place:]]
+
+
+async def follow(store: Store, edits: list[Edit]) -> None:
+    writer, model = Writer(store), Model()
+    for edit in edits:
+        before = await orders(store, model)
+        try:
+            made = model.apply(edit)
+        except Refused as refusal:
+            code = str(refusal)
+            for dry_run in (True, False):
+                if code == "ALREADY_EXISTS" and dry_run:
+                    continue  # which a dry run tells as a collision, where it is one of paths
+                with pytest.raises(CladeError) as caught:
+                    await writer.write(edit, Reads(), Terms(dry_run=dry_run))
+                assert caught.value.code == code, edit
+        else:
+            forecast = (await writer.write(edit, Reads(), Terms(dry_run=True))).forecast
+            assert forecast is not None
+            assert not forecast.collisions
+            made((await writer.write(edit, Reads())).record)
+        await compare(store, model)
+        after = await orders(store, model)
+        if isinstance(edit, Reorder) and edit.path in model.nodes:
+            key = (edit.path[:-1], model.nodes[edit.path].level)
+            if not edit.beside or (edit.beside in before[key] and edit.beside != edit.path):
+                before[key] = reordered(edit, before[key])
+            assert after == before
+        for key in before.keys() & after.keys():
+            stay = set(before[key]) & set(after[key])
+            if not isinstance(edit, Reorder) and getattr(edit, "target", None) not in stay:
+                assert [one for one in before[key] if one in stay] == [one for one in after[key] if one in stay]
+
+
+@settings(max_examples=EXAMPLES or 50, deadline=None)
+@given(SEQUENCES)
+def test_edits_one_after_another_leave_what_the_model_holds(edits: list[Edit]) -> None:
+    async def run() -> None:
+        async with open_store("sqlite://:memory:") as store:
+            await store.create()
+            await follow(store, edits)
+
+    asyncio.run(run())
+
+
+@settings(max_examples=EXAMPLES or 10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(SEQUENCES)
+def test_edits_on_dynamodb_leave_what_the_model_holds(engine, edits: list[Edit]) -> None:
+    async def run() -> None:
+        async with open_store(engine.address(f"writes-{uuid.uuid4().hex}")) as store:
+            await store.create()
+            await follow(store, edits)
+
+    asyncio.run(run())
