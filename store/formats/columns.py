@@ -59,9 +59,9 @@ class Columns:
     def _check(self, header: list[str]) -> None:
         for column in (column for level in self.levels for column in level.columns):
             if header.count(column) != 1:
-                found = "twice" if column in header else "not"
+                found = "two columns" if column in header else "no column"
                 names = ", ".join(f'"{shorten(name)}"' for name in header)
-                raise BadInput(f'The file has the column "{column}" {found}; it has {names}.')
+                raise BadInput(f'The file has {found} "{column}"; it has {names}.')
 
 
 class _Parts:

@@ -12,8 +12,7 @@ import pytest
 from graphql import OperationDefinitionNode, parse
 
 from graph.app import served_app
-from graph.hierarchies import served
-from graph.schema import build_schema
+from graph.hierarchies import hierarchies
 from store.load import Outcome, load
 from store.rows import Part, Row, Wanted
 from store.stores import open_store
@@ -21,6 +20,7 @@ from tests.readme import blocks
 from tests.serving import serving
 
 HERE = Path(__file__).parent
+SCHEMA = HERE.parents[1] / "schema.graphql"
 PROGRAMS = HERE.parent / "node_modules" / ".bin"
 RUN_SECONDS = 120
 
@@ -37,24 +37,17 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
     return ended.stdout
 
 
-@pytest.fixture(scope="module")
-def schema(tmp_path_factory) -> Path:
-    file = tmp_path_factory.mktemp("schema") / "schema.graphql"
-    file.write_text(build_schema(served())[0].as_str())
-    return file
-
-
 # -- Relay -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def relay_texts(schema, tmp_path_factory) -> dict[str, str]:
+def relay_texts(tmp_path_factory) -> dict[str, str]:
     """The queries that Relay's compiler makes of `relay/`, by their names: the page's and those that fetch again."""
     project = tmp_path_factory.mktemp("relay")
     shutil.copytree(HERE / "relay", project / "source")
     made = project / "made"
     made.mkdir()
-    config = {"src": "./source", "schema": str(schema), "language": "typescript", "artifactDirectory": "./made"}
+    config = {"src": "./source", "schema": str(SCHEMA), "language": "typescript", "artifactDirectory": "./made"}
     (project / "relay.config.json").write_text(json.dumps(config))
     run(PROGRAMS / "relay-compiler", "relay.config.json", "--noWatchman", cwd=project)
     texts = {file.name.partition(".")[0]: re.search(r'"text": (".*")', file.read_text()) for file in made.iterdir()}
@@ -79,16 +72,19 @@ def test_the_queries_that_relay_makes_go_on_where_a_page_ended(relay_texts, demo
     assert page["node"]["name"] == "Dell XPS 13 Laptop"
     assert ask("treeProductQuery", id=product_id)["node"]["brand"] == "Dell"
 
-    node_id, seen = page["location"]["id"], []
-    listed = page["location"]["children"]
-    while True:
-        seen += [edge["node"]["name"] for edge in listed["edges"]]
-        if not listed["pageInfo"]["hasNextPage"]:
-            break
-        listed = ask("treeChildrenQuery", id=node_id, count=20, cursor=listed["pageInfo"]["endCursor"])["node"][
-            "children"
-        ]
-    assert len(seen) == len(set(seen)) == 57  # states, districts and territories of ISO 3166-2
+    def walk(field: str, query: str) -> list[str]:
+        """All ids of a list, from the page's first part of it to its end."""
+        listed, seen = page["location"][field], []
+        while True:
+            seen += [edge["node"]["id"] for edge in listed["edges"]]
+            if not listed["pageInfo"]["hasNextPage"]:
+                return seen
+            cursor = listed["pageInfo"]["endCursor"]
+            listed = ask(query, id=page["location"]["id"], count=500, cursor=cursor)["node"][field]
+
+    for field, query in (("children", "treeChildrenQuery"), ("descendants", "treeCitiesQuery")):
+        seen = walk(field, query)
+        assert len(seen) == len(set(seen)) == page["location"][field]["totalCount"] > 50
 
 
 # -- urql --------------------------------------------------------------------------------------------------------------
@@ -100,7 +96,7 @@ def thousand(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path / 'clade.db'}"
 
     async def fill() -> None:
-        wanted = Wanted({cls.name: cls.definition() for cls in served()}["category"])
+        wanted = Wanted(hierarchies()["category"])
         part = [Part("CATEGORY")]
         rows = [["All"], *(["All", f"Number {number:03}"] for number in range(1000))]
         for number, path in enumerate(rows, start=1):
@@ -127,7 +123,7 @@ def test_urql_walks_1000_children_page_by_page_normalised_by_id_and_shows_none_t
 # -- generated types ---------------------------------------------------------------------------------------------------
 
 
-def test_codegen_makes_types_for_the_readmes_queries_and_typescript_takes_them(schema, tmp_path):
+def test_codegen_makes_types_for_the_readmes_queries_and_typescript_takes_them(tmp_path):
     queries = blocks("graphql")
     names = [
         one.name.value if one.name else None
@@ -136,7 +132,7 @@ def test_codegen_makes_types_for_the_readmes_queries_and_typescript_takes_them(s
         if isinstance(one, OperationDefinitionNode)
     ]
     (tmp_path / "queries.graphql").write_text("\n".join(queries))
-    types = run("node", HERE / "types.mjs", schema, tmp_path / "queries.graphql")
+    types = run("node", HERE / "types.mjs", SCHEMA, tmp_path / "queries.graphql")
     assert names == re.findall(r"^export type (\w+)Query =", types, re.MULTILINE)
     (tmp_path / "types.ts").write_text(types)
     run(PROGRAMS / "tsc", "--noEmit", "--strict", tmp_path / "types.ts")

@@ -159,7 +159,7 @@ def test_pruning_stops_where_a_row_does_not_tell_its_node(clade: Clade, shops: P
         ([], "A CSV file needs its levels from the root down"),
         (["--level", "planet=Country"], 'location has no level "planet"; it has COUNTRY,'),
         (["--level", "country"], '--level country has no column; write it like --level country="Column".'),
-        (["--level", "country=Land"], 'has the column "Land" not; it has "Country", "State"'),
+        (["--level", "country=Land"], 'has no column "Land"; it has "Country", "State"'),
         (["--level", "country=Country", "--level", "country=State"], "--level country is given twice."),
         (["--level", "city=City"], "--level city stands in the wrong place: CITY goes under COUNTRY,"),
         ([*LEVELS, "--name", "region=Name"], "--name region names a level that no --level gives a column."),

@@ -176,12 +176,12 @@ def test_a_byte_order_mark_and_tabs_are_taken(tmp_path: Path) -> None:
 
 
 def test_an_unknown_column_lists_those_that_there_are(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match='has the column "Land" not; it has "Country", "State"'):
+    with pytest.raises(BadInput, match='has no column "Land"; it has "Country", "State"'):
         read(tmp_path, "Country,State\n", Columns([LevelColumns("COUNTRY", "Land")]))
 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match='has the column "C" twice'):
+    with pytest.raises(BadInput, match='has two columns "C"'):
         read(tmp_path, "C,C\n", Columns([LevelColumns("COUNTRY", "C")]))
 
 

@@ -6,6 +6,7 @@ export const children = graphql`
   @argumentDefinitions(count: { type: "Int", defaultValue: 20 }, cursor: { type: "String" })
   @refetchable(queryName: "treeChildrenQuery") {
     children(first: $count, after: $cursor) @connection(key: "tree__children") {
+      totalCount
       edges { node { id name level childCount } }
     }
   }
