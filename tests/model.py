@@ -14,7 +14,7 @@ from graph.attribute import attribute
 from graph.node import Node
 from resolvers.window import Order, decode_cursor, encode_cursor
 from store.errors import BadCursor
-from store.items import Put
+from store.items import Item, Put
 from store.keys import Path, format_path, id_key
 from store.records import Record
 from store.stamps import Stamp, tier_name
@@ -203,18 +203,21 @@ class Model:
         for family in self._families.values():
             family.sort(key=lambda record: record.rank)
 
-    async def plant(self, store: Store) -> None:
-        """Write all records, ids and stamps as they are."""
+    def items(self) -> list[Item]:
+        """All records, ids and stamps as they lie in a table."""
         items = [record.item() for record in self.nodes.values()]
+        shapes: dict[str, Counter[str]] = {}
         for record in self.nodes.values():
             place = id_key(record.id)
             items.append({"pk": place.pk, "sk": place.sk, "tree": record.pk, "key": record.sk})
-        shapes: dict[str, Counter[str]] = {}
-        for record in self.nodes.values():
             shapes.setdefault(record.pk, Counter())[tier_name(record.level, record.depth)] += 1
             if record.is_root:
                 shapes.setdefault(self.hierarchy, Counter())[tier_name(record.level, 0)] += 1
-        items += [Stamp(partition).raised(dict(shape)).item for partition, shape in shapes.items()]
+        return items + [Stamp(partition).raised(dict(shape)).item for partition, shape in shapes.items()]
+
+    async def plant(self, store: Store) -> None:
+        """Write them all."""
+        items = self.items()
         for start in range(0, len(items), store.max_changes):
             await store.commit([Put(item) for item in items[start : start + store.max_changes]])
 
@@ -232,7 +235,9 @@ class Model:
     def listing(self, record: Record | None, kind: str, asked: dict[str, Any]) -> Listing:
         """The page of a list that is asked for of a node, or of the hierarchy where there is none."""
         given = {name: value for name, value in asked.items() if value is not None}
-        if min(given.get("first", 0), given.get("last", 0), given.get("maxDepth", 0)) < 0 or {"first", "last"} <= {*given}:
+        if min(given.get("first", 0), given.get("last", 0), given.get("maxDepth", 0)) < 0 or {"first", "last"} <= {
+            *given
+        }:
             raise Refused("BAD_USER_INPUT")
         order, position = self._order(record, kind, given)
         owner = record.id if record is not None else self.hierarchy
@@ -249,7 +254,9 @@ class Model:
         size = given.get("first", given.get("last"))
         more = size is not None and len(page) > size
         cut = page[:size] if "first" in given else page[len(page) - size if more else 0 :] if size is not None else page
-        nexts, befores = (("before" in given), more) if "last" in given else (more or "before" in given, "after" in given)
+        nexts, befores = (
+            (("before" in given), more) if "last" in given else (more or "before" in given, "after" in given)
+        )
         return Listing(cut, [encode_cursor(order, owner, position(one)) for one in cut], nexts, befores, len(whole))
 
     def _order(self, record: Record | None, kind: str, given: dict[str, Any]) -> tuple[Order, Any]:
@@ -326,7 +333,9 @@ class Model:
             case "path":
                 return format_path(record.path)
             case "childCount":
-                return len([kid for kid in self._families.get(record.path, []) if level is None or kid.level == level.name])
+                return len(
+                    [kid for kid in self._families.get(record.path, []) if level is None or kid.level == level.name]
+                )
             case "descendantCount":
                 return len([kid for kid in self.below(record) if level is None or kid.level == level.name])
             case "pathOf":
@@ -366,7 +375,9 @@ class Model:
                         "startCursor": page.cursors[0] if page.cursors else None,
                         "endCursor": page.cursors[-1] if page.cursors else None,
                     }
-                    found[part.alias] = {inner.alias: told[inner.name] for inner in part.fields if isinstance(inner, Field)}
+                    found[part.alias] = {
+                        inner.alias: told[inner.name] for inner in part.fields if isinstance(inner, Field)
+                    }
         return found
 
 
@@ -408,4 +419,3 @@ def without_failures(answer: Any) -> Any:
         case list():
             return [without_failures(value) for value in answer]
     return answer
-

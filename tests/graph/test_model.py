@@ -27,7 +27,29 @@ from tests.readers import Witness
 EXAMPLES = int(os.environ.get("CLADE_MODEL_EXAMPLES", "0"))
 SCHEMA, SCHEMA_TYPES = build_schema([Ground])
 DEFINITIONS = {"ground": Ground.definition()}
-SEGMENTS = ["a", "ab", "a b", "a!", "a#", "a/b", "a%", "a$", "A", "Z", "z", "é", "ß", "Ω", "中", "😀", "￿", "0", "00", "1", "~"]
+SEGMENTS = [
+    "a",
+    "ab",
+    "a b",
+    "a!",
+    "a#",
+    "a/b",
+    "a%",
+    "a$",
+    "A",
+    "Z",
+    "z",
+    "é",
+    "ß",
+    "Ω",
+    "中",
+    "😀",
+    "￿",
+    "0",
+    "00",
+    "1",
+    "~",
+]
 UNDER = {None: ["AREA", "AREA_PART"], "AREA": ["AREA", "AREA_PART", "PLOT", "TREE"], "PLOT": ["TREE"], "TREE": []}
 UNDER["AREA_PART"] = ["AREA_PART", "PLOT", "TREE"]
 
@@ -77,15 +99,31 @@ class Writer:
             return self.listing(name, None, self.depth)
         if name == "nodes":
             ids = self.random.choices([*self.model.ids, "ground:none", "other:1", "x"], k=self.random.randint(0, 5))
-            return Field(self.alias(), name, {"ids": ids}, (On(record.level, self.several(record, self.depth - 1, record.level)),))
+            return Field(
+                self.alias(),
+                name,
+                {"ids": ids},
+                (On(record.level, self.several(record, self.depth - 1, record.level)),),
+            )
         if name == "node":
-            return Field(self.alias(), name, {"id": record.id}, (On(record.level, self.several(record, self.depth - 1, record.level)),))
+            return Field(
+                self.alias(),
+                name,
+                {"id": record.id},
+                (On(record.level, self.several(record, self.depth - 1, record.level)),),
+            )
         only = name if name in TYPES else None
         if only:
             name = TYPES[name][:1].lower() + TYPES[name][1:]
         by_id = self.random.random() < 0.5
-        target = {"id": record.id} if by_id else {"path": "/".join(s.replace("%", "%25").replace("/", "%2F") for s in record.path)}
-        return Field(self.alias(), name, target, self.several(record, self.depth, only), torn=self.random.random() < 0.5)
+        target = (
+            {"id": record.id}
+            if by_id
+            else {"path": "/".join(s.replace("%", "%25").replace("/", "%2F") for s in record.path)}
+        )
+        return Field(
+            self.alias(), name, target, self.several(record, self.depth, only), torn=self.random.random() < 0.5
+        )
 
     def several(self, likely: Record, depth: int, only: str | None = None) -> tuple[Field | On, ...]:
         """Fields of a node, of which the first tells which it is; `only` one level is possible inside a fragment."""
@@ -95,7 +133,9 @@ class Writer:
             if kind == "leaf" or depth <= 0:
                 found.append(self.leaf(likely))
             elif kind == "list":
-                found.append(self.listing(self.random.choice("children children descendants siblings".split()), likely, depth))
+                found.append(
+                    self.listing(self.random.choice("children children descendants siblings".split()), likely, depth)
+                )
             elif kind == "above":
                 name = self.random.choice("parent root ancestors".split())
                 found.append(Field(self.alias(), name, {}, self.several(likely, depth - 2), included=self.included()))
@@ -103,17 +143,24 @@ class Writer:
                 level = only or self.random.choice(list(TYPES))
                 found.append(On(level, self.several(likely, depth - 1, level), named=self.random.random() < 0.5))
             else:
-                found += self.switch(likely, depth, [only] if only else self.random.sample(list(TYPES), self.random.randint(1, 3)))
+                found += self.switch(
+                    likely, depth, [only] if only else self.random.sample(list(TYPES), self.random.randint(1, 3))
+                )
         return tuple(found)
 
     def switch(self, likely: Record, depth: int, levels: list[str]) -> list[On]:
         """The same response key with other arguments for each level."""
         alias = self.alias()
         made = [self.listing("children", likely, depth - 1) for _ in levels]
-        return [On(level, (Field(alias, one.name, one.arguments, one.fields),)) for level, one in zip(levels, made, strict=True)]
+        return [
+            On(level, (Field(alias, one.name, one.arguments, one.fields),))
+            for level, one in zip(levels, made, strict=True)
+        ]
 
     def leaf(self, likely: Record) -> Field:
-        name = self.random.choice("id name level depth childCount descendantCount pathOf isDescendantOf __typename".split())
+        name = self.random.choice(
+            "id name level depth childCount descendantCount pathOf isDescendantOf __typename".split()
+        )
         arguments: dict[str, Any] = {}
         if name == "pathOf" or (name.endswith("Count") and self.random.random() < 0.5):
             arguments["level"] = self.level()
@@ -133,9 +180,14 @@ class Writer:
         if self.random.random() < 0.5:
             parts.append(Field(self.alias(), "totalCount"))
         if not parts or self.chance(3):
-            edge = (Field("cursor", "cursor"), Field("node", "node", {}, self.several(self.one_of(self.records), depth - 1)))
+            edge = (
+                Field("cursor", "cursor"),
+                Field("node", "node", {}, self.several(self.one_of(self.records), depth - 1)),
+            )
             parts.append(Field(self.alias(), "edges", {}, edge))
-        return Field(self.alias(), name, arguments, tuple(parts), torn=self.random.random() < 0.5, included=self.included())
+        return Field(
+            self.alias(), name, arguments, tuple(parts), torn=self.random.random() < 0.5, included=self.included()
+        )
 
     def arguments(self, name: str, likely: Record | None) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -166,7 +218,9 @@ class Writer:
         if likely is None:
             return encode_cursor(Order.ROOTS, "ground", self.one_of([one for one in self.records if one.is_root]).rank)
         length = len(likely.path)
-        below = [one for one in self.records if len(one.path) > length and one.path[:length] == likely.path] or self.records
+        below = [
+            one for one in self.records if len(one.path) > length and one.path[:length] == likely.path
+        ] or self.records
         if name == "descendants" or bounded:
             order = Order.DESCENDANTS if name == "descendants" else Order.CHILDREN_BY_KEY
             return encode_cursor(order, likely.id, self.one_of(below).sk[len(likely.sk) :] or "#")

@@ -1,0 +1,113 @@
+"""Asking a store as clients do, and what that cost."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from graph.context import Context
+from graph.execution import Execution
+from graph.node import Node
+from graph.plans import Plans
+from graph.schema import build_schema
+from resolvers.request import Request
+from store.dynamodb import DynamoDBStore
+from store.items import Item, Put
+from store.load import Outcome, load
+from store.rows import Part, Row, Wanted
+from store.stores import Store
+from store.wire import encode, settled
+from tests.readers import Witness
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What an operation brought: its data, its errors, `extensions.reads`, and what went to the store."""
+
+    data: Any
+    errors: list[dict[str, Any]]
+    requests: int
+    rounds: int
+    items: int
+    units: float
+    witness: Witness
+
+
+class Client:
+    """Asks a store in which these hierarchies lie. Strawberry answers and a plan does, and both must read the same."""
+
+    def __init__(
+        self,
+        store: Store,
+        *hierarchies: type[Node],
+        max_nodes: int = 10_000,
+        parallel: int = 32,
+        planned: bool = True,
+    ) -> None:
+        """With `planned` false only Strawberry is asked."""
+        self._store = store
+        self._schema, self._types = build_schema(hierarchies)
+        self._definitions = {cls.name: cls.definition() for cls in hierarchies}
+        self._plans = Plans(self._schema._schema, self._types, keep=100) if planned else None
+        self._max_nodes = max_nodes
+        self._parallel = parallel
+
+    async def ask(self, query: str, /, **variables: Any) -> Reply:
+        plain = await self._ask(query, variables, None)
+        if self._plans is not None and not plain.errors:
+            planned = await self._ask(query, variables, self._plans)
+            costs = [(one.requests, one.rounds, one.items, one.units) for one in (plain, planned)]
+            assert costs[0] == costs[1], "a plan reads otherwise than Strawberry's resolvers do"
+            assert planned.data == plain.data
+        return plain
+
+    async def _ask(self, query: str, variables: dict[str, Any], plans: Plans | None) -> Reply:
+        witness = Witness(self._store)
+        request = Request(witness, self._definitions, self._max_nodes, self._parallel)
+        execution = Execution(self._schema, lambda: Context(request, self._types), plans=plans)
+        answer = await execution.execute(query, variables, allow_mutations=False, tell_reads=True)
+        assert answer.executed, answer.body
+        reads = answer.body["extensions"]["reads"]
+        data = orjson.loads(answer.data) if answer.data is not None else answer.body["data"]
+        return Reply(
+            data,
+            answer.body.get("errors", []),
+            reads["requests"],
+            reads["rounds"],
+            reads["items"],
+            reads["units"],
+            witness,
+        )
+
+
+async def plant(store: Store, hierarchy: type[Node], rows: Sequence[tuple[Any, ...]]) -> None:
+    """Load nodes given as path, level and perhaps name and attributes, parents before their children."""
+    wanted, outcome = Wanted(hierarchy.definition()), Outcome()
+    for number, (path, level, *rest) in enumerate(rows, start=1):
+        name, attributes = (*rest, None, None)[:2]
+        wanted.take(Row(number, path, [Part(level, name, None, attributes or {})]))
+    await load(store, wanted, outcome)
+    assert not outcome.rejections, outcome.rejections[:3]
+
+
+async def write(store: Store, items: Sequence[Item]) -> None:
+    """Put many items into a table at once, by the call that each engine takes them fastest by."""
+    if not isinstance(store, DynamoDBStore):
+        for start in range(0, len(items), store.max_changes):
+            await store.commit([Put(item) for item in items[start : start + store.max_changes]])
+        return
+    puts = [{"PutRequest": {"Item": encode(settled(item))}} for item in items]
+    for start in range(0, len(puts), 200):
+        chunks = [puts[first : first + 25] for first in range(start, min(start + 200, len(puts)), 25)]
+        calls = [store._aws.call("batch_write_item", RequestItems={store.table: chunk}) for chunk in chunks]
+        for answer in await asyncio.gather(*calls):
+            assert not answer.get("UnprocessedItems")
+
+
+def count_nodes(data: Any) -> int:
+    """How many nodes an answer holds: objects that tell their id."""
+    if isinstance(data, dict):
+        return ("id" in data) + sum(map(count_nodes, data.values()))
+    return sum(map(count_nodes, data)) if isinstance(data, list) else 0
