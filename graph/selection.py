@@ -16,6 +16,7 @@ from graphql.execution.values import VariableValues, get_argument_values
 from resolvers.selection import Kind, Relation, Selection
 from resolvers.window import Window
 from store.errors import BadInput
+from store.keys import checked_segment
 
 _KINDS = {kind.value for kind in Kind}
 _LISTS = {Kind.CHILDREN, Kind.DESCENDANTS, Kind.SIBLINGS}
@@ -163,11 +164,16 @@ def window_of(arguments: Mapping[str, Any]) -> Window:
         last=arguments.get("last"),
         before=arguments.get("before"),
         level=getattr(level, "value", level),
-        start=arguments.get("from"),
-        end=arguments.get("to"),
+        start=_segment(arguments.get("from")),
+        end=_segment(arguments.get("to")),
         reverse=bool(arguments.get("reverse")),
         max_depth=arguments.get("maxDepth"),
     )
+
+
+def _segment(bound: str | None) -> str | None:
+    """A bound in the form that keys have, so that it is compared with them as it is meant."""
+    return None if bound is None else checked_segment(bound)
 
 
 def _ids(details: list[FieldDetails]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from resolvers.selection import Kind, Relation
 from resolvers.window import Order, Window, decode_cursor, encode_cursor
-from store.errors import BadCursor
+from store.errors import BadCursor, BadInput
 from store.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Index, Span, segments_between, siblings, tier
 from store.records import Record
 from store.stamps import Stamp
@@ -130,8 +130,12 @@ class Job:
         return encode_cursor(self.order, self.owner.id, position)
 
     def check(self) -> None:
-        """Raise BadCursor where a cursor is not of this list."""
+        """Raise BadCursor where a cursor is not of this list, and BadInput where a bound is longer than any key."""
         self._cut(siblings("", None), "")
+        if self.window.is_bounded and max(len(self.table_span.lo.encode()), len(self.table_span.hi.encode())) > (
+            MAX_SORT_KEY_BYTES
+        ):
+            raise BadInput(f"from or to is longer than any key below this node, which has {MAX_SORT_KEY_BYTES} bytes.")
 
     def _cut(self, span: Span, prefix: str) -> Span:
         """The span between the cursors, whose positions go on from `prefix`."""
@@ -146,6 +150,6 @@ class Job:
         if cursor is None:
             return None
         position = prefix + decode_cursor(cursor, self.order, self.owner.id)
-        if len(position.encode()) > MAX_SORT_KEY_BYTES:
+        if len(position.encode()) >= MAX_SORT_KEY_BYTES:  # a bound behind it is one byte longer
             raise BadCursor("A cursor holds a position that is longer than any key.")
         return position

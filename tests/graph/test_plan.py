@@ -25,6 +25,7 @@ from graph.schema import build_schema
 from resolvers.kept import Kept
 from resolvers.request import Request
 from store.stores import Store, open_store
+from tests.graph.test_cache import plant
 from tests.graph.test_model import Writer, grow, models, queries
 from tests.model import GraphText, Ground, Model
 
@@ -234,3 +235,21 @@ async def test_introspection_and_mutations_are_not_planned(planted):
     await compare(planning, plain, "{ __schema { queryType { name } } }")
     await compare(planning, plain, "{ _service { sdl } }")
     assert planning.unplanned == 2
+
+
+@pytest.mark.parametrize(("bound", "code"), [("", "BAD_PATH"), ("\u0007", "BAD_PATH"), ("x" * 2000, "BAD_USER_INPUT")])
+async def test_a_bound_that_no_key_can_have_is_refused(planted, bound, code):
+    store, _ = planted
+    planning, plain = executions(store)
+    query = 'query Q($from: String!) { area(path: "a") { children(from: $from) { nodes { key } } } }'
+    body = await compare(planning, plain, query, {"from": bound})
+    assert [error["extensions"]["code"] for error in body["errors"]] == [code]
+
+
+async def test_bounds_mean_what_keys_mean_whatever_form_of_unicode_they_come_in(planted):
+    store, _ = planted
+    await plant(store, "a/\u00e9t\u00e9")
+    planning, plain = executions(store)
+    query = 'query Q($from: String!) { area(path: "a") { children(from: $from) { nodes { key } } } }'
+    body = await compare(planning, plain, query, {"from": "e\u0301te\u0301"})
+    assert body["data"]["area"]["children"]["nodes"] == [{"key": "\u00e9t\u00e9"}]
