@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any
-
-from hypothesis import strategies as st
 
 from store.deletions import Delete, Policy
 from store.edits import Create, Edit, Update
@@ -19,36 +18,63 @@ from tests import invariants
 from tests.hierarchies import CATEGORY
 
 KEYS = ["a", "b", "a b", "#$", "é"]
-LEVELS = ["CATEGORY", "CATEGORY", "PRODUCT", "VARIANT"]
-PATHS = st.lists(st.sampled_from(KEYS), min_size=1, max_size=4).map(tuple)
-VALUES = st.fixed_dictionaries({}, optional={"note": st.sampled_from(["1", "2", None])})
-NAMES = st.sampled_from(["x", "y", "z"])
-EXPECTED = st.sampled_from([None, None, None, 1, 2])
-
-EDITS: st.SearchStrategy[Edit] = st.one_of(
-    st.builds(Create, st.just(CATEGORY), PATHS, st.sampled_from(LEVELS), NAMES, VALUES, st.none()),
-    st.builds(Create, st.just(CATEGORY), PATHS, st.sampled_from(LEVELS), NAMES, VALUES, st.sampled_from(["i", "j"])),
-    st.builds(Create, st.just(CATEGORY), PATHS, st.just("CATEGORY"), NAMES, VALUES, st.none()),
-    st.builds(Update, st.just(CATEGORY), PATHS, st.none() | NAMES, st.none(), VALUES, EXPECTED),
-    st.builds(Move, st.just(CATEGORY), PATHS, PATHS, EXPECTED),
-    st.builds(Delete, st.just(CATEGORY), PATHS, st.sampled_from(Policy), EXPECTED),
-    st.builds(
-        lambda path, key, side: Reorder(CATEGORY, path, side, (*path[:-1], key) if side.value in _BESIDE else None),
-        PATHS,
-        st.sampled_from(KEYS),
-        st.sampled_from(Side),
-    ),
-)
-_BESIDE = ("before", "after")
+MAX_DEPTH = 5
+_BESIDE = (Side.BEFORE, Side.AFTER)
 
 
-BEGINNING = [
-    Create(CATEGORY, tuple(path.split("/")), level, path, {}, None)
-    for path, level in [
-        ("a", "CATEGORY"), ("a/b", "CATEGORY"), ("a/b/a", "CATEGORY"), ("a/b/a/é", "PRODUCT"), ("a/a b", "CATEGORY"),
-        ("a/#$", "CATEGORY"), ("b", "CATEGORY"), ("b/a", "CATEGORY"), ("b/#$", "PRODUCT"), ("b/#$/a", "VARIANT"),
-    ]
-]  # fmt: skip
+class Wishes:
+    """Random edits, most of them of nodes that a model has, so that many can be made and some cannot."""
+
+    def __init__(self, seed: int, model: "Model") -> None:
+        self.random = Random(seed)  # noqa: S311
+        self.model = model
+
+    def one(self) -> Edit:
+        return self.random.choice(
+            [self.create, self.create, self.update, self.move, self.move, self.order, self.delete]
+        )()
+
+    def create(self) -> Edit:
+        parent = self.path() if self.model.nodes and self.random.random() < 0.9 else ()
+        level = self.random.choice(["CATEGORY", "CATEGORY", "CATEGORY", "PRODUCT", "VARIANT"])
+        node_id = self.random.choice([None, None, None, "i", "j"])
+        path = (*parent, self.key())[-MAX_DEPTH:]
+        return Create(CATEGORY, path, level, self.key(), self.values(), node_id)
+
+    def update(self) -> Edit:
+        name = self.random.choice([None, *KEYS])
+        return Update(CATEGORY, self.path(), name, None, self.values(), self.expected())
+
+    def move(self) -> Edit:
+        path = self.path()
+        target = self.random.choice(
+            [(*path[:-1], self.key()), (*self.path(), path[-1]), (*self.path(), self.key()), (self.key(),)]
+        )
+        return Move(CATEGORY, path, target, self.expected())
+
+    def order(self) -> Edit:
+        path, side = self.path(), self.random.choice(list(Side))
+        family = [one for one in self.model.nodes if one[:-1] == path[:-1]] or [path]
+        beside = self.random.choice([*family, *family, self.path()]) if side in _BESIDE else None
+        return Reorder(CATEGORY, path, side, beside)
+
+    def delete(self) -> Edit:
+        return Delete(CATEGORY, self.path(), self.random.choice(list(Policy)), self.expected())
+
+    def path(self) -> Path:
+        known = list(self.model.nodes)
+        if known and self.random.random() < 0.95:
+            return self.random.choice(known)
+        return tuple(self.random.choices(KEYS, k=self.random.randint(1, 3)))
+
+    def key(self) -> str:
+        return self.random.choice(KEYS)
+
+    def values(self) -> dict[str, Any]:
+        return self.random.choice([{}, {"note": "1"}, {"note": "2"}, {"note": None}])
+
+    def expected(self) -> int | None:
+        return self.random.choice([None, None, None, 1, 2])
 
 
 class Refused(Exception):
@@ -81,7 +107,7 @@ class Model:
                 return self._move(path, target, expected)
             case Reorder(path=path, beside=beside):
                 one, other = self._existing(path), self._existing(beside or path)
-                if beside is not None and (beside == path or one.level != other.level):
+                if beside and (beside == path or beside[:-1] != path[:-1] or one.level != other.level):
                     raise Refused("BAD_USER_INPUT")
                 return lambda record: None
             case Delete():
