@@ -1,0 +1,84 @@
+"""How fast single nodes are written, and how long a large move takes: python -m bench.writes [NODES].
+
+On a new SQLite file with durable commits; with an engine (CLADE_DYNOXIDE, or npm's @dynoxide/linux-x64 in tests/) the
+single writes go to a local DynamoDB as well.
+"""
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from store.deletions import Delete, Policy
+from store.edits import Create, Update
+from store.load import Outcome, load
+from store.moves import Move
+from store.reads import Reads
+from store.rows import Part, Row, Wanted
+from store.stores import Store, open_store
+from store.writes import Writer
+from tests import engines
+from tests.hierarchies import CATEGORY
+
+NODES = 10_000
+SINGLE = 1_000
+SIDE = 100  # children of each node that has any
+
+
+def tree(nodes: int) -> Wanted:
+    """About so many nodes in two levels below one root, and a second root to move them to."""
+    wanted = Wanted(CATEGORY)
+    paths = [("other",), ("root",), *[("root", f"c{n}") for n in range(nodes // (SIDE + 1))]]
+    paths += [(*path, f"p{n}") for path in paths if len(path) == 2 for n in range(SIDE)]
+    for number, path in enumerate(paths):
+        wanted.take(Row(number, path, [Part("CATEGORY")]))
+    return wanted
+
+
+async def single(name: str, store: Store, count: int) -> None:
+    """Create, then update, so many nodes one after another."""
+    writer = Writer(store)
+    await writer.write(Create(CATEGORY, ("single",), "CATEGORY", "Single", {}), Reads())
+    began = time.perf_counter()
+    for number in range(count):
+        await writer.write(Create(CATEGORY, ("single", f"n{number}"), "CATEGORY", "A node", {"note": "1"}), Reads())
+    created = time.perf_counter()
+    for number in range(count):
+        await writer.write(Update(CATEGORY, ("single", f"n{number}"), None, None, {"note": "2"}), Reads())
+    updated = time.perf_counter()
+    print(f"{name}: {count / (created - began):,.0f} nodes created/s, {count / (updated - created):,.0f} updated/s")
+
+
+async def large(name: str, store: Store, nodes: int) -> None:
+    """Move a subtree to another tree and back, and remove it."""
+    await load(store, tree(nodes), Outcome())
+    writer = Writer(store)
+    for what, edit in (
+        ("renamed", Move(CATEGORY, ("root",), ("renamed",))),
+        ("moved to another tree", Move(CATEGORY, ("renamed",), ("other", "renamed"))),
+        ("deleted", Delete(CATEGORY, ("other",), Policy.CASCADE)),
+    ):
+        began = time.perf_counter()
+        await writer.write(edit, Reads())
+        print(f"{name}: {nodes:,} nodes {what} in {time.perf_counter() - began:.2f} s")
+
+
+async def main(nodes: int) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        async with open_store(f"sqlite:///{directory}/clade.db") as store:
+            await store.create()
+            await single("SQLite", store, SINGLE)
+            await large("SQLite", store, nodes)
+        try:
+            engine = engines.find(Path(directory) / "engine.db")
+        except engines.NoEngine as missing:
+            return print(f"DynamoDB: {missing}")
+        with engine:
+            async with open_store(engine.address("bench")) as store:
+                await store.create()
+                await single(f"DynamoDB ({engine.name})", store, SINGLE // 5)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else NODES))
