@@ -50,6 +50,9 @@ class Node:
         if hierarchy is not None:
             cls.name, cls.many, cls.prefix, cls.levels = hierarchy, many or f"{hierarchy}s", prefix, {}
             cls.attributes = own
+            known = Node.hierarchies.setdefault(hierarchy, cls)
+            if (known.__module__, known.__name__) != (cls.__module__, cls.__name__):
+                raise TypeError(f'{known.__module__} has a hierarchy named "{hierarchy}" already.')
             Node.hierarchies[hierarchy] = cls
             return
         cls.level = _upper(cls.__name__)
