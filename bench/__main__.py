@@ -1,0 +1,172 @@
+"""How fast Clade is, beside what one would take instead: python -m bench --help."""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import places, processes, servers
+from bench.growth import grow
+from bench.measurement import Results, Right, Schedule, measure
+from bench.places import Place
+from bench.processes import Silent
+from bench.questions import MENU, PLACES, Question
+from bench.report import Report, growth_markdown
+from bench.servers import Peers, Server
+from bench.start import first_answer_seconds
+from bench.stores import TAXONOMY, Stores
+from bench.tree import Tree, menu
+from tests import engines
+
+COUNTRY = "US"
+CONNECTIONS = (1, 8, 32)
+
+_began = time.monotonic()
+
+
+@dataclass(frozen=True)
+class Data:
+    """Some places, and which servers have them."""
+
+    name: str
+    title: str
+    make: Callable[[], list[Place]]
+    has_peers: bool
+
+
+DEMO = Data("demo", "The demo data", places.demo, has_peers=False)
+REAL = Data("real", "The countries, regions and cities of GeoNames", places.real, has_peers=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _options(arguments)
+    schedule = Schedule(options.seconds, options.rounds, CONNECTIONS)
+    wanted: tuple[Data, ...] = (DEMO, REAL)
+    if options.quick:
+        schedule, wanted = Schedule(1.0, 2, (8,)), (DEMO,)
+    with tempfile.TemporaryDirectory() as passing:
+        directory = Path(options.data or passing).resolve()
+        directory.mkdir(parents=True, exist_ok=True)
+        stores = Stores(directory, TAXONOMY if TAXONOMY.exists() else None)
+        for data in wanted:
+            report = compare(data, stores, schedule)
+            report.write(directory / f"{data.name}.results.json")
+            print(report.markdown(), end="\n\n", flush=True)
+        if options.long:
+            results = grow(Stores(directory), schedule, tell)
+            Report("Growth", results).write(directory / "growth.results.json")
+            print(growth_markdown(results), flush=True)
+
+
+def compare(data: Data, stores: Stores, schedule: Schedule) -> Report:
+    """All servers that can be had here, on the same places."""
+    tell(f"Making the stores of {data.name}")
+    tree = data.make()
+    right = Right(Tree(tree), COUNTRY, menu(stores.taxonomy) if stores.taxonomy else None)
+    questions = (*PLACES, *((MENU,) if stores.taxonomy else ()))
+    store = stores.sqlite(data.name, lambda: tree)
+    with ExitStack() as running:
+        started = [*_on_sqlite(running, store, questions, stores.directory, right)]
+        started += _on_dynamodb(running, data, stores, tree, questions)
+        if data.has_peers:
+            started += _other_peers(running, stores.directory, stores.peer_lines(data.name, lambda: tree))
+        results: Results = measure(started, questions, right, schedule, tell)
+        memory = {server.name: server.process.peak_mb() for server in started}
+    tell("Starting anew")
+    return Report(f"{data.title}: {len(tree):,} nodes", results, memory, first_answer_seconds(store, tree[0]))
+
+
+def _on_sqlite(
+    running: ExitStack, store: str, questions: Sequence[Question], directory: Path, right: Right
+) -> Iterator[Server]:
+    """Clade without and with its caches, stock Strawberry, and the static bytes of Clade's answers."""
+    found = (
+        servers.clade(servers.SQLITE, store, questions=questions),
+        servers.clade(servers.NOTHING_KEPT, store, questions=questions, keep_mb=0),
+        servers.clade(servers.HITS, store, questions=questions, cache_mb=64),
+        servers.stock(store, questions),
+    )
+    for server in found:
+        running.enter_context(server.process)
+        yield server
+    answers = directory / "answers"
+    answers.mkdir(exist_ok=True)
+    for question in questions:
+        answer = processes.ask(found[0].process.url, right.bodies(question)[0])
+        (answers / question.name).write_bytes(answer)
+    floor = servers.static(answers)
+    running.enter_context(floor.process)
+    yield floor
+
+
+def _on_dynamodb(
+    running: ExitStack, data: Data, stores: Stores, tree: Iterable[Place], questions: Sequence[Question]
+) -> Iterator[Server]:
+    """Clade, and Mercurius where it is there, on the same engine."""
+    try:
+        engine = running.enter_context(engines.find(stores.directory / f"{data.name}.engine.db"))
+    except engines.NoEngine as missing:
+        return tell(f"DynamoDB is left out: {missing}")
+    table = engine.address("clade")
+    with _once(stores.directory / f"{data.name}.filled") as is_first:
+        if is_first:
+            tell(f"Filling {engine.name}")
+            stores.fill(table, stores.lines(data.name, lambda: tree))
+    server = servers.clade(servers.DYNAMODB, table, questions=questions)
+    running.enter_context(server.process)
+    yield server
+    peers = Peers.find()
+    if not data.has_peers:
+        return
+    if missing_peers := peers.missing("engine", "mercurius"):
+        return tell(f"Mercurius on DynamoDB is left out: {missing_peers}")
+    peer = peers.on_dynamodb(engine.url, stores.peer_lines(data.name, lambda: tree))
+    running.enter_context(peer.process)
+    yield peer
+
+
+def _other_peers(running: ExitStack, directory: Path, lines: Path) -> Iterator[Server]:
+    """Mercurius in memory and PostGraphile, each where it is there."""
+    peers = Peers.find()
+    if missing := peers.missing("mercurius-memory"):
+        tell(f"Mercurius in memory is left out: {missing}")
+    else:
+        server = peers.in_memory(lines)
+        running.enter_context(server.process)
+        yield server
+    if missing := peers.missing("postgraphile"):
+        return tell(f"PostGraphile is left out: {missing}")
+    try:
+        server = running.enter_context(peers.on_postgres(directory / "postgres", lines))
+        running.enter_context(server.process)
+    except Silent as failed:
+        return tell(f"PostGraphile is left out: {failed}")
+    yield server
+
+
+@contextmanager
+def _once(mark: Path) -> Iterator[bool]:
+    """Whether this is the first time; marked as done when the block ends well."""
+    yield not mark.exists()
+    mark.touch()
+
+
+def tell(line: str) -> None:
+    print(f"{time.monotonic() - _began:5.0f} s  {line}", flush=True)
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="the demo data alone, 8 connections; some two minutes")
+    parser.add_argument("--long", action="store_true", help="also stores of 10,000 to 1,000,000 made-up nodes")
+    parser.add_argument("--data", metavar="DIR", help="where the stores are kept for the next time; else nowhere")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of one run; 3 if not given")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each server at 8 connections; 5 if not given")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main()

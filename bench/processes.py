@@ -1,0 +1,156 @@
+"""Processes of a measurement: started on free ports, ended by their ids, with what the kernel counts for them."""
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+CHECKOUT = Path(__file__).parent.parent
+START_SECONDS = 120.0
+STOP_SECONDS = 10.0
+ANSWER_SECONDS = 120.0
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+JSON_BOTH_WAYS = {"content-type": "application/json", "accept": "application/json"}
+CLADE = (sys.executable, "-c", "from commands.main import run; run()")
+
+
+class Silent(Exception):
+    """A process that ended, or does not answer; the message has what it wrote."""
+
+
+@dataclass
+class Process:
+    """A process of this measurement with all that it starts, until the block ends."""
+
+    command: tuple[str, ...]
+    url: str
+    """Where it answers, as soon as it does."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    directory: Path = CHECKOUT
+    _process: subprocess.Popen[bytes] | None = None
+    _output: Any = None
+
+    def __enter__(self) -> Self:
+        """Starts it and waits for any answer; raises Silent where none comes."""
+        self.start()
+        with self._ended_on_failure():
+            self.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(STOP_SECONDS)
+        self._process = None
+
+    def start(self) -> None:
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - the process writes to it until its end
+        self._process = subprocess.Popen(
+            self.command, cwd=self.directory, env={**os.environ, **self.environment},
+            stdout=self._output, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def wait(self, *, pause: float = 0.05) -> None:
+        end = time.monotonic() + START_SECONDS
+        while not answers(self.url):
+            if time.monotonic() > end or self._running.poll() is not None:
+                self._output.seek(0)
+                written = self._output.read()[-2000:].decode(errors="replace")
+                raise Silent(f"{' '.join(self.command[:4])} does not answer. It wrote: {written}")
+            time.sleep(pause)
+
+    @property
+    def pid(self) -> int:
+        return self._running.pid
+
+    def cpu_seconds(self) -> float:
+        """User and system time so far, with those of its children."""
+        return sum(_cpu_ticks(pid) for pid in _family(self.pid)) / TICKS_A_SECOND
+
+    def peak_mb(self) -> float:
+        """The most memory that the process itself had at a time."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+        return int(found[1]) / 1024 if found else 0.0
+
+    @property
+    def _running(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None, "The process is not started."
+        return self._process
+
+    @contextlib.contextmanager
+    def _ended_on_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.__exit__()
+            raise
+
+
+def run(*command: str, environment: Mapping[str, str] | None = None, directory: Path = CHECKOUT) -> None:
+    """Run a command to its end; raises Silent with its output where it fails."""
+    done = subprocess.run(
+        command, cwd=directory, env={**os.environ, **(environment or {})}, capture_output=True, check=False
+    )
+    if done.returncode:
+        written = (done.stdout + done.stderr)[-2000:].decode(errors="replace")
+        raise Silent(f"{' '.join(command[:4])} failed. It wrote: {written}")
+
+
+def ask(url: str, sent: bytes) -> bytes:
+    """The answer to a POST of JSON."""
+    request = urllib.request.Request(url, sent, JSON_BOTH_WAYS)
+    with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
+        found: bytes = answer.read()
+        return found
+
+
+def answers(url: str) -> bool:
+    """Whether anything answers: over HTTP, or at all where the address begins with tcp."""
+    try:
+        if url.startswith("tcp://"):
+            host, port = url.removeprefix("tcp://").split(":")
+            socket.create_connection((host, int(port)), timeout=1).close()
+            return True
+        ask(url, b'{"query": "{ __typename }"}')
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _cpu_ticks(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, after_name[11:15]))  # its own user and system time, and those of children that ended
+    return 0
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all below it."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(entry.name))
+    found = [pid]
+    for one in found:
+        found += children.get(one, [])
+    return found

@@ -1,0 +1,140 @@
+"""What was measured, as tables in Markdown, and as a JSON file to draw from."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bench.growth import SIZES
+from bench.measurement import MAIN, Figures, Results, cpu, ratio
+from bench.questions import MENU, PLACES, Question
+from bench.servers import DYNAMODB, HITS, IN_MEMORY, ON_DYNAMODB, SQLITE, STATIC, STOCK
+
+
+@dataclass(frozen=True)
+class Target:
+    """How many times less processor time than another server Clade should need for some questions."""
+
+    what: str
+    questions: Sequence[str]
+    ours: str
+    theirs: str
+    target: float
+    moonshot: float
+
+
+TARGETS = (
+    Target("nested and flat, SQLite, against Mercurius in memory", ("Q3", "Q4"), SQLITE, IN_MEMORY, 1.5, 4),
+    Target("children, SQLite, against Mercurius in memory", ("Q2",), SQLITE, IN_MEMORY, 1 / 1.2, 1),
+    Target("breadcrumb, SQLite, against Mercurius in memory", ("Q1",), SQLITE, IN_MEMORY, 1 / 3, 1 / 2),
+    Target("nested and flat, DynamoDB, against Mercurius there", ("Q3", "Q4"), DYNAMODB, ON_DYNAMODB, 4, 10),
+    Target("breadcrumb and children, DynamoDB, against the same", ("Q1", "Q2"), DYNAMODB, ON_DYNAMODB, 1, 2),
+    Target("the whole taxonomy, SQLite, against stock Strawberry", ("Q5",), SQLITE, STOCK, 40, 100),
+)
+HITS_TARGET, HITS_MOONSHOT = 0.6, 0.85  # of the requests a second of static bytes
+GROWTH_TARGET = 1.3  # times the processor time in the smallest store
+
+
+@dataclass
+class Report:
+    """All that one call of `python -m bench` found."""
+
+    data: str
+    results: Results
+    memory_mb: Mapping[str, float] = field(default_factory=dict)
+    start_seconds: float = math.nan
+
+    def markdown(self) -> str:
+        questions = [one for one in (*PLACES, MENU) if any(one.name == name for _, name, _ in self.results)]
+        parts = [f"## {self.data}", *[self._table(question) for question in questions], self._targets()]
+        if self.memory_mb:
+            rows = [[name, f"{size:.0f}"] for name, size in self.memory_mb.items()]
+            parts.append(table(["server", "peak memory, MB"], rows))
+        if not math.isnan(self.start_seconds):
+            parts.append(f"From the command to the first answer: {self.start_seconds:.2f} s.")
+        return "\n\n".join(part for part in parts if part)
+
+    def write(self, file: Path) -> None:
+        results = [[*key, asdict(figures)] for key, figures in self.results.items()]
+        told = {"data": self.data, "results": results, "memory_mb": self.memory_mb, "start_seconds": self.start_seconds}
+        file.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+
+    @classmethod
+    def read(cls, file: Path) -> "Report":
+        told: dict[str, Any] = orjson.loads(file.read_bytes())
+        results = {(server, name, count): Figures(**figures) for server, name, count, figures in told["results"]}
+        return cls(told["data"], results, told["memory_mb"], told["start_seconds"] or math.nan)
+
+    def _table(self, question: Question) -> str:
+        counts = sorted({count for _, name, count in self.results if name == question.name})
+        servers = dict.fromkeys(server for server, name, _ in self.results if name == question.name)
+        head = ["server", "CPU ms a request"]
+        for count in counts:
+            head += [f"requests/s at {count}", "p50 ms", "p99 ms"]
+        rows = []
+        for server in servers:
+            row = [server, self._cpu(server, question)]
+            for count in counts:
+                found = self.results.get((server, question.name, count))
+                row += [number(found.requests_a_second), number(found.p50), number(found.p99)] if found else ["–"] * 3
+            rows.append(row)
+        return f"**{question.name}, {question.what}**\n\n{table(head, rows)}"
+
+    def _cpu(self, server: str, question: Question) -> str:
+        found = cpu(self.results, server, question.name)
+        assert found, "a server is in a table only where it was measured"
+        return number(found.cpu) + (f" + {number(found.cpu_behind)} of PostgreSQL" if found.cpu_behind else "")
+
+    def _targets(self) -> str:
+        rows = []
+        for target in TARGETS:
+            found = [ratio(self.results, name, target.ours, target.theirs) for name in target.questions]
+            if not any(map(math.isnan, found)):
+                limits = [f"{number(target.target)} ×", f"{number(target.moonshot)} ×"]
+                rows.append([target.what, *limits, times(found), verdict(found, target.target, target.moonshot)])
+        if hits := self._hits():
+            limits = [f"{HITS_TARGET:.0%}", f"{HITS_MOONSHOT:.0%}"]
+            shown = ", ".join(f"{one:.0%}" for one in hits)
+            row = ["hits, requests/s against static bytes", *limits, shown, verdict(hits, HITS_TARGET, HITS_MOONSHOT)]
+            rows.append(row)
+        return table(["less CPU than", "target", "moonshot", "measured", ""], rows) if rows else ""
+
+    def _hits(self) -> list[float]:
+        found = []
+        for question in (*PLACES, MENU):
+            mine, floor = (self.results.get((name, question.name, MAIN)) for name in (HITS, STATIC))
+            if mine and floor:
+                found.append(mine.requests_a_second / floor.requests_a_second)
+        return found
+
+
+def growth_markdown(results: Results) -> str:
+    """Processor time in stores of each size, and how much more that is in the largest."""
+    rows = []
+    for question in PLACES:
+        found = [results[f"{size:,} nodes", question.name, MAIN].cpu for size in SIZES]
+        rows.append([f"{question.name}, {question.what}", *map(number, found), f"{found[-1] / found[0]:.2f} ×"])
+    head = ["CPU ms a request", *[f"{size:,} nodes" for size in SIZES], f"at most {GROWTH_TARGET} ×"]
+    return f"## Growth\n\n{table(head, rows)}"
+
+
+def verdict(found: Iterable[float], target: float, moonshot: float) -> str:
+    least = min(found)
+    return "moonshot" if least >= moonshot else "reached" if least >= target else "missed"
+
+
+def times(found: Iterable[float]) -> str:
+    return ", ".join(f"{number(one)} ×" for one in found)
+
+
+def number(value: float) -> str:
+    """With as many digits as mean something."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,24 @@
+"""The floor: bytes that are ready, through the same server, framework and headers as Clade's answers.
+
+Each file of the directory that BENCH_ANSWERS names is served at /NAME.
+"""
+
+import os
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from graph.security_headers import SecurityHeaders
+
+
+def app() -> ASGIApp:
+    answers = {file.name: file.read_bytes() for file in Path(os.environ["BENCH_ANSWERS"]).iterdir()}
+
+    async def answer(request: Request) -> Response:
+        return Response(answers[request.path_params["name"]], media_type="application/json")
+
+    return SecurityHeaders(Starlette(routes=[Route("/{name}", answer, methods=["POST"])]))

@@ -1,0 +1,39 @@
+"""Strawberry's own application over Clade's schema, store and batch functions: what is served without plans."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.types import ASGIApp
+from strawberry.asgi import GraphQL
+
+from graph.context import Context
+from graph.hierarchies import served
+from graph.schema import build_schema
+from graph.settings import Settings
+from resolvers.kept import Kept
+from resolvers.request import Request
+from store.stores import open_store
+
+
+def app() -> ASGIApp:
+    settings = Settings()
+    classes = served(settings.hierarchies)
+    definitions = {cls.name: cls.definition() for cls in classes}
+    schema, types = build_schema(classes)
+    store = open_store(settings.store)
+    kept = Kept(settings.keep_mb * 1_000_000)
+
+    class Stock(GraphQL[Any, Any]):
+        async def get_context(self, request: Any, response: Any) -> Any:
+            reads = Request(store, definitions, settings.max_nodes, settings.max_parallel_reads, kept=kept)
+            return Context(reads, types)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with store:
+            yield
+
+    return Starlette(routes=[Route("/graphql", Stock(schema))], lifespan=lifespan)
