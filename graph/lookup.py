@@ -101,7 +101,8 @@ class RootsField:
 def by_id(hierarchies: Collection[str], node_id: str) -> Lookup | None:
     """An id as what is looked up, or None where no node of these hierarchies can have it."""
     hierarchy, _, rest = node_id.partition(":")
-    return (hierarchy, node_id) if hierarchy in hierarchies and 0 < len(rest) <= MAX_ID_CHARACTERS else None
+    is_possible = hierarchy in hierarchies and 0 < len(rest) <= MAX_ID_CHARACTERS and rest.isprintable()
+    return (hierarchy, node_id) if is_possible else None
 
 
 async def load(info: Any, lookups: Sequence[Lookup | None]) -> list[Record | None]:
