@@ -1,0 +1,116 @@
+"""Proving a table: that every node, id, count, stamp and log of its hierarchies is as each write leaves it.
+
+The whole table is scanned once. For each root that comes by its tree is walked in key order, with what lies beside its
+nodes; so is a tree without a root, when its stamp or any node of it comes by. Of each id that comes by it is proven
+that record, former states and node agree. So no item of the hierarchies is left out, and in memory are never more than
+a few pages and the line above one node. Items of hierarchies that are not asked for, what has expired, idempotency
+keys, API keys and the records of moves are not looked at; nor can a check know a log or a stamp that never was.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import cast
+
+from store.attributes import Value
+from store.findings import Finding, Mend, told
+from store.hierarchy import Hierarchy
+from store.items import Item
+from store.keys import Key, hierarchy_of, siblings, stamp_key
+from store.reads import Reads
+from store.records import Counts
+from store.stamps import tier_name
+from store.stores import Store
+from store.strays import Strays
+from store.trees import Examined, Trees, stamped
+from store.walk import counted
+
+ATTEMPTS = 10  # to list the roots while none is made or removed
+SETTLE_SECONDS = 2.0  # until an index shows what the table holds
+
+
+class Check:
+    """One pass through a table; `met` hears of so many nodes more. `at` is the time of the tombstones it proposes."""
+
+    def __init__(
+        self, store: Store, hierarchies: Mapping[str, Hierarchy], at: str, met: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._store = store
+        self._hierarchies = hierarchies
+        self._reads = Reads()
+        self._trees = {name: Trees(store, one, self._reads, met) for name, one in hierarchies.items()}
+        self._strays = [Strays(store, one, self._reads, at) for one in hierarchies.values()]
+
+    async def findings(self) -> AsyncIterator[Finding]:
+        """All that is wrong, as it is found."""
+        examined: set[str] = set()
+        async for page in self.pages():
+            for finding in await self.strays(page):
+                yield finding
+            for pk in await self.trees(page, examined):
+                for finding in (await self.examine(pk)).findings:
+                    yield finding
+        for name in self._hierarchies:
+            if (wrong := await self.roots(name)) is not None:
+                yield wrong
+
+    async def pages(self) -> AsyncIterator[list[Item]]:
+        """The items of the whole table."""
+        async for page in self._store.scan(self._reads):
+            yield page
+            await asyncio.sleep(0)  # SQLite never waits, so this is where a Ctrl-C is heard
+
+    async def strays(self, page: Sequence[Item]) -> list[Finding]:
+        """What is wrong with the ids on a page."""
+        return [finding for strays in self._strays for finding in await strays.judge(page)]
+
+    async def trees(self, page: Sequence[Item], rootless: set[str]) -> list[str]:
+        """The trees to be examined when a page comes by, so that each is once in a scan.
+
+        That is when its root comes; its stamp, if it has no root; or else the first that comes, which `rootless` notes.
+        """
+        places = {(pk, cast(str, item["sk"])) for item in page if (pk := self._tree_of(item))}
+        chosen = {pk for pk, sk in places if sk == "#"}
+        others = sorted({pk for pk, _ in places} - chosen)
+        keys = [key for pk in others for key in (Key(pk, "#"), stamp_key(pk))]
+        found = await self._store.get(keys, self._reads, strong=True)
+        there = {key for key, item in zip(keys, found, strict=True) if item is not None}
+        for pk in others:
+            if Key(pk, "#") in there or pk in rootless:
+                continue
+            if stamp_key(pk) not in there:
+                rootless.add(pk)
+            elif (pk, "!") not in places:
+                continue
+            chosen.add(pk)
+        return sorted(chosen)
+
+    async def examine(self, pk: str) -> Examined:
+        return await self._trees[hierarchy_of(pk)].examine(pk)
+
+    async def roots(self, name: str) -> Finding | None:
+        """Whether the stamp of a hierarchy counts its roots rightly; they are counted in an index, which may trail."""
+        before = None
+        for _ in range(ATTEMPTS):
+            (stamp,) = await self._store.get([stamp_key(name)], self._reads, strong=True)
+            shape = await self._listed(name)
+            number, counts = stamped(stamp), counted(stamp.get("shape")) if stamp else {}
+            if counts == shape and (number or stamp is None):
+                return None
+            if before == (before := (stamp, shape)):
+                says = told(stamp.get("shape") if stamp else {})
+                wrong = f"its stamp has the number {number} and counts the roots as {says}; there are {told(shape)}"
+                values: Item = {"n": number + 1, "shape": cast(Value, shape), "aliases": 0}
+                return Finding(name, "", wrong, Mend.of(stamp_key(name), stamp, values))
+            await asyncio.sleep(SETTLE_SECONDS)
+        return Finding(name, "", "its roots were not proven, since others make and remove some all the time")
+
+    async def _listed(self, name: str) -> Counts:
+        levels = self._hierarchies[name].levels
+        counts = {level: await self._store.count(siblings(name, level), self._reads) for level in levels}
+        return {tier_name(level, 0): count for level, count in counts.items() if count}
+
+    def _tree_of(self, item: Item) -> str | None:
+        """The partition of the tree that an item belongs to, if it does to any that is asked for."""
+        pk = cast(str, item["pk"]).removeprefix("alias#")
+        hierarchy, divider, root = pk.partition("#")
+        return pk if divider and root and hierarchy in self._hierarchies else None

@@ -1,0 +1,201 @@
+"""Reading one tree with all that belongs to it, as it was at one moment, and judging it.
+
+Others may write meanwhile. Each of their transactions raises the tree's stamp, so what is read between two equal
+stamps is true; a tree whose stamp moved is read again.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from store.aliases import alias_key, aliased_id
+from store.findings import Finding, Findings, Mend, place, told
+from store.hierarchy import Hierarchy
+from store.history import versions
+from store.items import Item, key_of
+from store.keys import Index, Key, Span, id_key, shorten, stamp_key, subtree, version_key
+from store.reads import Reads
+from store.records import Counts
+from store.stores import Store
+from store.walk import Beside, Walk, counted, is_id, is_revision, led_to
+
+PAGE_ITEMS = 1000
+LOG_PAGE_ITEMS = 50  # an item of the log may have 300 KB
+MOST_STATES = 100  # former states of a node that are looked up together with others'; more are counted
+ATTEMPTS = 10  # to read a tree while nobody writes to it
+SKEW_SECONDS = 3600.0  # by so much the log's items may expire in another order than that of their numbers
+
+
+@dataclass
+class Examined:
+    """A tree as it was found: its stamp's item, its true shape and aliases, and the last number in its log."""
+
+    pk: str
+    stamp: Item | None
+    findings: Findings = field(default_factory=Findings)
+    shape: Counts = field(default_factory=dict)
+    aliases: int = 0
+    logged: int = 0
+
+    @property
+    def number(self) -> int:
+        """The number that the stamp must have at least."""
+        return max(stamped(self.stamp), self.logged)
+
+
+class Trees:
+    """Examines the trees of one hierarchy one after another; `met` hears of so many nodes more."""
+
+    def __init__(self, store: Store, hierarchy: Hierarchy, reads: Reads, met: Callable[[int], None]) -> None:
+        self._store = store
+        self._hierarchy = hierarchy
+        self._reads = reads
+        self._met = met
+        self._ranks: dict[str, str] = {}  # of roots, those that were made by hand
+
+    async def examine(self, pk: str) -> Examined:
+        """The tree as it is; where others never stop writing to it, that it could not be proven is what is found."""
+        met = self._met
+        for _ in range(ATTEMPTS):
+            (stamp,) = await self._get([stamp_key(pk)])
+            found = await self._read(pk, stamp, met)
+            if await self._get([stamp_key(pk)]) == [stamp]:
+                return found
+            met = _unheard
+        found = Examined(pk, stamp)
+        self._tell(found, "it was not proven, since others write to it all the time; check again later")
+        return found
+
+    async def _read(self, pk: str, stamp: Item | None, met: Callable[[int], None]) -> Examined:
+        walk = Walk(self._hierarchy, pk, self._ranks)
+        async for items in self._pages(subtree(pk, "#")):
+            for item, beside in zip(items, await self._beside(items), strict=True):
+                walk.meet(item, beside)
+            met(len(items))
+        walk.finish()
+        found = Examined(pk, stamp, walk.findings, dict(walk.shape))
+        await self._read_log(found)
+        await self._read_aliases(found)
+        self._judge_stamp(found)
+        return found
+
+    def _tell(self, found: Examined, wrong: str, **values: object) -> None:
+        """Note what is wrong with the tree's stamp, its log or its aliases."""
+        mend = Mend.of(stamp_key(found.pk), found.stamp, cast(Item, values)) if values else None
+        found.findings.add(Finding(self._hierarchy.name, place(found.pk, "#"), wrong, mend))
+
+    # -- beside the nodes ----------------------------------------------------------------------------------------------
+
+    async def _beside(self, items: Sequence[Item]) -> list[Beside]:
+        """What lies beside each of these nodes; an id that no node can have is looked up nowhere."""
+        ids = [cast(str, item["id"]) if is_id(self._hierarchy, item.get("id")) else "" for item in items]
+        records = await self._look([id_key(node_id) for node_id in ids if node_id])
+        led = {node_id: led_to(records[id_key(node_id)] or {}) for node_id in ids if node_id}
+        keys = [led.get(node_id) for node_id in ids]
+        others = await self._look([key for key, item in zip(keys, items, strict=True) if key and key != key_of(item)])
+        missing = await self._missing(items, ids)
+        return [
+            Beside(records.get(id_key(node_id)), others.get(key) if key else None, missing.get(node_id, 0))
+            for node_id, key in zip(ids, keys, strict=True)
+        ]
+
+    async def _missing(self, items: Sequence[Item], ids: Sequence[str]) -> dict[str, int]:
+        """How many former states of these nodes are missing, by their ids, where any are."""
+        revisions = {
+            node_id: cast(int, item["revision"])
+            for node_id, item in zip(ids, items, strict=True)
+            if node_id and is_revision(item.get("revision"))
+        }
+        missing: Counter[str] = Counter()
+        keys: dict[Key, str] = {}
+        for node_id, revision in revisions.items():
+            if revision > MOST_STATES:
+                missing[node_id] = revision - 1 - await self._store.count(versions(node_id, revision), self._reads)
+            else:
+                keys.update({version_key(node_id, number): node_id for number in range(1, revision)})
+        for start in range(0, len(keys), PAGE_ITEMS):
+            found = await self._look(list(keys)[start : start + PAGE_ITEMS])
+            missing.update(keys[key] for key, item in found.items() if item is None)
+        return missing
+
+    # -- beside the tree -----------------------------------------------------------------------------------------------
+
+    async def _read_log(self, found: Examined) -> None:
+        """Its items have the numbers up to the stamp's without a gap, but for the oldest, which expire."""
+        expires: object = None
+        async for items in self._pages(Span(Index.TABLE, found.pk, "!0", "!:"), LOG_PAGE_ITEMS):
+            for item in items:
+                digits = cast(str, item["sk"])[1:]
+                number = int(digits) if digits.isdigit() else found.logged
+                if found.logged and number > found.logged + 1 and not _soon(expires):
+                    self._tell(found, f"its log lacks {_numbers(found.logged + 1, number - 1)}")
+                found.logged, expires = number, item.get("expires")
+        last = stamped(found.stamp)
+        if found.logged and found.logged < last and not _soon(expires):
+            self._tell(found, f"its log lacks {_numbers(found.logged + 1, last)}")
+
+    async def _read_aliases(self, found: Examined) -> None:
+        """Each leads to an id that there is, or was."""
+        async for items in self._pages(subtree(alias_key(Key(found.pk, "#")).pk, "#")):
+            found.aliases += len(items)
+            ids = [aliased_id(item) if is_id(self._hierarchy, item.get("id")) else "" for item in items]
+            records = await self._look([id_key(node_id) for node_id in ids if node_id])
+            for item, node_id in zip(items, ids, strict=True):
+                if records.get(id_key(node_id)) is None:
+                    wrong = f"the alias of this path leads to {shorten(repr(item.get('id')))}, an id that there is not"
+                    found.findings.add(Finding(self._hierarchy.name, place(found.pk, item["sk"]), wrong))
+
+    def _judge_stamp(self, found: Examined) -> None:
+        stamp = found.stamp
+        if stamp is None:
+            if found.shape or found.logged or found.aliases:
+                values = {"n": found.number, "shape": found.shape, "aliases": found.aliases}
+                self._tell(found, "it has no stamp", **values)
+            return
+        if stamp.get("n") != found.number or not found.number:
+            wrong = f"its stamp has the number {shorten(repr(stamp.get('n')))}, its log goes up to {found.logged}"
+            self._tell(found, wrong, n=found.number)
+        if counted(stamp.get("shape")) != found.shape:
+            wrong = f"its stamp counts {told(stamp.get('shape'))}; there are {told(found.shape)}"
+            self._tell(found, wrong, shape=found.shape)
+        if stamp.get("aliases") != found.aliases:
+            wrong = f"its stamp counts {shorten(repr(stamp.get('aliases')))} aliases; there are {found.aliases}"
+            self._tell(found, wrong, aliases=found.aliases)
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    async def _get(self, keys: Sequence[Key]) -> list[Item | None]:
+        return await self._store.get(keys, self._reads, strong=True)
+
+    async def _look(self, keys: Sequence[Key]) -> dict[Key, Item | None]:
+        return dict(zip(keys, await self._get(keys), strict=True))
+
+    async def _pages(self, span: Span, limit: int = PAGE_ITEMS) -> AsyncIterator[list[Item]]:
+        while items := await self._store.range(span, self._reads, limit=limit, strong=True):
+            yield items
+            await asyncio.sleep(0)  # SQLite never waits, so this is where a Ctrl-C is heard
+            if len(items) < limit:
+                return
+            span = span.after(cast(str, items[-1]["sk"]))
+
+
+def stamped(stamp: Item | None) -> int:
+    """The number that a stamp's item has, 0 where it is none."""
+    number = stamp.get("n") if stamp else None
+    return number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else 0
+
+
+def _numbers(first: int, last: int) -> str:
+    return f"number {first}" if first == last else f"the numbers {first} to {last}"
+
+
+def _soon(expires: object) -> bool:
+    """Whether an item of the log may have expired later than the one behind it, by another clock."""
+    return isinstance(expires, int | float) and expires < time.time() + SKEW_SECONDS
+
+
+def _unheard(nodes: int) -> None:
+    """What an attempt is told that is not the first: its nodes have been counted."""
