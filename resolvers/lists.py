@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Awaitable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from resolvers.answers import answer
 from resolvers.budget import refusal
@@ -19,6 +20,12 @@ from store.records import Record
 from store.stamps import Stamp
 
 
+class Cursors(Protocol):
+    """A list that tells the cursors of its records."""
+
+    def cursor(self, record: Record) -> str: ...
+
+
 @dataclass(frozen=True)
 class Page:
     """A part of a list: its records in the list's order, whether there are others, and how many there are in all.
@@ -30,7 +37,7 @@ class Page:
     has_next: bool = False
     has_previous: bool = False
     total: int | None = None
-    cursors: "Job | Roots | None" = None
+    cursors: "Cursors | None" = None
     told: dict[object, bytes] = field(default_factory=dict, compare=False)
     """What others have made of this page and would make again, each under a name of its own."""
 
@@ -178,7 +185,7 @@ def _page(job: Job, records: list[Record] | Exception, total: int | Exception | 
     return paged(records, job.window, total, job)
 
 
-def paged(records: list[Record], window: Window, total: int | None, cursors: "Job | Roots") -> Page:
+def paged(records: list[Record], window: Window, total: int | None, cursors: "Cursors") -> Page:
     """The page that a window shows of records that were read in its direction, one more than it shows."""
     more = window.size is not None and len(records) > window.size
     shown = records[: window.size]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import cast
 
+from resolvers.aliases import redirected
 from resolvers.request import Request
 from resolvers.selection import Kind, Relation, Selection
 from store.keys import Key, Path, ancestor_keys, id_key, node_key
@@ -14,8 +15,8 @@ Lookup = tuple[str, Path | str]  # a hierarchy with a path, or with a full id su
 async def nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
     """The nodes at these paths and of these ids, None where there is none, with what is asked above them.
 
-    Paths cost one read for all, ids one more. Where a read fails its error stands in the place of each node that
-    needed it.
+    Paths cost one read for all, ids one more, and paths that nodes have left what `aliases` tells. Where a read fails
+    its error stands in the place of each node that needed it.
     """
     request.spend(len(lookups), "The nodes that are looked up")
     keys = await _keys(request, [lookup for lookup, _ in lookups])
@@ -27,8 +28,11 @@ async def nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -
             wanted.append(key)
             above += _asked_above(key, kinds.of(lookup[0], selection))
     found = await request.record_outcomes(wanted + above)
+    pairs = zip(lookups, keys, strict=True)
+    missing = [key for (one, _), key in pairs if isinstance(key, Key) and found[key] is None and _is_path(one)]
+    moved = await redirected(request, missing) if missing else {}
     return [
-        _of_id(lookup, found[key]) if isinstance(key, Key) else key
+        _of_id(lookup, found[key] or moved.get(key)) if isinstance(key, Key) else key
         for (lookup, _), key in zip(lookups, keys, strict=True)
     ]
 
@@ -49,6 +53,10 @@ async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Key | Excep
         request.met_unknown_id |= gone
         keys.append(None if place is None or gone else Key(cast(str, place["tree"]), cast(str, place["key"])))
     return keys
+
+
+def _is_path(lookup: Lookup) -> bool:
+    return not isinstance(lookup[1], str)
 
 
 def _of_id(lookup: Lookup, record: Record | Exception | None) -> Record | Exception | None:

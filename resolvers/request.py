@@ -15,6 +15,7 @@ from store.reads import Reads
 from store.records import Record
 from store.stamps import Stamp
 from store.stores import Store
+from store.writes import Writer
 
 T = TypeVar("T")
 
@@ -28,6 +29,7 @@ class Request:
     `nodes_left` is how many nodes it may still return, `parallel` how many reads may run at a time. A *round* is a set
     of reads that were waited for together. `kept` is what earlier requests have left. `partitions` are the trees and
     hierarchies that were read from; their stamps tell whether an answer is still true, but of an id that is nowhere.
+    `writer` makes its edits, None where it may make none; indexes may trail behind the table by `settle_seconds`.
     """
 
     store: Store
@@ -41,6 +43,8 @@ class Request:
     kept: Kept | None = None
     partitions: set[str] = field(default_factory=set)
     met_unknown_id: bool = False
+    writer: Writer | None = None
+    settle_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self.version = self.store.version()
@@ -54,6 +58,13 @@ class Request:
     def begin_again(self) -> None:
         """Give back the whole budget: the answer is made anew, from what is known by now."""
         self.nodes_left = self._budget
+
+    def forget(self) -> None:
+        """Forget all that was read, since something of it may have changed."""
+        self.known, self.stamps, self._asked = Known(), {}, {}
+        self.version = self.store.version()
+        if self.kept is not None:
+            self.kept.renew(self.version)
 
     def spend(self, nodes: int, what: str = "What is asked") -> None:
         """Take nodes from the budget; raises BudgetExceeded, taking none, where so many are not left."""
@@ -143,6 +154,10 @@ class Request:
     async def _read_range(self, read: Read) -> None:
         items = await self._round(self.store.range(read.span, self.reads, limit=read.limit, reverse=read.reverse))
         self.known.add(read, list(map(Record.of, items)))
+
+    async def items(self, span: Span, *, limit: int | None = None, reverse: bool = False) -> list[Item]:
+        """What lies in a span that is not about nodes."""
+        return await self._round(self.store.range(span, self.reads, limit=limit, reverse=reverse))
 
     async def count(self, span: Span) -> int:
         """How many items a span holds."""

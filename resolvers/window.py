@@ -72,6 +72,8 @@ class Order(StrEnum):
     CHILDREN_BY_KEY = "k"
     SIBLINGS = "s"
     DESCENDANTS = "d"
+    HISTORY = "h"
+    CHANGES = "f"
 
 
 def encode_cursor(order: Order, owner: str, position: str) -> str:

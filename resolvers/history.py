@@ -1,0 +1,71 @@
+"""What a node was before: its states from one back to the first, one of them, and the last state of a deleted node."""
+
+from dataclasses import dataclass
+from typing import cast
+
+from resolvers.lists import Page, paged
+from resolvers.request import Request
+from resolvers.window import Order, Window, decode_cursor, encode_cursor
+from store.history import former, last_state, versions
+from store.keys import id_key, version_key
+from store.records import Record
+
+
+@dataclass(frozen=True)
+class States:
+    """The list of a node's states, the newest first."""
+
+    node_id: str
+
+    def cursor(self, record: Record) -> str:
+        return encode_cursor(Order.HISTORY, self.node_id, str(record.revision))
+
+    def revision(self, cursor: str) -> int:
+        return int(decode_cursor(cursor, Order.HISTORY, self.node_id))
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """A node that is no more, as it was at last, where it lay; when it was deleted, and by whom."""
+
+    record: Record
+    at: str
+    by: str | None
+
+
+async def history(request: Request, record: Record, window: Window, *, nodes: bool) -> Page:
+    """The states of a node from this one back to the first, by one query; this one costs none."""
+    states = States(record.id)
+    newest = record.revision + 1 if window.after is None else states.revision(window.after)
+    found: list[Record] = [record] if nodes and newest > record.revision else []
+    limit = None if window.limit is None else window.limit - len(found)
+    if nodes and newest > 1 and (limit is None or limit > 0):
+        span = versions(record.id, min(newest, record.revision))
+        found += [former(record, item) for item in await request.items(span, limit=limit, reverse=True)]
+    request.spend(len(found[: window.size]))
+    return paged(found, window, record.revision, states)
+
+
+async def at_revision(request: Request, record: Record, revision: int) -> Record | None:
+    """The state of a node that had this number, None where there is none."""
+    if revision == record.revision:
+        return record
+    if not 0 < revision < record.revision:
+        return None
+    key = version_key(record.id, revision)
+    version = (await request.get([key]))[key]
+    return None if version is None else former(record, version)
+
+
+async def deleted(request: Request, node_id: str) -> Deleted | None:
+    """The deleted node of an id, None where there was none or it lives."""
+    place = id_key(node_id)
+    tombstone = (await request.get([place]))[place]
+    if tombstone is None or "deleted" not in tombstone:
+        return None
+    key = version_key(node_id, cast(int, tombstone["revision"]))
+    version = (await request.get([key]))[key]
+    if version is None:
+        return None
+    by = cast(str | None, tombstone.get("deleted_by"))
+    return Deleted(last_state(tombstone, version), cast(str, tombstone["deleted"]), by)
