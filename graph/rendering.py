@@ -59,11 +59,15 @@ class TypeName:
 
 
 class Leaves:
-    """Some leaf fields of one object type; calling it tells them as JSON, without the braces unless `whole`."""
+    """Some leaf fields of one object type; calling it tells them as JSON, without the braces unless `whole`.
+
+    What was told of a record is kept with it, for the next time that it is told the same way.
+    """
 
     def __init__(self, fields: "Sequence[LeafField | TypeName]", *, whole: bool) -> None:
         self._number = next(_numbers)
-        self._make = _generate(fields, whole)
+        self.make = _generate(fields, whole)
+        """The same, but made anew for each call."""
 
     def __call__(self, record: Record) -> bytes:
         fragments = record.fragments
@@ -71,7 +75,8 @@ class Leaves:
         if found is None:
             if len(fragments) >= KEPT_FRAGMENTS:
                 fragments.clear()
-            found = fragments[self._number] = self._make(record)
+            # A copy of just its size: what orjson makes has some kilobytes of room behind it.
+            found = fragments[self._number] = bytes(memoryview(self.make(record)))
         return found
 
 

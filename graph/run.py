@@ -39,11 +39,13 @@ class Group:
         self.records: list[Record] = []
         self.found: dict[ListField | AboveField, Listed | Found] = {}
 
-    def tell(self) -> list[bytes]:
+    def tell(self, *, once: bool) -> list[bytes]:
+        """Each node as a JSON object; `once` where whoever asks keeps what is told of nodes without relations."""
         parts = self.shape.parts
         if self.shape.is_leaf:
             (leaves,) = parts or (_nothing,)
-            return [leaves(record) for record in self.records]  # type: ignore[operator]
+            tell: Any = leaves.make if once and isinstance(leaves, Leaves) else leaves
+            return [tell(record) for record in self.records]
         columns = [
             [part(record) for record in self.records]
             if isinstance(part, Leaves)
@@ -69,13 +71,13 @@ class Visit:
         self.groups = list(groups.values())
         self.is_leaf = all(group.shape.is_leaf for group in self.groups)
 
-    def tell(self) -> list[bytes]:
+    def tell(self, *, once: bool = False) -> list[bytes]:
         """Each node as a JSON object, in order."""
         if len(self.groups) == 1:
-            return self.groups[0].tell()
+            return self.groups[0].tell(once=once)
         told = [b""] * self.size
         for group in self.groups:
-            for index, one in zip(group.indices, group.tell(), strict=True):
+            for index, one in zip(group.indices, group.tell(once=once), strict=True):
                 told[index] = one
         return told
 
@@ -120,7 +122,7 @@ class Listed:
         columns = []
         for part in self._connection.parts:
             visit = self._visits.get(part)
-            told = iter(visit.tell() if visit else ())
+            told = iter(visit.tell(once=visit.is_leaf) if visit else ())
             columns.append([page.told.get(part) or self._tell_part(part, page, told) for page in self._pages])
         return [b"{" + b",".join(fields) + b"}" for fields in zip(*columns, strict=True)]
 

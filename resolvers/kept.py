@@ -8,7 +8,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any
 
-RECORD_BYTES = 2_000  # what a decoded record with its told fragments takes in memory, as measured
+# What a record takes in memory with what was told of it: measured were 1,350 bytes after one query, 2,150 after three.
+RECORD_BYTES = 2_000
 
 
 class Kept:
