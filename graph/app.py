@@ -1,5 +1,6 @@
 """The web application: which part answers at which address. It only puts parts together."""
 
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -24,6 +25,9 @@ from graph.settings import Settings
 from resolvers import request as resolvers
 from resolvers.kept import Kept
 from store.stores import Store, open_store
+
+# The collector looks through what a request makes again and again, though next to nothing of it is in cycles.
+COLLECT_AFTER = (50_000, 20, 100)
 
 
 def build_app(store: Store, execution: Execution, *, max_body_bytes: int = 262_144) -> ASGIApp:
@@ -66,7 +70,10 @@ def served_app() -> ASGIApp:
     plans = Plans(schema._schema, types, keep=keep)
     cache = Cache(settings.cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
     execution = Execution(schema, make_context, plans=plans, cache=cache, keep_documents=keep)
-    return build_app(store, execution, max_body_bytes=settings.max_body_bytes)
+    app = build_app(store, execution, max_body_bytes=settings.max_body_bytes)
+    gc.freeze()  # all that was made so far stays
+    gc.set_threshold(*COLLECT_AFTER)
+    return app
 
 
 async def to_graphql(request: Request) -> Response:
