@@ -44,9 +44,9 @@ REAL = Data("real", "The countries, regions and cities of GeoNames", places.real
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     schedule = Schedule(options.seconds, options.rounds, CONNECTIONS)
-    wanted: tuple[Data, ...] = (DEMO, REAL)
+    wanted = [data for data in (DEMO, REAL) if options.only in (None, data.name)]
     if options.quick:
-        schedule, wanted = Schedule(1.0, 2, (8,)), (DEMO,)
+        schedule, wanted = Schedule(1.0, 2), [DEMO]
     with tempfile.TemporaryDirectory() as passing:
         directory = Path(options.data or passing).resolve()
         directory.mkdir(parents=True, exist_ok=True)
@@ -161,6 +161,7 @@ def tell(line: str) -> None:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the demo data alone, 8 connections; some two minutes")
+    parser.add_argument("--only", choices=(DEMO.name, REAL.name), help="one of the two sets of data; else both")
     parser.add_argument("--long", action="store_true", help="also stores of 10,000 to 1,000,000 made-up nodes")
     parser.add_argument("--data", metavar="DIR", help="where the stores are kept for the next time; else nowhere")
     parser.add_argument("--seconds", type=float, default=3.0, help="of one run; 3 if not given")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from statistics import median
 
 import orjson
@@ -15,6 +15,7 @@ from bench.tree import Tree
 
 MAIN = 8  # connections at which processor time is compared
 WARM_SECONDS = 1.0
+UNHURRIED_MS = 10.0  # from here on there are so few answers that those cut off at the end of a run would count
 SLOW_MS = 150.0  # for one answer; whoever takes longer is asked over one connection only, where nothing queues up
 CHECKED = 32  # of a question's different requests; the answers to all others are made the same way
 
@@ -41,11 +42,13 @@ class Asked:
     server: Server
     question: Question
     bodies: Sequence[bytes]
+    pace_ms: float = UNHURRIED_MS
+    """How long one answer takes where nothing else is asked."""
 
-    def run(self, connections: int, seconds: float, *, to_the_end: bool = False) -> Figures:
+    def run(self, connections: int, seconds: float) -> Figures:
         measured = [process for process in (self.server.process, self.server.behind) if process]
         before = [process.cpu_seconds() for process in measured]
-        url = self.server.url(self.question)
+        url, to_the_end = self.server.url(self.question), self.pace_ms >= UNHURRIED_MS
         load = clients.send(url, self.bodies, connections=connections, seconds=seconds, to_the_end=to_the_end)
         used = [process.cpu_seconds() - one for process, one in zip(measured, before, strict=True)]
         if load.failed or not load.requests:
@@ -80,8 +83,9 @@ def measure(
         asked = [right.asked(server, question) for server in servers if question in server.questions]
         for one in asked:
             right.check(one)
-        slow = [one for one in asked if one.run(1, WARM_SECONDS, to_the_end=True).p50 > SLOW_MS]
-        quick = [one for one in asked if one not in slow]
+        paced = [replace(one, pace_ms=one.run(1, WARM_SECONDS).p50) for one in asked]
+        quick = [one for one in paced if one.pace_ms < SLOW_MS]
+        slow = [one for one in paced if one.pace_ms >= SLOW_MS]
         for connections in schedule.connections:
             rounds = schedule.rounds if connections == MAIN else 1
             results |= _rounds(quick, rounds, connections, schedule.seconds)
@@ -94,8 +98,7 @@ def measure(
 
 def _rounds(asked: Sequence["Asked"], rounds: int, connections: int, seconds: float) -> Results:
     """The medians of each; all run once in every round."""
-    few = connections == 1
-    runs = [[one.run(connections, seconds, to_the_end=few) for one in _turned(asked, turn)] for turn in range(rounds)]
+    runs = [[one.run(connections, seconds) for one in _turned(asked, turn)] for turn in range(rounds)]
     return {
         (one.server.name, one.question.name, connections): middle(
             [run[(number - turn) % len(asked)] for turn, run in enumerate(runs)]
