@@ -59,7 +59,7 @@ UNDER["AREA_PART"] = ["AREA_PART", "PLOT", "TREE"]
 
 def grow(seed: int, size: int, bushy: bool, moved: bool) -> Model:
     """A random forest of so many nodes at most; `moved` has some stand where a hand has put them."""
-    random = Random(seed)
+    random = Random(seed)  # noqa: S311 - no secret
     nodes: dict[Path, str] = {}
     for _ in range(size):
         under: Path = ()
@@ -80,10 +80,10 @@ def grow(seed: int, size: int, bushy: bool, moved: bool) -> Model:
 
 
 class Writer:
-    """Writes random queries about a model. `likely` is a node that a field is about, so that cursors and keys often fit."""
+    """Writes random queries about a model; `likely` is a node that a field is about, so that cursors often fit."""
 
     def __init__(self, seed: int, model: Model, depth: int) -> None:
-        self.random = Random(seed)
+        self.random = Random(seed)  # noqa: S311 - no secret
         self.model = model
         self.depth = depth
         self.records = list(model.nodes.values())

@@ -10,7 +10,9 @@ from store.stores import Store
 from tests.graph.asking import Client, Reply
 from tests.model import Ground, Model
 
-NODES = {("r",): "AREA"} | {("r", key): "AREA" for key in ("a", "b", "c", "é")} | {("r", "a", "p"): "PLOT"}
+NODES = (
+    {("r",): "AREA"} | {("r", key): "AREA" for key in ("a", "b", "c", "é")} | {("r", "a", "p"): "PLOT", ("s",): "AREA"}
+)
 MODEL = Model("ground", NODES)
 OWNER = MODEL.nodes["r",].id
 
@@ -133,6 +135,11 @@ async def test_an_id_that_nothing_can_have_is_nowhere(client, node_id):
     )
     assert reply.data == {"node": None, "area": None, "nodes": [None]}
     assert not reply.errors
+
+
+async def test_the_siblings_of_a_root_are_the_other_roots(client):
+    reply = await client.ask('{ area(path: "r") { siblings { totalCount nodes { key } } } }')
+    assert reply.data == {"area": {"siblings": {"totalCount": 1, "nodes": [{"key": "s"}]}}}
 
 
 async def test_a_cursor_stays_one_of_its_list_whatever_it_filters(client):
