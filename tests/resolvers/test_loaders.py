@@ -1,0 +1,63 @@
+"""Dataloaders as they are used and misused: what is asked twice, what fails, what is asked for nothing."""
+
+import asyncio
+
+import pytest
+
+from resolvers.job import Job
+from resolvers.loaders import Loaders
+from resolvers.request import Request
+from resolvers.selection import Kind, Nothing, Relation
+from resolvers.window import Window
+from store.errors import BadCursor
+from store.stores import Store
+from tests.model import Ground, Model
+from tests.readers import Witness
+
+MODEL = Model("ground", {("r",): "AREA", ("r", "a"): "AREA", ("r", "a", "p"): "PLOT", ("r", "b"): "AREA"})
+ROOT = MODEL.nodes["r",]
+
+
+@pytest.fixture
+async def loaders(store: Store) -> Loaders:
+    await MODEL.plant(store)
+    return Loaders(Request(Witness(store), {"ground": Ground.definition()}))
+
+
+def relation(kind: Kind = Kind.CHILDREN, **window: object) -> Relation:
+    return Relation(kind, Window(**window), Nothing())  # type: ignore[arg-type]
+
+
+async def test_the_same_list_asked_twice_is_one_page(loaders):
+    wanted = relation()
+    first, second = await asyncio.gather(loaders.list.load(Job(ROOT, wanted)), loaders.list.load(Job(ROOT, wanted)))
+    later = await loaders.list.load(Job(ROOT, wanted))
+    assert first is second is later
+    assert len(loaders.request.store.spans) == 1
+
+
+async def test_a_list_that_fails_leaves_those_of_its_batch(loaders):
+    good, bad = relation(), relation(after="no cursor of this list")
+    pages = await asyncio.gather(*[loaders.list.load(Job(ROOT, one)) for one in (good, bad)], return_exceptions=True)
+    assert [record.path for record in pages[0].records] == [("r", "a"), ("r", "b")]
+    assert isinstance(pages[1], BadCursor)
+
+
+async def test_equal_arguments_in_two_places_are_two_lists_and_one_read(loaders):
+    one, other = await asyncio.gather(*[loaders.list.load(Job(ROOT, relation(first=1))) for _ in range(2)])
+    assert one.records == other.records
+    assert len(loaders.request.store.spans) == 1
+
+
+async def test_asking_for_nothing_reads_nothing(loaders):
+    assert await loaders.list.load_many([]) == []
+    assert await loaders.node.load_many([]) == []
+    assert (loaders.request.store.spans, loaders.request.store.keys) == ([], [])
+
+
+async def test_what_lies_above_many_nodes_is_one_read_of_each_key(loaders):
+    up = relation(Kind.ANCESTORS)
+    leaves = [MODEL.nodes["r", "a", "p"], MODEL.nodes["r", "a"], MODEL.nodes["r", "b"], ROOT]
+    found = await loaders.above.load_many([(leaf, up) for leaf in leaves])
+    assert [[one.path for one in line] for line in found] == [[("r",), ("r", "a")], [("r",)], [("r",)], []]
+    assert not loaders.request.store.repeated
