@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 from commands import table
+from commands.check import check
 from commands.demo import load_demo
 from commands.export import export_file
 from commands.imports import import_file
+from commands.repair import repair
 from commands.schema import schema
 from commands.serve import serve
 from commands.tree import tree
@@ -28,6 +30,8 @@ app.command("demo")(load_demo)
 app.command("import")(import_file)
 app.command("export")(export_file)
 app.command()(tree)
+app.command()(check)
+app.command()(repair)
 app.command()(schema)
 app.add_typer(table.app, name="table")
 

@@ -84,8 +84,9 @@ class Check:
             chosen.add(pk)
         return sorted(chosen)
 
-    async def examine(self, pk: str) -> Examined:
-        return await self._trees[hierarchy_of(pk)].examine(pk)
+    async def examine(self, pk: str, *, again: bool = False) -> Examined:
+        """One tree as it is; its nodes are not told of where it is examined `again`."""
+        return await self._trees[hierarchy_of(pk)].examine(pk, again=again)
 
     async def roots(self, name: str) -> Finding | None:
         """Whether the stamp of a hierarchy counts its roots rightly; they are counted in an index, which may trail."""

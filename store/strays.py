@@ -109,14 +109,21 @@ class Strays:
             there = "no node" if stray.record else "no record"
             return self._finding(stray, f"the id {stray.id} has {there}", await self._buried(stray))
         other = node.get("id")
-        if is_id(self._hierarchy, other):
-            (record,) = (await self._records([cast(str, other)])).values()
-            if record is not None and led_to(record) == led:
-                wrong = f"the id {stray.id} leads to the node with the id {other}"
-                return self._finding(stray, wrong, await self._buried(stray))
+        if is_id(self._hierarchy, other) and not await self._is_mistaken(cast(str, other), led):
+            wrong = f"the id {stray.id} leads to the node with the id {other}"
+            return self._finding(stray, wrong, await self._buried(stray))
         same = Check(id_key(stray.id), {"tree": led.pk, "key": led.sk, "deleted": None})
         wrong = f"the id {stray.id} leads here, but the node says that it is {other}"
         return self._finding(stray, wrong, Mend.of(led, node, {"id": stray.id}, same))
+
+    async def _is_mistaken(self, node_id: str, key: Key) -> bool:
+        """Whether a node at a key cannot have this id: no record knows it, or it is that of another node."""
+        (record,) = (await self._records([node_id])).values()
+        led = led_to(record) if record else None
+        if led is None or led == key:
+            return led is None
+        (other,) = await self._store.get([led], self._reads, strong=True)
+        return other is not None and other.get("id") == node_id
 
     async def _buried(self, stray: _Stray) -> Mend:
         """What is left of a lost node becomes a tombstone of its last state that is known, or goes where none is."""

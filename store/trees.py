@@ -56,9 +56,12 @@ class Trees:
         self._met = met
         self._ranks: dict[str, str] = {}  # of roots, those that were made by hand
 
-    async def examine(self, pk: str) -> Examined:
-        """The tree as it is; where others never stop writing to it, that it could not be proven is what is found."""
-        met = self._met
+    async def examine(self, pk: str, *, again: bool = False) -> Examined:
+        """The tree as it is; where others never stop writing to it, that it could not be proven is what is found.
+
+        Its nodes are not told of where it is examined `again`.
+        """
+        met = _unheard if again else self._met
         for _ in range(ATTEMPTS):
             (stamp,) = await self._get([stamp_key(pk)])
             found = await self._read(pk, stamp, met)

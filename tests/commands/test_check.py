@@ -1,0 +1,80 @@
+"""`clade check` and `clade repair` as they are typed: what they print and return."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from store.errors import BadInput, NoTable
+from store.keys import stamp_key
+from store.stores import Store, open_store
+from tests import invariants
+from tests.commands.test_import import OPTIONS, Clade, clade, shops  # noqa: F401 - fixtures
+from tests.store.broken import at, change
+
+
+@pytest.fixture
+def filled(clade: Clade, shops: Path) -> Clade:  # noqa: F811 - fixtures
+    """Runs a command on a table with eight nodes."""
+    assert clade("import", "location", shops, *OPTIONS).exit_code == 0
+    return clade
+
+
+def within(url: str, work: Callable[[Store], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with open_store(url) as store:
+            await work(store)
+
+    asyncio.run(run())
+
+
+def without_time(text: str) -> list[str]:
+    return re.sub(r"in [0-9.]+ s", "in T s", text).splitlines()
+
+
+def test_a_good_table_is_said_to_be_right(filled: Clade) -> None:
+    for command in ("check", "repair"):
+        done = filled(command)
+        assert done.exit_code == 0, done.output
+        assert without_time(done.stdout) == ["location, category: 8 nodes in T s, all is right."]
+
+
+def test_what_is_wrong_is_printed_then_mended_and_then_right(filled: Clade, store_url: str) -> None:
+    within(store_url, lambda store: change(store, at("US/NE"), kids={"CITY": 7}))
+    line = "location US/NE: its children are counted as 7 CITY; there are 1 CITY"
+    done = filled("check", "location")
+    assert done.exit_code == 1
+    assert without_time(done.stdout) == [
+        line, "location: 8 nodes in T s, 1 findings; clade repair mends what it can.",
+    ]  # fmt: skip
+    done = filled("repair", "location")
+    assert done.exit_code == 0
+    assert without_time(done.stdout) == [f"mended: {line}", "location: 8 nodes in T s, 1 mended."]
+    assert filled("check").exit_code == 0
+    within(store_url, invariants.check)
+
+
+def test_what_cannot_be_mended_is_printed_and_the_exit_status_says_so(filled: Clade, store_url: str) -> None:
+    within(store_url, lambda store: change(store, at("US/NE"), name=None, tier="nowhere"))
+    done = filled("repair")
+    assert done.exit_code == 1
+    assert without_time(done.stdout)[:-1] == [
+        "mended: location US/NE: it is not listed among the nodes of its level",
+        "cannot mend: location US/NE: its name is nothing",
+    ]
+    assert "1 mended, 1 cannot be mended" in done.stdout
+    assert filled("check").exit_code == 1
+
+
+def test_only_the_hierarchy_that_is_named_is_looked_at(filled: Clade, store_url: str) -> None:
+    within(store_url, lambda store: change(store, stamp_key("location#SG"), aliases=5))
+    assert filled("check", "category").exit_code == 0
+    assert filled("check").exit_code == 1
+
+
+@pytest.mark.parametrize("command", ["check", "repair"])
+def test_a_hierarchy_or_a_table_that_is_not_there_is_told(clade: Clade, tmp_path: Path, command: str) -> None:  # noqa: F811
+    assert isinstance(clade(command, "planets").exception, BadInput)
+    assert isinstance(clade(command, "--store", f"sqlite:///{tmp_path}/none.db").exception, NoTable)
