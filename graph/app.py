@@ -18,6 +18,7 @@ from graph.exposure import exposed
 from graph.health import Readiness, alive
 from graph.hierarchies import served
 from graph.http import GraphQLEndpoint
+from graph.loopback import LoopbackHosts
 from graph.plans import Plans
 from graph.schema import build_schema
 from graph.security_headers import SecurityHeaders
@@ -30,7 +31,14 @@ from store.stores import Store, open_store
 COLLECT_AFTER = (50_000, 20, 100)
 
 
-def build_app(store: Store, execution: Execution, *, max_body_bytes: int = 262_144) -> ASGIApp:
+def build_app(
+    store: Store,
+    execution: Execution,
+    *,
+    max_body_bytes: int = 262_144,
+    body_seconds: float = 10.0,
+    graphiql: bool = True,
+) -> ASGIApp:
     """The application that runs `execution` over `store`, which is opened when it starts and closed when it stops."""
 
     @asynccontextmanager
@@ -38,11 +46,12 @@ def build_app(store: Store, execution: Execution, *, max_body_bytes: int = 262_1
         async with store:
             yield
 
-    endpoint = GraphQLEndpoint(execution, request_response(playground.page), max_body_bytes=max_body_bytes)
+    page = request_response(playground.page) if graphiql else None
+    endpoint = GraphQLEndpoint(execution, page, max_body_bytes=max_body_bytes, body_seconds=body_seconds)
     app = Starlette(
         routes=[
             Route("/graphql", endpoint),
-            Route("/graphql/static/{digest}/{name}", playground.static),
+            *([Route("/graphql/static/{digest}/{name}", playground.static)] if graphiql else []),
             Route("/healthz", alive),
             Route("/readyz", Readiness(store).ready),
             Route("/", to_graphql),
@@ -61,9 +70,11 @@ def served_app() -> ASGIApp:
     schema, types = build_schema(classes, expose=exposed(settings.federation_expose))
     store = open_store(settings.store)
     kept = Kept(settings.keep_mb * 1_000_000)
+    writer = resolvers.Writer(store) if settings.writes == "on" else None
 
     def make_context() -> Context:
         request = resolvers.Request(store, definitions, settings.max_nodes, settings.max_parallel_reads, kept=kept)
+        request.writer, request.settle_seconds = writer, settings.settle_seconds
         return Context(request, types, max_entities=settings.max_entities)
 
     keep = settings.plan_cache_documents
@@ -73,7 +84,7 @@ def served_app() -> ASGIApp:
     app = build_app(store, execution, max_body_bytes=settings.max_body_bytes)
     gc.freeze()  # all that was made so far stays
     gc.set_threshold(*COLLECT_AFTER)
-    return app
+    return LoopbackHosts(app) if writer else app
 
 
 async def to_graphql(request: Request) -> Response:

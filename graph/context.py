@@ -31,6 +31,10 @@ class Context:
             self._asked = Asked(info, self._types)
         return self._asked
 
+    def renew(self) -> None:
+        """Forget what was loaded: a mutation has changed something."""
+        self.__dict__.pop("loaders", None)
+
     def spend_entities(self, count: int) -> None:
         """Take entities from what the request may ask for, by all aliases of `_entities` together."""
         if count > self._entities_left:
@@ -44,6 +48,10 @@ class Context:
         """Give back all budgets: the answer is made anew, from what is known by now."""
         self._entities_left = self._max_entities
         self.request.begin_again()
+
+    def stop(self) -> None:
+        """End what still reads for the operation: nobody waits for its answer."""
+        self.request.stop()
 
     def reads_report(self) -> dict[str, Any]:
         """`extensions.reads`: requests to the store, rounds of them, items they brought, DynamoDB read units, and

@@ -17,7 +17,7 @@ LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", imp
 
 # What stays out unless it is exposed. Two subgraphs with a Query.node never compose rightly: each would be asked for
 # the other's nodes. The rest is of use to Clade's own clients only.
-_OF_QUERY = {"node": NODE, "nodes": NODES, "changes": CHANGES}
+_OF_QUERY = {"node": NODE, "nodes": NODES, "changes": CHANGES, "deletedNode": HISTORY}
 _OF_NODES = {"history": HISTORY, "atRevision": HISTORY}
 
 # A gateway calls these itself; they are no part of what is composed.

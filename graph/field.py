@@ -24,14 +24,23 @@ def argument(name: str, kind: Any, description: str, *, default: Any = strawberr
 
 
 def field(
-    resolve: Callable[..., Any], returns: Any, description: str, *arguments: inspect.Parameter, name: str | None = None
+    resolve: Callable[..., Any],
+    returns: Any,
+    description: str,
+    *arguments: inspect.Parameter,
+    name: str | None = None,
+    planned: bool = True,
 ) -> StrawberryField:
-    """A field that `resolve(root, info, **arguments)` answers; argument names end in `_` there."""
+    """A field that `resolve(root, info, **arguments)` answers; argument names end in `_` there.
+
+    Plans know only leaves and the relations between nodes; whatever else leads to nodes is not `planned`.
+    """
 
     def answer(root: Any, info: Any, **given: Any) -> Any:
         return resolve(root, info, **given)
 
-    answer.resolve = resolve  # type: ignore[attr-defined]  # plans find it here
+    if planned:
+        answer.resolve = resolve  # type: ignore[attr-defined]  # plans find it here
     plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
     taken = [inspect.Parameter("root", plain), inspect.Parameter("info", plain, annotation=strawberry.Info)]
     answer.__signature__ = inspect.Signature([*taken, *arguments], return_annotation=returns)  # type: ignore[attr-defined]

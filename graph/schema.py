@@ -10,7 +10,9 @@ from strawberry.types.field import StrawberryField
 from graph.entities import REPRESENTATION, Representation, entities_field
 from graph.federation import service_field
 from graph.field import REQUIRED, argument, class_of, field
+from graph.history import past_fields
 from graph.lookup import ById, ByIds, Find, RootsField
+from graph.mutations import mutation_type
 from graph.node import Node
 from graph.scalars import SCALARS, Path
 from graph.selection import Types
@@ -28,10 +30,12 @@ def build_schema(
     fields = _node_fields([types.name for types in published])
     for types in published:
         fields |= _root_fields(types)
+    fields |= past_fields([types.name for types in published], NodeInterface)
     fields |= {"_entities": entities_field(published), "_service": service_field(expose)}
     query = strawberry.type(class_of("Query", fields), description="Where every query begins.")
     schema = strawberry.Schema(
         query=query,
+        mutation=mutation_type(published),
         types=[concrete for types in published for concrete in types.concrete.values()],
         config=StrawberryConfig(scalar_map=SCALARS | {Representation: REPRESENTATION}),
     )

@@ -1,11 +1,12 @@
 """Every setting, with its unit, its default and what it is for; nothing else reads the environment."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from graph.exposure import exposed
+from graph.limits import Limits
 from store.errors import BadInput
 from store.keys import shorten
 
@@ -39,6 +40,47 @@ class Settings(BaseSettings):
     max_entities: int = Field(
         1_000, ge=1, description="How many entities a gateway may ask for in one request, in representations."
     )
+    max_tokens: int = Field(
+        Limits.max_tokens, ge=1, description="How long the query of a request may be, in tokens and in comments."
+    )
+    max_depth: int = Field(
+        Limits.max_depth,
+        ge=1,
+        description="How deep a query may go, in fields within fields; `edges`, `node`, `nodes` and what asks for the "
+        "schema are not counted.",
+    )
+    max_fields: int = Field(
+        Limits.max_fields,
+        ge=1,
+        description="How much a query may ask for with its fragments written out, in fields and fragments.",
+    )
+    max_repeats: int = Field(
+        Limits.max_repeats, ge=1, description="How often a query may ask for one field at one place, in times."
+    )
+    max_aliases: int = Field(
+        Limits.max_aliases,
+        ge=0,
+        description="How many fields of a query may have another name, in aliases; those of `_entities` are not "
+        "counted.",
+    )
+    max_root_fields: int = Field(
+        Limits.max_root_fields,
+        ge=1,
+        description="How many fields a query may have at its root, in fields; `_entities` is not counted.",
+    )
+    max_directives: int = Field(
+        Limits.max_directives, ge=0, description="How many directives a query may have, in directives."
+    )
+    max_directives_at_once: int = Field(
+        Limits.max_directives_at_once,
+        ge=0,
+        description="How many directives may stand at one place of a query, in directives.",
+    )
+    request_seconds: float = Field(
+        Limits.request_seconds,
+        gt=0,
+        description="How long a request may take to arrive, and then to be answered, in seconds.",
+    )
     max_parallel_reads: int = Field(
         32, ge=1, description="How many reads of one request may run at a time, in requests to the store."
     )
@@ -53,6 +95,9 @@ class Settings(BaseSettings):
     settle_seconds: float = Field(
         2.0, ge=0, description="How long DynamoDB's indexes may trail behind its table, in seconds."
     )
+    writes: Literal["off", "on"] = Field(
+        "off", description="Whether mutations may change anything: `on` or `off`, when they answer `FORBIDDEN`."
+    )
     max_body_bytes: int = Field(262_144, ge=1, description="How large the body of a request may be, in bytes.")
     plan_cache_documents: int = Field(
         1_000, ge=1, description="How many parsed and validated documents are kept, in documents."
@@ -62,6 +107,18 @@ class Settings(BaseSettings):
         description="What the subgraph's schema shows beyond the usual, divided by commas: `node`, `nodes`, `changes`, "
         "`history`, `mutations`.",
     )
+
+    production: bool = Field(
+        False,
+        description="Whether the next three are off unless they are set themselves: a server in the open needs none.",
+    )
+    introspection: bool = Field(True, description="Whether clients may ask for the schema, also by `_service`.")
+    suggestions: bool = Field(True, description="Whether the error for an unknown name tells names that are like it.")
+    graphiql: bool = Field(True, description="Whether browsers find GraphiQL at `/graphql`.")
+
+    def shows(self, name: Literal["introspection", "suggestions", "graphiql"]) -> bool:
+        """Whether one of these is on."""
+        return getattr(self, name) and (not self.production or name in self.model_fields_set)
 
     @field_validator("federation_expose")
     @classmethod

@@ -11,6 +11,7 @@ from strawberry.types.field import StrawberryField
 from graph import leaf
 from graph.attribute import DateTime
 from graph.field import REQUIRED, argument, class_of, field
+from graph.history import history_fields
 from graph.node import Node, description
 from graph.scalars import Path
 from resolvers.job import Job
@@ -99,7 +100,9 @@ class HierarchyTypes:
         return cast(type[Enum], strawberry.enum(plain, description=f"The levels of the hierarchy {self.name}."))
 
     def _publish_interface(self) -> None:
-        _set_fields(self.interface, self._node_fields() | self._relation_fields() | _own(self.cls, self.title))
+        _set_fields(
+            self.interface, self._node_fields() | self._relation_fields() | self._past() | _own(self.cls, self.title)
+        )
         self.interface.resolve_type = self.type_name  # type: ignore[attr-defined]
         strawberry.interface(self.interface, name=self.title, description=description(self.cls))
 
@@ -143,6 +146,8 @@ class HierarchyTypes:
             "descendant_count": field(leaf.Count("below"), int, "How many nodes lie below it.", one_level),
             "revision": field(leaf.Told("revision"), int, "How often its content was written."),
             "updated_at": field(leaf.Told("updated_at"), DateTime, "When its content was last written, in UTC."),
+            "changed_at": field(leaf.Told("updated_at"), DateTime, "When this revision was written, in UTC."),
+            "changed_by": field(leaf.Told("changed_by"), str | None, "Who wrote this revision, where that is known."),
             "is_descendant_of": field(
                 leaf.is_descendant_of,
                 bool,
@@ -156,6 +161,9 @@ class HierarchyTypes:
                 argument("level", level, "The level.", default=REQUIRED),
             ),
         }
+
+    def _past(self) -> dict[str, StrawberryField]:
+        return history_fields(self.interface, self.connection)
 
     def _relation_fields(self) -> dict[str, StrawberryField]:
         """What leads to other nodes. All are nullable, so that one failed read takes nothing else with it."""

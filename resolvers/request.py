@@ -1,7 +1,7 @@
 """One request: its store, what it has read and what that cost, and how much more it may return."""
 
 import asyncio
-from collections.abc import Awaitable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -15,7 +15,7 @@ from store.reads import Reads
 from store.records import Record
 from store.stamps import Stamp
 from store.stores import Store
-from store.writes import Writer
+from store.writes import Writer as Writer
 
 T = TypeVar("T")
 
@@ -51,6 +51,7 @@ class Request:
         if self.kept is not None:
             self.kept.renew(self.version)
         self._running = 0
+        self._stopped = False
         self._budget = self.nodes_left
         self._places = asyncio.Semaphore(self.parallel)
         self._asked: dict[Hashable, asyncio.Future[Any]] = {}  # what was read or is being read, each once
@@ -188,16 +189,25 @@ class Request:
         """The results of calls made side by side, or what went wrong in their place."""
         return await asyncio.gather(*calls, return_exceptions=True)
 
-    async def _round(self, call: Awaitable[T]) -> T:
+    def stop(self) -> None:
+        """End the reads that run, and let no other begin."""
+        self._stopped = True
+        for read in self._asked.values():
+            read.cancel()
+
+    async def _round(self, call: Coroutine[Any, Any, T]) -> T:
         self.rounds += self._running == 0
         self._running += 1
         try:
             # What starts in the same turn of the loop is one round, also where the store answers at once.
             await asyncio.sleep(0)
             async with self._places:
+                if self._stopped:
+                    raise asyncio.CancelledError
                 return await call
         finally:
             self._running -= 1
+            call.close()  # one that never began would warn of it
 
 
 def _all_read(found: Mapping[Key, T | Exception]) -> dict[Key, T]:

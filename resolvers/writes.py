@@ -12,7 +12,8 @@ from store.keys import Path, checked_path
 from store.moves import Move
 from store.order import Reorder, Side
 from store.records import checked_id
-from store.writes import Terms, Written
+from store.writes import Terms as Terms
+from store.writes import Written as Written
 
 Values = Mapping[str, Value]
 
