@@ -2,14 +2,15 @@
 
 from collections import OrderedDict
 
-from graphql import DocumentNode, GraphQLError, parse, specified_rules
+from graphql import DocumentNode, GraphQLError, specified_rules, validate
 from strawberry import Schema
-from strawberry.schema.schema import validate_document
+from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
+from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
-from graph.errors import VALIDATION_FAILED, request_error
+from graph.errors import NESTED_MESSAGE, VALIDATION_FAILED, request_error
+from graph.limits import Limits
 
-MAX_TOKENS = 10_000
-"""In one query; the longest that tools send, the introspection query, has some 400."""
+RULES = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
 
 KEPT_CHARACTERS = 300_000
 """In all kept queries together. A parsed one takes up to 300 bytes a character: at most 90 MB."""
@@ -26,8 +27,11 @@ class InvalidDocument(Exception):
 class Documents:
     """The queries seen last, ready to run: few clients send more than some dozen texts."""
 
-    def __init__(self, schema: Schema, *, keep: int) -> None:
+    def __init__(self, schema: Schema, *, keep: int, limits: Limits = Limits(), suggestions: bool = True) -> None:
+        """`suggestions` is whether the error for an unknown name tells names that are like it."""
         self._schema = schema
+        self._limits = limits
+        self._suggestions = suggestions
         self._max_documents = keep
         self._kept: OrderedDict[str, DocumentNode] = OrderedDict()
         self._characters = 0
@@ -44,10 +48,12 @@ class Documents:
 
     def _prepare(self, query: str) -> DocumentNode:
         try:
-            document = parse(query, max_lexical_tokens=MAX_TOKENS, max_comments=MAX_TOKENS)
+            document = self._limits.parse(query)
+            errors = validate(self._schema._schema, document, RULES, hide_suggestions=not self._suggestions)
         except GraphQLError as error:
             raise InvalidDocument([error]) from None
-        errors = validate_document(self._schema._schema, document, tuple(specified_rules))
+        except RecursionError:
+            errors = [GraphQLError(NESTED_MESSAGE)]
         if errors:
             raise InvalidDocument([request_error(error, VALIDATION_FAILED) for error in errors])
         return document

@@ -13,6 +13,11 @@ VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
 BAD_USER_INPUT = "BAD_USER_INPUT"
 BAD_REQUEST = "BAD_REQUEST"
 NO_OPERATION = "OPERATION_RESOLUTION_FAILURE"
+LIMIT_EXCEEDED = "LIMIT_EXCEEDED"
+TIMEOUT = "TIMEOUT"
+# Clients of persisted queries know these two, and send the whole text when they get one.
+NO_SUCH_DOCUMENT = "PERSISTED_QUERY_NOT_FOUND"
+NO_DOCUMENTS = "PERSISTED_QUERY_NOT_SUPPORTED"
 INTERNAL = "INTERNAL_SERVER_ERROR"
 
 UNREADABLE_MESSAGE = "A value in the request cannot be read; see the type of the argument or variable that it is for."

@@ -1,5 +1,6 @@
 """One operation, from its text to its answer: what lies between HTTP and the resolvers."""
 
+import asyncio
 import time
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from strawberry.execution import optimized_is_awaitable
 
 from graph.cache import Cache, Entry
 from graph.documents import Documents, InvalidDocument
-from graph.errors import BAD_USER_INPUT, NO_OPERATION, format_errors, log_unforeseen, request_error
+from graph.errors import BAD_USER_INPUT, NO_OPERATION, TIMEOUT, format_errors, log_unforeseen, request_error
+from graph.limits import Limits
 from graph.plans import Plans
 from graph.rendering import Surprise
 from graph.run import run
@@ -59,11 +61,15 @@ class Execution:
         plans: Plans | None = None,
         cache: Cache | None = None,
         keep_documents: int = 1_000,
+        limits: Limits = Limits(),
+        suggestions: bool = True,
     ) -> None:
         self._schema = schema
         self._plans = plans
         self._cache = cache
-        self._documents = Documents(schema, keep=keep_documents)
+        self._limits = limits
+        self._suggestions = suggestions
+        self._documents = Documents(schema, keep=keep_documents, limits=limits, suggestions=suggestions)
         self._make_context = make_context
         self.planned = self.surprised = self.unplanned = 0
         """How many queries plans have answered, have handed over when they met an error, and did not cover."""
@@ -93,6 +99,30 @@ class Execution:
         if operation.operation is not OperationType.QUERY and not allow_mutations:
             raise QueriesOnly
         context = self._make_context()
+        try:
+            async with asyncio.timeout(self._limits.request_seconds):
+                return await self._run(
+                    query, document, operation, variables, extensions, context, tell_reads=tell_reads
+                )
+        except TimeoutError:
+            context.stop()
+            return timed_out(operation, self._limits.request_seconds)
+        except asyncio.CancelledError:  # the client is gone
+            context.stop()
+            raise
+
+    async def _run(
+        self,
+        query: str,
+        document: DocumentNode,
+        operation: OperationDefinitionNode,
+        variables: dict[str, Any] | None,
+        extensions: dict[str, Any] | None,
+        context: Any,
+        *,
+        tell_reads: bool,
+    ) -> Answer:
+        """The answer of an operation that may run: a kept one, one that a plan tells, or Strawberry's."""
         if operation.operation is OperationType.QUERY:
             whole = await self._whole(query, document, operation, variables, context, tell_reads=tell_reads)
             if whole is not None:
@@ -102,9 +132,10 @@ class Execution:
             document,
             context_value=context,
             variable_values=variables,
-            operation_name=operation_name,
+            operation_name=operation.name.value if operation.name else None,
             executor_class=self._schema.execution_context_class,
             is_awaitable=optimized_is_awaitable,  # type: ignore[arg-type]  # it says bool where TypeGuard is meant
+            hide_suggestions=not self._suggestions,
             operation_extensions=extensions,
         )
         if not isinstance(result, ExecutionResult):
@@ -178,6 +209,17 @@ def answer_of(result: ExecutionResult, context: Any, *, tell_reads: bool) -> Ans
 def refused(errors: Iterable[GraphQLError]) -> Answer:
     """The answer of an operation that did not run."""
     return Answer({"errors": format_errors(errors)}, executed=False)
+
+
+def timed_out(operation: OperationDefinitionNode, seconds: float) -> Answer:
+    """The answer of an operation that was ended before it was done."""
+    message = f"The request took longer than {seconds:g} seconds and was ended; "
+    if operation.operation is OperationType.QUERY:
+        message += "ask for less in each, or raise CLADE_REQUEST_SECONDS."
+    else:
+        message += "look whether something was changed before you repeat it."
+    error = GraphQLError(message, extensions={"code": TIMEOUT})
+    return Answer({"errors": format_errors([error]), "data": None}, executed=True)
 
 
 def no_operation(name: str | None) -> GraphQLError:

@@ -3,6 +3,7 @@
 A refused request gets JSON as well: `errors` that say what to write instead, and no `data`.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from graph.cache import etag_of
 from graph.errors import BAD_REQUEST, INTERNAL, INTERNAL_MESSAGE, log_unforeseen
 from graph.execution import Answer, Execution, QueriesOnly
 from graph.media_types import GRAPHQL, HTML, JSON, choose, is_json
+from graph.presence import Gone, Presence
 
 ALLOWED = (b"allow", b"GET, HEAD, POST")
 ALLOWED_FOR_MUTATIONS = (b"allow", b"POST")
@@ -34,10 +36,6 @@ class Refused(Exception):
         self.headers = headers
 
 
-class Gone(Exception):
-    """The client hung up before it had sent its request."""
-
-
 @dataclass(frozen=True, slots=True)
 class Parameters:
     """What a GraphQL request says, with every part of the type that it must have."""
@@ -51,15 +49,17 @@ class Parameters:
 class GraphQLEndpoint:
     """The ASGI application at `/graphql`: POST with JSON, GET for queries, and a page for browsers that only look."""
 
-    def __init__(self, execution: Execution, page: ASGIApp, *, max_body_bytes: int) -> None:
+    def __init__(self, execution: Execution, page: ASGIApp | None, *, max_body_bytes: int, body_seconds: float) -> None:
+        """Without a page browsers are clients as all others."""
         self._execution = execution
         self._page = page
         self._max_body_bytes = max_body_bytes
+        self._body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
         accept = headers.get(b"accept", b"").decode("latin-1")
-        if wants_page(scope, accept):
+        if self._page is not None and wants_page(scope, accept):
             await self._page(scope, receive, send)
             return
         media_type = choose(accept, (GRAPHQL, JSON))
@@ -88,37 +88,50 @@ class GraphQLEndpoint:
         if method == "POST":
             parameters = read_json(await self._body(receive, headers))
         elif method in ("GET", "HEAD"):
+            if len(scope["query_string"]) > self._max_body_bytes:
+                raise Refused(414, f"The address is longer than {self._max_body_bytes} bytes; send a POST.")
             parameters = read_query_string(scope["query_string"])
         else:
             raise Refused(405, f"{method} is not taken here; send POST, or GET for a query.", ALLOWED)
         try:
-            return await self._execution.execute(
-                parameters.query,
-                parameters.variables,
-                parameters.operation_name,
-                parameters.extensions,
-                allow_mutations=method == "POST",
-                tell_reads=headers.get(ASKS_FOR_READS) == b"1",
-            )
+            async with Presence(receive):
+                return await self._execution.execute(
+                    parameters.query,
+                    parameters.variables,
+                    parameters.operation_name,
+                    parameters.extensions,
+                    allow_mutations=method == "POST",
+                    tell_reads=headers.get(ASKS_FOR_READS) == b"1",
+                )
         except QueriesOnly:
             raise Refused(405, f"{method} is for queries; send anything else by POST.", ALLOWED_FOR_MUTATIONS) from None
 
     async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
-        """The body of a POST. Raises Refused for another type or too many bytes, Gone where it does not end."""
+        """The body of a POST. Raises Refused for one that is not taken or comes too slowly, Gone."""
         if not is_json(headers.get(b"content-type", b"").decode("latin-1")):
             raise Refused(415, f"The body must be {JSON} in UTF-8, and the header Content-Type must say so.")
-        limit = self._max_body_bytes
-        body = b""
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise Gone
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > limit:
-                raise Refused(413, f"The body is larger than {limit} bytes; ask in parts, each in its own request.")
-        return body
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                return await read_body(receive, self._max_body_bytes)
+        except TimeoutError:
+            # What is still to come would be taken for the next request.
+            message = f"The body did not come within {self._body_seconds:g} seconds."
+            raise Refused(408, message, (b"connection", b"close")) from None
+
+
+async def read_body(receive: Receive, limit: int) -> bytes:
+    """The bytes of a body. Raises Refused where they are more than the limit, Gone where they break off."""
+    body = b""
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > limit:
+            raise Refused(413, f"The body is larger than {limit} bytes; ask in parts, each in its own request.")
+    return body
 
 
 def wants_page(scope: Scope, accept: str) -> bool:

@@ -8,6 +8,7 @@ from strawberry.scalars import JSON
 
 from graph.app import build_app
 from graph.execution import Execution
+from graph.limits import Limits
 from store.errors import BadPath, Unavailable
 
 MAX_BODY_BYTES = 40_000
@@ -57,6 +58,9 @@ class Mutation:
 
 
 class Context:
+    def stop(self) -> None:
+        """There is nothing that reads."""
+
     def reads_report(self) -> dict[str, int]:
         return {"requests": 2, "rounds": 1, "items": 7, "units": 1}
 
@@ -83,5 +87,5 @@ class SmallStore:
 schema = strawberry.Schema(Query, Mutation)
 
 
-def small_app(store: Any) -> ASGIApp:
-    return build_app(store, Execution(schema, Context), max_body_bytes=MAX_BODY_BYTES)
+def small_app(store: Any, limits: Limits = Limits()) -> ASGIApp:
+    return build_app(store, Execution(schema, Context, limits=limits), max_body_bytes=MAX_BODY_BYTES)
