@@ -66,13 +66,13 @@ async def _check(work: Pass) -> int:
     """Print what is wrong; how many things that are."""
     count = 0
     async with open_store(work.url) as store:
-        with progress("Checking", "nodes") as meter:
+        with progress("Checking", "items") as meter:
 
             def met(nodes: int) -> None:
                 work.nodes += nodes
                 meter(nodes)
 
-            async for finding in Check(store, work.hierarchies, work.at, met).findings():
+            async for finding in Check(store, work.hierarchies, work.at, met, meter).findings():
                 typer.echo(str(finding))
                 count += 1
     return count

@@ -35,13 +35,13 @@ async def _repair(work: Pass) -> tuple[int, int]:
     """Print what is mended and what cannot be; how many things each are."""
     counts = {True: 0, False: 0}
     async with open_store(work.url) as store:
-        with progress("Repairing", "nodes") as meter:
+        with progress("Repairing", "items") as meter:
 
             def met(nodes: int) -> None:
                 work.nodes += nodes
                 meter(nodes)
 
-            async for finding, mended in Repair(store, work.hierarchies, work.at, met).run():
+            async for finding, mended in Repair(store, work.hierarchies, work.at, met, meter).run():
                 typer.echo(f"{'mended' if mended else 'cannot mend'}: {finding}")
                 counts[mended] += 1
     return counts[True], counts[False]

@@ -29,11 +29,20 @@ SETTLE_SECONDS = 2.0  # until an index shows what the table holds
 
 
 class Check:
-    """One pass through a table; `met` hears of so many nodes more. `at` is the time of the tombstones it proposes."""
+    """One pass through a table; `at` is the time of the tombstones that it proposes.
+
+    `met` hears of so many nodes more that were examined, `scanned` of so many items of the table.
+    """
 
     def __init__(
-        self, store: Store, hierarchies: Mapping[str, Hierarchy], at: str, met: Callable[[int], None] = lambda _: None
+        self,
+        store: Store,
+        hierarchies: Mapping[str, Hierarchy],
+        at: str,
+        met: Callable[[int], None] = lambda _: None,
+        scanned: Callable[[int], None] = lambda _: None,
     ) -> None:
+        self._scanned = scanned
         self._store = store
         self._hierarchies = hierarchies
         self._reads = Reads()
@@ -57,6 +66,7 @@ class Check:
         """The items of the whole table."""
         async for page in self._store.scan(self._reads):
             yield page
+            self._scanned(len(page))
             await asyncio.sleep(0)  # SQLite never waits, so this is where a Ctrl-C is heard
 
     async def strays(self, page: Sequence[Item]) -> list[Finding]:

@@ -41,14 +41,19 @@ class Told(NamedTuple):
 
 
 class Repair:
-    """One repair of some hierarchies; `at` is its time as text, `met` hears of so many nodes more."""
+    """One repair of some hierarchies; `at` is its time as text, `met` and `scanned` hear what those of a check do."""
 
     def __init__(
-        self, store: Store, hierarchies: Mapping[str, Hierarchy], at: str, met: Callable[[int], None] = lambda _: None
+        self,
+        store: Store,
+        hierarchies: Mapping[str, Hierarchy],
+        at: str,
+        met: Callable[[int], None] = lambda _: None,
+        scanned: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._hierarchies = hierarchies
-        self._check = Check(store, hierarchies, at, met)
+        self._check = Check(store, hierarchies, at, met, scanned)
         self._at = at
         self._reads = Reads()
 

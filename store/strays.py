@@ -4,7 +4,7 @@ An id is judged by its record and by the node that this leads to. Others may wri
 only told where the record is the same after the node was read as it was before.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 from store.findings import Finding, Mend, place
@@ -50,27 +50,26 @@ class Strays:
     async def judge(self, page: Sequence[Item]) -> list[Finding]:
         """What is wrong with the ids of which anything is on a page of the table."""
         states: dict[str, list[Item]] = {}
-        came: set[str] = set()
+        came: dict[str, Item | None] = {}
         for item in page:
             pk, sk = cast(str, item["pk"]), cast(str, item["sk"])
             if pk.startswith(f"id#{self._hierarchy.name}:"):
                 states.setdefault(pk[3:], []).extend([item] if sk != "v0" else [])
-                came |= {pk[3:]} if sk == "v0" else set()
+                came |= {pk[3:]: item} if sk == "v0" else {}
         findings: list[Finding] = []
+        records = {**await self._records([node_id for node_id in states if node_id not in came]), **came}
         for _ in range(ATTEMPTS):
-            strays = await self._read(states, came)
-            suspects = {stray.id: found for stray in strays if (found := await self._wrong(stray))}
-            records = await self._records(list(suspects))
-            before = {stray.id: stray.record for stray in strays}
-            states = {node_id: states[node_id] for node_id in suspects if records[node_id] != before[node_id]}
-            findings += [one for node_id, found in suspects.items() if node_id not in states for one in found]
-            if not states:
+            found = [_Stray(one, one in came, record, None, states[one]) for one, record in records.items()]
+            suspects = {stray.id: wrong for stray in await self._at_home(found) if (wrong := await self._wrong(stray))}
+            again = await self._records(list(suspects))
+            findings += [one for node_id in suspects if again[node_id] == records[node_id] for one in suspects[node_id]]
+            records = {node_id: record for node_id, record in again.items() if record != records[node_id]}
+            if not records:
                 break
         return findings
 
-    async def _read(self, states: Mapping[str, Sequence[Item]], came: set[str]) -> list[_Stray]:
-        records = await self._records(list(states))
-        strays = [_Stray(node_id, node_id in came, records[node_id], None, states[node_id]) for node_id in states]
+    async def _at_home(self, strays: Sequence[_Stray]) -> list[_Stray]:
+        """The same with the nodes where their records lead."""
         places = [stray.place for stray in strays if stray.place is not None]
         nodes = dict(zip(places, await self._store.get(places, self._reads, strong=True), strict=True))
         return [stray._replace(node=nodes[stray.place]) if stray.place is not None else stray for stray in strays]
