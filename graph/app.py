@@ -1,10 +1,12 @@
 """The web application: which part answers at which address. It only puts parts together."""
 
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import fields
 
 from starlette.applications import Starlette
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route, request_response
@@ -18,17 +20,21 @@ from graph.exposure import exposed
 from graph.health import Readiness, alive
 from graph.hierarchies import served
 from graph.http import GraphQLEndpoint
+from graph.limits import Limits
 from graph.loopback import LoopbackHosts
 from graph.plans import Plans
 from graph.schema import build_schema
 from graph.security_headers import SecurityHeaders
 from graph.settings import Settings
+from graph.trusted import Trusted, read_trusted
 from resolvers import request as resolvers
 from resolvers.kept import Kept
 from store.stores import Store, open_store
 
 # The collector looks through what a request makes again and again, though next to nothing of it is in cycles.
 COLLECT_AFTER = (50_000, 20, 100)
+
+METHODS = ("GET", "HEAD", "POST")
 
 
 def build_app(
@@ -38,6 +44,8 @@ def build_app(
     max_body_bytes: int = 262_144,
     body_seconds: float = 10.0,
     graphiql: bool = True,
+    trusted: Trusted = Trusted({}),
+    cors_origins: Sequence[str] = (),
 ) -> ASGIApp:
     """The application that runs `execution` over `store`, which is opened when it starts and closed when it stops."""
 
@@ -47,8 +55,10 @@ def build_app(
             yield
 
     page = request_response(playground.page) if graphiql else None
-    endpoint = GraphQLEndpoint(execution, page, max_body_bytes=max_body_bytes, body_seconds=body_seconds)
-    app = Starlette(
+    endpoint = GraphQLEndpoint(
+        execution, page, max_body_bytes=max_body_bytes, body_seconds=body_seconds, trusted=trusted
+    )
+    app: ASGIApp = Starlette(
         routes=[
             Route("/graphql", endpoint),
             *([Route("/graphql/static/{digest}/{name}", playground.static)] if graphiql else []),
@@ -58,6 +68,10 @@ def build_app(
         ],
         lifespan=lifespan,
     )
+    if cors_origins:
+        app = CORSMiddleware(
+            app, allow_origins=cors_origins, allow_methods=METHODS, allow_headers=["*"], expose_headers=["etag"]
+        )
     # Outside of Starlette's own error handling, whose answers need the headers too.
     return SecurityHeaders(app)
 
@@ -80,11 +94,39 @@ def served_app() -> ASGIApp:
     keep = settings.plan_cache_documents
     plans = Plans(schema._schema, types, keep=keep)
     cache = Cache(settings.cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
-    execution = Execution(schema, make_context, plans=plans, cache=cache, keep_documents=keep)
-    app = build_app(store, execution, max_body_bytes=settings.max_body_bytes)
+    execution = Execution(
+        schema,
+        make_context,
+        plans=plans,
+        cache=cache,
+        keep_documents=keep,
+        limits=limits_of(settings),
+        suggestions=settings.shows("suggestions"),
+    )
+    app = build_app(
+        store,
+        execution,
+        max_body_bytes=settings.max_body_bytes,
+        body_seconds=settings.request_seconds,
+        graphiql=settings.shows("graphiql"),
+        trusted=trusted_of(settings),
+        cors_origins=settings.cors_origins.replace(",", " ").split(),
+    )
     gc.freeze()  # all that was made so far stays
     gc.set_threshold(*COLLECT_AFTER)
     return LoopbackHosts(app) if writer else app
+
+
+def limits_of(settings: Settings) -> Limits:
+    """What one document may ask for: the settings of the same names."""
+    numbers = {one.name: getattr(settings, one.name) for one in fields(Limits)}
+    return Limits(**{**numbers, "introspection": settings.shows("introspection")})
+
+
+def trusted_of(settings: Settings) -> Trusted:
+    """The documents in the file that the settings name; without a file every other is taken too."""
+    only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
+    return Trusted(read_trusted(settings.trusted_documents), only=only)
 
 
 async def to_graphql(request: Request) -> Response:

@@ -10,19 +10,22 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import orjson
+from graphql import GraphQLError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.cache import etag_of
 from graph.errors import BAD_REQUEST, INTERNAL, INTERNAL_MESSAGE, log_unforeseen
-from graph.execution import Answer, Execution, QueriesOnly
+from graph.execution import Answer, Execution, QueriesOnly, refused
 from graph.media_types import GRAPHQL, HTML, JSON, choose, is_json
 from graph.presence import Gone, Presence
+from graph.trusted import Trusted, Untrusted, id_in
 
 ALLOWED = (b"allow", b"GET, HEAD, POST")
 ALLOWED_FOR_MUTATIONS = (b"allow", b"POST")
 # The same address answers a browser with a page and a client with JSON.
 VARY = (b"vary", b"accept")
 ASKS_FOR_READS = b"clade-reads"
+ASKS = (b"query=", b"documentId=", b"extensions=")
 
 Header = tuple[bytes, bytes]
 
@@ -40,7 +43,8 @@ class Refused(Exception):
 class Parameters:
     """What a GraphQL request says, with every part of the type that it must have."""
 
-    query: str
+    query: str | None
+    document_id: str | None
     variables: dict[str, Any] | None
     operation_name: str | None
     extensions: dict[str, Any] | None
@@ -49,9 +53,18 @@ class Parameters:
 class GraphQLEndpoint:
     """The ASGI application at `/graphql`: POST with JSON, GET for queries, and a page for browsers that only look."""
 
-    def __init__(self, execution: Execution, page: ASGIApp | None, *, max_body_bytes: int, body_seconds: float) -> None:
-        """Without a page browsers are clients as all others."""
+    def __init__(
+        self,
+        execution: Execution,
+        page: ASGIApp | None,
+        *,
+        max_body_bytes: int,
+        body_seconds: float,
+        trusted: Trusted = Trusted({}),
+    ) -> None:
+        """Without a page browsers are clients as all others, and without trusted documents every text is taken."""
         self._execution = execution
+        self._trusted = trusted
         self._page = page
         self._max_body_bytes = max_body_bytes
         self._body_seconds = body_seconds
@@ -73,8 +86,8 @@ class GraphQLEndpoint:
                 if extra and headers.get(b"if-none-match") == extra[0][1]:
                     return await write_unchanged(send, extra)
             status, content = status_of(answer, media_type), orjson.dumps(answer.body)
-        except Refused as refused:
-            status, content, extra = refused.status, only_error(str(refused), BAD_REQUEST), refused.headers
+        except Refused as no:
+            status, content, extra = no.status, only_error(str(no), BAD_REQUEST), no.headers
         except Gone:
             return
         except Exception as error:
@@ -94,9 +107,13 @@ class GraphQLEndpoint:
         else:
             raise Refused(405, f"{method} is not taken here; send POST, or GET for a query.", ALLOWED)
         try:
+            query = self._trusted.document(parameters.query, parameters.document_id)
+        except Untrusted as untrusted:
+            return refused([GraphQLError(str(untrusted), extensions={"code": untrusted.code})])
+        try:
             async with Presence(receive):
                 return await self._execution.execute(
-                    parameters.query,
+                    query,
                     parameters.variables,
                     parameters.operation_name,
                     parameters.extensions,
@@ -138,7 +155,7 @@ def wants_page(scope: Scope, accept: str) -> bool:
     """Whether this is a browser that opens the address, and no client that asks something."""
     if scope["method"] not in ("GET", "HEAD") or choose(accept, (HTML, GRAPHQL, JSON)) != HTML:
         return False
-    return not any(part.startswith(b"query=") for part in scope["query_string"].split(b"&"))
+    return not any(part.startswith(ASKS) for part in scope["query_string"].split(b"&"))
 
 
 def read_json(body: bytes) -> Parameters:
@@ -171,14 +188,14 @@ def read_query_string(query_string: bytes) -> Parameters:
 
 def parameters_of(sent: Mapping[str, Any]) -> Parameters:
     """What was sent, when every part has the type that it must have. Raises Refused."""
-    query = sent.get("query")
-    if not isinstance(query, str) or not query:
+    query, document_id = sent.get("query"), id_in(sent)
+    if not isinstance(query, str | None) or not (query or document_id):
         raise Refused(400, '"query" is missing: it must be a string that holds a GraphQL document.')
     operation_name = sent.get("operationName")
     if not isinstance(operation_name, str | None):
         raise Refused(400, '"operationName" must be a string or null.')
     variables, extensions = (object_of(sent, name) for name in ("variables", "extensions"))
-    return Parameters(query, variables, operation_name or None, extensions)
+    return Parameters(query or None, document_id, variables, operation_name or None, extensions)
 
 
 def object_of(sent: Mapping[str, Any], name: str) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from graph.exposure import exposed
 from graph.limits import Limits
+from graph.trusted import read_trusted
 from store.errors import BadInput
 from store.keys import shorten
 
@@ -116,6 +117,19 @@ class Settings(BaseSettings):
     suggestions: bool = Field(True, description="Whether the error for an unknown name tells names that are like it.")
     graphiql: bool = Field(True, description="Whether browsers find GraphiQL at `/graphql`.")
 
+    trusted_documents: str = Field(
+        "", description="A JSON file of documents by their ids, which clients may send instead of the documents."
+    )
+    trusted_mode: Literal["only", "prefer"] = Field(
+        "only",
+        description="Whether `only` trusted documents are answered, where there are any, or others too: `prefer`.",
+    )
+    cors_origins: str = Field(
+        "",
+        description="The origins of pages that may ask this server, like `https://shop.example`, divided by commas; "
+        "`*` for any.",
+    )
+
     def shows(self, name: Literal["introspection", "suggestions", "graphiql"]) -> bool:
         """Whether one of these is on."""
         return getattr(self, name) and (not self.production or name in self.model_fields_set)
@@ -125,3 +139,9 @@ class Settings(BaseSettings):
     def _known(cls, words: str) -> str:
         exposed(words)
         return words
+
+    @field_validator("trusted_documents")
+    @classmethod
+    def _readable(cls, file: str) -> str:
+        read_trusted(file)
+        return file
