@@ -1,0 +1,73 @@
+"""A server that writes, asked without HTTP: operations of two hierarchies over one store, with and without plans."""
+
+import json
+from typing import Any
+
+from examples.asset import AssetNode
+from graph.categories import CategoryNode
+from graph.context import Context
+from graph.execution import Execution
+from graph.locations import Location
+from graph.plans import Plans
+from graph.schema import build_schema
+from resolvers.kept import Kept
+from resolvers.request import Request
+from store.stores import Store
+from store.writes import Writer
+
+CLASSES = [Location, CategoryNode, AssetNode]
+SCHEMA, TYPES = build_schema(CLASSES)
+DEFINITIONS = {cls.name: cls.definition() for cls in CLASSES}
+
+
+class Clients:
+    """Asks as clients do; each operation is a request of its own, and SQLite's answers are kept between them."""
+
+    def __init__(self, store: Store, *, writes: bool = True, planned: bool = True) -> None:
+        self.store = store
+        self._writer = Writer(store) if writes else None
+        self._kept = Kept(10_000_000)
+        plans = Plans(SCHEMA._schema, TYPES, keep=100) if planned else None
+        self._execution = Execution(SCHEMA, self._context, plans=plans)
+        self.request = Request(store, DEFINITIONS)
+
+    def _context(self) -> Context:
+        self.request = Request(self.store, DEFINITIONS, kept=self._kept, writer=self._writer)
+        return Context(self.request, TYPES)
+
+    async def ask(self, query: str, **variables: Any) -> dict[str, Any]:
+        """The data of an answer without errors."""
+        answer = await self._execution.execute(query, variables, allow_mutations=True)
+        assert "errors" not in answer.body, answer.body["errors"]
+        data = answer.body["data"]
+        return data if isinstance(data, dict) else _loaded(answer.data)
+
+    async def refusal(self, query: str, **variables: Any) -> tuple[str, str]:
+        """The code and the sentence of an answer's only error."""
+        answer = await self._execution.execute(query, variables, allow_mutations=True)
+        (error,) = answer.body["errors"]
+        return error["extensions"]["code"], error["message"]
+
+
+def _loaded(data: bytes | None) -> dict[str, Any]:
+    return json.loads(data or b"{}")
+
+
+async def plant(clients: Clients) -> None:
+    """A country, two states, three cities, one of which has a part."""
+    for parent, key, attributes in [
+        (None, "US", {"country": {"iso3": "USA"}}),
+        ("US", "NE", {"state": {"population": 1_900_000}}),
+        ("US", "MO", {"state": {}}),
+        ("US/NE", "Omaha", {"city": {"timezone": "America/Chicago"}}),
+        ("US/NE", "Lincoln", {"city": {}}),
+        ("US/MO", "St. Louis", {"city": {}}),
+        ("US/NE/Omaha", "68118", {"postalCode": {}}),
+    ]:
+        await clients.ask(
+            "mutation($parent: Path, $key: String!, $attributes: LocationAttributes!) {"
+            " createLocation(parent: $parent, key: $key, name: $key, attributes: $attributes) { node { id } } }",
+            parent=parent,
+            key=key,
+            attributes=attributes,
+        )
