@@ -123,7 +123,11 @@ def _on_dynamodb(
         return
     if missing_peers := peers.missing("engine", "mercurius"):
         return tell(f"Mercurius on DynamoDB is left out: {missing_peers}")
-    peer = peers.on_dynamodb(engine.url, stores.peer_lines(data.name, lambda: tree))
+    with _once(stores.directory / f"{data.name}.peers.filled") as is_first:
+        if is_first:
+            tell(f"Filling {engine.name} for Mercurius")
+            peers.fill_dynamodb(engine.url, stores.peer_lines(data.name, lambda: tree))
+    peer = peers.on_dynamodb(engine.url)
     running.enter_context(peer.process)
     yield peer
 

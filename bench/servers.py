@@ -89,10 +89,13 @@ class Peers:
     def in_memory(self, lines: Path) -> Server:
         return Server(IN_MEMORY, self._server("mercurius-memory", {"DATA": str(lines)}), is_peer=True)
 
-    def on_dynamodb(self, engine_url: str, lines: Path) -> Server:
-        """On a table of its own of the engine, which is filled first."""
-        environment = {"DYNAMO_ENDPOINT": engine_url, **ANY_CREDENTIALS}
-        self._run("engine", environment, "load.mjs", str(lines))
+    def fill_dynamodb(self, engine_url: str, lines: Path) -> None:
+        """Make their own table of an engine."""
+        self._run("engine", _on_engine(engine_url), "load.mjs", str(lines))
+
+    def on_dynamodb(self, engine_url: str) -> Server:
+        """On a table of the engine that is filled."""
+        environment = _on_engine(engine_url)
         return Server(ON_DYNAMODB, self._server("mercurius", environment), is_peer=True)
 
     @contextlib.contextmanager
@@ -107,6 +110,8 @@ class Peers:
         database = Process(command, f"tcp://127.0.0.1:{port}", environment, self.directory / "postgraphile")
         with database:
             self._run("postgraphile", environment, "load.mjs", str(lines))
+            psql = f"{environment['PGBIN']}/psql"
+            processes.run(psql, "-q", "-f", "tags.sql", environment["DATABASE_URL"], directory=database.directory)
             process = self._server("postgraphile", environment)
             yield Server(POSTGRES, process, is_peer=True, behind=database)
 
@@ -118,6 +123,10 @@ class Peers:
 
     def _run(self, folder: str, environment: Mapping[str, str], *command: str) -> None:
         processes.run(self.node, *command, environment=environment, directory=self.directory / folder)
+
+
+def _on_engine(url: str) -> dict[str, str]:
+    return {"DYNAMO_ENDPOINT": url, **ANY_CREDENTIALS}
 
 
 def _postgres_programs() -> str:
