@@ -9,7 +9,7 @@ nodes), so a document's fragments are compiled once, however often and deep they
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from graphql import (
     DocumentNode,
@@ -56,10 +56,11 @@ class Plan:
         self.variables = variables
         self._places: dict[tuple[int, ...], Place] = {}
         self._connections: dict[tuple[object, ...], Connection] = {}
-        query = schema.query_type
-        assert query is not None  # noqa: S101  # every schema of ours has one
+        query = cast(GraphQLObjectType, schema.query_type)
         collected = collect_fields(schema, self.fragments, variables, query, operation)
         self.roots = [self._root(query, key, details) for key, details in collected.grouped_field_set.items()]
+        self.found = [root for root in self.roots if isinstance(root, FoundRoot)]
+        self.listed = [root for root in self.roots if isinstance(root, ListedRoots)]
         self.relations = None if operation.variable_definitions else Relations(self, variables)
 
     def relations_for(self, variables: VariableValues) -> "Relations":
@@ -86,28 +87,38 @@ class Plan:
     def _root(self, query: GraphQLObjectType, key: str, details: list[FieldDetails]) -> "RootField":
         name = details[0].node.name.value
         if name == "__typename":
-            return RootField(key, None, details, None, None)
+            return TypeName(key, query.name)
         definition = query.fields.get(name)
         resolve = resolver_of(definition)
         if isinstance(resolve, RootsField):
             connection = self.connection(get_named_type(definition.type), details)
-            return RootField(
-                key, resolve, details, None, ListField(key, Kind.CHILDREN, definition, connection, details)
-            )
+            return ListedRoots(key, resolve, ListField(key, Kind.CHILDREN, definition, connection, details))
         if isinstance(resolve, TargetField):
-            return RootField(key, resolve, details, self.place(definition.type, details), None)
+            return FoundRoot(key, resolve, definition, details, self.place(definition.type, details))
         raise Surprise
 
 
 @dataclass(frozen=True, eq=False)
-class RootField:
-    """A field of Query: a lookup with the place of what it finds, or the list of a hierarchy's roots."""
+class FoundRoot:
+    """A field of Query that looks nodes up, and the place of what it finds."""
 
     key: str
-    resolve: TargetField | RootsField | None
+    resolve: TargetField
+    definition: Any
     details: list[FieldDetails]
-    place: "Place | None"
-    listing: "ListField | None"
+    place: "Place"
+
+
+@dataclass(frozen=True, eq=False)
+class ListedRoots:
+    """A field of Query that lists a hierarchy's roots."""
+
+    key: str
+    resolve: RootsField
+    listing: "ListField"
+
+
+RootField = TypeName | FoundRoot | ListedRoots
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,10 +285,9 @@ class Relations:
             found = self._selections[place] = PlaceSelection(self, place)
         return found
 
-    def arguments(self, root: RootField, query: GraphQLObjectType) -> Mapping[str, Any]:
+    def arguments(self, root: FoundRoot) -> Mapping[str, Any]:
         """The arguments of a field of Query, named as its resolver takes them."""
-        node = root.details[0].node
-        given = get_argument_values(query.fields[node.name.value], node, self.variables)
+        given = get_argument_values(root.definition, root.details[0].node, self.variables)
         return {f"{name}_": value for name, value in given.items()}
 
     def _new(self, field: ListField | AboveField) -> Relation:

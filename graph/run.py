@@ -8,9 +8,19 @@ import orjson
 from graphql.execution.values import VariableValues
 
 from graph.context import Context
-from graph.lookup import RootsField, Target, TargetField
-from graph.plan import AboveField, Connection, ListField, Part, Place, Plan, Relations, RootField, Shape
-from graph.rendering import Leaves
+from graph.plan import (
+    AboveField,
+    Connection,
+    ListedRoots,
+    ListField,
+    Part,
+    Place,
+    Plan,
+    Relations,
+    RootField,
+    Shape,
+)
+from graph.rendering import Leaves, TypeName
 from resolvers.job import Job
 from resolvers.lists import Page, lists, roots
 from resolvers.nodes import Lookup, above, nodes
@@ -26,7 +36,10 @@ async def run(plan: Plan, context: Context, variables: VariableValues) -> bytes:
     relations = plan.relations_for(variables)
     found = await _roots(plan, context, relations)
     await _fetch(context.request, relations, [visit for one in found.values() for visit in one.visits])
-    fields = [_key(root.key) + (found[root].tell()[0] if root in found else b'"Query"') for root in plan.roots]
+    fields = [
+        _key(root.key) + (orjson.dumps(root.name) if isinstance(root, TypeName) else found[root].tell()[0])
+        for root in plan.roots
+    ]
     return b"{" + b",".join(fields) + b"}"
 
 
@@ -183,37 +196,26 @@ def _nothing(record: Record) -> bytes:
 async def _roots(plan: Plan, context: Context, relations: Relations) -> dict[RootField, Found | Listed]:
     """What the fields of Query find: all that is looked up in one call, beside it the hierarchies' roots."""
     request = context.request
-    looked = [root for root in plan.roots if isinstance(root.resolve, TargetField)]
-    listed = [root for root in plan.roots if isinstance(root.resolve, RootsField)]
-    wanted = {root: _targets(plan, context, relations, root) for root in looked}
+    wanted = [root.resolve.targets(relations.arguments(root), context) for root in plan.found]
     asked: list[tuple[Lookup, Selection]] = []
-    for root in looked:
-        assert root.place is not None  # noqa: S101  # a lookup has one
+    for root, targets in zip(plan.found, wanted, strict=True):
         selection = relations.selection(root.place)
-        asked += [(lookup, selection.expecting(one.level)) for one, lookup in wanted[root] if lookup is not None]
-    calls: list[Any] = [_list_roots(request, relations, root) for root in listed]
+        asked += [(lookup, selection.expecting(one.level)) for one, lookup in targets if lookup is not None]
+    calls: list[Any] = [_list_roots(request, relations, root) for root in plan.listed]
     *pages, records = await _together(request, [*calls, nodes(request, asked)])
     found: dict[RootField, Found | Listed] = {}
-    for root, page in zip(listed, pages, strict=True):
-        assert root.listing is not None  # noqa: S101  # roots are listed
-        found[root] = Listed(root.listing.connection, [page])
+    for listed, page in zip(plan.listed, pages, strict=True):
+        found[listed] = Listed(listed.listing.connection, [page])
     left = iter(_all(records))
-    for root in looked:
-        some = [None if lookup is None else one.checked(next(left)) for one, lookup in wanted[root]]
-        found[root] = Found(root.place, [some], many=root.resolve.many)  # type: ignore[arg-type, union-attr]
+    for root, targets in zip(plan.found, wanted, strict=True):
+        some = [None if lookup is None else one.checked(next(left)) for one, lookup in targets]
+        found[root] = Found(root.place, [some], many=root.resolve.many)
     return found
 
 
-def _targets(plan: Plan, context: Context, relations: Relations, root: RootField) -> list[Target]:
-    query = plan.schema.query_type
-    assert query is not None  # noqa: S101  # every schema of ours has one
-    return root.resolve.targets(relations.arguments(root, query), context)  # type: ignore[union-attr]
-
-
-async def _list_roots(request: Request, relations: Relations, root: RootField) -> Page:
-    relation = relations.of(root.listing)  # type: ignore[arg-type]
-    hierarchy = root.resolve.hierarchy  # type: ignore[union-attr]
-    return await roots(request, hierarchy, relation.window, nodes=relation.nodes, total=relation.total)
+async def _list_roots(request: Request, relations: Relations, root: ListedRoots) -> Page:
+    relation = relations.of(root.listing)
+    return await roots(request, root.resolve.hierarchy, relation.window, nodes=relation.nodes, total=relation.total)
 
 
 async def _fetch(request: Request, relations: Relations, visits: list[Visit]) -> None:
