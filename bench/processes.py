@@ -104,9 +104,11 @@ class Process:
 
 def run(*command: str, environment: Mapping[str, str] | None = None, directory: Path = CHECKOUT) -> None:
     """Run a command to its end; raises Silent with its output where it fails."""
-    done = subprocess.run(
-        command, cwd=directory, env={**os.environ, **(environment or {})}, capture_output=True, check=False
-    )
+    told = {**os.environ, **(environment or {})}
+    try:
+        done = subprocess.run(command, cwd=directory, env=told, capture_output=True, check=False)
+    except OSError as missing:
+        raise Silent(f"{command[0]} cannot be run: {missing}") from missing
     if done.returncode:
         written = (done.stdout + done.stderr)[-2000:].decode(errors="replace")
         raise Silent(f"{' '.join(command[:4])} failed. It wrote: {written}")

@@ -110,7 +110,7 @@ class Peers:
         database = Process(command, f"tcp://127.0.0.1:{port}", environment, self.directory / "postgraphile")
         with database:
             self._run("postgraphile", environment, "load.mjs", str(lines))
-            psql = f"{environment['PGBIN']}/psql"
+            psql = shutil.which("psql") or f"{environment['PGBIN']}/psql"
             processes.run(psql, "-q", "-f", "tags.sql", environment["DATABASE_URL"], directory=database.directory)
             process = self._server("postgraphile", environment)
             yield Server(POSTGRES, process, is_peer=True, behind=database)
