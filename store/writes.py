@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from store.draft import Draft, Moment
 from store.edits import Edit
-from store.errors import AlreadyExists, Conflict, TooLarge
+from store.errors import AlreadyExists, CladeError, Conflict, TooLarge
 from store.keys import Key, Path, format_path, shorten
 from store.once import once_item, once_key, outcome
 from store.queue import Queue
@@ -72,8 +72,17 @@ class Writer:
         raise Conflict("Others are writing to the same tree all the time, so nothing was changed; try again later.")
 
     async def _attempt(self, edit: Edit, reader: Reader, terms: Terms, once: Key | None) -> Written:
-        if once is not None and (done := (await reader.seen([], [once])).item(once)) is not None:
-            return Written(outcome(done, _told(edit)))
+        if (done := await _done(edit, reader, once)) is not None:
+            return done
+        try:
+            return await self._make(edit, reader, terms, once)
+        except CladeError:
+            # What stands in its way may be itself, made for somebody who asked for the same at the same time.
+            if (done := await _done(edit, reader, once)) is not None:
+                return done
+            raise
+
+    async def _make(self, edit: Edit, reader: Reader, terms: Terms, once: Key | None) -> Written:
         now = time.time()
         draft = await edit.draft(reader, Moment(rfc3339(now), now, terms.by))
         if terms.dry_run:
@@ -97,6 +106,12 @@ class Writer:
 
 class _Overtaken(Exception):
     """Somebody else's transaction came between the reads of an edit and its commit."""
+
+
+async def _done(edit: Edit, reader: Reader, once: Key | None) -> Written | None:
+    """What the edit has changed already under its idempotency key."""
+    item = None if once is None else (await reader.seen([], [once])).item(once)
+    return None if item is None else Written(outcome(item, _told(edit)))
 
 
 def rfc3339(seconds: float) -> str:

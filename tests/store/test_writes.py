@@ -1,0 +1,378 @@
+"""Edits as transactions: what they ask of the store, and what becomes of them when others write, too, or one dies."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store.deletions import Delete, Policy
+from store.edits import Create, Update
+from store.errors import BadInput, CladeError, Conflict, TooLarge
+from store.items import Put
+from store.keys import Path as NodePath
+from store.keys import first_rank, stamp_key
+from store.load import Outcome, load
+from store.moves import Move
+from store.order import Reorder, Side
+from store.queue import Queue
+from store.ranks import anew, between, is_made
+from store.reads import Reads
+from store.records import Record
+from store.rows import Part, Row, Wanted
+from store.stamps import Stamp
+from store.stores import Store, open_store
+from store.writes import Terms, Writer
+from tests import invariants
+from tests.hierarchies import CATEGORY
+from tests.readers import Witness
+from tests.store import busy_writer
+
+ROOT = Path(__file__).parents[2]
+
+
+def create(*path: str, level: str = "CATEGORY") -> Create:
+    return Create(CATEGORY, path, level, path[-1], {})
+
+
+async def write(store: Store, *edits: Any) -> Record:
+    for edit in edits:
+        written = await Writer(store).write(edit, Reads())
+    return written.record
+
+
+async def plant(store: Store, paths: list[NodePath]) -> None:
+    wanted = Wanted(CATEGORY)
+    for number, path in enumerate(paths):
+        wanted.take(Row(number, path, [Part("CATEGORY")]))
+    await load(store, wanted, Outcome())
+
+
+async def paths(store: Store) -> set[NodePath]:
+    return {Record.of(item).path for item in (await invariants.nodes(store, "category")).values()}
+
+
+# -- places between siblings -------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.integers(0, 1_000_000), max_size=60), st.lists(st.sampled_from(["a", "ab", "b", "V", "~"]), unique=True)
+)
+def test_there_is_a_place_between_any_two_siblings(places: list[int], keys: list[str]) -> None:
+    ranks = sorted(first_rank("CITY", key) for key in keys)
+    for number in places:
+        at = number % (len(ranks) + 1)
+        lower, upper = (ranks[at - 1] if at else None), (ranks[at] if at < len(ranks) else None)
+        made = between("CITY", lower, upper)
+        assert made is not None
+        assert is_made(made)
+        assert (lower or "CITY#") < made < (upper or "CITY$")
+        ranks.insert(at, made)
+    assert ranks == sorted(set(ranks))
+
+
+@given(st.integers(0, 5_000))
+def test_siblings_ranked_anew_stand_in_order_with_room_between_them(count: int) -> None:
+    ranks = list(anew("CITY", count))
+    assert len(ranks) == count
+    assert ranks == sorted(set(ranks))
+    assert all(map(is_made, ranks))
+    assert all(between("CITY", one, other) for one, other in pairwise(ranks))
+
+
+async def test_siblings_are_ranked_anew_where_no_key_could_hold_a_place_between_them(store: Store) -> None:
+    await plant(store, [("r",), ("r", "a"), ("r", "b"), ("r", "c")])
+    nodes = await invariants.nodes(store, "category")
+    for key, last in (("a", "V"), ("b", "W")):
+        rank = "CATEGORY##" + "V" * 1013 + last
+        await store.commit([Put({**nodes[f"category#r#{key}#"], "rank": rank})])
+    await write(store, Reorder(CATEGORY, ("r", "c"), Side.AFTER, ("r", "a")))
+    nodes = await invariants.nodes(store, "category")
+    ranked = sorted((item["rank"], item["sk"]) for item in nodes.values() if item["sk"] != "#")
+    assert [sk for _, sk in ranked] == ["#a#", "#c#", "#b#"]
+    assert max(len(rank) for rank, _ in ranked) < 20
+    await invariants.check(store)
+
+
+async def test_a_reorder_writes_the_moved_node_alone(store: Store) -> None:
+    await plant(store, [("r",), *[("r", f"n{n}") for n in range(9)]])
+    plan = (
+        await Writer(store).write(Reorder(CATEGORY, ("r", "n7"), Side.FIRST), Reads(), Terms(dry_run=True))
+    ).forecast
+    assert plan is not None
+    assert plan.nodes == 1
+
+
+# -- what is read and written ------------------------------------------------------------------------------------------
+
+
+async def test_stamps_are_read_before_what_they_prove(store: Store) -> None:
+    witness = Witness(store)
+    await write(witness, create("r"), create("r", "a"))
+    stamps = [place for place, key in enumerate(witness.keys) if key == stamp_key("category#r")]
+    others = [place for place, key in enumerate(witness.keys) if key.sk == "#a#"]
+    assert stamps[-1] < others[0]
+
+
+async def test_a_small_edit_is_two_reads_and_one_commit(store: Store) -> None:
+    await write(store, create("r"), create("r", "a"))
+    reads = Reads()
+    await Writer(store).write(Update(CATEGORY, ("r", "a"), "other", None, {}), reads)
+    assert reads.requests == 2
+
+
+async def test_revision_and_time_change_with_the_node_s_own_content_alone(store: Store) -> None:
+    made = await write(store, create("r"), create("r", "a"))
+    moved = await write(store, create("r", "a", "b"), Move(CATEGORY, ("r", "a"), ("r", "z")))
+    assert (moved.revision, moved.updated_at) == (made.revision, made.updated_at)
+    updated = await write(store, Update(CATEGORY, ("r", "z"), "other", None, {}))
+    assert updated.revision == made.revision + 1
+
+
+async def test_what_is_larger_than_a_transaction_is_refused_before_it_is_read(store: Store) -> None:
+    await plant(store, [("r",), ("o",), *[("r", f"n{n}") for n in range(60)]])
+    edits = [Move(CATEGORY, ("r",), ("o", "r")), Delete(CATEGORY, ("o", "r"), Policy.CASCADE)]
+    if store.most_changes is None:
+        await write(store, *edits)
+        assert await paths(store) == {("o",)}
+        return
+    witness = Witness(store)
+    for edit in (edits[0], Delete(CATEGORY, ("r",), Policy.CASCADE), Delete(CATEGORY, ("r",), Policy.REPARENT)):
+        with pytest.raises(TooLarge, match="61 nodes; one transaction of DynamoDB holds some 31"):
+            await Writer(witness).write(edit, Reads())
+    assert not witness.spans
+
+
+async def test_a_deleted_node_s_id_goes_on_with_its_revisions(store: Store) -> None:
+    await write(store, create("r"), Update(CATEGORY, ("r",), "two", None, {}), Delete(CATEGORY, ("r",), Policy.REFUSE))
+    again = await write(store, create("r"))
+    assert again.revision == 3
+    await invariants.check(store)
+
+
+async def test_an_id_that_a_moved_node_has_taken_along_is_not_given_twice(store: Store) -> None:
+    first = await write(store, create("r"), create("r", "a"))
+    await write(store, Move(CATEGORY, ("r", "a"), ("r", "b")))
+    second = await write(store, create("r", "a"))
+    assert first.id != second.id
+    await invariants.check(store)
+
+
+async def test_children_take_the_place_of_a_node_also_one_that_is_called_like_it(store: Store) -> None:
+    await plant(store, [("r",), ("r", "n"), ("r", "n", "n"), ("r", "n", "n", "x"), ("r", "n", "x")])
+    await write(store, Delete(CATEGORY, ("r", "n"), Policy.REPARENT))
+    assert await paths(store) == {("r",), ("r", "n"), ("r", "n", "x"), ("r", "x")}
+    await invariants.check(store)
+
+
+async def test_where_the_index_trails_a_reorder_waits_until_it_surely_tells_the_last_write(store: Store) -> None:
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    await write(store, create("r"), create("r", "a"), create("r", "b"))
+    edit = Reorder(CATEGORY, ("r", "b"), Side.FIRST, settle_seconds=60.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("store.order.asyncio.sleep", sleep)
+        await Writer(store).write(edit, Reads())
+    assert 0 < max(waited) <= 60
+
+
+# -- others ------------------------------------------------------------------------------------------------------------
+
+
+class Rival:
+    """A store in which somebody else raises a tree's stamp right before each of the first so many commits."""
+
+    def __init__(self, store: Store, times: int) -> None:
+        self._store = store
+        self.times = times
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit(self, changes: Any) -> None:
+        if self.times:
+            self.times -= 1
+            (item,) = await self._store.get([stamp_key("category#r")], Reads(), strong=True)
+            stamp = Stamp.of("category#r", item)
+            raised = stamp.raised({})
+            await self._store.commit([raised])
+        await self._store.commit(changes)
+
+
+async def test_an_edit_that_somebody_came_before_is_drafted_again(store: Store) -> None:
+    await write(store, create("r"))
+    rival = Rival(store, 3)
+    await write(rival, create("r", "a"))
+    assert await paths(store) == {("r",), ("r", "a")}
+
+
+async def test_an_edit_that_others_never_let_through_is_a_conflict(store: Store, monkeypatch: Any) -> None:
+    monkeypatch.setattr("store.writes.LONGEST_DELAY_SECONDS", 0.001)
+    await write(store, create("r"))
+    with pytest.raises(Conflict, match="try again later"):
+        await write(Rival(store, 1000), create("r", "a"))
+    assert await paths(store) == {("r",)}
+
+
+async def test_a_retried_edit_whose_answer_was_lost_is_made_once(store: Store) -> None:
+    class Lost(Exception):
+        pass
+
+    class Deaf(Rival):
+        async def commit(self, changes: Any) -> None:
+            await self._store.commit(changes)
+            raise Lost
+
+    terms = Terms(key="k")
+    with pytest.raises(Lost):
+        await Writer(Deaf(store, 0)).write(create("r"), Reads(), terms)
+    again = await Writer(store).write(create("r"), Reads(), terms)
+    assert again.record.path == ("r",)
+    with pytest.raises(BadInput, match="another change"):
+        await Writer(store).write(create("s"), Reads(), terms)
+    await invariants.check(store)
+
+
+async def test_two_with_the_same_key_at_once_change_one_thing(store: Store) -> None:
+    edits = [Writer(store).write(create("r"), Reads(), Terms(key="k")) for _ in range(4)]
+    records = {written.record.id for written in await asyncio.gather(*edits)}
+    assert len(records) == 1
+    await invariants.check(store)
+
+
+async def test_who_waits_for_one_tree_keeps_nobody_from_another() -> None:
+    queue, told = Queue(), []
+
+    async def turn(name: str, *trees: str) -> None:
+        async with queue.turn(trees):
+            told.append(name)
+            await asyncio.sleep(0.001 if name != "slow" else 0.05)
+
+    await asyncio.gather(turn("slow", "a"), turn("second", "a", "b"), turn("third", "b"), turn("free", "c"))
+    assert told == ["slow", "third", "free", "second"]
+
+
+class Client:
+    """One of many who write at once; it knows where its own nodes are and what they are called."""
+
+    def __init__(self, number: int, writer: Writer) -> None:
+        self.random = Random(number)  # noqa: S311
+        self.number = number
+        self.writer = writer
+        self.nodes: dict[NodePath, str] = {}
+        self.made = 0
+
+    async def act(self) -> None:
+        known = list(self.nodes)
+        what = self.random.choice(["create", "update", "move", "rename", "delete", "order"]) if known else "create"
+        path = self.random.choice(known) if known else ()
+        target = (f"t{self.random.randint(0, 1)}", f"p{self.random.randint(0, 1)}")
+        self.made += 1
+        key = f"c{self.number}-{self.made}"
+        match what:
+            case "create":
+                await self.write(create(*target, key))
+                self.nodes[*target, key] = key
+            case "update":
+                await self.write(Update(CATEGORY, path, key, None, {}))
+                self.nodes[path] = key
+            case "move" | "rename":
+                moved = (*target, path[-1]) if what == "move" else (*path[:-1], key)
+                await self.write(Move(CATEGORY, path, moved))
+                self.nodes[moved] = self.nodes.pop(path)
+            case "delete":
+                await self.write(Delete(CATEGORY, path, Policy.REFUSE))
+                del self.nodes[path]
+            case "order":
+                await self.write(Reorder(CATEGORY, path, self.random.choice([Side.FIRST, Side.LAST])))
+
+    async def write(self, edit: Any) -> None:
+        while True:
+            try:
+                await self.writer.write(edit, Reads())
+                return
+            except Conflict:
+                continue
+
+
+async def test_no_acknowledged_write_of_many_clients_is_lost(store: Store, store_url: str) -> None:
+    await plant(store, [("t0",), ("t1",), *[(f"t{t}", f"p{p}") for t in (0, 1) for p in (0, 1)]])
+    before = await paths(store)
+    async with open_store(store_url) as other:
+        writers = [Writer(store), Writer(other)]
+        clients = [Client(number, writers[number % 2]) for number in range(32)]
+
+        async def work(client: Client) -> None:
+            for _ in range(6):
+                await client.act()
+
+        await asyncio.gather(*map(work, clients))
+    expected = {path: name for client in clients for path, name in client.nodes.items()}
+    nodes = (await invariants.nodes(store, "category")).values()
+    records = {record.path: record.name for record in map(Record.of, nodes)}
+    assert {path: name for path, name in records.items() if path not in before} == expected
+    await invariants.check(store)
+
+
+async def test_of_two_who_move_one_subtree_one_wins(store: Store, store_url: str) -> None:
+    await plant(store, [("r",), ("r", "a"), ("r", "b"), ("r", "x"), ("r", "x", "y")])
+    async with open_store(store_url) as other:
+        moves = [
+            Writer(one).write(Move(CATEGORY, ("r", "x"), ("r", to, "x")), Reads())
+            for one, to in ((store, "a"), (other, "b"))
+        ]
+        outcomes = await asyncio.gather(*moves, return_exceptions=True)
+    (refused,) = [one for one in outcomes if isinstance(one, BaseException)]
+    assert isinstance(refused, CladeError)
+    assert refused.code == "NOT_FOUND"
+    await invariants.check(store)
+
+
+@pytest.mark.parametrize("times", [0, 1, 3, 10])
+async def test_a_writer_that_is_killed_leaves_all_or_nothing_of_each_edit(
+    store: Store, store_url: str, times: int
+) -> None:
+    process = subprocess.Popen(  # noqa: ASYNC220 - it starts at once
+        [sys.executable, "-m", "tests.store.busy_writer", store_url], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        acknowledged = await asyncio.wait_for(asyncio.to_thread(_lines, process, times), 60)
+    finally:
+        process.kill()
+        process.wait(10)
+    await _quiet(store)
+    await invariants.check(store)
+    found = await paths(store)
+    numbers = {int(path[1][1:]) for path in found if len(path) == 2 and path[1].startswith("n")}
+    assert set(range(acknowledged)) <= numbers <= set(range(acknowledged + 2 + len(numbers)))
+    places = [place for place in (busy_writer.HERE, busy_writer.THERE) if place in found]
+    if acknowledged:
+        (place,) = places
+        assert {(*place, f"{n}") for n in range(busy_writer.PARTS)} == {path for path in found if len(path) == 3}
+
+
+def _lines(process: subprocess.Popen[str], times: int) -> int:
+    """Read so many lines, or none and wait a moment; how many nodes were told."""
+    assert process.stdout is not None
+    for _ in range(times):
+        assert process.stdout.readline()
+    if not times:
+        time.sleep(0.7)
+    return times
+
+
+async def _quiet(store: Store) -> None:
+    """Wait until a request that the killed process had sent has ended."""
+    before = None
+    while before != (before := await invariants.all_items(store)):  # noqa: ASYNC110 - another process ends
+        await asyncio.sleep(0.1)
