@@ -20,7 +20,7 @@ import msgspec
 
 from store.attributes import Value
 from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable
-from store.items import Change, Delete, Item, Put, holds
+from store.items import ABSENT, Change, Delete, Item, Put, holds
 from store.keys import Index, Key, Span
 from store.reads import Reads, units_of
 from store.records import MAX_ITEM_BYTES
@@ -49,6 +49,7 @@ SCHEMA = (
 )
 COLUMNS = ["pk", "sk", "parent", "rank", "tier", "expires", "body"]
 
+_INSERT = "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
 _PUT = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
 _DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
 _SCAN = (
@@ -175,19 +176,33 @@ class SQLiteStore:
 
     async def commit(self, changes: Sequence[Change]) -> None:
         check_changes(changes, self.most_changes)
-        puts = sorted(_row(change.item) for change in changes if isinstance(change, Put))
-        deletes = [change.key for change in changes if isinstance(change, Delete)]
         with self._translated():
-            async with self._transaction() as connection:
-                if failed := self._failed(changes):
-                    raise Conflict.over(failed)
-                connection.executemany(_DELETE, deletes)
-                connection.executemany(_PUT, puts)
-                self._purge(connection)
+            try:
+                await self._write(changes, look=False)
+            except sqlite3.IntegrityError:  # something lies where nothing may, if only what has expired
+                await self._write(changes, look=True)
 
-    def _failed(self, changes: Sequence[Change]) -> tuple[int, ...]:
+    async def _write(self, changes: Sequence[Change], *, look: bool) -> None:
+        """Make all changes, or none. Unless it is to `look`, SQLite itself finds what lies where a new item goes."""
+        conditions: list[tuple[int, Change]] = []
+        new: list[tuple[Value | bytes, ...]] = []
+        rows: list[tuple[Value | bytes, ...]] = []
+        for place, change in enumerate(changes):
+            inserted = not look and isinstance(change, Put) and change.when == ABSENT
+            if change.when and not inserted:
+                conditions.append((place, change))
+            if isinstance(change, Put):
+                (new if inserted else rows).append(_row(change.item))
+        async with self._transaction() as connection:
+            if failed := self._failed(conditions):
+                raise Conflict.over(failed)
+            connection.executemany(_DELETE, [change.key for change in changes if isinstance(change, Delete)])
+            connection.executemany(_INSERT, sorted(new))
+            connection.executemany(_PUT, sorted(rows))
+            self._purge(connection)
+
+    def _failed(self, conditions: Sequence[tuple[int, Change]]) -> tuple[int, ...]:
         """The places of the changes whose conditions are not true."""
-        conditions = [(place, change) for place, change in enumerate(changes) if change.when]
         found: dict[tuple[str, str], Item] = {}  # a Key is such a tuple
         for start in range(0, len(conditions), CHUNK):
             chunk = [change.key for _, change in conditions[start : start + CHUNK]]
