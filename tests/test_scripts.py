@@ -52,10 +52,10 @@ def interpreter(path: Path, name: str, script: str) -> None:
     (path / name).chmod(0o755)
 
 
-def start(checkout: Path, path: Path, script="serve", **environment: str) -> tuple[int, str]:
+def start(checkout: Path, path: Path, script="serve", *options: str, **environment: str) -> tuple[int, str]:
     """Run a script that is to end by itself; its status and what it says."""
     ended = subprocess.run(
-        [checkout / "scripts" / script],
+        [checkout / "scripts" / script, *options],
         env={"PATH": str(path), "HOME": str(path), **environment},
         cwd="/",
         stdin=subprocess.DEVNULL,
@@ -148,16 +148,41 @@ def test_an_environment_that_cannot_be_used_is_made_anew(checkout, path, broken)
     assert (status, said.splitlines()[0]) == (1, "made anew")
 
 
-def test_only_our_own_file_is_filled_and_no_store_that_somebody_named(checkout, path):
+@pytest.fixture
+def prepared(checkout, path):
+    """A checkout on which all seems to be installed; its `clade` only tells what it was called with."""
     programs = checkout / ".venv/bin"
     programs.mkdir(parents=True)
     (checkout / ".venv/pyvenv.cfg").write_text(f"command = python3 -m venv {checkout}/.venv\n")
-    for name, script in {"python": f'exec {sys.executable} "$@"', "pip": "exit 0", "clade": 'echo "clade $*"'}.items():
+    clade = 'echo "clade $*${CLADE_WRITES:+ writes $CLADE_WRITES}"'
+    for name, script in {"python": f'exec {sys.executable} "$@"', "pip": "exit 0", "clade": clade}.items():
         interpreter(programs, name, script)
     checksum = subprocess.check_output(["cksum"], input=(checkout / "pyproject.toml").read_bytes())
     (checkout / ".venv/installed-demo").write_bytes(checksum)
-    assert start(checkout, path) == (0, "clade demo\nclade serve\n")
-    assert start(checkout, path, CLADE_STORE="dynamodb://ours") == (0, "clade serve\n")
+    return checkout
+
+
+ALLOWED = "Mutations are allowed (CLADE_WRITES=on).\n"
+
+
+def test_only_our_own_file_is_filled_and_no_store_that_somebody_named(prepared, path):
+    assert start(prepared, path) == (0, f"clade demo\n{ALLOWED}clade serve writes on\n")
+    named = start(prepared, path, CLADE_STORE="dynamodb://ours")
+    assert named == (0, f"{ALLOWED}clade serve writes on\n")
+
+
+@pytest.mark.parametrize("options", [("--host", "127.0.0.1"), ("--port", "1", "--host=localhost"), ("--host", "::1")])
+def test_who_only_this_machine_can_reach_may_write(prepared, path, options):
+    said = start(prepared, path, "serve", *options, CLADE_STORE="dynamodb://ours")
+    assert said == (0, f"{ALLOWED}clade serve {' '.join(options)} writes on\n")
+
+
+@pytest.mark.parametrize("options", [("--host", "0.0.0.0"), ("--host=10.0.0.1",), ("--host", "::")])  # noqa: S104
+def test_who_others_can_reach_may_write_only_where_somebody_says_so(prepared, path, options):
+    said = start(prepared, path, "serve", *options, CLADE_STORE="dynamodb://ours")
+    assert said == (0, f"clade serve {' '.join(options)}\n")
+    said = start(prepared, path, "serve", *options, CLADE_STORE="dynamodb://ours", CLADE_WRITES="on")
+    assert said == (0, f"{ALLOWED}clade serve {' '.join(options)} writes on\n")
 
 
 # -- the first start and the second -----------------------------------------------------------------------------------
