@@ -67,13 +67,13 @@ def past_fields(known: Collection[str], node: Any) -> dict[str, StrawberryField]
     async def follow(root: Any, info: Any, hierarchy_: str, tree_: str, **given: Any) -> feeds.Feed:
         if hierarchy_ not in known:
             raise BadInput(f'There is no hierarchy "{shorten(hierarchy_)}"; there are {", ".join(known)}.')
-        under = given.get("under_") or None
+        under = given.get("under_")
         return await feeds.feed(
             info.context.request,
             hierarchy_,
             parse_path(tree_)[:1],
-            given.get("since_") or None,
-            parse_path(under) if under else None,
+            given.get("since_"),
+            None if under is None else parse_path(under),
         )
 
     return {

@@ -81,11 +81,11 @@ class Mutations:
         path = (*(parse_path(parent) if parent is not None else ()), given["key_"])
         level, values = self._inputs.read(given["attributes_"])
         return await self._told(
-            info, writes.create, path, level, given["name_"], values, given.get("id_") or None, _terms(given)
+            info, writes.create, path, level, given["name_"], values, given.get("id_"), _terms(given)
         )
 
     async def update(self, root: Any, info: Any, **given: Any) -> Written:
-        level, values = self._inputs.read(given.get("attributes_") or None)
+        level, values = self._inputs.read(given.get("attributes_"))
         name = given.get("name_", strawberry.UNSET)
         if name is None:
             raise BadInput("A name cannot be null; leave it out to keep it.")
@@ -106,7 +106,7 @@ class Mutations:
         return await self._told(info, writes.move, path, target, _expected(given), _terms(given))
 
     async def reorder(self, root: Any, info: Any, **given: Any) -> Written:
-        sides = [side for side in _SIDES if given.get(f"{side}_") or given.get(f"{side}_") == ""]
+        sides = [side for side in _SIDES if given.get(f"{side}_") not in (None, False)]
         if len(sides) != 1:
             raise BadInput("Say one of first: true, last: true, before: a sibling's path, after: a sibling's path.")
         place = given[f"{sides[0]}_"]
@@ -161,10 +161,8 @@ def _path(given: Given) -> Any:
 
 
 def _expected(given: Given) -> int | None:
-    found = given.get("expectedRevision_")
-    return None if found is strawberry.UNSET else found
+    return given.get("expectedRevision_")
 
 
 def _terms(given: Given) -> Terms:
-    key = given.get("idempotencyKey_")
-    return Terms(bool(given.get("dryRun_")), None if key is strawberry.UNSET else key)
+    return Terms(dry_run=given["dryRun_"], key=given.get("idempotencyKey_"))

@@ -102,7 +102,8 @@ async def test_history_stays_through_moves_and_deletion(audits):
     await audits.ask('mutation { deleteAssetNode(path: "Equipment_1", policy: CASCADE) { node { id } } }')
     gone = await audits.ask(
         "query($id: ID!) { deletedNode(id: $id) { deletedBy deletedAt node { id"
-        " ... on Audit { path result pathOf(level: EQUIPMENT) history { nodes { revision } } } } } node(id: $id) { id } }",
+        " ... on Audit { path result pathOf(level: EQUIPMENT) history { nodes { revision } } } } }"
+        " node(id: $id) { id } }",
         id=found["audit"]["id"],
     )
     node = gone["deletedNode"]["node"]
@@ -189,6 +190,7 @@ async def test_a_cursor_that_is_too_old_or_of_another_tree_is_refused(clients):
     await clients.store.commit([Delete(key) for key in old])
     assert (await clients.refusal(FEED, since=first))[0] == "CURSOR_EXPIRED"
     assert (await clients.refusal(FEED.replace('"US"', '"FR"'), since=first))[0] == "BAD_CURSOR"
+    assert (await clients.refusal(FEED, since=""))[0] == "BAD_CURSOR"
     await clients.store.commit([Put(item) for (item,) in old.values()])
 
 

@@ -229,6 +229,7 @@ async def test_a_server_that_may_not_write_forbids_it(clients):
         ('createLocation(parent: "US", key: "NE", name: "x", attributes: {state: {}})', "ALREADY_EXISTS"),
         ('createLocation(parent: "US", key: "", name: "x", attributes: {state: {}})', "BAD_PATH"),
         ('createLocation(parent: "US", key: "X", name: "x", id: "a b", attributes: {state: {}})', "BAD_USER_INPUT"),
+        ('createLocation(parent: "US", key: "X", name: "x", id: "", attributes: {state: {}})', "BAD_USER_INPUT"),
         ('updateLocation(path: "US/NE", attributes: {city: {}})', "WRONG_LEVEL"),
         ('updateLocation(path: "US/NE", name: null)', "BAD_USER_INPUT"),
         ('renameLocation(path: "US/NE", key: "MO")', "ALREADY_EXISTS"),
