@@ -6,6 +6,7 @@ from typing import Any
 from graphql import GraphQLResolveInfo
 
 from graph.selection import Asked, Types
+from resolvers.budget import refusal
 from resolvers.loaders import Loaders
 from resolvers.request import Request
 from store.errors import BudgetExceeded
@@ -17,6 +18,7 @@ class Context:
     def __init__(self, request: Request, types: Types, *, max_entities: int = 1_000) -> None:
         self.request = request
         self._max_entities = self._entities_left = max_entities
+        self._max_ids = self._ids_left = request.nodes_left
         self._types = types
         self._asked: Asked | None = None
         self.cached = False
@@ -44,9 +46,16 @@ class Context:
             )
         self._entities_left -= count
 
+    def spend_ids(self, count: int) -> None:
+        """Take ids from what the request may look up, by all fields together: no more than nodes."""
+        if count > self._ids_left:
+            raise refusal("The nodes that are looked up", count, self._ids_left)
+        self._ids_left -= count
+
     def begin_again(self) -> None:
         """Give back all budgets: the answer is made anew, from what is known by now."""
         self._entities_left = self._max_entities
+        self._ids_left = self._max_ids
         self.request.begin_again()
 
     def stop(self) -> None:

@@ -24,13 +24,15 @@ UNREADABLE_MESSAGE = "A value in the request cannot be read; see the type of the
 NESTED_MESSAGE = "The query is nested too deeply to be answered; ask for its lower part in a request of its own."
 INTERNAL_MESSAGE = "Something went wrong inside the server."
 
+MAX_MESSAGE_CHARACTERS = 1_000
+
 logger = logging.getLogger("clade")
 
 
 def format_error(error: GraphQLError) -> dict[str, Any]:
     """An error as it stands in an answer's `errors`. What Clade did not foresee is told in one general sentence."""
     cause = cause_of(error)
-    told: dict[str, Any] = {"message": error.message}
+    told: dict[str, Any] = {"message": cut(error.message)}
     if error.locations:
         told["locations"] = [{"line": location.line, "column": location.column} for location in error.locations]
     if error.path is not None:
@@ -46,6 +48,11 @@ def format_error(error: GraphQLError) -> dict[str, Any]:
     else:
         told |= {"message": INTERNAL_MESSAGE, "extensions": {"code": INTERNAL}}
     return told
+
+
+def cut(message: str) -> str:
+    """A message of a length that one reads; GraphQL's own repeat whatever name they were sent."""
+    return message if len(message) <= MAX_MESSAGE_CHARACTERS else f"{message[:MAX_MESSAGE_CHARACTERS]}…"
 
 
 def format_errors(errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +16,11 @@ from graphql import (
     execute,
     get_operation_ast,
 )
-from orjson import OPT_SORT_KEYS, Fragment, dumps
+from orjson import Fragment
 from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
-from graph.cache import Cache, Entry
+from graph.cache import Cache, Entry, question_of
 from graph.documents import Documents, InvalidDocument
 from graph.errors import BAD_USER_INPUT, NO_OPERATION, TIMEOUT, format_errors, log_unforeseen, request_error
 from graph.limits import Limits
@@ -154,18 +155,16 @@ class Execution:
     ) -> Answer | None:
         """A kept answer, or one that a plan tells; None where there is neither, or Strawberry has to tell errors."""
         name = operation.name.value if operation.name else None
-        question = (query, name, dumps(variables, option=OPT_SORT_KEYS)) if self._cache else None
-        if self._cache and (entry := await self._kept(self._cache, question, context)):
+        question = question_of(query, name, variables) if self._cache else None
+        if self._cache and question and (entry := await self._kept(self._cache, question, context)):
             return whole_answer(entry.data, context, tell_reads=tell_reads, etag=entry.etag)
-        found = self._plans.get(document, operation, variables or {}) if self._plans else None
-        if found is None:
-            self.unplanned += 1
-            return None
         began = time.monotonic()
         try:
+            found = self._plans.get(document, operation, variables or {}) if self._plans else None
+            if found is None:
+                self.unplanned += 1
+                return None
             data = await run(found[0], context, found[1])
-            if self._cache:
-                await self._cache.put(question, data, context.request, began)
         except Exception as error:  # whatever it was, Strawberry meets it again and tells it at its place
             if not isinstance(error, CladeError | GraphQLError | Surprise):
                 log_unforeseen(error)
@@ -173,9 +172,12 @@ class Execution:
             context.begin_again()
             return None
         self.planned += 1
+        if self._cache and question:
+            with suppress(CladeError):  # without its proof it is not kept, but it is the answer
+                await self._cache.put(question, data, context.request, began)
         return whole_answer(data, context, tell_reads=tell_reads)
 
-    async def _kept(self, cache: Cache, question: Hashable, context: Any) -> Entry | None:
+    async def _kept(self, cache: Cache, question: bytes, context: Any) -> Entry | None:
         """The kept answer to a question; where its proof cannot be read, the question is answered anew."""
         try:
             entry = await cache.get(question, context.request)

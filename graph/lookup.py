@@ -82,6 +82,14 @@ class ByIds(LookupField):
     hierarchies: Collection[str]
     many = True
 
+    def targets(self, given: Mapping[str, Any], context: Any) -> "list[Target]":
+        context.spend_ids(len(given["ids_"]))
+        return super().targets(given, context)
+
+    async def __call__(self, root: Any, info: Any, **given: Any) -> Any:
+        info.context.spend_ids(len(given["ids_"]))
+        return await super().__call__(root, info, **given)
+
     def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
         return [by_id(self.hierarchies, one) for one in given["ids_"]]
 

@@ -19,6 +19,9 @@ from graph.plan import Plan
 from graph.rendering import Surprise
 from graph.selection import Types
 
+MAX_DECIDING_CHARACTERS = 10_000
+"""Of the values that decide what a plan is; one with more is made anew each time, or clients could fill the memory."""
+
 
 class Plans:
     """Plans by operation, and by the values of those variables that decide what a plan is."""
@@ -41,12 +44,15 @@ class Plans:
                 return None
             variables = coerced
         values = variables.coerced
-        key = (id(operation), *[repr(values.get(name)) for name in self._deciding_of(document)])
+        deciding = [repr(values.get(name)) for name in self._deciding_of(document)]
+        key = (id(operation), *deciding)
         if key in self._plans:
             self._plans.move_to_end(key)
             _, plan = self._plans[key]
         else:
             plan = self._compile(document, operation, variables)
+            if sum(map(len, deciding)) > MAX_DECIDING_CHARACTERS:
+                return None if plan is None else (plan, variables)
             self._plans[key] = operation, plan  # the operation is kept, so its id stays its own
             if len(self._plans) > self._keep:
                 self._plans.popitem(last=False)

@@ -9,6 +9,7 @@ import orjson
 
 from graph.context import Context
 from graph.execution import Execution
+from graph.limits import Limits
 from graph.node import Node
 from graph.plans import Plans
 from graph.schema import build_schema
@@ -20,6 +21,19 @@ from store.rows import Part, Row, Wanted
 from store.stores import Store
 from store.wire import encode, settled
 from tests.readers import Witness
+
+_MANY = 1_000_000
+WIDE = Limits(
+    max_tokens=_MANY,
+    max_depth=_MANY,
+    max_fields=_MANY,
+    max_repeats=_MANY,
+    max_aliases=_MANY,
+    max_root_fields=_MANY,
+    max_directives=_MANY,
+    max_directives_at_once=_MANY,
+)
+"""For queries that a machine has made."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from resolvers.window import Order, encode_cursor
 from store.keys import Path, encode_segment
 from store.records import Record
 from store.stores import Store, open_store
+from tests.graph.asking import WIDE
 from tests.model import TYPES, Field, GraphText, Ground, Model, On, Word, failures, without_failures
 from tests.readers import Witness
 
@@ -260,7 +261,7 @@ async def ask(store: Store, fields: list[Field]) -> tuple[dict[str, Any], set[tu
     witness = Witness(store)
     request = Request(witness, DEFINITIONS, nodes_left=10_000_000)
     text = GraphText(fields)
-    execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES))
+    execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), limits=WIDE)
     answer = await execution.execute(text.text, text.variables, allow_mutations=False)
     assert answer.executed, (answer.body, text.text)
     errors = {(tuple(error["path"]), error["extensions"]["code"]) for error in answer.body.get("errors", ())}

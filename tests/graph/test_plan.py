@@ -25,6 +25,7 @@ from graph.schema import build_schema
 from resolvers.kept import Kept
 from resolvers.request import Request
 from store.stores import Store, open_store
+from tests.graph.asking import WIDE
 from tests.graph.test_cache import plant
 from tests.graph.test_model import Writer, grow, models, queries
 from tests.model import GraphText, Ground, Model
@@ -44,8 +45,10 @@ def executions(store: Store, *, kept: Kept | None = None, cache: Cache | None = 
     def plain() -> Context:
         return Context(Request(store, DEFINITIONS, nodes_left=10_000_000), TYPES)
 
-    return Execution(SCHEMA, context, plans=Plans(SCHEMA._schema, TYPES, keep=100), cache=cache), Execution(
-        SCHEMA, plain
+    plans = Plans(SCHEMA._schema, TYPES, keep=100)
+    return (
+        Execution(SCHEMA, context, plans=plans, cache=cache, limits=WIDE),
+        Execution(SCHEMA, plain, limits=WIDE),
     )
 
 
