@@ -59,6 +59,7 @@ class Client:
         max_nodes: int = 10_000,
         parallel: int = 32,
         planned: bool = True,
+        limits: Limits = Limits(),
     ) -> None:
         """With `planned` false only Strawberry is asked."""
         self._store = store
@@ -67,6 +68,7 @@ class Client:
         self._plans = Plans(self._schema._schema, self._types, keep=100) if planned else None
         self._max_nodes = max_nodes
         self._parallel = parallel
+        self._limits = limits
 
     async def ask(self, query: str, /, **variables: Any) -> Reply:
         plain = await self._ask(query, variables, None)
@@ -80,7 +82,7 @@ class Client:
     async def _ask(self, query: str, variables: dict[str, Any], plans: Plans | None) -> Reply:
         witness = Witness(self._store)
         request = Request(witness, self._definitions, self._max_nodes, self._parallel)
-        execution = Execution(self._schema, lambda: Context(request, self._types), plans=plans)
+        execution = Execution(self._schema, lambda: Context(request, self._types), plans=plans, limits=self._limits)
         answer = await execution.execute(query, variables, allow_mutations=False, tell_reads=True)
         assert answer.executed, answer.body
         reads = answer.body["extensions"]["reads"]

@@ -7,7 +7,7 @@ from graph.attribute import Decimal, attribute
 from graph.categories import CategoryNode
 from graph.locations import Location
 from graph.node import Node
-from tests.graph.asking import Client, plant, write
+from tests.graph.asking import WIDE, Client, plant, write
 from tests.model import Model
 
 
@@ -228,7 +228,7 @@ async def test_a_page_of_many_children_of_each_of_fifty_parents_is_complete_and_
     nodes |= {("root", parent, f"{child:04}"): "FILE" for parent in parents for child in range(1_201)}
     items = Model("drive", nodes).items()  # nobody looks for a file by its id, so those need no records of their own
     await write(store, [item for item in items if "tree" not in item or len(str(item["key"]).split("#")) < 4])
-    client = Client(store, DriveNode, max_nodes=100_000, planned=False)
+    client = Client(store, DriveNode, max_nodes=100_000, planned=False, limits=WIDE)
     first = "children(first: 500) { nodes { key } pageInfo { hasNextPage endCursor } }"
     reply = await client.ask(f'{{ drive(path: "root") {{ children {{ nodes {{ id {first} }} }} }} }}')
     folders = reply.data["drive"]["children"]["nodes"]

@@ -1,0 +1,196 @@
+"""Each limit of a document at its edge and one past it, and all of them before anything is validated or read."""
+
+from dataclasses import replace
+
+import pytest
+from graphql import get_introspection_query
+
+from graph import documents
+from graph.execution import Execution
+from graph.hierarchies import served
+from graph.limits import Limits
+from graph.schema import build_schema
+
+SCHEMA, _ = build_schema(served("graph.locations,graph.categories"))
+DEFAULTS = Limits()
+
+
+class Passed(Exception):
+    """The query would be run now."""
+
+
+def run_now():
+    raise Passed
+
+
+async def refusal(query, limits=DEFAULTS):
+    """The first error for a query that is refused, None for one that would be run."""
+    try:
+        answer = await Execution(SCHEMA, run_now, limits=limits).execute(query, allow_mutations=True)
+    except Passed:
+        return None
+    assert not answer.executed
+    return answer.body["errors"][0]
+
+
+def nodes(fields):
+    return f"{{ locations(first: 1) {{ nodes {{ {fields} }} }} }}"
+
+
+def of(field, count):
+    return " ".join([field] * count)
+
+
+def named(field, count):
+    return " ".join(f"a{number}: {field}" for number in range(count))
+
+
+def wide(count, block):
+    """Names at several places, as one place may not hold them all: `block` is what 90 of them and their place count."""
+    blocks, rest = divmod(count, block)
+    return nodes(f"{named('parent { ' + of('name', 90) + ' }', blocks)} {of('name', rest)}")
+
+
+# Written so that nothing else about them is too much.
+AT_EDGE = {
+    "max_tokens": lambda count: wide(count - 13, 95),
+    "max_depth": lambda count: nodes("parent {" * (count - 2) + "name" + "}" * (count - 2)),
+    "max_fields": lambda count: wide(count - 2, 91),
+    "max_repeats": lambda count: nodes(of("name", count)),
+    "max_aliases": lambda count: nodes(named("name", count)),
+    "max_root_fields": lambda count: f"{{ {of('__typename', count)} }}",
+    "max_directives": lambda count: nodes(of("name @skip(if: false)", count)),
+    "max_directives_at_once": lambda count: nodes(f"name {of('@skip(if: false)', count)}"),
+}
+
+
+@pytest.mark.parametrize("name", AT_EDGE)
+async def test_a_document_at_the_limit_passes_and_one_past_it_is_refused(name, monkeypatch):
+    limits = replace(DEFAULTS, max_tokens=9_999) if name == "max_fields" else DEFAULTS
+    limit = getattr(limits, name)
+    at_edge = await refusal(AT_EDGE[name](limit), limits)
+    if name == "max_directives_at_once":  # GraphQL itself takes a directive once a place
+        assert at_edge["extensions"]["code"] == "GRAPHQL_VALIDATION_FAILED"
+    else:
+        assert at_edge is None
+    monkeypatch.setattr(documents, "validate", None)  # the costly rules are not reached
+    error = await refusal(AT_EDGE[name](limit + 1), limits)
+    assert error["extensions"] == {"code": "LIMIT_EXCEEDED", "limit": limit}
+    assert f"{limit:,} are allowed" in error["message"]
+    assert f"CLADE_{name.upper()}" in error["message"]
+    assert "locations" not in error
+
+
+def test_the_limits_are_those_that_are_promised():
+    assert (
+        Limits(
+            max_tokens=2_000,
+            max_depth=15,
+            max_fields=2_000,
+            max_repeats=100,
+            max_aliases=30,
+            max_root_fields=20,
+            max_directives=50,
+            max_directives_at_once=4,
+            request_seconds=10.0,
+            introspection=True,
+        )
+        == DEFAULTS
+    )
+
+
+# -- what passes at the defaults ---------------------------------------------------------------------------------------
+
+
+async def test_the_menu_of_seven_levels_with_edges_passes_also_for_a_gateway():
+    menu = "name"
+    for _ in range(6):
+        menu = f"id name children {{ edges {{ node {{ {menu} }} }} }}"
+    assert await refusal(f"{{ categories {{ edges {{ node {{ {menu} }} }} }} }}") is None
+    entities = f"query($r: [_Any!]!) {{ _entities(representations: $r) {{ ... on Category {{ {menu} }} }} }}"
+    assert await refusal(entities) is None
+
+
+async def test_introspection_passes_at_any_depth_that_is_set():
+    query = get_introspection_query(specified_by_url=True, input_value_deprecation=True)
+    assert await refusal(query, replace(DEFAULTS, max_depth=2)) is None
+
+
+async def test_edges_nodes_and_entities_are_no_levels():
+    query = nodes("children { edges { node { children { nodes { name } } } } }")
+    assert await refusal(query, replace(DEFAULTS, max_depth=4)) is None
+    assert (await refusal(query, replace(DEFAULTS, max_depth=3)))["extensions"]["limit"] == 3
+
+
+async def test_gateways_may_ask_for_entities_many_times_at_once():
+    query = f"query($r: [_Any!]!) {{ {named('_entities(representations: $r) { __typename }', 100)} }}"
+    assert await refusal(query) is None
+
+
+# -- what is hidden in fragments ---------------------------------------------------------------------------------------
+
+FRAGMENT = "fragment F{0} on Location {{ {1} }}"
+
+
+def chain(length, step, last="name"):
+    fragments = [FRAGMENT.format(number, step.format(number + 1)) for number in range(length)]
+    return " ".join([*fragments, FRAGMENT.format(length, last)])
+
+
+@pytest.mark.parametrize(
+    ("query", "setting"),
+    [
+        (nodes("...F0") + chain(12, "root {{ ...F{0} }} parent {{ ...F{0} }}"), "MAX_FIELDS"),
+        (nodes("...F0") + chain(60, "...F{0} ...F{0}"), "MAX_FIELDS"),
+        (nodes("name") + chain(60, "...F{0} ...F{0}"), "MAX_FIELDS"),
+        (nodes("...F0") + chain(14, "parent {{ ...F{0} }}"), "MAX_DEPTH"),
+        (nodes("...F0 x: parent { ...F0 }") + FRAGMENT.format(0, named("name", 16)), "MAX_ALIASES"),
+        (nodes("...F0 ...F0 ...F0") + FRAGMENT.format(0, of("name", 34)), "MAX_REPEATS"),
+        (nodes(of("... { name }", 101)), "MAX_REPEATS"),
+        (nodes("parent { " + of("name", 51) + " } parent { " + of("name", 50) + " }"), "MAX_REPEATS"),
+        ("{ ...Q } fragment Q on Query { " + of("__typename", 21) + " }", "MAX_ROOT_FIELDS"),
+        ("query A { __typename } query B { " + of("__typename", 21) + " }", "MAX_ROOT_FIELDS"),
+        ("query(" + of("$v: Int @a", 51) + ") { __typename }", "MAX_DIRECTIVES"),
+        ("{ __schema { types { " + named("name", 31) + " } } }", "MAX_ALIASES"),
+        (nodes(of("parent { name id }", 390)), "MAX_REPEATS"),
+    ],
+)
+async def test_fragments_and_their_like_hide_nothing_and_cost_no_validation(query, setting, monkeypatch):
+    monkeypatch.setattr(documents, "validate", None)
+    error = await refusal(query)
+    assert error["extensions"]["code"] == "LIMIT_EXCEEDED"
+    assert f"CLADE_{setting}." in error["message"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        nodes("...F0") + FRAGMENT.format(0, "...F0"),
+        nodes("...F0") + FRAGMENT.format(0, "parent { ...F1 }") + FRAGMENT.format(1, "parent { ...F0 }"),
+        nodes("name") + FRAGMENT.format(0, "...F1") + FRAGMENT.format(1, "...F0"),
+        nodes("...F0"),
+        nodes("...F0") + chain(240, "...F{0}"),
+    ],
+)
+async def test_circles_gaps_and_long_chains_are_told_as_what_they_are(query):
+    assert (await refusal(query))["extensions"]["code"] == "GRAPHQL_VALIDATION_FAILED"
+
+
+async def test_a_document_that_is_kept_is_not_measured_again(monkeypatch):
+    execution = Execution(SCHEMA, run_now)
+    with pytest.raises(Passed):
+        await execution.execute("{ __typename }", allow_mutations=False)
+    monkeypatch.setattr(Limits, "parse", None)
+    with pytest.raises(Passed):
+        await execution.execute("{ __typename }", allow_mutations=False)
+
+
+async def test_without_introspection_the_schema_is_told_in_no_way():
+    limits = replace(DEFAULTS, introspection=False)
+    for query in (
+        "{ __schema { queryType { name } } }",
+        '{ a: __type(name: "City") { name } }',
+        "{ _service { sdl } }",
+    ):
+        assert (await refusal(query, limits))["extensions"]["code"] == "FORBIDDEN"
+    assert await refusal("{ __typename locations { nodes { __typename } } }", limits) is None
