@@ -14,8 +14,8 @@ from graph.hierarchies import hierarchies
 from graph.settings import Settings
 from store.check import Check
 from store.hierarchy import Hierarchy
+from store.stamps import rfc3339
 from store.stores import open_store
-from store.writes import rfc3339
 
 EXIT_WRONG = 1
 EXIT_INTERRUPTED = 130

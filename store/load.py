@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import islice
 from typing import cast
 from uuid import uuid4
@@ -23,7 +22,7 @@ from store.merge import Difference, Merge
 from store.reads import Reads
 from store.records import made_id
 from store.rows import Node, Rejection, Tree, Wanted
-from store.stamps import Event, LogEntry, Stamp, log_item
+from store.stamps import Event, LogEntry, Stamp, log_item, rfc3339
 from store.stores import Store
 
 TREES_AT_ONCE = 8  # a tree's transactions follow one another, so only several trees keep a remote table busy
@@ -153,7 +152,7 @@ class _TreeLoad:
     async def _attempt(self) -> None:
         """Compare the tree with its records and write what differs."""
         now = time.time()
-        at = _rfc3339(now)
+        at = rfc3339(now)
         stamp = await self._load.stamp(self._pk)
         found = await self._difference(at)
         creations = await self._identified(found)
@@ -243,7 +242,3 @@ def _orphaned(node: Node, lost: Mapping[str, int]) -> Rejection | None:
     if len(node.sk) == 1 or (parent := parent_sort_key(node.sk)) not in lost:
         return None
     return Rejection(node.number, f"The parent of {node} is missing, since row {lost[parent]} was rejected.")
-
-
-def _rfc3339(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -8,6 +8,7 @@ roots of a hierarchy have a stamp too, in the partition named after the hierarch
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, cast
 
@@ -94,6 +95,11 @@ class LogEntry(NamedTuple):
     revision: int
     source: str | None = None
     target: str | None = None
+
+
+def rfc3339(seconds: float) -> str:
+    """A time in UTC as it is stored."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def log_item(stamp: Stamp, entries: Iterable[LogEntry], at: str, now: float) -> Put:

@@ -5,7 +5,6 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 
 from store.draft import Draft, Moment
 from store.edits import Edit
@@ -16,6 +15,7 @@ from store.queue import Queue
 from store.reader import Reader
 from store.reads import Reads
 from store.records import Record
+from store.stamps import rfc3339
 from store.stores import Store
 
 ATTEMPTS = 20  # at one edit while others write to the same tree
@@ -112,11 +112,6 @@ async def _done(edit: Edit, reader: Reader, once: Key | None) -> Written | None:
     """What the edit has changed already under its idempotency key."""
     item = None if once is None else (await reader.seen([], [once])).item(once)
     return None if item is None else Written(outcome(item, _told(edit)))
-
-
-def rfc3339(seconds: float) -> str:
-    """A time in UTC as it is stored."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _delays() -> Iterator[float]:
