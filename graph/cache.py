@@ -12,6 +12,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Any
+
+from orjson import OPT_SORT_KEYS, dumps
 
 from resolvers.request import Request
 
@@ -49,9 +52,6 @@ class Cache:
 
     def __bool__(self) -> bool:
         return self._max_bytes > 0
-
-    def now(self) -> float:
-        return self._clock()
 
     async def get(self, question: Hashable, request: Request) -> Entry | None:
         """The kept answer, if it is proven to be current; on DynamoDB that takes one read of its stamps."""
@@ -114,6 +114,15 @@ class Cache:
         entry = self._entries.pop(question, None)
         if entry is not None:
             self._bytes -= len(entry.data) + ENTRY_BYTES
+
+
+def question_of(query: str, operation_name: str | None, variables: dict[str, Any] | None) -> bytes | None:
+    """What an answer is kept under: a digest, since texts and variables may be long; None where there is none."""
+    try:
+        asked = dumps([query, operation_name, variables], option=OPT_SORT_KEYS)
+    except TypeError:  # variables that are nested deeper than JSON is written
+        return None
+    return blake2b(asked, digest_size=32).digest()
 
 
 def etag_of(data: bytes) -> str:

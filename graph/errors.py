@@ -6,7 +6,7 @@ from typing import Any
 
 from graphql import GraphQLError, GraphQLSyntaxError
 
-from store.errors import CladeError
+from store.errors import CladeError, Unavailable
 
 PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
 VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
@@ -23,6 +23,7 @@ INTERNAL = "INTERNAL_SERVER_ERROR"
 UNREADABLE_MESSAGE = "A value in the request cannot be read; see the type of the argument or variable that it is for."
 NESTED_MESSAGE = "The query is nested too deeply to be answered; ask for its lower part in a request of its own."
 INTERNAL_MESSAGE = "Something went wrong inside the server."
+STORE_MESSAGE = "The store cannot answer now; try again later. The server's log says what is amiss."
 
 MAX_MESSAGE_CHARACTERS = 1_000
 
@@ -37,7 +38,9 @@ def format_error(error: GraphQLError) -> dict[str, Any]:
         told["locations"] = [{"line": location.line, "column": location.column} for location in error.locations]
     if error.path is not None:
         told["path"] = error.path
-    if isinstance(cause, CladeError):
+    if isinstance(cause, Unavailable):
+        told |= {"message": STORE_MESSAGE, "extensions": {"code": cause.code}}
+    elif isinstance(cause, CladeError):
         told["extensions"] = {"code": cause.code}
     elif isinstance(cause, GraphQLSyntaxError):
         told["extensions"] = {"code": PARSE_FAILED}
@@ -60,7 +63,9 @@ def format_errors(errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:
     errors = list(errors)
     causes = {id(cause): cause for cause in map(cause_of, errors)}
     for cause in causes.values():
-        if not isinstance(cause, CladeError | GraphQLError | RecursionError):
+        if isinstance(cause, Unavailable):
+            logger.warning("%s", cause)  # it names tables and files, which are not the client's to know
+        elif not isinstance(cause, CladeError | GraphQLError | RecursionError):
             log_unforeseen(cause)
     return [format_error(error) for error in errors]
 

@@ -182,6 +182,7 @@ class Execution:
         try:
             entry = await cache.get(question, context.request)
         except CladeError:
+            context.request.forget()
             return None
         context.cached = entry is not None
         return entry

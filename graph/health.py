@@ -5,6 +5,7 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from graph.errors import STORE_MESSAGE, logger
 from store.errors import Unavailable
 from store.stores import Store
 
@@ -24,12 +25,13 @@ class Readiness:
         self._store = store
 
     async def ready(self, request: Request) -> Response:
-        """200 when the store can be read now, else 503 and the reason."""
+        """200 when the store can be read now, else 503; the log says why, since it names tables and files."""
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await self._store.health()
         except Unavailable as error:
-            return JSONResponse({"ready": False, "reason": str(error)}, 503)
+            logger.warning("%s", error)
+            return JSONResponse({"ready": False, "reason": STORE_MESSAGE}, 503)
         except TimeoutError:
             return JSONResponse({"ready": False, "reason": f"The store is silent for {READY_SECONDS:g} seconds."}, 503)
         return JSONResponse({"ready": True})

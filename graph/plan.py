@@ -8,7 +8,8 @@ nodes), so a document's fragments are compiled once, however often and deep they
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, cast
 
 from graphql import (
@@ -222,6 +223,8 @@ class Part:
     name: str
     place: Place | None = None
     fields: Sequence[tuple[str, str]] = ()
+    number: int = field(default_factory=count().__next__)
+    """Under which pages keep it told: a page may be kept for longer than its plan."""
 
 
 class Connection:

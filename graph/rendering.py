@@ -19,6 +19,8 @@ from store.records import Record
 
 KEPT_FRAGMENTS = 8  # of one record; more kinds of leaf sets are asked for by no ordinary set of clients
 
+KEPT_BYTES = 500  # of a node that is told, if it is to be kept; more is asked for by no ordinary client
+
 _numbers = count()
 
 # What is valid at a glance, by GraphQL type; `{v}` is the value. Numbers are bounded well inside their types.
@@ -76,7 +78,9 @@ class Leaves:
             if len(fragments) >= KEPT_FRAGMENTS:
                 fragments.clear()
             # A copy of just its size: what orjson makes has some kilobytes of room behind it.
-            found = fragments[self._number] = bytes(memoryview(self.make(record)))
+            found = bytes(memoryview(self.make(record)))
+            if len(found) <= KEPT_BYTES:
+                fragments[self._number] = found
         return found
 
 

@@ -20,7 +20,7 @@ from graph.plan import (
     RootField,
     Shape,
 )
-from graph.rendering import Leaves, TypeName
+from graph.rendering import KEPT_BYTES, Leaves, TypeName
 from resolvers.job import Job
 from resolvers.lists import Page, lists, roots
 from resolvers.nodes import Lookup, above, nodes
@@ -122,29 +122,40 @@ class Listed:
         self._connection = connection
         self._pages = pages
         self._visits: dict[Part, Visit] = {}
+        # As of now: while others are read, or by a page that stands here twice, more of them are told.
+        self._told: dict[Part, list[bytes | None]] = {}
         for part in connection.parts:
             if part.place is not None:
-                untold = [record for page in pages if part not in page.told for record in page.records]
-                self._visits[part] = Visit(part.place, untold)
+                told = self._told[part] = [page.told.get(part.number) for page in pages]
+                untold = [page for page, one in zip(pages, told, strict=True) if one is None]
+                self._visits[part] = Visit(part.place, [record for page in untold for record in page.records])
 
     @property
     def visits(self) -> list[Visit]:
         return list(self._visits.values())
 
     def tell(self) -> list[bytes]:
-        columns = []
-        for part in self._connection.parts:
-            visit = self._visits.get(part)
-            told = iter(visit.tell(once=visit.is_leaf) if visit else ())
-            columns.append([page.told.get(part) or self._tell_part(part, page, told) for page in self._pages])
+        columns = [self._tell_column(part) for part in self._connection.parts]
+        if not columns:  # every field was skipped
+            return [b"{}"] * len(self._pages)
         return [b"{" + b",".join(fields) + b"}" for fields in zip(*columns, strict=True)]
+
+    def _tell_column(self, part: Part) -> list[bytes]:
+        """One field of every page, in order."""
+        visit = self._visits.get(part)
+        if visit is None:
+            return [self._tell_part(part, page, iter(())) for page in self._pages]
+        told = iter(visit.tell(once=visit.is_leaf))
+        pairs = zip(self._pages, self._told[part], strict=True)
+        return [self._tell_part(part, page, told) if one is None else one for page, one in pairs]
 
     def _tell_part(self, part: Part, page: Page, told: Iterator[bytes]) -> bytes:
         """One field of one page; where nothing that was read for its nodes is in it, the page keeps it."""
         field = _key(part.key) + self._tell_value(part, page, told)
         visit = self._visits.get(part)
-        if visit is not None and visit.is_leaf and len(page.told) < KEPT_FIELDS:
-            page.told[part] = field
+        small = len(field) <= KEPT_BYTES * (len(page.records) + 1)
+        if visit is not None and visit.is_leaf and small and len(page.told) < KEPT_FIELDS:
+            page.told[part.number] = field
         return field
 
     def _tell_value(self, part: Part, page: Page, told: Iterator[bytes]) -> bytes:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from resolvers.selection import Kind, Relation
-from resolvers.window import Order, Window, decode_cursor, encode_cursor
+from resolvers.window import ListCursors, Order, Window, decode_cursor
 from store.errors import BadCursor, BadInput
 from store.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Index, Span, segments_between, siblings, tier
 from store.records import Record
@@ -124,10 +124,10 @@ class Job:
             deepest = top + 1
         return [(level, depth) for level, depth in stamp.tiers() if top < depth <= deepest and level in self.levels]
 
-    def cursor(self, record: Record) -> str:
-        """The cursor that says where a record stands in this list."""
-        position = record.rank if self.in_sibling_order else record.sk[len(self.owner.sk) :]
-        return encode_cursor(self.order, self.owner.id, position)
+    @property
+    def cursors(self) -> ListCursors:
+        """What tells the cursors of its records, from below the owner on where it is in key order."""
+        return ListCursors(self.order, self.owner.id, None if self.in_sibling_order else len(self.owner.sk))
 
     def check(self) -> None:
         """Raise BadCursor where a cursor is not of this list, and BadInput where a bound is longer than any key."""

@@ -12,7 +12,7 @@ from resolvers.known import Read
 from resolvers.plan import Planner
 from resolvers.request import Request
 from resolvers.totals import others, parent_key, totals
-from resolvers.window import Order, Window, decode_cursor, encode_cursor
+from resolvers.window import ListCursors, Order, Window, decode_cursor
 from store.errors import CladeError
 from store.hierarchy import Hierarchy
 from store.keys import Span, format_path, shorten, siblings, stamp_key
@@ -38,8 +38,8 @@ class Page:
     has_previous: bool = False
     total: int | None = None
     cursors: "Cursors | None" = None
-    told: dict[object, bytes] = field(default_factory=dict, compare=False)
-    """What others have made of this page and would make again, each under a name of its own."""
+    told: dict[int, bytes] = field(default_factory=dict, compare=False)
+    """What others have made of this page and would make again, by numbers of their own."""
 
     def cursor(self, record: Record) -> str:
         assert self.cursors is not None  # only an empty page has none  # noqa: S101
@@ -84,6 +84,8 @@ async def _read(request: Request, jobs: Sequence[Job]) -> dict[Job, Page | Excep
     counts = await totals(request, counted) if counted else {}
     for job, records in found.items():
         results[job] = _page(job, records, counts.get(job))
+        if job.owner.is_root and job.order is Order.SIBLINGS and isinstance(records, list):  # each is a tree of its own
+            request.partitions.update([job.owner.hierarchy, *[record.pk for record in records]])
     return results
 
 
@@ -181,8 +183,8 @@ def _page(job: Job, records: list[Record] | Exception, total: int | Exception | 
         return total
     if job.relation.nodes and not job.needs_nodes:  # nothing was read of `first: 0`
         is_first, more = job.window.last is None, job.most > 0
-        return Page([], is_first and more, not is_first and more, total, job)
-    return paged(records, job.window, total, job)
+        return Page([], is_first and more, not is_first and more, total, job.cursors)
+    return paged(records, job.window, total, job.cursors)
 
 
 def paged(records: list[Record], window: Window, total: int | None, cursors: "Cursors") -> Page:
@@ -212,9 +214,6 @@ class Roots:
         if after is not None:
             span = span.after(after)
         return span if before is None else span.before(before)
-
-    def cursor(self, record: Record) -> str:
-        return encode_cursor(Order.ROOTS, self.hierarchy, record.rank)
 
     def _position(self, cursor: str | None) -> str | None:
         return None if cursor is None else decode_cursor(cursor, Order.ROOTS, self.hierarchy)
@@ -250,7 +249,7 @@ async def _read_roots(request: Request, listing: Roots, *, nodes: bool, total: b
     records = request.known.take(read.span, read.limit, reverse=read.reverse) or []
     request.partitions.update([record.pk for record in records])
     request.spend(len(records[: window.size]), f"The roots of {hierarchy}")
-    return paged(records, window, number, listing)
+    return paged(records, window, number, ListCursors(Order.ROOTS, hierarchy, None))
 
 
 async def hierarchy_stamp(request: Request, hierarchy: str) -> Stamp:

@@ -18,24 +18,9 @@ class Loaders:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.node: DataLoader[tuple[Lookup, Selection], Record | Exception | None] = DataLoader(
-            partial(nodes, request), get_cache_key=_node_key
+            partial(nodes, request), cache=False
         )
-        self.list: DataLoader[Job, Page | Exception] = DataLoader(partial(lists, request), get_cache_key=_job_key)
+        self.list: DataLoader[Job, Page | Exception] = DataLoader(partial(lists, request), cache=False)
         self.above: DataLoader[tuple[Record, Relation], list[Record] | Exception] = DataLoader(
-            partial(above, request), get_cache_key=_above_key
+            partial(above, request), cache=False
         )
-
-
-# Records and relations are compared as what they are about: a node by its key, a relation by itself.
-
-
-def _node_key(key: tuple[Lookup, Selection]) -> object:
-    return key[0], id(key[1])
-
-
-def _job_key(job: Job) -> object:
-    return job.owner.key, id(job.relation)
-
-
-def _above_key(key: tuple[Record, Relation]) -> object:
-    return key[0].key, id(key[1])

@@ -5,13 +5,14 @@ where the owner lies, so it stays valid when the owner moves.
 """
 
 import binascii
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
 
 from store.errors import BadCursor, BadInput
 from store.keys import shorten
+from store.records import Record
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,25 @@ def encode_cursor(order: Order, owner: str, position: str) -> str:
     return urlsafe_b64encode(order.encode() + _digest(owner) + position.encode()).decode().rstrip("=")
 
 
+@dataclass(frozen=True)
+class ListCursors:
+    """What tells the cursors of one list: its order, its owner, and from where on a sort key is its records' position.
+
+    A page keeps this, and nothing of the request that it was read for.
+    """
+
+    order: Order
+    owner: str
+    start: int | None
+
+    def cursor(self, record: Record) -> str:
+        return encode_cursor(self.order, self.owner, record.rank if self.start is None else record.sk[self.start :])
+
+
 def decode_cursor(cursor: str, order: Order, owner: str) -> str:
     """The position in this order of this owner's list; raises BadCursor where the cursor is of another."""
     try:
-        raw = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        raw = b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
         position = raw[7:].decode()
     except (ValueError, binascii.Error):
         raise BadCursor(f'"{shorten(cursor)}" is no cursor; take one from edges or pageInfo.') from None

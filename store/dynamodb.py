@@ -25,6 +25,7 @@ from store.stores import check_changes
 MAX_CHANGES = 100  # of one TransactWriteItems
 MAX_COMMIT_BYTES = 4 * 1024 * 1024  # likewise, all items together
 CHUNK = 100  # keys of one BatchGetItem
+MAX_LIMIT = 2**31 - 1  # of one Query; `first` may be as much, and one more is read
 ATTEMPTS = 8  # for what a call leaves undone; botocore has its own for calls that fail
 FIRST_DELAY_SECONDS = 0.05
 LONGEST_DELAY_SECONDS = 1.0
@@ -104,7 +105,7 @@ class DynamoDBStore:
         items: list[Item] = []
         while True:
             if limit is not None:
-                query["Limit"] = limit - len(items) + spare
+                query["Limit"] = min(limit - len(items) + spare, MAX_LIMIT)
             page = await self._aws.call("query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
             found = [wire.decode(item) for item in page["Items"]]
             units = _units(page)

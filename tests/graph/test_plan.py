@@ -4,6 +4,7 @@ The long form: CLADE_MODEL_EXAMPLES=2000 pytest tests/graph/test_plan.py
 """
 
 import asyncio
+import gc
 import os
 import sqlite3
 from collections import Counter
@@ -256,3 +257,88 @@ async def test_bounds_mean_what_keys_mean_whatever_form_of_unicode_they_come_in(
     query = 'query Q($from: String!) { area(path: "a") { children(from: $from) { nodes { key } } } }'
     body = await compare(planning, plain, query, {"from": "e\u0301te\u0301"})
     assert body["data"]["area"]["children"]["nodes"] == [{"key": "\u00e9t\u00e9"}]
+
+
+async def test_a_page_that_stands_twice_in_an_answer_is_told_twice(planted):
+    store, _ = planted
+    await plant(store, "a/b/c", "a/b/d", "a/e", "a/e/f", "a/e/g", "a/h", "a/h/i")
+    planning, plain = executions(store, kept=Kept(1_000_000))
+    for leaf in ("id", "key", "name"):
+        below = f"descendants(level: AREA) {{ nodes {{ key parent {{ children {{ nodes {{ {leaf} }} }} }} }} }}"
+        await compare(planning, plain, f'{{ area(path: "a") {{ {below} }} }}')
+    for path in ("a", "a/b", "a/e", "a/h"):
+        await compare(planning, plain, f'{{ area(path: "{path}") {{ children {{ nodes {{ key }} }} }} }}')
+
+
+async def test_two_requests_that_read_the_same_pages_at_once_each_tell_their_own(planted):
+    store, _ = planted
+    await plant(store, "a/b/c", "a/b/d", "a/e", "a/e/f", "a/e/g", "a/h", "a/h/i")
+    queries = [
+        f"{{ {root} {{ children {{ nodes {{ key children {{ nodes {{ key }} }} }} }} {more} }} }}"
+        for root in ('area(path: "a")', 'ground(path: "a")', 'area(path: "a/e")')
+        for more in ("", "siblings { nodes { children { nodes { key } } } }", "parent { children { nodes { key } } }")
+    ]
+    for _ in range(5):
+        planning, plain = executions(store, kept=Kept(1_000_000))
+        for pair in zip(queries, reversed(queries), strict=True):
+            await asyncio.gather(*[compare(planning, plain, query) for query in (*pair, *queries)])
+
+
+async def test_what_is_returned_twice_is_taken_from_the_budget_twice_by_both(planted):
+    store, _ = planted
+
+    def context() -> Context:
+        return Context(Request(store, DEFINITIONS, nodes_left=20), TYPES)
+
+    planning = Execution(SCHEMA, context, plans=Plans(SCHEMA._schema, TYPES, keep=10))
+    plain = Execution(SCHEMA, context)
+    ids = '"ground:n0", ' * 8
+    for query in (
+        f"{{ nodes(ids: [{ids}]) {{ ... on Area {{ descendants {{ nodes {{ id }} }} }} }} }}",
+        '{ area(path: "a") { children { nodes { parent { children { nodes { parent { children { nodes { id } } } } } } '
+        "} } } }",
+    ):
+        body = await compare(planning, plain, query)
+        assert "BUDGET_EXCEEDED" in {error["extensions"]["code"] for error in body["errors"]}
+
+
+async def test_a_field_whose_every_part_is_skipped_is_an_empty_object(planted, caplog):
+    store, _ = planted
+    planning, plain = executions(store)
+    for query in (
+        "{ grounds { totalCount @skip(if: true) } }",
+        '{ area(path: "a") { children { nodes @skip(if: true) { id } } } }',
+        '{ area(path: "a") { children { nodes { id @skip(if: true) } edges { cursor @skip(if: true) } } } }',
+        '{ area(path: "a") { id @skip(if: true) } }',
+    ):
+        await compare(planning, plain, query)
+    assert planning.surprised == 0
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("variables", [{"s": None}, {}, {"s": "x"}, {"s": True, "deep": {}}])
+async def test_variables_of_directives_and_nested_ones_never_fail_the_server(planted, variables):
+    store, _ = planted
+    deep: Any = {}
+    for _ in range(400):
+        deep = {"a": deep}
+    planning, plain = executions(store, cache=Cache(1_000_000, settle_seconds=0))
+    query = "query Q($s: Boolean = false) { grounds @skip(if: $s) { totalCount } }"
+    given_now = {name: deep if name == "deep" else value for name, value in variables.items()}
+    await compare(planning, plain, query, given_now)
+
+
+async def test_kept_pages_keep_no_plan_alive(planted):
+    store, _ = planted
+    kept = Kept(1_000_000)
+    execution = Execution(
+        SCHEMA,
+        lambda: Context(Request(store, DEFINITIONS, kept=kept), TYPES),
+        plans=Plans(SCHEMA._schema, TYPES, keep=3),
+        keep_documents=3,
+    )
+    for number in range(30):
+        query = f'{{ area(path: "a") {{ a{number}: children {{ nodes {{ b{number}: key }} }} }} }}'
+        await execution.execute(query, allow_mutations=False)
+    gc.collect()
+    assert sum(isinstance(one, Plan) for one in gc.get_objects()) <= 3 + 1
