@@ -50,6 +50,10 @@ def _history(record: Record, info: Any, first_: Any = None, after_: Any = None) 
 
 def past_fields(known: Collection[str], node: Any) -> dict[str, StrawberryField]:
     """`deletedNode` and `changes` over all hierarchies."""
+    return {"deleted_node": _deleted_field(known, node), "changes": _changes_field(known)}
+
+
+def _deleted_field(known: Collection[str], node: Any) -> StrawberryField:
     deleted = _type(
         "DeletedNode",
         "A node that was deleted.",
@@ -64,35 +68,27 @@ def past_fields(known: Collection[str], node: Any) -> dict[str, StrawberryField]
         lookup = by_id(known, id_)
         return None if lookup is None else await states.deleted(info.context.request, str(lookup[1]))
 
+    one = argument("id", strawberry.ID, "The node's id.", default=REQUIRED)
+    return field(find, deleted | None, "The node that had this id and was deleted; null for any other.", one)
+
+
+def _changes_field(known: Collection[str]) -> StrawberryField:
     async def follow(root: Any, info: Any, hierarchy_: str, tree_: str, **given: Any) -> feeds.Feed:
         if hierarchy_ not in known:
             raise BadInput(f'There is no hierarchy "{shorten(hierarchy_)}"; there are {", ".join(known)}.')
-        under = given.get("under_")
-        return await feeds.feed(
-            info.context.request,
-            hierarchy_,
-            parse_path(tree_)[:1],
-            given.get("since_"),
-            None if under is None else parse_path(under),
-        )
+        root_path, under = parse_path(tree_)[:1], given.get("under_")
+        within = None if under is None else parse_path(under)
+        return await feeds.feed(info.context.request, hierarchy_, root_path, given.get("since_"), within)
 
-    return {
-        "deleted_node": field(
-            find,
-            deleted | None,
-            "The node that had this id and was deleted; null for any other.",
-            argument("id", strawberry.ID, "The node's id.", default=REQUIRED),
-        ),
-        "changes": field(
-            follow,
-            _feed_type() | None,
-            "What has changed in one tree, in order; kept for 90 days.",
-            argument("hierarchy", str, "The hierarchy's name, such as location.", default=REQUIRED),
-            argument("tree", Path, "The tree's root.", default=REQUIRED),
-            argument("since", str | None, "Only what follows this cursor; all that is kept where it is left out."),
-            argument("under", Path | None, "Only changes at this path, below it, or of what it lies in."),
-        ),
-    }
+    return field(
+        follow,
+        _feed_type() | None,
+        "What has changed in one tree, in order; kept for 90 days.",
+        argument("hierarchy", str, "The hierarchy's name, such as location.", default=REQUIRED),
+        argument("tree", Path, "The tree's root.", default=REQUIRED),
+        argument("since", str | None, "Only what follows this cursor; all that is kept where it is left out."),
+        argument("under", Path | None, "Only changes at this path, below it, or of what it lies in."),
+    )
 
 
 def _feed_type() -> Any:
