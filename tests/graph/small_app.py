@@ -87,5 +87,5 @@ class SmallStore:
 schema = strawberry.Schema(Query, Mutation)
 
 
-def small_app(store: Any, limits: Limits = Limits()) -> ASGIApp:
-    return build_app(store, Execution(schema, Context, limits=limits), max_body_bytes=MAX_BODY_BYTES)
+def small_app(store: Any, limits: Limits = Limits(), **settings: Any) -> ASGIApp:
+    return build_app(store, Execution(schema, Context, limits=limits), max_body_bytes=MAX_BODY_BYTES, **settings)

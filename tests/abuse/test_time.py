@@ -1,0 +1,137 @@
+"""Who is slow and who leaves: a request has its time, and what nobody waits for is read no further."""
+
+import asyncio
+import socket
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+import httpx
+import orjson
+import pytest
+
+from graph.app import build_app
+from graph.context import Context
+from graph.execution import Execution
+from graph.limits import Limits
+from graph.plans import Plans
+from resolvers.request import Request
+from store.stores import open_store
+from tests.graph.small_app import SmallStore, small_app
+from tests.graph.test_cache import GROUND, SCHEMA, TYPES, plant
+from tests.proxy import Proxy, delayed
+from tests.serving import serving
+
+PATH = '{ area(path: "a") { id } }'
+BY_ID = '{ area(id: "%s") { key children { nodes { key } } } }'  # the node is read after its id
+
+
+class Watched(Context):
+    """A context that tells when it was stopped."""
+
+    stopped = 0
+
+    def stop(self) -> None:
+        super().stop()
+        Watched.stopped += 1
+
+
+@asynccontextmanager
+async def slow_engine(engine) -> AsyncIterator[SimpleNamespace]:
+    """A store behind a proxy, with an area and its child, and the id of the area."""
+    async with Proxy(engine.url) as proxy:
+        address = engine.address(f"clade-{uuid.uuid4().hex}").replace(engine.url, proxy.url)
+        async with open_store(address) as store:
+            await store.create()
+            await plant(store, "a", "a/b")
+            answer = await execution(store).execute(PATH, allow_mutations=False)
+            node_id = orjson.loads(orjson.dumps(answer.body))["data"]["area"]["id"]
+            yield SimpleNamespace(proxy=proxy, address=address, store=store, query=BY_ID % node_id)
+
+
+def execution(store, *, seconds=10.0, planned=True, requests=None) -> Execution:
+    def context() -> Context:
+        request = Request(store, {"ground": GROUND})
+        if requests is not None:
+            requests.append(request)
+        return Watched(request, TYPES)
+
+    plans = Plans(SCHEMA._schema, TYPES, keep=10) if planned else None
+    return Execution(SCHEMA, context, plans=plans, limits=Limits(request_seconds=seconds))
+
+
+@pytest.mark.parametrize("planned", [True, False])
+async def test_a_request_past_its_time_is_ended_and_so_are_its_reads(engine, planned):
+    async with slow_engine(engine) as slow:
+        slow.proxy.spoil("BatchGetItem", delayed(1.0))
+        slow.proxy.calls.clear()
+        requests = []
+        execution_ = execution(slow.store, seconds=0.2, planned=planned, requests=requests)
+        answer = await execution_.execute(slow.query, allow_mutations=False)
+        assert answer.executed
+        assert answer.body["data"] is None
+        (error,) = answer.body["errors"]
+        assert error["extensions"] == {"code": "TIMEOUT"}
+        assert "0.2 seconds" in error["message"]
+        assert "CLADE_REQUEST_SECONDS" in error["message"]
+        await asyncio.sleep(1.2)  # the engine has answered by now, and nobody goes on from there
+        assert slow.proxy.count("BatchGetItem") == 1
+        assert slow.proxy.count("Query") == 0
+        (request,) = requests
+        assert all(read.cancelled() for read in request._asked.values())
+        again = await execution(slow.store, planned=planned).execute(slow.query, allow_mutations=False)
+        assert "errors" not in again.body
+
+
+async def test_a_client_that_goes_away_ends_its_reads(engine):
+    async with slow_engine(engine) as slow:
+        released = asyncio.Event()
+
+        async def held(call, forward):
+            await released.wait()
+            return await forward(call.body)
+
+        store = open_store(slow.address)  # which the server opens, in whose thread it lives
+        with serving(build_app(store, execution(store))) as url:
+            slow.proxy.spoil("BatchGetItem", held)
+            slow.proxy.calls.clear()
+            before = Watched.stopped
+            address = urlsplit(url)
+            _, writer = await asyncio.open_connection(address.hostname, address.port)
+            writer.write(post(orjson.dumps({"query": slow.query})))
+            await until(lambda: slow.proxy.count("BatchGetItem") == 1)
+            writer.close()
+            await until(lambda: Watched.stopped == before + 1)
+            released.set()
+            async with httpx.AsyncClient(base_url=url) as client:
+                body = {"query": "{ __typename }"}
+                assert (await client.post("/graphql", json=body)).json() == {"data": {"__typename": "Query"}}
+            assert slow.proxy.count("BatchGetItem") == 1
+            assert slow.proxy.count("Query") == 0
+
+
+def post(body: bytes, length: int | None = None) -> bytes:
+    head = "POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    return f"{head}content-length: {length or len(body)}\r\n\r\n".encode() + body
+
+
+async def until(holds, seconds: float = 20.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110  # another thread makes it so
+            await asyncio.sleep(0.01)
+
+
+def test_a_body_that_comes_too_slowly_is_408_and_the_connection_ends():
+    with serving(small_app(SmallStore(), body_seconds=0.2)) as url:
+        address = urlsplit(url)
+        with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+            connection.sendall(post(b'{"query": ', length=1_000))
+            told = b""
+            while part := connection.recv(65_536):
+                told += part
+        assert told.startswith(b"HTTP/1.1 408 ")
+        assert b"connection: close" in told.lower()
+        assert b'"The body did not come within 0.2 seconds."' in told
+        assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 200
