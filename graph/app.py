@@ -92,7 +92,7 @@ def served_app() -> ASGIApp:
         return Context(request, types, max_entities=settings.max_entities)
 
     keep = settings.plan_cache_documents
-    plans = Plans(schema._schema, types, keep=keep)
+    plans = Plans(schema._schema, types)
     cache = Cache(settings.cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
     execution = Execution(
         schema,

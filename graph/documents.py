@@ -1,6 +1,8 @@
 """Parsed and validated queries, kept by their text."""
 
 from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
 
 from graphql import DocumentNode, GraphQLError, specified_rules, validate
 from strawberry import Schema
@@ -24,6 +26,17 @@ class InvalidDocument(Exception):
         self.errors = errors
 
 
+@dataclass(eq=False)
+class Prepared:
+    """A query ready to run, and what was compiled of it, which is given up with it."""
+
+    document: DocumentNode
+    plans: OrderedDict[tuple[str, ...], Any] = field(default_factory=OrderedDict)
+    """By operation, and by the values that decide what a plan is; see graph.plans."""
+    deciding: list[str] | None = None
+    """The variables whose values these are."""
+
+
 class Documents:
     """The queries seen last, ready to run: few clients send more than some dozen texts."""
 
@@ -33,18 +46,18 @@ class Documents:
         self._limits = limits
         self._suggestions = suggestions
         self._max_documents = keep
-        self._kept: OrderedDict[str, DocumentNode] = OrderedDict()
+        self._kept: OrderedDict[str, Prepared] = OrderedDict()
         self._characters = 0
 
-    def get(self, query: str) -> DocumentNode:
+    def get(self, query: str) -> Prepared:
         """The valid document of a query. Raises InvalidDocument."""
-        document = self._kept.get(query)
-        if document is not None:
+        prepared = self._kept.get(query)
+        if prepared is not None:
             self._kept.move_to_end(query)
-            return document
-        document = self._prepare(query)
-        self._keep(query, document)
-        return document
+            return prepared
+        prepared = Prepared(self._prepare(query))
+        self._keep(query, prepared)
+        return prepared
 
     def _prepare(self, query: str) -> DocumentNode:
         try:
@@ -58,8 +71,8 @@ class Documents:
             raise InvalidDocument([request_error(error, VALIDATION_FAILED) for error in errors])
         return document
 
-    def _keep(self, query: str, document: DocumentNode) -> None:
-        self._kept[query] = document
+    def _keep(self, query: str, prepared: Prepared) -> None:
+        self._kept[query] = prepared
         self._characters += len(query)
         while len(self._kept) > self._max_documents or self._characters > KEPT_CHARACTERS:
             dropped, _ = self._kept.popitem(last=False)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphql import (
-    DocumentNode,
     ExecutionResult,
     GraphQLError,
     OperationDefinitionNode,
@@ -21,7 +20,7 @@ from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
 from graph.cache import Cache, Entry, question_of
-from graph.documents import Documents, InvalidDocument
+from graph.documents import Documents, InvalidDocument, Prepared
 from graph.errors import BAD_USER_INPUT, NO_OPERATION, TIMEOUT, format_errors, log_unforeseen, request_error
 from graph.limits import Limits
 from graph.plans import Plans
@@ -46,6 +45,21 @@ class Answer:
     """The JSON of `data`, where a plan has told it whole."""
     etag: str = ""
     """The entity tag of `data`, where it is known already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One operation that may run, as a client asks for it."""
+
+    query: str
+    prepared: Prepared
+    operation: OperationDefinitionNode
+    variables: dict[str, Any] | None
+    extensions: dict[str, Any] | None
+
+    @property
+    def name(self) -> str | None:
+        return self.operation.name.value if self.operation.name else None
 
 
 class Execution:
@@ -91,10 +105,10 @@ class Execution:
         but a query unless `allow_mutations`.
         """
         try:
-            document = self._documents.get(query)
+            prepared = self._documents.get(query)
         except InvalidDocument as invalid:
             return refused(invalid.errors)
-        operation = get_operation_ast(document, operation_name)
+        operation = get_operation_ast(prepared.document, operation_name)
         if operation is None:
             return refused([no_operation(operation_name)])
         if operation.operation is not OperationType.QUERY and not allow_mutations:
@@ -102,9 +116,8 @@ class Execution:
         context = self._make_context()
         try:
             async with asyncio.timeout(self._limits.request_seconds):
-                return await self._run(
-                    query, document, operation, variables, extensions, context, tell_reads=tell_reads
-                )
+                call = Call(query, prepared, operation, variables, extensions)
+                return await self._run(call, context, tell_reads=tell_reads)
         except TimeoutError:
             context.stop()
             return timed_out(operation, self._limits.request_seconds)
@@ -112,55 +125,35 @@ class Execution:
             context.stop()
             raise
 
-    async def _run(
-        self,
-        query: str,
-        document: DocumentNode,
-        operation: OperationDefinitionNode,
-        variables: dict[str, Any] | None,
-        extensions: dict[str, Any] | None,
-        context: Any,
-        *,
-        tell_reads: bool,
-    ) -> Answer:
+    async def _run(self, call: Call, context: Any, *, tell_reads: bool) -> Answer:
         """The answer of an operation that may run: a kept one, one that a plan tells, or Strawberry's."""
-        if operation.operation is OperationType.QUERY:
-            whole = await self._whole(query, document, operation, variables, context, tell_reads=tell_reads)
+        if call.operation.operation is OperationType.QUERY:
+            whole = await self._whole(call, context, tell_reads=tell_reads)
             if whole is not None:
                 return whole
         result = execute(
             self._schema._schema,
-            document,
+            call.prepared.document,
             context_value=context,
-            variable_values=variables,
-            operation_name=operation.name.value if operation.name else None,
+            variable_values=call.variables,
+            operation_name=call.name,
             executor_class=self._schema.execution_context_class,
             is_awaitable=optimized_is_awaitable,  # type: ignore[arg-type]  # it says bool where TypeGuard is meant
             hide_suggestions=not self._suggestions,
-            operation_extensions=extensions,
+            operation_extensions=call.extensions,
         )
         if not isinstance(result, ExecutionResult):
             result = await result
         return answer_of(result, context, tell_reads=tell_reads)
 
-    async def _whole(
-        self,
-        query: str,
-        document: DocumentNode,
-        operation: OperationDefinitionNode,
-        variables: dict[str, Any] | None,
-        context: Any,
-        *,
-        tell_reads: bool,
-    ) -> Answer | None:
+    async def _whole(self, call: Call, context: Any, *, tell_reads: bool) -> Answer | None:
         """A kept answer, or one that a plan tells; None where there is neither, or Strawberry has to tell errors."""
-        name = operation.name.value if operation.name else None
-        question = question_of(query, name, variables) if self._cache else None
+        question = question_of(call.query, call.name, call.variables) if self._cache else None
         if self._cache and question and (entry := await self._kept(self._cache, question, context)):
             return whole_answer(entry.data, context, tell_reads=tell_reads, etag=entry.etag)
         began = time.monotonic()
         try:
-            found = self._plans.get(document, operation, variables or {}) if self._plans else None
+            found = self._plans.get(call.prepared, call.operation, call.variables or {}) if self._plans else None
             if found is None:
                 self.unplanned += 1
                 return None

@@ -1,4 +1,4 @@
-"""The plans of the operations seen last."""
+"""The plans of operations."""
 
 from collections import OrderedDict
 from typing import Any
@@ -15,6 +15,7 @@ from graphql import (
 )
 from graphql.execution.values import VariableValues, get_variable_values
 
+from graph.documents import Prepared
 from graph.plan import Plan
 from graph.rendering import Surprise
 from graph.selection import Types
@@ -24,17 +25,16 @@ MAX_DECIDING_CHARACTERS = 10_000
 
 
 class Plans:
-    """Plans by operation, and by the values of those variables that decide what a plan is."""
+    """Plans by operation, and by the values of those variables that decide what a plan is; kept with the document."""
 
-    def __init__(self, schema: GraphQLSchema, types: Types, *, keep: int) -> None:
+    def __init__(self, schema: GraphQLSchema, types: Types, *, keep: int = 16) -> None:
+        """At most `keep` plans of one document."""
         self._schema = schema
         self._types = types
         self._keep = keep
-        self._plans: OrderedDict[tuple[Any, ...], tuple[OperationDefinitionNode, Plan | None]] = OrderedDict()
-        self._deciding: OrderedDict[int, tuple[DocumentNode, list[str]]] = OrderedDict()
 
     def get(
-        self, document: DocumentNode, operation: OperationDefinitionNode, given: dict[str, Any]
+        self, prepared: Prepared, operation: OperationDefinitionNode, given: dict[str, Any]
     ) -> tuple[Plan, VariableValues] | None:
         """The plan of an operation with its coerced variables; None where Strawberry has to answer."""
         variables = _NONE
@@ -43,39 +43,39 @@ class Plans:
             if isinstance(coerced, list):
                 return None
             variables = coerced
-        values = variables.coerced
-        deciding = [repr(values.get(name)) for name in self._deciding_of(document)]
-        key = (id(operation), *deciding)
-        if key in self._plans:
-            self._plans.move_to_end(key)
-            _, plan = self._plans[key]
-        else:
-            plan = self._compile(document, operation, variables)
-            if sum(map(len, deciding)) > MAX_DECIDING_CHARACTERS:
-                return None if plan is None else (plan, variables)
-            self._plans[key] = operation, plan  # the operation is kept, so its id stays its own
-            if len(self._plans) > self._keep:
-                self._plans.popitem(last=False)
+        if prepared.deciding is None:
+            prepared.deciding = deciding_variables(prepared.document)
+        values = [repr(variables.coerced.get(name)) for name in prepared.deciding]
+        plan = self._plan(prepared, operation, variables, (operation.name.value if operation.name else "", *values))
         return None if plan is None else (plan, variables)
 
-    def _compile(
-        self, document: DocumentNode, operation: OperationDefinitionNode, variables: VariableValues
+    def _plan(
+        self,
+        prepared: Prepared,
+        operation: OperationDefinitionNode,
+        variables: VariableValues,
+        key: tuple[str, ...],
     ) -> Plan | None:
+        plans: OrderedDict[tuple[str, ...], Plan | None] = prepared.plans
+        if key in plans:
+            plans.move_to_end(key)
+            return plans[key]
         try:
-            return Plan(self._schema, self._types, document, operation, variables)
+            plan = Plan(self._schema, self._types, prepared.document, operation, variables)
         except Surprise:
-            return None
+            plan = None
+        if sum(map(len, key)) <= MAX_DECIDING_CHARACTERS:
+            plans[key] = plan
+            if len(plans) > self._keep:
+                plans.popitem(last=False)
+        return plan
 
-    def _deciding_of(self, document: DocumentNode) -> list[str]:
-        """The variables that a plan of this document depends on."""
-        found = self._deciding.get(id(document))
-        if found is None:
-            visitor = _Deciding()
-            visit(document, visitor)
-            found = self._deciding[id(document)] = (document, sorted(visitor.names))
-            if len(self._deciding) > self._keep:
-                self._deciding.popitem(last=False)
-        return found[1]
+
+def deciding_variables(document: DocumentNode) -> list[str]:
+    """The variables that a plan of this document depends on."""
+    visitor = _Deciding()
+    visit(document, visitor)
+    return sorted(visitor.names)
 
 
 _NONE = VariableValues({}, {})

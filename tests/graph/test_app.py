@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from graph import health
+from graph.errors import STORE_MESSAGE
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 
@@ -66,7 +67,7 @@ def test_ready_follows_the_store_down_and_up_again(client, store):
     answer = client.get("/readyz")
     store.down = False
     assert answer.status_code == 503
-    assert answer.json() == {"ready": False, "reason": "The table does not answer."}
+    assert answer.json() == {"ready": False, "reason": STORE_MESSAGE}
     assert client.get("/readyz").status_code == 200
 
 
