@@ -1,0 +1,145 @@
+"""Values that no client should send: each has a clean answer, in which nothing of the inside is told."""
+
+import base64
+import json
+import re
+
+import httpx
+import pytest
+
+from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, small_app
+from tests.serving import serving
+
+GRAPHQL = "application/graphql-response+json"
+# What only the inside knows: Python's words, files, keys of the table.
+INTERNAL = re.compile(r"Traceback|Error\(|/work/|site-packages|\bpk\b|\bsk\b|sqlite|\.py\b|<class|object at 0x")
+
+
+@pytest.fixture(scope="module")
+def client(demo_server):
+    with httpx.Client(base_url=demo_server, timeout=60) as client:
+        yield client
+
+
+def send(client, query, variables=None):
+    """The answer to a query, told with its reads, in which nothing internal stands."""
+    return checked(client.post("/graphql", json={"query": query, "variables": variables}, headers=HEADERS))
+
+
+HEADERS = {"accept": GRAPHQL, "clade-reads": "1", "content-type": "application/json"}
+
+
+def checked(answer):
+    assert answer.status_code < 500, answer.text
+    assert not INTERNAL.search(answer.text), answer.text
+    assert len(answer.content) < 30_000
+    return answer.json()
+
+
+def codes(body):
+    return {error["extensions"]["code"] for error in body["errors"]}
+
+
+LONG = "x" * 100_000
+IDS = "query($i: [ID!]!) { nodes(ids: $i) { id } }"
+TWICE = "query($i: [ID!]!) { a: nodes(ids: $i) { id } b: nodes(ids: $i) { id } }"
+ENTITIES = "query($r: [_Any!]!) { _entities(representations: $r) { __typename } }"
+PLACE = '{ city(path: "US/NE/Omaha") { %s } }'
+
+
+@pytest.mark.parametrize(
+    ("query", "variables", "code"),
+    [
+        (f'{{ city(path: "US/NE/{LONG}") {{ name }} }}', None, "BAD_PATH"),
+        ("query($p: Path) { city(path: $p) { name } }", {"p": LONG}, "BAD_PATH"),
+        ("query($p: Path) { city(path: $p) { name } }", {"p": "x/" * 100_000}, "BAD_PATH"),
+        ("query($p: Path) { city(path: $p) { name } }", {"p": "%" * 100_000}, "BAD_PATH"),
+        ("query($p: Path) { city(path: $p) { name } }", {"p": "US/\0"}, "BAD_PATH"),
+        ("query($p: Path) { city(path: $p) { name } }", {"p": "US/\u202e\u0007"}, "BAD_PATH"),
+        (f"{{ {LONG} }}", None, "GRAPHQL_VALIDATION_FAILED"),
+        (PLACE % f"... on {LONG} {{ name }}", None, "GRAPHQL_VALIDATION_FAILED"),
+        (PLACE % f"childCount(level: {LONG})", None, "GRAPHQL_VALIDATION_FAILED"),
+        (f"query {LONG} {{ {' '.join(['city(path: $x) { name }'] * 20)} }}", None, "GRAPHQL_VALIDATION_FAILED"),
+        (PLACE % f"children(first: {'9' * 100_000}) {{ totalCount }}", None, "GRAPHQL_VALIDATION_FAILED"),
+        (PLACE % "children(first: 2147483648) { nodes { id } }", None, "GRAPHQL_VALIDATION_FAILED"),
+        (PLACE % "children(first: 1.5) { nodes { id } }", None, "GRAPHQL_VALIDATION_FAILED"),
+        ("query($f: Int) { countries: locations(first: $f) { totalCount } }", {"f": 1e300}, "BAD_USER_INPUT"),
+        ("query($f: Int) { locations(first: $f) { totalCount } }", {"f": {"a": [None]}}, "BAD_USER_INPUT"),
+        (IDS, {"i": ["x:1"] * 20_000}, "BUDGET_EXCEEDED"),
+        (TWICE, {"i": ["x:1"] * 10_001}, "BUDGET_EXCEEDED"),
+        (ENTITIES, {"r": [{}] * 1_001}, "BUDGET_EXCEEDED"),
+        ("{ a" + "{ a" * 10_000, None, "GRAPHQL_PARSE_FAILED"),
+        ("{ a" + " a" * 10_000, None, "LIMIT_EXCEEDED"),
+        ("{ a(b: " + "[" * 900 + "]" * 900 + ") }", None, "GRAPHQL_PARSE_FAILED"),
+        ("{ a(b: " + "{a:" * 300 + "1" + "}" * 300 + ") }", None, "GRAPHQL_PARSE_FAILED"),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_too_much_is_refused_before_anything_is_read(client, query, variables, code):
+    body = send(client, query, variables)
+    assert codes(body) == {code}
+    assert body.get("extensions", {}).get("reads", {}).get("requests", 0) == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"query": "{ __typename }", "variables": {"a": ' + b"9" * 100_000 + b"}}",
+        b'{"query": "{ __typename }", "variables": {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}",
+        b'{"query": "\xc3\x28"}',
+        b'{"query": "{ \\udfff }"}',
+        b'\x00{"query": "{ __typename }"}',
+        b'[{"query": "{ __typename }"}, {"query": "{ __typename }"}]',
+    ],
+)
+def test_a_body_that_is_no_json_of_one_request_is_refused(client, body):
+    answer = client.post("/graphql", content=body, headers=HEADERS)
+    assert answer.status_code == 400
+    assert codes(checked(answer)) == {"BAD_REQUEST"}
+
+
+def test_an_address_may_be_no_longer_than_a_body_may():
+    with serving(small_app(SmallStore())) as url:
+        answer = httpx.get(f"{url}/graphql?query={'x' * MAX_BODY_BYTES}", headers=HEADERS)
+    assert answer.status_code == 414
+    assert codes(checked(answer)) == {"BAD_REQUEST"}
+
+
+def test_a_form_of_another_page_cannot_ask_anything(client):
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+        answer = client.post("/graphql", content=b'{"query": "{ __typename }"}', headers={"content-type": kind})
+        assert answer.status_code == 415
+    refused = client.get("/graphql", params={"query": "mutation { __typename }"})
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+
+
+# -- cursors and ids that were tampered with ---------------------------------------------------------------------------
+
+LIST = 'query($after: String) { country(path: "US") { children(first: 2, after: $after) { pageInfo { endCursor } } } }'
+
+
+def test_a_cursor_that_was_changed_anywhere_is_refused_or_is_another_place_of_the_same_list(client):
+    cursor = send(client, LIST)["data"]["country"]["children"]["pageInfo"]["endCursor"]
+    outcomes = set()
+    for place in range(len(cursor)):
+        for letter in "A_z\0é":
+            body = send(client, LIST, {"after": cursor[:place] + letter + cursor[place + 1 :]})
+            outcomes |= codes(body) if "errors" in body else {"page"}
+    assert outcomes <= {"BAD_CURSOR", "page"}
+    assert "BAD_CURSOR" in outcomes
+
+
+@pytest.mark.parametrize(
+    "cursor", ["", "AAAA", "\0", LONG, base64.b64encode(b"#NE#").decode(), base64.b64encode(b"\xff" * 99).decode()]
+)
+def test_a_cursor_that_is_made_up_is_refused(client, cursor):
+    assert codes(send(client, LIST, {"after": cursor})) == {"BAD_CURSOR"}
+
+
+@pytest.mark.parametrize(
+    "node_id",
+    ["", ":", "location", "location:", "nothing:1", f"location:{LONG}", "location:#", "location:a:b", "location:\0",
+     "id#location:1", "location#US", "category:../location:1", "location:' OR 1=1 --", "location:\U0010ffff"],
+)  # fmt: skip
+def test_an_id_that_is_made_up_leads_nowhere(client, node_id):
+    body = send(client, "query($id: ID!) { node(id: $id) { id } city(id: $id) { id } }", {"id": node_id})
+    assert json.dumps(body["data"]) == '{"node": null, "city": null}'

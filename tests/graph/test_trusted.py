@@ -1,0 +1,131 @@
+"""Trusted documents: sent by id in every way that clients do, and what is refused where only they are taken."""
+
+import hashlib
+import json
+
+import httpx
+import pytest
+
+from graph.settings import Settings
+from graph.trusted import Trusted, Untrusted, read_trusted
+from store.errors import BadInput
+from tests.graph.small_app import SmallStore, small_app
+from tests.serving import serving
+
+HELLO = "query Hello($times: Int!) { hello(times: $times) }"
+CHANGE = "mutation { change }"
+HASHES = {document: hashlib.sha256(document.encode()).hexdigest() for document in (HELLO, CHANGE)}
+DOCUMENTS = {hashed: document for document, hashed in HASHES.items()}
+OTHER = "{ hello }"
+ANSWER = {"data": {"hello": "Hello world! Hello world!"}}
+
+
+def by_apollo(hashed):
+    return {"extensions": {"persistedQuery": {"version": 1, "sha256Hash": hashed}}}
+
+
+@pytest.fixture(scope="module", params=["only", "prefer"])
+def mode(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def client(mode):
+    app = small_app(SmallStore(), trusted=Trusted(DOCUMENTS, only=mode == "only"))
+    with serving(app) as url, httpx.Client(base_url=url) as client:
+        yield client
+
+
+def ask(client, **parameters):
+    return client.post("/graphql", json={"variables": {"times": 2}, **parameters}).json()
+
+
+def code(body):
+    (error,) = body["errors"]
+    assert "data" not in body
+    return error["extensions"]["code"]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"documentId": HASHES[HELLO]},
+        {"documentId": f"sha256:{HASHES[HELLO]}"},
+        by_apollo(HASHES[HELLO]),
+        {"query": "", **by_apollo(HASHES[HELLO])},
+        {"query": HELLO, **by_apollo(HASHES[HELLO])},
+        {"query": HELLO},
+    ],
+)
+def test_a_trusted_document_is_answered_however_it_is_named(client, parameters):
+    assert ask(client, **parameters) == ANSWER
+
+
+def test_a_trusted_document_is_asked_by_get_too_but_for_mutations(client):
+    for parameters in (
+        {"documentId": HASHES[HELLO]},
+        {"extensions": json.dumps(by_apollo(HASHES[HELLO])["extensions"])},
+    ):
+        asked = client.get("/graphql", params={"variables": '{"times": 2}', **parameters})
+        assert asked.json() == ANSWER
+    assert client.get("/graphql", params={"documentId": HASHES[CHANGE]}).status_code == 405
+    assert ask(client, documentId=HASHES[CHANGE]) == {"data": {"change": 1}}
+
+
+def test_an_id_that_is_not_known_asks_for_the_text(client):
+    assert code(ask(client, documentId="0" * 64)) == "PERSISTED_QUERY_NOT_FOUND"
+    assert code(ask(client, **by_apollo("0" * 64))) == "PERSISTED_QUERY_NOT_FOUND"
+
+
+def test_another_text_is_answered_only_where_trusted_documents_are_merely_preferred(client, mode):
+    for parameters in ({"query": OTHER}, {"query": OTHER, **by_apollo("0" * 64)}, {"query": f"{HELLO} "}):
+        body = ask(client, **parameters)
+        if mode == "only":
+            assert code(body) == "PERSISTED_QUERY_NOT_FOUND"
+        else:
+            assert "errors" not in body
+
+
+def test_a_known_id_wins_over_a_text_that_is_sent_with_it(client):
+    assert ask(client, query=OTHER, documentId=HASHES[HELLO]) == ANSWER
+
+
+def test_without_trusted_documents_clients_are_told_to_send_texts():
+    with serving(small_app(SmallStore())) as url, httpx.Client(base_url=url) as client:
+        assert code(ask(client, **by_apollo(HASHES[HELLO]))) == "PERSISTED_QUERY_NOT_SUPPORTED"
+        assert ask(client, query=HELLO, **by_apollo(HASHES[HELLO])) == ANSWER
+
+
+@pytest.mark.parametrize("sent", [7, None, [], {"a": 1}, ""])
+def test_an_id_that_is_no_text_is_none(client, sent):
+    assert code(ask(client, documentId=sent)) == "BAD_REQUEST"
+    assert code(ask(client, **by_apollo(sent))) == "BAD_REQUEST"
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_is_read_with_or_without_prefixes(tmp_path, monkeypatch):
+    file = tmp_path / "documents.json"
+    file.write_text(json.dumps({f"sha256:{HASHES[HELLO]}": HELLO, HASHES[CHANGE]: CHANGE}))
+    monkeypatch.setenv("CLADE_TRUSTED_DOCUMENTS", str(file))
+    trusted = Trusted(read_trusted(Settings().trusted_documents), only=True)
+    assert trusted.document(None, HASHES[HELLO]) == HELLO
+    assert trusted.document(None, f"sha256:{HASHES[CHANGE]}") == CHANGE
+    with pytest.raises(Untrusted):
+        trusted.document(OTHER, None)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '"x"', '{"a": 1}', '{"a": {"body": "{ a }"}}'])
+def test_a_file_that_holds_no_documents_by_id_is_told_at_the_start(tmp_path, monkeypatch, content):
+    file = tmp_path / "documents.json"
+    file.write_text(content)
+    monkeypatch.setenv("CLADE_TRUSTED_DOCUMENTS", str(file))
+    with pytest.raises(BadInput, match=r"CLADE_TRUSTED_DOCUMENTS: .* must be JSON such as"):
+        Settings()
+
+
+def test_a_file_that_is_not_there_is_told_at_the_start(monkeypatch):
+    monkeypatch.setenv("CLADE_TRUSTED_DOCUMENTS", "nowhere.json")
+    with pytest.raises(BadInput, match=r"nowhere\.json cannot be read: no such file"):
+        Settings()
