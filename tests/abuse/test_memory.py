@@ -1,0 +1,44 @@
+"""What is kept of requests stays small, whatever they send."""
+
+from graph.cache import Cache
+from graph.context import Context
+from graph.execution import Execution
+from graph.plans import Plans
+from resolvers.request import Request
+from store.stores import open_store
+from tests.graph.test_cache import GROUND, SCHEMA, TYPES, plant
+
+QUERY = 'query($path: Path!) { area(path: "a") { isDescendantOf(path: $path) } }'
+SIZE = 100_000
+
+
+async def test_variables_of_any_length_leave_nothing_behind_in_plans_or_the_cache():
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        await plant(store, "a")
+        plans = Plans(SCHEMA._schema, TYPES)
+        cache = Cache(1_000_000, settle_seconds=0)
+        execution = Execution(
+            SCHEMA, lambda: Context(Request(store, {"ground": GROUND}), TYPES), plans=plans, cache=cache
+        )
+        for number in range(5):
+            await execution.execute(QUERY, {"path": f"a/{number}", "x": "y" * SIZE}, allow_mutations=False)
+            await execution.execute(QUERY, {"path": f"{number}" * SIZE}, allow_mutations=False)
+        assert execution.planned == 5
+        assert 0 < len(str(list(execution._documents.get(QUERY).plans))) < SIZE
+        assert 0 < len(str(list(cache._entries))) < SIZE
+
+
+async def test_fields_share_the_ids_that_a_request_may_look_up():
+    query = "query($ids: [ID!]!) { a: nodes(ids: $ids) { id } b: nodes(ids: $ids) { id } }"
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        for plans in (None, Plans(SCHEMA._schema, TYPES)):
+            execution = Execution(
+                SCHEMA, lambda: Context(Request(store, {"ground": GROUND}, nodes_left=10), TYPES), plans=plans
+            )
+            fine = await execution.execute(query, {"ids": ["nothing:1"] * 5}, allow_mutations=False)
+            assert "errors" not in fine.body
+            refused = await execution.execute(query, {"ids": ["nothing:1"] * 6}, allow_mutations=False)
+            (error,) = refused.body["errors"]
+            assert error["extensions"]["code"] == "BUDGET_EXCEEDED"
