@@ -27,6 +27,7 @@ from graphql.execution.values import VariableValues, get_argument_values
 from graph.lookup import RootsField, TargetField
 from graph.rendering import LeafField, Leaves, Surprise, TypeName
 from graph.selection import AnySelection, Types, window_of
+from graph.variables import fields_with_variables
 from resolvers.selection import Kind, Relation
 from resolvers.window import Window
 from store.errors import BadInput
@@ -62,11 +63,13 @@ class Plan:
         self.roots = [self._root(query, key, details) for key, details in collected.grouped_field_set.items()]
         self.found = [root for root in self.roots if isinstance(root, FoundRoot)]
         self.listed = [root for root in self.roots if isinstance(root, ListedRoots)]
-        self.relations = None if operation.variable_definitions else Relations(self, variables)
+        looked_up = {id(detail.node) for root in self.found for detail in root.details}
+        varying = fields_with_variables(document) - looked_up
+        self.relations = None if varying else Relations(variables)
 
     def relations_for(self, variables: VariableValues) -> "Relations":
-        """The relations with their arguments; the same for all requests where there are no variables."""
-        return self.relations or Relations(self, variables)
+        """The relations with their arguments; the same for all requests where no variable is among these."""
+        return self.relations or Relations(variables)
 
     def place(self, kind: Any, details: Sequence[FieldDetails]) -> "Place":
         key = tuple([id(detail.node) for detail in details])
@@ -270,8 +273,8 @@ class Connection:
 class Relations:
     """A plan's relations with the arguments that a request's variables give them."""
 
-    def __init__(self, plan: Plan, variables: VariableValues) -> None:
-        self.variables = variables
+    def __init__(self, variables: VariableValues) -> None:
+        self._variables = variables
         self._found: dict[int, Relation] = {}
         self._selections: dict[Place, PlaceSelection] = {}
 
@@ -288,15 +291,10 @@ class Relations:
             found = self._selections[place] = PlaceSelection(self, place)
         return found
 
-    def arguments(self, root: FoundRoot) -> Mapping[str, Any]:
-        """The arguments of a field of Query, named as its resolver takes them."""
-        given = get_argument_values(root.definition, root.details[0].node, self.variables)
-        return {f"{name}_": value for name, value in given.items()}
-
     def _new(self, field: ListField | AboveField) -> Relation:
         if isinstance(field, AboveField):
             return Relation(field.kind, Window(), self.selection(field.place))
-        window = window_of(get_argument_values(field.definition, field.details[0].node, self.variables))
+        window = window_of(get_argument_values(field.definition, field.details[0].node, self._variables))
         connection = field.connection
         return Relation(field.kind, window, self.selection(connection.merged), connection.nodes, connection.total)
 
@@ -324,6 +322,12 @@ class PlaceSelection(AnySelection):
             return self._relations.of(field)
         except (BadInput, GraphQLError):
             return None  # the field will tell when its turn comes, if it does
+
+
+def arguments_of(root: FoundRoot, variables: VariableValues) -> Mapping[str, Any]:
+    """The arguments of a field of Query, named as its resolver takes them."""
+    given = get_argument_values(root.definition, root.details[0].node, variables)
+    return {f"{name}_": value for name, value in given.items()}
 
 
 def resolver_of(definition: Any) -> Any:

@@ -3,25 +3,20 @@
 from collections import OrderedDict
 from typing import Any
 
-from graphql import (
-    DirectiveNode,
-    DocumentNode,
-    FieldNode,
-    GraphQLSchema,
-    OperationDefinitionNode,
-    VariableNode,
-    Visitor,
-    visit,
-)
+from graphql import GraphQLSchema, OperationDefinitionNode
 from graphql.execution.values import VariableValues, get_variable_values
 
 from graph.documents import Prepared
 from graph.plan import Plan
 from graph.rendering import Surprise
 from graph.selection import Types
+from graph.variables import deciding_variables
 
 MAX_DECIDING_CHARACTERS = 10_000
 """Of the values that decide what a plan is; one with more is made anew each time, or clients could fill the memory."""
+
+
+_NONE = VariableValues({}, {})
 
 
 class Plans:
@@ -69,33 +64,3 @@ class Plans:
             if len(plans) > self._keep:
                 plans.popitem(last=False)
         return plan
-
-
-def deciding_variables(document: DocumentNode) -> list[str]:
-    """The variables that a plan of this document depends on."""
-    visitor = _Deciding()
-    visit(document, visitor)
-    return sorted(visitor.names)
-
-
-_NONE = VariableValues({}, {})
-
-
-class _Deciding(Visitor):
-    """Finds the variables in directives, which decide whether a field is there, and in the arguments of leaf fields."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-
-    def enter_directive(self, node: DirectiveNode, *_: Any) -> None:
-        self._take(node)
-
-    def enter_field(self, node: FieldNode, *_: Any) -> None:
-        if node.selection_set is None:
-            self._take(node)
-
-    def _take(self, node: DirectiveNode | FieldNode) -> None:
-        for argument in node.arguments or ():
-            if isinstance(argument.value, VariableNode):
-                self.names.add(argument.value.name.value)

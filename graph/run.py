@@ -19,6 +19,7 @@ from graph.plan import (
     Relations,
     RootField,
     Shape,
+    arguments_of,
 )
 from graph.rendering import KEPT_BYTES, Leaves, TypeName
 from resolvers.job import Job
@@ -34,7 +35,7 @@ KEPT_FIELDS = 4  # of one page; more are asked for by no ordinary set of clients
 async def run(plan: Plan, context: Context, variables: VariableValues) -> bytes:
     """The operation's `data` as JSON; raises Surprise, or what the batch functions raise, where anything is amiss."""
     relations = plan.relations_for(variables)
-    found = await _roots(plan, context, relations)
+    found = await _roots(plan, context, relations, variables)
     await _fetch(context.request, relations, [visit for one in found.values() for visit in one.visits])
     fields = [
         _key(root.key) + (orjson.dumps(root.name) if isinstance(root, TypeName) else found[root].tell()[0])
@@ -204,10 +205,12 @@ def _nothing(record: Record) -> bytes:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-async def _roots(plan: Plan, context: Context, relations: Relations) -> dict[RootField, Found | Listed]:
+async def _roots(
+    plan: Plan, context: Context, relations: Relations, variables: VariableValues
+) -> dict[RootField, Found | Listed]:
     """What the fields of Query find: all that is looked up in one call, beside it the hierarchies' roots."""
     request = context.request
-    wanted = [root.resolve.targets(relations.arguments(root), context) for root in plan.found]
+    wanted = [root.resolve.targets(arguments_of(root, variables), context) for root in plan.found]
     asked: list[tuple[Lookup, Selection]] = []
     for root, targets in zip(plan.found, wanted, strict=True):
         selection = relations.selection(root.place)

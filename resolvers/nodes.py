@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from typing import cast
+from weakref import WeakKeyDictionary
 
 from resolvers.aliases import redirected
 from resolvers.request import Request
@@ -22,11 +23,10 @@ async def nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -
     keys = await _keys(request, [lookup for lookup, _ in lookups])
     wanted: list[Key] = []
     above: list[Key] = []
-    kinds = _KindsEverywhere(request)
     for key, (lookup, selection) in zip(keys, lookups, strict=True):
         if isinstance(key, Key):
             wanted.append(key)
-            above += _asked_above(key, kinds.of(lookup[0], selection))
+            above += _asked_above(key, _everywhere(request, lookup[0], selection))
     found = await request.record_outcomes(wanted + above)
     pairs = zip(lookups, keys, strict=True)
     missing = [key for (one, _), key in pairs if isinstance(key, Key) and found[key] is None and _is_path(one)]
@@ -65,20 +65,18 @@ def _of_id(lookup: Lookup, record: Record | Exception | None) -> Record | Except
     return record if not isinstance(record, Record) or not isinstance(target, str) or record.id == target else None
 
 
-class _KindsEverywhere:
+# A plan's selections last as long as the plan, so that this is found once for all requests.
+_kinds: WeakKeyDictionary[Selection, dict[str, set[Kind]]] = WeakKeyDictionary()
+
+
+def _everywhere(request: Request, hierarchy: str, selection: Selection) -> set[Kind]:
     """What is asked above a node whatever its level turns out to be."""
-
-    def __init__(self, request: Request) -> None:
-        self._hierarchies = request.hierarchies
-        self._found: dict[tuple[str, int], set[Kind]] = {}
-
-    def of(self, hierarchy: str, selection: Selection) -> set[Kind]:
-        key = hierarchy, id(selection)
-        if key not in self._found:
-            levels = self._hierarchies[hierarchy].levels
-            asked = [{relation.kind for relation in selection.on(hierarchy, level)} for level in levels]
-            self._found[key] = set.intersection(*asked)
-        return self._found[key]
+    known = _kinds.setdefault(selection, {})
+    if hierarchy not in known:
+        levels = request.hierarchies[hierarchy].levels
+        asked = [{relation.kind for relation in selection.on(hierarchy, level)} for level in levels]
+        known[hierarchy] = set.intersection(*asked)
+    return known[hierarchy]
 
 
 def _asked_above(key: Key, kinds: set[Kind]) -> list[Key]:
