@@ -13,7 +13,7 @@ from store.items import Item
 from store.keys import Key, node_key
 from store.reads import Reads
 from store.stores import Store, open_store
-from tests.graph.asking import Client
+from tests.graph.asking import WIDE, Client
 from tests.model import Ground, Model
 from tests.proxy import Call, Proxy, throttled
 from tests.readers import Witness
@@ -151,6 +151,6 @@ async def test_no_more_reads_of_a_request_run_at_a_time_than_it_may(store: Store
     await Model("ground", nodes).plant(store)
     busy, asked = Busy(store), 'children(from: "1") { nodes { path } }'
     fields = " ".join(f'a{name}: area(path: "w/{name}") {{ {asked} }}' for _, name in areas)
-    reply = await Client(busy, Ground, parallel=parallel, planned=False).ask(f"{{ {fields} }}")
+    reply = await Client(busy, Ground, parallel=parallel, planned=False, limits=WIDE).ask(f"{{ {fields} }}")
     assert not reply.errors
     assert busy.most == parallel

@@ -28,12 +28,14 @@ def relation(kind: Kind = Kind.CHILDREN, **window: object) -> Relation:
     return Relation(kind, Window(**window), Nothing())  # type: ignore[arg-type]
 
 
-async def test_the_same_list_asked_twice_is_one_page(loaders):
+async def test_the_same_list_asked_twice_is_read_once_and_taken_from_the_budget_each_time(loaders):
     wanted = relation()
+    left = loaders.request.nodes_left
     first, second = await asyncio.gather(loaders.list.load(Job(ROOT, wanted)), loaders.list.load(Job(ROOT, wanted)))
     later = await loaders.list.load(Job(ROOT, wanted))
-    assert first is second is later
+    assert first.records == second.records == later.records
     assert len(loaders.request.store.spans) == 1
+    assert loaders.request.nodes_left == left - 3 * len(first.records)
 
 
 async def test_a_list_that_fails_leaves_those_of_its_batch(loaders):
