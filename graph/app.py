@@ -46,6 +46,7 @@ def build_app(
     graphiql: bool = True,
     trusted: Trusted = Trusted({}),
     cors_origins: Sequence[str] = (),
+    check_hosts: bool = False,
 ) -> ASGIApp:
     """The application that runs `execution` over `store`, which is opened when it starts and closed when it stops."""
 
@@ -73,7 +74,7 @@ def build_app(
             app, allow_origins=cors_origins, allow_methods=METHODS, allow_headers=["*"], expose_headers=["etag"]
         )
     # Outside of Starlette's own error handling, whose answers need the headers too.
-    return SecurityHeaders(app)
+    return SecurityHeaders(LoopbackHosts(app) if check_hosts else app)
 
 
 def served_app() -> ASGIApp:
@@ -111,10 +112,11 @@ def served_app() -> ASGIApp:
         graphiql=settings.shows("graphiql"),
         trusted=trusted_of(settings),
         cors_origins=settings.cors_origins.replace(",", " ").split(),
+        check_hosts=writer is not None,
     )
     gc.freeze()  # all that was made so far stays
     gc.set_threshold(*COLLECT_AFTER)
-    return LoopbackHosts(app) if writer else app
+    return app
 
 
 def limits_of(settings: Settings) -> Limits:

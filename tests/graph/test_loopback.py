@@ -34,3 +34,4 @@ def test_only_a_server_that_writes_looks_at_the_name_it_was_asked_by(demo_store,
         assert answer.status_code == status
         if status == 403:
             assert answer.json()["errors"][0]["extensions"] == {"code": "FORBIDDEN"}
+            assert answer.headers["x-content-type-options"] == "nosniff"
