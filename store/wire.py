@@ -165,15 +165,17 @@ def _decode_value(value: WireValue) -> Value:
     if value.N is not None:
         return _decode_number(value.N)
     if value.M is not None:
-        return decode(value.M)
+        return decode(value.M) if value.M else {}
     if value.L is not None:
-        return [_decode_value(one) for one in value.L]
+        return [one.S if one.S is not None else _decode_value(one) for one in value.L]
     if value.NS is not None:
         return [_decode_number(one) for one in value.NS]
     return cast(Value, next((one for one in (value.BOOL, value.SS, value.B, value.BS) if one is not None), None))
 
 
 def _decode_number(text: str) -> int | float:
+    if len(text) < 19 and text.isdecimal():  # most are counts; past 18 digits a number may have more than 64 bits
+        return int(text)
     number: int | float = orjson.loads(text)
     if isinstance(number, float):
         return int(number) if number.is_integer() and -_LONG <= number < _LONG else number
