@@ -1,6 +1,6 @@
 """The classes that hierarchies are written with: a subclass of Node is a hierarchy, a subclass of that is a level.
 
-Classes only register here; `graph.publish` makes GraphQL types of them when all are there.
+Classes only register here; `graph.types` makes GraphQL types of them when all are there.
 """
 
 import re

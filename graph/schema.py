@@ -24,7 +24,7 @@ def build_schema(
 ) -> tuple[strawberry.Schema, Types]:
     """The schema of these hierarchies, and the names of their levels' types.
 
-    `expose` names what it shows as a subgraph beyond the usual, as in `federation.exposed`.
+    `expose` names what it shows as a subgraph beyond the usual, as in `exposure.exposed`.
     """
     published = [HierarchyTypes(cls) for cls in hierarchies]
     fields = _node_fields([types.name for types in published])

@@ -100,15 +100,13 @@ class HierarchyTypes:
         return cast(type[Enum], strawberry.enum(plain, description=f"The levels of the hierarchy {self.name}."))
 
     def _publish_interface(self) -> None:
-        _set_fields(
-            self.interface, self._node_fields() | self._relation_fields() | self._past() | _own(self.cls, self.title)
-        )
+        _set_fields(self.interface, self._node_fields() | self._relation_fields() | self._past() | _own(self.cls))
         self.interface.resolve_type = self.type_name  # type: ignore[attr-defined]
         strawberry.interface(self.interface, name=self.title, description=description(self.cls))
 
     def _publish_level(self, cls: type[Node]) -> type:
         shared = self.cls.attributes
-        own = {name: one for name, one in _own(cls, cls.title).items() if name not in shared}
+        own = {name: one for name, one in _own(cls).items() if name not in shared}
         made = class_of(self.cls.prefix + cls.title, own, self.interface)
         made.is_type_of = lambda record, info: record.level == cls.level  # type: ignore[attr-defined]
         return strawberry.type(made, name=self.cls.prefix + cls.title, description=description(cls))
@@ -217,7 +215,7 @@ def _edges(page: Page, info: GraphQLResolveInfo[Any]) -> list[tuple[Page, Record
     return [(page, record) for record in page.records]
 
 
-def _own(cls: type[Node], title: str) -> dict[str, StrawberryField]:
+def _own(cls: type[Node]) -> dict[str, StrawberryField]:
     """The own attributes of a level, each checked when it is shown."""
     return {
         name: field(leaf.Own(attribute), kind, attribute.description)

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,7 +13,10 @@ from tests.serving import serving
 
 GRAPHQL = "application/graphql-response+json"
 # What only the inside knows: Python's words, files, keys of the table.
-INTERNAL = re.compile(r"Traceback|Error\(|/work/|site-packages|\bpk\b|\bsk\b|sqlite|\.py\b|<class|object at 0x")
+INTERNAL = re.compile(
+    r"Traceback|Error\(|site-packages|\bpk\b|\bsk\b|sqlite|\.py\b|<class|object at 0x|"
+    + re.escape(str(Path(__file__).parents[2]))
+)
 
 
 @pytest.fixture(scope="module")
