@@ -13,7 +13,10 @@ from store.records import Record
 
 
 class Loaders:
-    """`node` loads by lookup and selection, `list` by job, `above` by record and relation."""
+    """`node` loads by lookup and selection, `list` by job, `above` by record and relation.
+
+    They keep nothing: the request knows what was read, and what is returned twice is taken from its budget twice.
+    """
 
     def __init__(self, request: Request) -> None:
         self.request = request
