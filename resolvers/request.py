@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from resolvers.budget import refusal
+from resolvers.grants import Grants
 from resolvers.kept import Kept
 from resolvers.known import Known, Read
 from store.hierarchy import Hierarchy
@@ -30,6 +31,7 @@ class Request:
     of reads that were waited for together. `kept` is what earlier requests have left. `partitions` are the trees and
     hierarchies that were read from; their stamps tell whether an answer is still true, but of an id that is nowhere.
     `writer` makes its edits, None where it may make none; indexes may trail behind the table by `settle_seconds`.
+    `grants` are what its caller may see, None for everything.
     """
 
     store: Store
@@ -41,6 +43,7 @@ class Request:
     known: Known = field(default_factory=Known)
     stamps: dict[str, Stamp] = field(default_factory=dict)
     kept: Kept | None = None
+    grants: Grants | None = None
     partitions: set[str] = field(default_factory=set)
     met_unknown_id: bool = False
     writer: Writer | None = None

@@ -19,17 +19,27 @@ from store.keys import Key, log_key, stamp_key
 LOG_SECONDS = 90 * 24 * 3600  # how long log items are kept
 
 
+class Running(NamedTuple):
+    """A move that is under way: its id, and the tops of the subtrees at its two ends; a cascade has no target."""
+
+    id: str
+    source: Key
+    target: Key | None
+
+
 @dataclass(frozen=True)
 class Stamp:
     """`n` is the number of transactions so far; `shape` tells how many nodes each tier has (`{"CITY@2": 50}`).
 
-    `aliases` is how many aliases point out of the tree. The stamp of a hierarchy's roots has their one tier.
+    `aliases` is how many aliases point out of the tree, `moves` are those under way with an end in it. The stamp of a
+    hierarchy's roots has their one tier, and the moves with an end that is a root.
     """
 
     partition: str
     n: int = 0
     shape: dict[str, int] = field(default_factory=dict)
     aliases: int = 0
+    moves: tuple[Running, ...] = ()
 
     @classmethod
     def of(cls, partition: str, item: Item | None) -> "Stamp":
@@ -37,7 +47,8 @@ class Stamp:
         if item is None:
             return cls(partition)
         found = cast(dict[str, Any], item)
-        return cls(partition, found["n"], found["shape"], found["aliases"])
+        moves = tuple([_running(one) for one in found.get("moves", ())])
+        return cls(partition, found["n"], found["shape"], found["aliases"], moves)
 
     @property
     def key(self) -> Key:
@@ -59,14 +70,24 @@ class Stamp:
             counts[tier.rpartition("@")[0]] += count
         return dict(counts)
 
-    def raised(self, change: dict[str, int], aliases: int = 0) -> Put:
-        """The change that raises this stamp by one, its shape by so many nodes for each tier, and its aliases."""
+    def raised(self, change: dict[str, int], aliases: int = 0, moves: tuple[Running, ...] | None = None) -> Put:
+        """The change that raises this stamp by one, its shape by so many nodes for each tier, and its aliases.
+
+        `moves` are those under way from then on, None where they stay.
+        """
         shape = {tier: self.shape.get(tier, 0) + change.get(tier, 0) for tier in {**self.shape, **change}}
         item: Item = {
             "pk": self.key.pk, "sk": self.key.sk, "n": self.n + 1,
             "shape": {tier: count for tier, count in shape.items() if count}, "aliases": self.aliases + aliases,
         }  # fmt: skip
+        if running := self.moves if moves is None else moves:
+            item["moves"] = [[one.id, *one.source, *(one.target or ())] for one in running]
         return Put(item, {"n": self.n} if self.n else ABSENT)
+
+
+def _running(told: Any) -> Running:
+    move_id, pk, sk, *target = told
+    return Running(move_id, Key(pk, sk), Key(*target) if target else None)
 
 
 def tier_name(level: str, depth: int) -> str:
