@@ -1,6 +1,7 @@
 """`clade serve`: the server."""
 
 import asyncio
+import contextlib
 import socket
 import sys
 from typing import Annotated
@@ -8,12 +9,15 @@ from typing import Annotated
 import typer
 import uvicorn
 
+from commands.workers import Workers
+from graph import logs
 from graph.hierarchies import served
 from graph.settings import Settings
 from store.errors import Unavailable
 from store.stores import open_store
 
 READY_SECONDS = 2.0
+SILENT_MILLISECONDS = 30_000
 
 EXAMPLES = (
     '{ city(path: "US/NE/Omaha") { name population ancestors { name level } } }',
@@ -36,16 +40,32 @@ def serve(
     _check_free(host, port)
     asyncio.run(_check_store(settings.store))
     _greet(settings.store, host, port)
-    uvicorn.run(
+    config = uvicorn.Config(
         "graph.app:served_app",
         factory=True,
         host=host,
         port=port,
-        workers=workers if workers > 1 else None,
+        workers=workers,
+        log_config=logs.config(settings.log_level, settings.log_format),
         log_level="warning",
         access_log=False,
         server_header=False,
+        timeout_graceful_shutdown=settings.stop_seconds,
     )
+    _run(config, settings.drain_seconds)
+
+
+def _run(config: uvicorn.Config, drain_seconds: float) -> None:
+    """Listen until the process is told to stop, in one process or in many."""
+    listener = config.bind_socket()
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # Who takes no byte of an answer for so long holds its memory no longer; its connections inherit this.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_MILLISECONDS)
+    with contextlib.suppress(KeyboardInterrupt):
+        if config.workers > 1:
+            Workers(config, [listener], drain_seconds).run()
+        else:
+            uvicorn.Server(config).run([listener])
 
 
 def _check_free(host: str, port: int) -> None:

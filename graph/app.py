@@ -12,21 +12,25 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route, request_response
 from starlette.types import ASGIApp
 
-from graph import playground
+from graph import logs, playground
 from graph.cache import Cache
 from graph.context import Context
+from graph.drain import Drain
 from graph.execution import Execution
 from graph.exposure import exposed
+from graph.gate import Gate
 from graph.health import Readiness, alive
 from graph.hierarchies import served
 from graph.http import GraphQLEndpoint
 from graph.limits import Limits
+from graph.logs import RequestLog
 from graph.loopback import LoopbackHosts
 from graph.plans import Plans
 from graph.schema import build_schema
 from graph.security_headers import SecurityHeaders
 from graph.settings import Settings
 from graph.trusted import Trusted, read_trusted
+from graph.watch import Observer, Watch
 from resolvers import request as resolvers
 from resolvers.kept import Kept
 from store.stores import Store, open_store
@@ -47,24 +51,35 @@ def build_app(
     trusted: Trusted = Trusted({}),
     cors_origins: Sequence[str] = (),
     check_hosts: bool = False,
+    gate: Gate | None = None,
+    drain: Drain | None = None,
+    observers: Sequence[Observer] = (),
 ) -> ASGIApp:
     """The application that runs `execution` over `store`, which is opened when it starts and closed when it stops."""
+    drain = drain or Drain()
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         async with store:
-            yield
+            with drain.on_sigterm():
+                yield
+        logs.flush()
 
     page = request_response(playground.page) if graphiql else None
     endpoint = GraphQLEndpoint(
-        execution, page, max_body_bytes=max_body_bytes, body_seconds=body_seconds, trusted=trusted
+        execution,
+        page,
+        max_body_bytes=max_body_bytes,
+        body_seconds=body_seconds,
+        trusted=trusted,
+        gate=gate or Gate(Settings.model_fields["max_inflight"].default),
     )
     app: ASGIApp = Starlette(
         routes=[
             Route("/graphql", endpoint),
             *([Route("/graphql/static/{digest}/{name}", playground.static)] if graphiql else []),
             Route("/healthz", alive),
-            Route("/readyz", Readiness(store).ready),
+            Route("/readyz", Readiness(store, drain).ready),
             Route("/", to_graphql),
         ],
         lifespan=lifespan,
@@ -74,7 +89,8 @@ def build_app(
             app, allow_origins=cors_origins, allow_methods=METHODS, allow_headers=["*"], expose_headers=["etag"]
         )
     # Outside of Starlette's own error handling, whose answers need the headers too.
-    return SecurityHeaders(LoopbackHosts(app) if check_hosts else app)
+    app = SecurityHeaders(LoopbackHosts(app) if check_hosts else app)
+    return Watch(app, observers, drain)
 
 
 def served_app() -> ASGIApp:
@@ -113,6 +129,9 @@ def served_app() -> ASGIApp:
         trusted=trusted_of(settings),
         cors_origins=settings.cors_origins.replace(",", " ").split(),
         check_hosts=writer is not None,
+        gate=Gate(settings.max_inflight),
+        drain=Drain(settings.drain_seconds),
+        observers=[RequestLog(settings.slow_seconds)],
     )
     gc.freeze()  # all that was made so far stays
     gc.set_threshold(*COLLECT_AFTER)

@@ -21,7 +21,8 @@ class Context:
         self._max_ids = self._ids_left = request.nodes_left
         self._types = types
         self._asked: Asked | None = None
-        self.cached = False
+        self.how: str | None = None
+        """How the operation was answered: `kept`, `planned`, `surprised` (a plan handed over) or `resolved`."""
 
     @cached_property
     def loaders(self) -> Loaders:
@@ -72,5 +73,5 @@ class Context:
             "rounds": self.request.rounds,
             "items": reads.items,
             "units": reads.units,
-            "cached": self.cached,
+            "cached": self.how == "kept",
         }

@@ -23,6 +23,7 @@ from graph.cache import Cache, Entry, question_of
 from graph.documents import Documents, InvalidDocument, Prepared
 from graph.errors import BAD_USER_INPUT, NO_OPERATION, TIMEOUT, format_errors, log_unforeseen, request_error
 from graph.limits import Limits
+from graph.observed import Observed
 from graph.plans import Plans
 from graph.rendering import Surprise
 from graph.run import run
@@ -98,11 +99,12 @@ class Execution:
         *,
         allow_mutations: bool,
         tell_reads: bool = False,
+        observed: Observed | None = None,
     ) -> Answer:
         """The answer of one operation; whatever goes wrong in it is among the answer's errors.
 
-        `tell_reads` adds what the context reports of its reads as `extensions.reads`. Raises QueriesOnly for anything
-        but a query unless `allow_mutations`.
+        `tell_reads` adds what the context reports of its reads as `extensions.reads`; `observed` is told what ran.
+        Raises QueriesOnly for anything but a query unless `allow_mutations`.
         """
         try:
             prepared = self._documents.get(query)
@@ -114,9 +116,12 @@ class Execution:
         if operation.operation is not OperationType.QUERY and not allow_mutations:
             raise QueriesOnly
         context = self._make_context()
+        call = Call(query, prepared, operation, variables, extensions)
+        if observed is not None:
+            observed.kind, observed.operation, observed.document = operation.operation.value, call.name, query
+            observed.context = context
         try:
             async with asyncio.timeout(self._limits.request_seconds):
-                call = Call(query, prepared, operation, variables, extensions)
                 return await self._run(call, context, tell_reads=tell_reads)
         except TimeoutError:
             context.stop()
@@ -127,6 +132,7 @@ class Execution:
 
     async def _run(self, call: Call, context: Any, *, tell_reads: bool) -> Answer:
         """The answer of an operation that may run: a kept one, one that a plan tells, or Strawberry's."""
+        context.how = "resolved"
         if call.operation.operation is OperationType.QUERY:
             whole = await self._whole(call, context, tell_reads=tell_reads)
             if whole is not None:
@@ -162,9 +168,11 @@ class Execution:
             if not isinstance(error, CladeError | GraphQLError | Surprise):
                 log_unforeseen(error)
             self.surprised += 1
+            context.how = "surprised"
             context.begin_again()
             return None
         self.planned += 1
+        context.how = "planned"
         if self._cache and question:
             with suppress(CladeError):  # without its proof it is not kept, but it is the answer
                 await self._cache.put(question, data, context.request, began)
@@ -177,7 +185,8 @@ class Execution:
         except CladeError:
             context.request.forget()
             return None
-        context.cached = entry is not None
+        if entry is not None:
+            context.how = "kept"
         return entry
 
 

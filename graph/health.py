@@ -5,6 +5,7 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from graph.drain import Drain
 from graph.errors import STORE_MESSAGE, logger
 from store.errors import Unavailable
 from store.stores import Store
@@ -21,11 +22,17 @@ async def alive(request: Request) -> Response:
 class Readiness:
     """Asks the store on each request, so that it recovers as the store does."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, drain: Drain) -> None:
         self._store = store
+        self._drain = drain
 
     async def ready(self, request: Request) -> Response:
-        """200 when the store can be read now, else 503; the log says why, since it names tables and files."""
+        """200 when the store can be read now and the server is to stay, else 503.
+
+        The log says what is amiss with the store, since that names tables and files.
+        """
+        if self._drain.draining:
+            return JSONResponse({"ready": False, "reason": "The server stops."}, 503)
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await self._store.health()

@@ -14,9 +14,11 @@ from graphql import GraphQLError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.cache import etag_of
-from graph.errors import BAD_REQUEST, INTERNAL, INTERNAL_MESSAGE, log_unforeseen
+from graph.errors import BAD_REQUEST, INTERNAL, INTERNAL_MESSAGE, OVERLOADED, log_unforeseen
 from graph.execution import Answer, Execution, QueriesOnly, refused
+from graph.gate import Gate
 from graph.media_types import GRAPHQL, HTML, JSON, choose, is_json
+from graph.observed import KEY, Observed, codes_of
 from graph.presence import Gone, Presence
 from graph.trusted import Trusted, Untrusted, id_in
 
@@ -24,6 +26,7 @@ ALLOWED = (b"allow", b"GET, HEAD, POST")
 ALLOWED_FOR_MUTATIONS = (b"allow", b"POST")
 # The same address answers a browser with a page and a client with JSON.
 VARY = (b"vary", b"accept")
+RETRY_AFTER = (b"retry-after", b"1")
 ASKS_FOR_READS = b"clade-reads"
 ASKS = (b"query=", b"documentId=", b"extensions=")
 
@@ -33,9 +36,10 @@ Header = tuple[bytes, bytes]
 class Refused(Exception):
     """A request that is no GraphQL request; the message says why, and goes to the client."""
 
-    def __init__(self, status: int, message: str, *headers: Header) -> None:
+    def __init__(self, status: int, message: str, *headers: Header, code: str = BAD_REQUEST) -> None:
         super().__init__(message)
         self.status = status
+        self.code = code
         self.headers = headers
 
 
@@ -60,9 +64,11 @@ class GraphQLEndpoint:
         *,
         max_body_bytes: int,
         body_seconds: float,
+        gate: Gate,
         trusted: Trusted = Trusted({}),
     ) -> None:
         """Without a page browsers are clients as all others, and without trusted documents every text is taken."""
+        self._gate = gate
         self._execution = execution
         self._trusted = trusted
         self._page = page
@@ -77,26 +83,33 @@ class GraphQLEndpoint:
             return
         media_type = choose(accept, (GRAPHQL, JSON))
         extra: Sequence[Header] = ()
+        observed: Observed | None = scope.get(KEY)
         try:
             if media_type is None:
                 raise Refused(406, f"The answer can be {GRAPHQL} or {JSON}, and the header Accept takes neither.")
-            answer = await self._answer(scope, receive, headers)
+            answer = await self._answer(scope, receive, headers, observed)
+            if observed is not None and "errors" in answer.body:
+                observed.codes = codes_of(answer.body["errors"])
             if scope["method"] != "POST":
                 extra = tag_of(answer)
                 if extra and headers.get(b"if-none-match") == extra[0][1]:
                     return await write_unchanged(send, extra)
             status, content = status_of(answer, media_type), orjson.dumps(answer.body)
         except Refused as no:
-            status, content, extra = no.status, only_error(str(no), BAD_REQUEST), no.headers
+            status, content, extra = no.status, only_error(str(no), no.code), no.headers
+            tell(observed, no.code)
         except Gone:
             return
         except Exception as error:
             # Answered here and not further out: there the server would cut the connection as well.
             log_unforeseen(error)
             status, content = 500, only_error(INTERNAL_MESSAGE, INTERNAL)
+            tell(observed, INTERNAL)
         await write(send, status, media_type or JSON, content, extra)
 
-    async def _answer(self, scope: Scope, receive: Receive, headers: Mapping[bytes, bytes]) -> Answer:
+    async def _answer(
+        self, scope: Scope, receive: Receive, headers: Mapping[bytes, bytes], observed: Observed | None
+    ) -> Answer:
         method = scope["method"]
         if method == "POST":
             parameters = read_json(await self._body(receive, headers))
@@ -110,16 +123,21 @@ class GraphQLEndpoint:
             query = self._trusted.document(parameters.query, parameters.document_id)
         except Untrusted as untrusted:
             return refused([GraphQLError(str(untrusted), extensions={"code": untrusted.code})])
+        if self._gate.is_full:
+            message = f"The server answers {self._gate.most} requests already; try again in a moment."
+            raise Refused(503, message, RETRY_AFTER, code=OVERLOADED)
         try:
-            async with Presence(receive):
-                return await self._execution.execute(
-                    query,
-                    parameters.variables,
-                    parameters.operation_name,
-                    parameters.extensions,
-                    allow_mutations=method == "POST",
-                    tell_reads=headers.get(ASKS_FOR_READS) == b"1",
-                )
+            with self._gate:
+                async with Presence(receive):
+                    return await self._execution.execute(
+                        query,
+                        parameters.variables,
+                        parameters.operation_name,
+                        parameters.extensions,
+                        allow_mutations=method == "POST",
+                        tell_reads=headers.get(ASKS_FOR_READS) == b"1",
+                        observed=observed,
+                    )
         except QueriesOnly:
             raise Refused(405, f"{method} is for queries; send anything else by POST.", ALLOWED_FOR_MUTATIONS) from None
 
@@ -203,6 +221,11 @@ def object_of(sent: Mapping[str, Any], name: str) -> dict[str, Any] | None:
     if not isinstance(value, dict | None):
         raise Refused(400, f'"{name}" must be an object or null.')
     return value
+
+
+def tell(observed: Observed | None, code: str) -> None:
+    if observed is not None:
+        observed.codes = (code,)
 
 
 def only_error(message: str, code: str) -> bytes:

@@ -99,6 +99,11 @@ class Settings(BaseSettings):
     writes: Literal["off", "on"] = Field(
         "off", description="Whether mutations may change anything: `on` or `off`, when they answer `FORBIDDEN`."
     )
+    max_inflight: int = Field(
+        256,
+        ge=1,
+        description="How many requests one process may answer at a time, in requests; others are told to come again.",
+    )
     max_body_bytes: int = Field(262_144, ge=1, description="How large the body of a request may be, in bytes.")
     plan_cache_documents: int = Field(
         1_000, ge=1, description="How many parsed and validated documents are kept, in documents."
@@ -116,6 +121,26 @@ class Settings(BaseSettings):
     introspection: bool = Field(True, description="Whether clients may ask for the schema, also by `_service`.")
     suggestions: bool = Field(True, description="Whether the error for an unknown name tells names that are like it.")
     graphiql: bool = Field(True, description="Whether browsers find GraphiQL at `/graphql`.")
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info",
+        description="What is logged: `info` has a line for each request, `warning` only slow and failed ones, `debug` "
+        "their queries too; `error` is for mistakes of ours.",
+    )
+    log_format: Literal["auto", "json", "text"] = Field(
+        "auto", description="How it is logged: `json`, `text`, or text at a terminal alone."
+    )
+    slow_seconds: float = Field(1.0, gt=0, description="From when on a request is a slow one, in seconds.")
+    drain_seconds: float = Field(
+        2.0,
+        ge=0,
+        le=600,
+        description="How long a server that was told to stop (SIGTERM) still serves while `/readyz` says no, in "
+        "seconds: as long as a load balancer takes to notice.",
+    )
+    stop_seconds: int = Field(
+        20, ge=1, le=600, description="How long what runs then may take before it is cancelled, in seconds."
+    )
 
     trusted_documents: str = Field(
         "", description="A JSON file of documents by their ids, which clients may send instead of the documents."

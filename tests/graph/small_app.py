@@ -1,5 +1,6 @@
 """The application over a schema of a few fields, for tests of HTTP itself."""
 
+import asyncio
 from typing import Any, Self
 
 import strawberry
@@ -44,6 +45,11 @@ class Query:
     @strawberry.field
     def broken_without_null(self) -> str:
         raise KeyError("a secret of the server")
+
+    @strawberry.field
+    async def slow(self) -> str:
+        await asyncio.sleep(0.3)
+        return "at last"
 
     @strawberry.field
     def unwritable(self) -> JSON:

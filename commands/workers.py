@@ -1,0 +1,28 @@
+"""Several processes that share one port."""
+
+import socket
+import threading
+from collections.abc import Sequence
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+
+class Workers(Multiprocess):
+    """uvicorn's workers, of which none is left for new connections once they were told to stop.
+
+    Each worker closes its own end of the listening socket, but the parent holds one too: who connected to that would
+    wait for an answer that nobody is there to give.
+    """
+
+    def __init__(self, config: uvicorn.Config, sockets: Sequence[socket.socket], drain_seconds: float) -> None:
+        super().__init__(config, list(sockets))
+        self._drain_seconds = drain_seconds
+
+    def terminate_all(self) -> None:
+        super().terminate_all()
+        threading.Timer(self._drain_seconds, self._refuse).start()
+
+    def _refuse(self) -> None:
+        for one in self.sockets:
+            one.close()

@@ -1,0 +1,191 @@
+"""What the server writes to its log: one line for each request, and whatever else is worth knowing.
+
+Lines go to standard error, as JSON unless a person reads them. They are written by a thread of their own, some of them
+at a time: a reader that is slow, or stands still, never holds up a request, and a line costs the loop some
+microseconds.
+"""
+
+import logging
+import os
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import orjson
+
+from graph.errors import INTERNAL, OVERLOADED, TIMEOUT
+from graph.observed import Observed
+from store.errors import Unavailable
+
+Form = Literal["auto", "json", "text"]
+
+WRITE_AFTER_SECONDS = 0.1
+FLUSH_SECONDS = 2.0
+MOST_LINES = 20_000  # that wait to be written; more are dropped, and counted
+MAX_DOCUMENT_CHARACTERS = 2_000
+MAX_PATH_CHARACTERS = 200
+MAX_TRACEBACK_CHARACTERS = 20_000
+
+OURS = frozenset({INTERNAL, OVERLOADED, TIMEOUT, Unavailable.code})
+"""The codes of failures that are not the client's."""
+
+logger = logging.getLogger("clade.request")
+
+
+class Sink:
+    """Lines on their way to a file descriptor."""
+
+    dropped = 0
+
+    def __init__(self, descriptor: int, *, most: int = MOST_LINES) -> None:
+        self._descriptor = descriptor
+        self._most = most
+        self._lines: deque[bytes] = deque()
+        self._due = threading.Event()
+        self._busy = False
+        threading.Thread(target=self._run, name="log", daemon=True).start()
+
+    def write(self, line: bytes, *, soon: bool = False) -> None:
+        """Take a line, which ends in a newline; never waits."""
+        if len(self._lines) >= self._most:
+            self.dropped += 1
+            return
+        self._lines.append(line)
+        if soon:
+            self._due.set()
+
+    def flush(self) -> None:
+        """Wait until all is written, but not for a reader that stands still."""
+        end = time.monotonic() + FLUSH_SECONDS
+        self._due.set()
+        while (self._lines or self._busy) and time.monotonic() < end:
+            time.sleep(0.005)
+
+    def _run(self) -> None:
+        while True:
+            self._due.wait(WRITE_AFTER_SECONDS)
+            self._due.clear()
+            self._busy = True  # before the lines are taken, so that a flush misses none
+            left = memoryview(b"".join([self._lines.popleft() for _ in range(len(self._lines))]))
+            with suppress(OSError):  # nobody reads any more, and there is nobody else to tell
+                while left:
+                    left = left[os.write(self._descriptor, left) :]
+            self._busy = False
+
+
+class Handler(logging.Handler):
+    """Sends records to a sink as lines of one form."""
+
+    def __init__(self, sink: Sink, form: Literal["json", "text"]) -> None:
+        super().__init__()
+        self.sink = sink
+        self._line = json_line if form == "json" else text_line
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.sink.write(self._line(record), soon=record.levelno >= logging.WARNING)
+
+    def flush(self) -> None:
+        self.sink.flush()
+
+
+def handler(form: Form) -> Handler:
+    """The one handler of a server, for `logging.config.dictConfig`."""
+    if form == "auto":
+        form = "text" if sys.stderr.isatty() else "json"
+    return Handler(Sink(sys.stderr.fileno()), form)
+
+
+def config(level: str, form: Form) -> dict[str, Any]:
+    """How a server process sets up `logging`: its own lines from `level` on, those of libraries from warnings on."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "handlers": {"log": {"()": "graph.logs.handler", "form": form}},
+        "root": {"level": "WARNING", "handlers": ["log"]},
+        "loggers": {"clade": {"level": level.upper()}},
+    }
+
+
+def flush() -> None:
+    """Write what has not been written yet: a process that ends by a signal does not come back to it."""
+    for one in logging.getLogger().handlers:
+        one.flush()
+
+
+class RequestLog:
+    """Writes one line for each request: a warning where it was slow, or failed by no fault of its client."""
+
+    def __init__(self, slow_seconds: float) -> None:
+        self._slow_seconds = slow_seconds
+
+    def __call__(self, observed: Observed) -> None:
+        failed = observed.status >= 500 or not OURS.isdisjoint(observed.codes)
+        level = logging.WARNING if failed or observed.seconds >= self._slow_seconds else logging.INFO
+        if logger.isEnabledFor(level):
+            # Not by logger.log, which would look through the stack for who called it.
+            parts = {"name": logger.name, "levelno": level, "levelname": logging.getLevelName(level)}
+            logger.handle(logging.makeLogRecord({**parts, "msg": "request", "fields": fields_of(observed)}))
+
+
+def fields_of(observed: Observed) -> dict[str, Any]:
+    """What a request's line tells: never variables, and the document only where debugging is on."""
+    told: dict[str, Any] = {
+        "id": observed.id,
+        "method": observed.method,
+        "path": observed.path[:MAX_PATH_CHARACTERS],
+        "status": observed.status,
+        "ms": round(observed.seconds * 1000, 3),
+    }
+    if observed.kind is not None:
+        told |= {"operation": observed.operation, "kind": observed.kind, "how": observed.how}
+        reads = observed.reads
+        told |= {name: reads[name] for name in ("requests", "rounds", "items", "units")}
+    if observed.codes:
+        told["codes"] = observed.codes
+    if observed.trace_id is not None:
+        told["trace"] = observed.trace_id
+    if observed.document is not None and logger.isEnabledFor(logging.DEBUG):
+        told["document"] = observed.document[:MAX_DOCUMENT_CHARACTERS]
+    return told
+
+
+def json_line(record: logging.LogRecord) -> bytes:
+    """A record as one line of JSON."""
+    told = {
+        "time": datetime.fromtimestamp(record.created, UTC),
+        "level": record.levelname.lower(),
+        "logger": record.name,
+        "message": record.getMessage(),
+        **_fields(record),
+    }
+    option = orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
+    try:
+        return orjson.dumps(told, option=option)
+    except TypeError:  # a text with half a character in it
+        return orjson.dumps({name: _whole(str(value)) for name, value in told.items()}, option=option)
+
+
+def text_line(record: logging.LogRecord) -> bytes:
+    """A record as a line for people; a traceback takes more of them."""
+    clock = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
+    fields = _fields(record)
+    trace = fields.pop("exception", None)
+    told = [clock, record.levelname.lower(), record.getMessage()]
+    told += [f"{name}={value}" for name, value in fields.items() if value is not None]
+    line = "".join(one if one.isprintable() else repr(one)[1:-1] for one in " ".join(told))
+    return (_whole(f"{line}\n{trace}" if trace else line) + "\n").encode()
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    fields: dict[str, Any] = dict(getattr(record, "fields", {}))
+    if record.exc_info and record.exc_info[0] is not None:
+        fields["exception"] = logging.Formatter().formatException(record.exc_info)[-MAX_TRACEBACK_CHARACTERS:]
+    return fields
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,63 @@
+"""What is known of one request when it is over: how it came, what it asked for, what that cost, and how it ended."""
+
+import random
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.types import Scope
+
+KEY = "clade.observed"
+"""Where the scope of a request has its `Observed`."""
+
+REQUEST_ID = b"x-request-id"
+GONE = 499
+"""The status of a request whose client left before the answer, as nginx writes it."""
+
+_SANE_ID = re.compile(rb"[A-Za-z0-9._:+/=@-]{1,128}")
+
+
+@dataclass(slots=True)
+class Observed:
+    """One request; its parts are filled in by whoever knows them. `began` is of a steady clock, in seconds."""
+
+    id: str
+    method: str
+    path: str
+    began: float
+    seconds: float = 0.0
+    status: int = GONE
+    operation: str | None = None
+    """The name of its operation."""
+    kind: str | None = None
+    """`query` or `mutation`; None for what never became an operation."""
+    document: str | None = None
+    codes: Sequence[str] = ()
+    context: Any = None
+    """What its resolvers shared, which knows how it was answered and what was read."""
+    trace_id: str | None = None
+
+    @classmethod
+    def of(cls, scope: Scope) -> "Observed":
+        """A request that begins now, under the id that its client gave it, if that may stand in a log."""
+        given = next((value for name, value in scope["headers"] if name == REQUEST_ID), b"")
+        # Ids are there to be found again and keep no secret: random.random's kind is enough.
+        name = given.decode() if _SANE_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
+        return cls(name, scope["method"], scope["path"], time.perf_counter())
+
+    @property
+    def how(self) -> str | None:
+        """`kept`, `planned`, `surprised` (a plan handed over) or `resolved`; None where nothing was answered."""
+        return getattr(self.context, "how", None)
+
+    @property
+    def reads(self) -> dict[str, Any]:
+        """What was read, as `extensions.reads` has it; empty where nothing was answered."""
+        return {} if self.context is None else self.context.reads_report()
+
+
+def codes_of(errors: Sequence[dict[str, Any]]) -> list[str]:
+    """The codes of an answer's errors, each once."""
+    return list(dict.fromkeys(error.get("extensions", {}).get("code", "") for error in errors))

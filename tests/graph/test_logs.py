@@ -1,0 +1,148 @@
+"""The log: one line for each request, with nothing in it that is not for every eye, and nobody waits for its reader."""
+
+import json
+import logging
+import os
+import re
+import sys
+
+import httpx
+import pytest
+
+from graph.logs import RequestLog, Sink, json_line, text_line
+from tests.graph.small_app import SmallStore, small_app
+from tests.serving import serving
+
+SECRET = "a-secret-that-is-in-the-variables"
+QUERY = "query Greeting($name: String!) { hello(name: $name) }"
+
+
+@pytest.fixture(scope="module")
+def client():
+    app = small_app(SmallStore(), observers=[RequestLog(slow_seconds=30.0)])
+    with serving(app) as url, httpx.Client(base_url=url) as client:
+        yield client
+
+
+@pytest.fixture
+def lines(caplog):
+    """What was logged so far, as the server writes it."""
+    caplog.set_level("INFO", "clade")
+    return lambda: [json.loads(json_line(record)) for record in caplog.records if record.name.startswith("clade")]
+
+
+def plain(line):
+    """A line without what differs each time, after a look at that."""
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", line.pop("time"))
+    assert 0 <= line.pop("ms") < 30_000
+    return line
+
+
+def test_a_request_is_one_line_with_what_it_was_and_cost(client, lines):
+    client.post(
+        "/graphql?token=1",
+        json={"query": QUERY, "variables": {"name": SECRET}},
+        headers={"x-request-id": "abc-1", "authorization": "Bearer secret"},
+    )
+    (line,) = lines()
+    assert SECRET not in str(line)
+    assert plain(line) == {
+        "level": "info", "logger": "clade.request", "message": "request", "id": "abc-1", "method": "POST",
+        "path": "/graphql", "status": 200, "operation": "Greeting", "kind": "query", "how": "resolved",
+        "requests": 2, "rounds": 1, "items": 7, "units": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sent", "level", "told"),
+    [
+        ("{ nothing }", "info", {"status": 200, "codes": ["GRAPHQL_VALIDATION_FAILED"]}),
+        ("{ refused }", "info", {"status": 200, "codes": ["BAD_PATH"]}),
+        ("{ broken }", "warning", {"status": 200, "codes": ["INTERNAL_SERVER_ERROR"]}),
+        ("{ unwritable }", "warning", {"status": 500, "codes": ["INTERNAL_SERVER_ERROR"]}),
+        (None, "info", {"status": 400, "codes": ["BAD_REQUEST"]}),
+    ],
+)
+def test_a_failure_is_a_warning_where_it_is_not_the_clients(client, lines, sent, level, told):
+    client.post("/graphql", json={"query": sent})
+    line = lines()[-1]
+    assert (line["level"], {name: line[name] for name in told}) == (level, told)
+
+
+def test_a_slow_request_is_a_warning(lines):
+    with serving(small_app(SmallStore(), observers=[RequestLog(slow_seconds=0.0)])) as url:
+        httpx.post(f"{url}/graphql", json={"query": "{ hello }"})
+    assert lines()[0]["level"] == "warning"
+
+
+def test_other_addresses_are_logged_and_probes_are_not(client, lines):
+    for path in ("/nothing", "/healthz", "/readyz", "/"):
+        client.get(path)
+    assert [(line["path"], line["status"]) for line in lines()] == [("/nothing", 404), ("/", 307)]
+
+
+def test_queries_are_logged_only_where_debugging_is_on_and_never_whole_where_they_are_long(client, lines, caplog):
+    long = "{ hello } #" + "x" * 3_000
+    client.post("/graphql", json={"query": long})
+    caplog.set_level("DEBUG", "clade")
+    client.post("/graphql", json={"query": long})
+    without, with_query = lines()
+    assert "document" not in without
+    assert with_query["document"] == long[:2_000]
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"), [("id-1:a/b=", True), ("x" * 128, True), ("x" * 129, False), ("a b", False), ('a"b', False)]
+)
+def test_a_clients_id_is_kept_if_it_may_stand_in_a_log(client, sent, kept):
+    told = client.post("/graphql", json={"query": "{ hello }"}, headers={"x-request-id": sent}).headers["x-request-id"]
+    assert (told == sent) == kept
+    assert kept or re.fullmatch(r"[0-9a-f]{32}", told)
+
+
+def record(message, **more):
+    return logging.makeLogRecord({"name": "clade", "levelname": "WARNING", "levelno": 30, "msg": message, **more})
+
+
+def test_a_line_is_one_line_whatever_is_in_it():
+    evil = "first\nsecond\x1b[31m \udcff"
+    assert json_line(record(evil)).count(b"\n") == 1
+    assert json.loads(json_line(record(evil)))["message"].startswith("first\nsecond")
+    assert text_line(record(evil)).count(b"\n") == 1
+    assert b"\x1b" not in text_line(record(evil))
+
+
+def test_a_mistake_of_ours_is_told_with_its_traceback():
+    try:
+        raise KeyError("what")
+    except KeyError:
+        made = record("An unforeseen error.", exc_info=sys.exc_info())
+    assert "KeyError: 'what'" in json.loads(json_line(made))["exception"]
+    assert "KeyError: 'what'" in text_line(made).decode()
+
+
+def test_a_reader_that_stands_still_holds_up_nobody_and_what_is_too_much_is_counted():
+    reading, writing = os.pipe()
+    sink = Sink(writing, most=100)
+    line = b"x" * 9_999 + b"\n"
+    for _ in range(1_000):  # ten megabytes, and the pipe holds 64 KB
+        sink.write(line, soon=True)
+    assert sink.dropped >= 700
+    expected = (1_000 - sink.dropped) * len(line)
+    got = b""
+    while len(got) < expected:
+        got += os.read(reading, 1_000_000)
+    assert got == line * (1_000 - sink.dropped)
+    sink.write(b"last\n")
+    sink.flush()
+    assert os.read(reading, 100) == b"last\n"
+
+
+def test_a_reader_that_is_gone_ends_nothing():
+    reading, writing = os.pipe()
+    sink = Sink(writing)
+    os.close(reading)
+    sink.write(b"lost\n")
+    sink.flush()
+    sink.write(b"lost too\n")
+    sink.flush()

@@ -1,0 +1,84 @@
+"""What surrounds all requests: their ids, how many may run, and the end of a server."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from graph.drain import Drain
+from graph.gate import Gate
+from tests.graph.small_app import SmallStore, small_app
+from tests.serving import serving
+
+SLOW = {"query": "{ slow }"}
+
+
+class Seen(list):
+    """An observer that keeps what it is shown."""
+
+    def __call__(self, observed):
+        self.append((observed.status, list(observed.codes)))
+
+
+def test_more_requests_than_may_run_are_told_to_come_again():
+    seen, gate = Seen(), Gate(2)
+    with serving(small_app(SmallStore(), gate=gate, observers=[seen])) as url:
+        statuses = asyncio.run(ask_at_once(url, 5))
+        assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 200
+    assert sorted(statuses) == [200, 200, 503, 503, 503]
+    assert sorted(seen) == [(200, []), (200, []), (200, []), *[(503, ["OVERLOADED"])] * 3]
+    assert gate.inside == 0
+
+
+async def ask_at_once(url, count):
+    """The statuses of requests that are all sent before the first is answered."""
+    async with httpx.AsyncClient(base_url=url) as client:
+        answers = await asyncio.gather(*[client.post("/graphql", json=SLOW) for _ in range(count)])
+    refused = [answer for answer in answers if answer.status_code == 503]
+    assert all(answer.headers["retry-after"] == "1" for answer in refused)
+    assert all(answer.json()["errors"][0]["extensions"] == {"code": "OVERLOADED"} for answer in refused)
+    return [answer.status_code for answer in answers]
+
+
+def test_probes_and_the_page_are_answered_where_no_more_requests_are():
+    with serving(small_app(SmallStore(), gate=Gate(0))) as url:
+        assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 503
+        assert httpx.get(f"{url}/readyz").status_code == 200
+        assert httpx.get(f"{url}/graphql", headers={"accept": "text/html"}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/graphql?query={hello}", "/nothing"])
+def test_a_server_that_drains_answers_and_asks_to_come_to_another(path):
+    drain = Drain()
+    with serving(small_app(SmallStore(), drain=drain)) as url:
+        before = httpx.get(url + path)
+        drain.draining = True
+        after = httpx.get(url + path)
+        ready = httpx.get(f"{url}/readyz")
+    assert (before.status_code, before.text) == (after.status_code, after.text)
+    assert ("connection" in before.headers, after.headers["connection"]) == (False, "close")
+    assert (ready.status_code, ready.json()) == (503, {"ready": False, "reason": "The server stops."})
+
+
+async def test_a_request_whose_time_is_over_is_told_so_and_shown_to_observers():
+    seen, sent = Seen(), []
+    app = small_app(SmallStore(), observers=[seen])
+    scope = {
+        "type": "http", "method": "GET", "path": "/graphql", "raw_path": b"/graphql", "headers": [],
+        "query_string": b"query={slow}", "root_path": "", "scheme": "http", "server": ("127.0.0.1", 80),
+    }  # fmt: skip
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    async def send(message):
+        sent.append(message)
+
+    task = asyncio.create_task(app(scope, receive, send))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (sent[0]["status"], (b"connection", b"close") in sent[0]["headers"]) == (503, True)
+    assert b"UNAVAILABLE" in sent[1]["body"]
+    assert seen == [(503, ["UNAVAILABLE"])]
