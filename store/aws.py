@@ -1,10 +1,13 @@
 """A connection to DynamoDB: its session, the calls, and what their failures mean.
 
-botocore signs, sends and retries; what it would spend on walking answers by their shapes, nine tenths of a large
-Query, is saved by a parser of our own for the answers that succeed.
+botocore knows endpoints, credentials, errors and when to try again; what it would spend on walking answers by their
+shapes, nine tenths of a large Query, is saved by a parser of our own for the answers that succeed, and what it would
+spend on making requests by direct calls of the reads that are hot (`store/direct.py`).
 """
 
 import contextlib
+from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, cast
 from urllib.parse import urlsplit
@@ -13,10 +16,12 @@ import aioboto3
 import aiohttp
 import msgspec
 from aiobotocore.config import AioConfig
+from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.parsers import AioJSONParser, AioResponseParserFactory
 from aiobotocore.session import AioSession
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError, NoRegionError
 
+from store.direct import Direct
 from store.errors import BadInput, NoTable, Unavailable
 from store.wire import Answer, parse_answer
 
@@ -24,6 +29,8 @@ CONNECTIONS = 64
 CONNECT_SECONDS = 2
 READ_SECONDS = 10
 ATTEMPTS = 3  # for a call that meets a 5xx, throttling or a lost connection
+
+_HOT = frozenset({"query", "batch_get_item"})
 
 
 class Refused(Unavailable):
@@ -59,14 +66,17 @@ class Connection:
         self.endpoint = endpoint
         self._opened = contextlib.AsyncExitStack()
         self._client: Any = None
+        self._credentials: Any = None
+        self._direct: Direct | None = None
 
     async def __aenter__(self) -> Self:
         """Makes no call yet; raises BadInput where the settings cannot be meant."""
         try:
             session = await _session(self.endpoint)
             region = self.region or session.get_config_variable("region") or ("us-east-1" if self.endpoint else None)
+            self._credentials = await session.get_credentials()
             client = aioboto3.Session(botocore_session=session).client(
-                "dynamodb", region_name=region, endpoint_url=self.endpoint, config=_CONFIG
+                "dynamodb", region_name=region, endpoint_url=self.endpoint, config=_config(self._direct_session)
             )
             self._client = await self._opened.enter_async_context(client)
         except NoRegionError as error:
@@ -89,13 +99,20 @@ class Connection:
         if self._client is None:
             raise RuntimeError("The store is not open; use it as an async context manager.")
         try:
-            return cast(Answer, await getattr(self._client, operation)(**parameters))
+            ordinary = partial(getattr(self._client, operation), **parameters)
+            if self._direct is not None and self._credentials is not None and operation in _HOT:
+                return await self._direct.call(operation, parameters, self._credentials, ordinary)
+            return cast(Answer, await ordinary())
         except ClientError as error:
             raise self._translate(error) from error
         except NoCredentialsError as error:
             raise Unavailable("DynamoDB needs AWS credentials, and there are none.") from error
         except (BotoCoreError, aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unavailable("DynamoDB does not answer; try again.") from error
+
+    def _direct_session(self, **settings: Any) -> Direct:
+        self._direct = Direct(**settings)
+        return self._direct
 
     def _translate(self, error: ClientError) -> Unavailable:
         code = error.response["Error"]["Code"]
@@ -122,14 +139,18 @@ class _ParserFactory(AioResponseParserFactory):
 
 
 _PARSER = _Parser()
-_CONFIG = AioConfig(
-    user_agent="clade",  # botocore's own is made anew for each call
-    parameter_validation=False,
-    connect_timeout=CONNECT_SECONDS,
-    read_timeout=READ_SECONDS,
-    max_pool_connections=CONNECTIONS,
-    retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-)
+
+
+def _config(make_http_session: Callable[..., AIOHTTPSession]) -> AioConfig:
+    return AioConfig(
+        http_session_cls=cast(Any, make_http_session),  # whatever makes one will do
+        user_agent="clade",  # botocore's own is made anew for each call
+        parameter_validation=False,
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        max_pool_connections=CONNECTIONS,
+        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+    )
 
 
 async def _session(endpoint: str | None) -> AioSession:

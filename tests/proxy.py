@@ -8,8 +8,9 @@ async with Proxy(engine.url) as proxy:
 
 import asyncio
 import json
+import ssl
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -19,10 +20,11 @@ from aiohttp import web
 
 @dataclass(frozen=True)
 class Call:
-    """One call as it came: the operation's name (`Query`) and what it asks."""
+    """One call as it came: the operation's name (`Query`), what it asks, and its headers."""
 
     operation: str
     body: dict[str, Any]
+    headers: Mapping[str, str]
 
 
 Forward = Callable[[dict[str, Any]], Awaitable[web.Response]]
@@ -32,8 +34,9 @@ Fault = Callable[[Call, Forward], Awaitable[web.Response]]
 class Proxy:
     """Listens on a free port of the loopback for as long as it is open; `calls` are all that came so far."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, tls: ssl.SSLContext | None = None) -> None:
         self.target = target
+        self._tls = tls
         self.url = ""
         self.calls: list[Call] = []
         self._faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
@@ -52,10 +55,10 @@ class Proxy:
         application.router.add_post("/", self._answer)
         self._runner = web.AppRunner(application, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls)
         await site.start()
         host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
+        self.url = f"{'https' if self._tls else 'http'}://{host}:{port}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -74,7 +77,8 @@ class Proxy:
             return _response(answer.status, await answer.read())
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        call = Call(request.headers["X-Amz-Target"].rpartition(".")[2], json.loads(await request.read()))
+        operation = request.headers["X-Amz-Target"].rpartition(".")[2]
+        call = Call(operation, json.loads(await request.read()), request.headers)
         self.calls.append(call)
 
         async def forward(body: dict[str, Any]) -> web.Response:
@@ -137,6 +141,13 @@ async def garbled(call: Call, forward: Forward) -> web.Response:
     answer = await forward(call.body)
     assert isinstance(answer.body, bytes)
     return _response(200, answer.body[: len(answer.body) // 2])
+
+
+async def miscounted(call: Call, forward: Forward) -> web.Response:
+    """An answer of which a byte was lost on the way, as its checksum tells."""
+    answer = await forward(call.body)
+    answer.headers["x-amz-crc32"] = "1"
+    return answer
 
 
 async def dropped(call: Call, forward: Forward) -> web.Response:

@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "examples": {"graph"},
 }
 LIBRARIES = {
-    "store": {"aioboto3", "aiobotocore", "aiohttp", "boto3", "botocore", "sqlite3"},
+    "store": {"aioboto3", "aiobotocore", "aiohttp", "boto3", "botocore", "httptools", "sqlite3"},
     "resolvers": {"aiodataloader"},
     "graph": {"graphql", "pydantic_settings", "starlette", "strawberry"},
     "commands": {"rich", "typer", "uvicorn"},

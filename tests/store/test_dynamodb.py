@@ -206,17 +206,12 @@ async def test_an_answer_that_breaks_off_is_no_answer(store: DynamoDBStore, prox
 
 
 async def test_an_answer_that_never_comes_is_not_waited_for(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.aws._CONFIG", _impatient())
+    monkeypatch.setattr("store.aws.READ_SECONDS", 0.2)
+    monkeypatch.setattr("store.aws.ATTEMPTS", 1)
     async with DynamoDBStore("clade-slow", region="eu-west-1", endpoint=proxy.url) as store:
         proxy.spoil("Query", delayed(60))
         with pytest.raises(Unavailable, match="does not answer"):
             await store.range(EVERYTHING, Reads())
-
-
-def _impatient() -> object:
-    from store import aws
-
-    return aws._CONFIG.merge(type(aws._CONFIG)(read_timeout=0.2, retries={"total_max_attempts": 1}))
 
 
 async def test_a_table_that_goes_away_is_told_as_no_table(store: DynamoDBStore, proxy: Proxy) -> None:

@@ -1,0 +1,129 @@
+"""Hot reads sent straight to the engine, since botocore's walk from parameters to a request is ten times their price.
+
+The first call of an operation goes by the library, and its request is kept as a form. Later ones fill it: the same
+address, headers and credentials, another body, signed anew. Only a plain good answer is taken. Whatever else a direct
+call brings is handed to an ordinary call as the outcome of its first attempt, which it tells or tries again as ever;
+so there is nothing here about throttling, errors and how often to ask.
+"""
+
+import contextlib
+import ssl
+import time
+import zlib
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, cast
+
+import httptools
+import msgspec
+import orjson
+from aiobotocore.awsrequest import AioAWSResponse
+from aiobotocore.httpsession import AIOHTTPSession
+from botocore.credentials import ReadOnlyCredentials
+from botocore.exceptions import HTTPClientError
+from botocore.httpsession import get_cert_path
+
+from store.form import Form
+from store.http import Pool, Reply
+from store.wire import Answer, parse_answer
+
+# Only calls that go by the library fill its budget for retries again; so after one that failed for good, so many do.
+REFILL_CALLS = 500
+
+
+@dataclass
+class _Call:
+    """A call on its way through the library, and the outcome of its first attempt where that was made directly."""
+
+    operation: str
+    credentials: ReadOnlyCredentials
+    outcome: Reply | Exception | None
+
+
+_CALL: ContextVar[_Call | None] = ContextVar("call", default=None)
+
+
+class Direct(AIOHTTPSession):
+    """The library's own session, which learns from what it sends and makes direct calls beside it.
+
+    aiobotocore makes it for a client with the settings that it found: proxies, certificates, timeouts. Behind a proxy
+    or with a client's certificate there are no direct calls.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        verify, (connect_seconds, read_seconds) = settings["verify"], settings["timeout"]
+        self._may_learn = bool(verify) and not settings["proxies"] and not settings["client_cert"]
+        self._forms: dict[str, Form] = {}
+        self._to_refill = 0
+        self._pool = Pool(
+            settings["max_pool_connections"], connect_seconds, read_seconds,
+            make_tls=lambda: ssl.create_default_context(cafile=get_cert_path(verify)),
+        )  # fmt: skip
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._pool.close()
+        await super().__aexit__(*error)
+
+    async def call(
+        self, operation: str, parameters: dict[str, Any], credentials: Any, ordinary: Callable[[], Awaitable[Answer]]
+    ) -> Answer:
+        """The answer to a read: directly where that is known how, else as the `ordinary` call tells or raises it."""
+        frozen = await credentials.get_frozen_credentials()  # asked each time, since they rotate
+        form = self._forms.get(operation)
+        outcome: Reply | Exception | None = None
+        if form is not None and form.credentials == frozen and not self._to_refill:
+            outcome = await self._ask(form, parameters)
+            if isinstance(outcome, Reply) and outcome.status == 200:
+                with contextlib.suppress(msgspec.DecodeError):
+                    return parse_answer(outcome.body)
+        return await self._go_by_the_library(_Call(operation, frozen, outcome), ordinary)
+
+    async def _ask(self, form: Form, parameters: dict[str, Any]) -> Reply | Exception:
+        date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        try:
+            reply = await self._pool.post(form.url, form.filled(orjson.dumps(parameters), date))
+        except (OSError, httptools.HttpParserError) as error:  # a TimeoutError is an OSError
+            return error
+        checksum = reply.headers.get("x-amz-crc32")
+        if checksum is not None and checksum != str(zlib.crc32(reply.body)):
+            return OSError("The answer is not what its checksum says.")
+        return reply
+
+    async def _go_by_the_library(self, call: _Call, ordinary: Callable[[], Awaitable[Answer]]) -> Answer:
+        token = _CALL.set(call)
+        try:
+            answer = await ordinary()
+        except Exception:
+            self._to_refill = REFILL_CALLS
+            raise
+        finally:
+            _CALL.reset(token)
+        self._to_refill = max(0, self._to_refill - 1)
+        return answer
+
+    async def send(self, request: Any) -> Any:
+        """What the library calls for each attempt."""
+        call = _CALL.get()
+        if call is None:
+            return await super().send(request)
+        outcome, call.outcome = call.outcome, None
+        if isinstance(outcome, Exception):
+            raise HTTPClientError(error=outcome)
+        if outcome is not None:
+            return AioAWSResponse(request.url, outcome.status, cast(Any, outcome.headers), _Body(outcome.body))
+        response = await super().send(request)
+        if self._may_learn and response.status_code == 200 and (form := Form.of(request, call.credentials)):
+            self._forms[call.operation] = form
+        return response
+
+
+class _Body:
+    """A body that was read already, for those who read it."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def read(self) -> bytes:
+        return self._body

@@ -1,0 +1,230 @@
+"""Direct calls answer as the library does, and whatever goes wrong with them goes the library's way."""
+
+import asyncio
+import json
+import ssl
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from store import direct
+from store.dynamodb import DynamoDBStore
+from store.errors import Unavailable
+from store.items import Item, Put
+from store.keys import Key, subtree
+from store.reads import Reads
+from tests import engines
+from tests.proxy import Call, Proxy, delayed, dropped, garbled, miscounted, refused, status, throttled
+
+ITEMS: list[Item] = [{"pk": "t", "sk": f"#{name}#", "name": name} for name in ("a", "b", "ø")]
+EVERYTHING = subtree("t", "#")
+
+
+@pytest.fixture
+async def proxy(engine: engines.Engine) -> AsyncIterator[Proxy]:
+    async with Proxy(engine.url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def store(proxy: Proxy) -> AsyncIterator[DynamoDBStore]:
+    """A small table behind the proxy, whose reads are known by now."""
+    async with DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=proxy.url) as opened:
+        await fill(opened)
+        proxy.calls.clear()
+        yield opened
+
+
+async def fill(store: DynamoDBStore) -> None:
+    await store.create()
+    await store.commit([Put(item) for item in ITEMS])
+    await read(store)
+
+
+async def read(store: DynamoDBStore) -> None:
+    assert await store.range(EVERYTHING, Reads()) == ITEMS
+    assert await store.get([Key("t", "#b#")], Reads()) == [ITEMS[1]]
+
+
+def by_the_library(call: Call) -> bool:
+    return "amz-sdk-request" in call.headers
+
+
+def key_of(call: Call) -> str:
+    return call.headers["Authorization"].partition("Credential=")[2].partition("/")[0]
+
+
+async def test_reads_are_direct_once_one_has_gone_by_the_library(store: DynamoDBStore, proxy: Proxy) -> None:
+    await read(store)
+    assert await store.count(EVERYTHING, Reads()) == len(ITEMS)
+    assert [by_the_library(call) for call in proxy.calls] == [False] * 3
+
+
+async def test_writes_always_go_by_the_library(store: DynamoDBStore, proxy: Proxy) -> None:
+    for _ in range(2):
+        await store.commit([Put(ITEMS[0])])
+        await store.health()
+    assert all(map(by_the_library, proxy.calls))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [throttled, refused("InternalServerError", 500), status(503), dropped, miscounted],
+    ids=["throttled", "failed", "a balancer's", "dropped", "miscounted"],
+)
+async def test_what_goes_wrong_is_the_first_of_the_librarys_attempts(
+    store: DynamoDBStore, proxy: Proxy, fault: object
+) -> None:
+    proxy.spoil("Query", fault)  # type: ignore[arg-type]
+    proxy.spoil("BatchGetItem", fault)  # type: ignore[arg-type]
+    await read(store)
+    assert [by_the_library(call) for call in proxy.calls] == [False, True] * 2
+    assert all("attempt=2" in call.headers["amz-sdk-request"] for call in proxy.calls if by_the_library(call))
+
+
+async def test_attempts_end_when_the_librarys_would(store: DynamoDBStore, proxy: Proxy) -> None:
+    proxy.spoil("Query", *[throttled] * 9)
+    with pytest.raises(Unavailable, match="overloaded"):
+        await store.range(EVERYTHING, Reads())
+    assert [by_the_library(call) for call in proxy.calls] == [False, True, True]
+
+
+async def test_after_a_read_that_failed_the_librarys_budget_for_retries_is_filled_again(
+    store: DynamoDBStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct, "REFILL_CALLS", 2)
+    proxy.spoil("Query", refused("AccessDeniedException"))
+    with pytest.raises(Unavailable, match="credentials"):
+        await store.range(EVERYTHING, Reads())
+    for _ in range(3):
+        assert await store.range(EVERYTHING, Reads()) == ITEMS
+    assert [by_the_library(call) for call in proxy.calls] == [False, True, True, False]
+
+
+async def test_a_body_that_breaks_off_is_no_answer(store: DynamoDBStore, proxy: Proxy) -> None:
+    proxy.spoil("Query", garbled)
+    with pytest.raises(Unavailable, match="does not answer"):
+        await store.range(EVERYTHING, Reads())
+    assert proxy.count("Query") == 1
+
+
+async def test_the_answer_to_a_read_that_was_given_up_is_never_anothers(store: DynamoDBStore, proxy: Proxy) -> None:
+    proxy.spoil("Query", delayed(0.2))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await store.range(EVERYTHING, Reads())
+    assert await store.range(subtree("t", "#a#"), Reads()) == ITEMS[:1]
+    assert [by_the_library(call) for call in proxy.calls] == [False, False]
+
+
+async def test_many_reads_at_a_time_get_their_own_answers(store: DynamoDBStore, proxy: Proxy) -> None:
+    async def one(number: int) -> None:
+        item = ITEMS[number % 3]
+        assert await store.range(subtree("t", str(item["sk"])), Reads()) == [item]
+
+    await asyncio.gather(*map(one, range(300)))
+    assert not any(map(by_the_library, proxy.calls))
+
+
+async def test_behind_a_proxy_every_call_goes_by_the_library(
+    engine: engines.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Proxy(engine.url) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+        monkeypatch.setenv("NO_PROXY", "")
+        async with DynamoDBStore("clade", region="eu-west-1", endpoint=proxy.url) as store:
+            with pytest.raises(Unavailable):
+                await store.range(EVERYTHING, Reads())
+        assert proxy.calls == []
+
+
+# -- credentials -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def issue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
+    """Has the credentials come from a program of the AWS configuration, which tells what was issued last."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    told = tmp_path / "issued.json"
+    config = tmp_path / "config"
+    program = f'{sys.executable} -c "import sys; print(open(sys.argv[1]).read())" {told}'
+    config.write_text(f"[default]\ncredential_process = {program}\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+
+    def write(key: str, minutes: float) -> None:
+        expiry = (datetime.now(UTC) + timedelta(minutes=minutes)).isoformat()
+        issued = {"AccessKeyId": key, "SecretAccessKey": f"secret of {key}", "SessionToken": f"token of {key}"}
+        told.write_text(json.dumps({"Version": 1, **issued, "Expiration": expiry}))
+
+    return write
+
+
+async def test_credentials_that_run_out_are_asked_for_anew(proxy: Proxy, issue: object) -> None:
+    issue("FIRST", 9)  # type: ignore[operator]  # botocore asks for others ten minutes before the end
+    async with DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=proxy.url) as store:
+        await fill(store)
+        proxy.calls.clear()
+        await read(store)
+        issue("SECOND", 60)  # type: ignore[operator]
+        await read(store)
+        await read(store)
+    told = [(key_of(call), call.headers["X-Amz-Security-Token"], by_the_library(call)) for call in proxy.calls]
+    first, second = ("FIRST", "token of FIRST"), ("SECOND", "token of SECOND")
+    assert told == [(*first, False)] * 2 + [(*second, True)] * 2 + [(*second, False)] * 2
+
+
+# -- https -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate of 127.0.0.1, signed by itself, with its key."""
+    file = tmp_path / "certificate.pem"
+    subprocess.run(
+        [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+            "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+            "-keyout", str(file), "-out", str(tmp_path / "public.pem"),
+        ],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    file.write_text(file.read_text() + (tmp_path / "public.pem").read_text())
+    return file
+
+
+async def test_secure_endpoints_are_read_directly_as_well(
+    engine: engines.Engine, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+    async with (
+        Proxy(engine.url, served_with(certificate)) as proxy,
+        DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=proxy.url) as store,
+    ):
+        assert proxy.url.startswith("https:")
+        await fill(store)
+        proxy.calls.clear()
+        await read(store)
+        assert [by_the_library(call) for call in proxy.calls] == [False, False]
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_refused(engine: engines.Engine, certificate: Path) -> None:
+    async with (
+        Proxy(engine.url, served_with(certificate)) as proxy,
+        DynamoDBStore("clade", region="eu-west-1", endpoint=proxy.url) as store,
+    ):
+        with pytest.raises(Unavailable):
+            await store.range(EVERYTHING, Reads())
+        assert proxy.calls == []
+
+
+def served_with(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context

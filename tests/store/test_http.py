@@ -1,0 +1,141 @@
+"""Connections that stay open: when they are used again, when not, and what comes over them."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from urllib.parse import SplitResult, urlsplit
+
+import httptools
+import pytest
+
+from store import http
+from store.http import Pool
+
+Answers = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def serving(answers: Answers) -> AsyncIterator[SplitResult]:
+    """A server that does with each connection what it is told, whatever is asked."""
+    async with await asyncio.start_server(answers, "127.0.0.1", 0) as server:
+        yield urlsplit(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+
+
+def pool(limit: int = 4, seconds: float = 5.0) -> Pool:
+    return Pool(limit, seconds, seconds, ssl.create_default_context)
+
+
+def telling(*answers: bytes) -> tuple[Answers, list[int]]:
+    """Tells these to whatever comes over one connection, and closes it; and the numbers of bytes that came on each."""
+    heard: list[int] = []
+
+    async def tell(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(0)
+        number = len(heard) - 1
+        for answer in answers:
+            heard[number] += len(await reader.read(100))
+            writer.write(answer)
+            await writer.drain()
+        writer.close()
+
+    return tell, heard
+
+
+WHOLE = b"HTTP/1.1 200 OK\r\nX-Amz-Crc32: 7\r\nContent-Length: 2\r\n\r\n{}"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"
+LAST = b"HTTP/1.1 503 Slow Down\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+async def test_one_connection_serves_one_call_after_the_other() -> None:
+    tell, heard = telling(WHOLE, CHUNKED, WHOLE)
+    lines = pool()
+    async with serving(tell) as url:
+        replies = [await lines.post(url, b"asked") for _ in range(3)]
+        lines.close()
+    assert [(reply.status, reply.body) for reply in replies] == [(200, b"{}")] * 3
+    assert replies[0].headers["x-amz-crc32"] == "7"
+    assert heard == [15]
+
+
+async def test_a_connection_that_was_closed_is_not_used_again() -> None:
+    tell, heard = telling(LAST)
+    lines = pool()
+    async with serving(tell) as url:
+        assert [(await lines.post(url, b"asked")).status for _ in range(2)] == [503, 503]
+        lines.close()
+    assert heard == [5, 5]
+
+
+async def test_a_connection_that_lay_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "KEEP_SECONDS", 0.0)
+    tell, heard = telling(WHOLE, WHOLE)
+    lines = pool()
+    async with serving(tell) as url:
+        await lines.post(url, b"asked")
+        await lines.post(url, b"asked")
+        lines.close()
+    assert heard == [5, 5]
+
+
+async def test_as_many_connections_are_open_as_there_may_be() -> None:
+    open_now, most, none_left = 0, 0, asyncio.Event()
+
+    async def tell(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal open_now, most
+        open_now += 1
+        most = max(most, open_now)
+        while await reader.read(100):
+            await asyncio.sleep(0.001)
+            writer.write(WHOLE)
+        open_now -= 1
+        writer.close()
+        if not open_now:
+            none_left.set()
+
+    lines = pool(limit=3)
+    async with serving(tell) as url:
+        await asyncio.gather(*[lines.post(url, b"asked") for _ in range(20)])
+        assert (open_now, most) == (3, 3)
+        lines.close()
+        await none_left.wait()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (WHOLE[:-1], ConnectionResetError), (b"", ConnectionResetError),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", httptools.HttpParserError),
+    ],
+    ids=["broken off", "nothing", "another protocol"],
+)  # fmt: skip
+async def test_what_is_no_whole_answer_is_an_error(answer: bytes, error: type[Exception]) -> None:
+    tell, _ = telling(answer)
+    lines = pool()
+    async with serving(tell) as url:
+        with pytest.raises(error):
+            await lines.post(url, b"asked")
+        lines.close()
+
+
+async def test_nobody_waits_for_ever() -> None:
+    lines = pool(seconds=0.05)
+    ended = asyncio.Event()
+
+    async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(WHOLE[:-1])
+        await reader.read(100)
+        await reader.read(100)  # until the other side gives up
+        writer.close()
+        ended.set()
+
+    async with serving(never) as url:
+        with pytest.raises(TimeoutError):
+            await lines.post(url, b"asked")
+        await ended.wait()
+        lines.close()
+
+
+async def test_a_port_where_nobody_listens_is_an_error_of_the_system() -> None:
+    with pytest.raises(OSError):  # noqa: PT011 - which one depends on the system
+        await pool().post(urlsplit("http://127.0.0.1:9/"), b"asked")
