@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from commands import table
+from commands import key, table
 from commands.check import check
 from commands.demo import load_demo
 from commands.export import export_file
@@ -34,6 +34,7 @@ app.command()(check)
 app.command()(repair)
 app.command()(schema)
 app.add_typer(table.app, name="table")
+app.add_typer(key.app, name="key")
 
 
 def _tell_version(is_asked: bool) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 import sys
 from typing import Annotated
@@ -12,7 +13,9 @@ import uvicorn
 from commands.workers import Workers
 from graph import logs
 from graph.hierarchies import served
+from graph.loopback import is_loopback
 from graph.settings import Settings
+from graph.tokens import tokens_of
 from store.errors import Unavailable
 from store.stores import open_store
 
@@ -37,6 +40,9 @@ def serve(
     """
     settings = Settings()
     served(settings.hierarchies)  # a mistake in the settings is told before anything listens
+    tokens_of(settings)
+    if settings.writes == "on" and not is_loopback(f"[{host}]" if ":" in host else host):
+        os.environ["CLADE_WRITES"] = "granted"  # for the processes that serve: others than this machine can reach them
     _check_free(host, port)
     asyncio.run(_check_store(settings.store))
     _greet(settings.store, host, port)

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from graph import logs, playground
 from graph.cache import Cache
+from graph.callers import Callers
 from graph.context import Context
 from graph.drain import Drain
 from graph.execution import Execution
@@ -29,10 +30,12 @@ from graph.plans import Plans
 from graph.schema import build_schema
 from graph.security_headers import SecurityHeaders
 from graph.settings import Settings
+from graph.tokens import tokens_of
 from graph.trusted import Trusted, read_trusted
 from graph.watch import Observer, Watch
 from resolvers import request as resolvers
 from resolvers.kept import Kept
+from resolvers.keyring import Keyring
 from store.stores import Store, open_store
 
 # The collector looks through what a request makes again and again, though next to nothing of it is in cycles.
@@ -54,6 +57,7 @@ def build_app(
     gate: Gate | None = None,
     drain: Drain | None = None,
     observers: Sequence[Observer] = (),
+    callers: Callers | None = None,
 ) -> ASGIApp:
     """The application that runs `execution` over `store`, which is opened when it starts and closed when it stops."""
     drain = drain or Drain()
@@ -73,6 +77,7 @@ def build_app(
         body_seconds=body_seconds,
         trusted=trusted,
         gate=gate or Gate(Settings.model_fields["max_inflight"].default),
+        callers=callers,
     )
     app: ASGIApp = Starlette(
         routes=[
@@ -101,7 +106,7 @@ def served_app() -> ASGIApp:
     schema, types = build_schema(classes, expose=exposed(settings.federation_expose))
     store = open_store(settings.store)
     kept = Kept(settings.keep_mb * 1_000_000)
-    writer = resolvers.Writer(store) if settings.writes == "on" else None
+    writer = resolvers.Writer(store) if settings.writes != "off" else None
 
     def make_context() -> Context:
         request = resolvers.Request(store, definitions, settings.max_nodes, settings.max_parallel_reads, kept=kept)
@@ -128,14 +133,25 @@ def served_app() -> ASGIApp:
         graphiql=settings.shows("graphiql"),
         trusted=trusted_of(settings),
         cors_origins=settings.cors_origins.replace(",", " ").split(),
-        check_hosts=writer is not None,
         gate=Gate(settings.max_inflight),
         drain=Drain(settings.drain_seconds),
         observers=[RequestLog(settings.slow_seconds)],
+        check_hosts=settings.writes == "on",
+        callers=callers_of(settings, store),
     )
     gc.freeze()  # all that was made so far stays
     gc.set_threshold(*COLLECT_AFTER)
     return app
+
+
+def callers_of(settings: Settings, store: Store) -> Callers:
+    """Who may do what, as the settings say."""
+    return Callers(
+        Keyring(store),
+        tokens_of(settings),
+        open_reads=settings.reads == "open",
+        home_writes=settings.writes == "on" and not settings.production,
+    )
 
 
 def limits_of(settings: Settings) -> Limits:

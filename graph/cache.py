@@ -16,6 +16,7 @@ from typing import Any
 
 from orjson import OPT_SORT_KEYS, dumps
 
+from resolvers.grants import Grants
 from resolvers.request import Request
 
 MAX_AGE_SECONDS = 60.0
@@ -34,8 +35,8 @@ class Entry:
     etag: str = field(default="")
 
     @classmethod
-    def of(cls, data: bytes, version: object, stamps: dict[str, int], read_at: float) -> "Entry":
-        return cls(data, version, stamps, read_at, etag_of(data))
+    def of(cls, data: bytes, version: object, stamps: dict[str, int], read_at: float, grants: Grants | None) -> "Entry":
+        return cls(data, version, stamps, read_at, etag_of(data, grants))
 
 
 class Cache:
@@ -77,7 +78,7 @@ class Cache:
             if not self._is_settled(stamps, began):
                 return
         self._drop(question)
-        self._entries[question] = Entry.of(data, version, stamps, began)
+        self._entries[question] = Entry.of(data, version, stamps, began, request.grants)
         self._bytes += len(data) + ENTRY_BYTES
         while self._bytes > self._max_bytes:
             self._drop(next(iter(self._entries)))
@@ -116,15 +117,24 @@ class Cache:
             self._bytes -= len(entry.data) + ENTRY_BYTES
 
 
-def question_of(query: str, operation_name: str | None, variables: dict[str, Any] | None) -> bytes | None:
-    """What an answer is kept under: a digest, since texts and variables may be long; None where there is none."""
+def question_of(
+    query: str, operation_name: str | None, variables: dict[str, Any] | None, grants: Grants | None = None
+) -> bytes | None:
+    """What an answer is kept under: a digest, since texts and variables may be long; None where there is none.
+
+    The same question of callers who may see other things is another one.
+    """
     try:
         asked = dumps([query, operation_name, variables], option=OPT_SORT_KEYS)
     except TypeError:  # variables that are nested deeper than JSON is written
         return None
-    return blake2b(asked, digest_size=32).digest()
+    return blake2b(asked, digest_size=32, key=_sight(grants)).digest()
 
 
-def etag_of(data: bytes) -> str:
-    """An entity tag for an answer's `data`."""
-    return '"' + blake2b(data, digest_size=16).hexdigest() + '"'
+def etag_of(data: bytes, grants: Grants | None = None) -> str:
+    """An entity tag for an answer's `data`, as somebody who may see this gets it."""
+    return '"' + blake2b(data, digest_size=16, key=_sight(grants)).hexdigest() + '"'
+
+
+def _sight(grants: Grants | None) -> bytes:
+    return b"" if grants is None else grants.digest

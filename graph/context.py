@@ -7,6 +7,7 @@ from graphql import GraphQLResolveInfo
 
 from graph.selection import Asked, Types
 from resolvers.budget import refusal
+from resolvers.caller import Caller
 from resolvers.loaders import Loaders
 from resolvers.request import Request
 from store.errors import BudgetExceeded
@@ -23,6 +24,10 @@ class Context:
         self._asked: Asked | None = None
         self.how: str | None = None
         """How the operation was answered: `kept`, `planned`, `surprised` (a plan handed over) or `resolved`."""
+
+    def act_for(self, caller: Caller) -> None:
+        """Show and change only what this caller may."""
+        self.request.caller, self.request.grants = caller, caller.reads
 
     @cached_property
     def loaders(self) -> Loaders:

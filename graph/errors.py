@@ -12,6 +12,7 @@ PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
 VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
 BAD_USER_INPUT = "BAD_USER_INPUT"
 BAD_REQUEST = "BAD_REQUEST"
+UNAUTHENTICATED = "UNAUTHENTICATED"
 NO_OPERATION = "OPERATION_RESOLUTION_FAILURE"
 LIMIT_EXCEEDED = "LIMIT_EXCEEDED"
 TIMEOUT = "TIMEOUT"
@@ -20,6 +21,7 @@ OVERLOADED = "OVERLOADED"
 NO_SUCH_DOCUMENT = "PERSISTED_QUERY_NOT_FOUND"
 NO_DOCUMENTS = "PERSISTED_QUERY_NOT_SUPPORTED"
 INTERNAL = "INTERNAL_SERVER_ERROR"
+UNAVAILABLE = Unavailable.code
 
 UNREADABLE_MESSAGE = "A value in the request cannot be read; see the type of the argument or variable that it is for."
 NESTED_MESSAGE = "The query is nested too deeply to be answered; ask for its lower part in a request of its own."
@@ -65,10 +67,14 @@ def format_errors(errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:
     causes = {id(cause): cause for cause in map(cause_of, errors)}
     for cause in causes.values():
         if isinstance(cause, Unavailable):
-            logger.warning("%s", cause)  # it names tables and files, which are not the client's to know
+            log_unavailable(cause)
         elif not isinstance(cause, CladeError | GraphQLError | RecursionError):
             log_unforeseen(cause)
     return [format_error(error) for error in errors]
+
+
+def log_unavailable(error: Unavailable) -> None:
+    logger.warning("%s", error)  # it names tables and files, which are not the client's to know
 
 
 def log_unforeseen(error: Exception) -> None:

@@ -27,6 +27,7 @@ from graph.observed import Observed
 from graph.plans import Plans
 from graph.rendering import Surprise
 from graph.run import run
+from resolvers.caller import ANYONE, Caller
 from store.errors import CladeError
 
 
@@ -97,11 +98,12 @@ class Execution:
         operation_name: str | None = None,
         extensions: dict[str, Any] | None = None,
         *,
+        caller: Caller = ANYONE,
         allow_mutations: bool,
         tell_reads: bool = False,
         observed: Observed | None = None,
     ) -> Answer:
-        """The answer of one operation; whatever goes wrong in it is among the answer's errors.
+        """The answer of one operation, for a caller; whatever goes wrong in it is among the answer's errors.
 
         `tell_reads` adds what the context reports of its reads as `extensions.reads`; `observed` is told what ran.
         Raises QueriesOnly for anything but a query unless `allow_mutations`.
@@ -116,6 +118,8 @@ class Execution:
         if operation.operation is not OperationType.QUERY and not allow_mutations:
             raise QueriesOnly
         context = self._make_context()
+        if caller is not ANYONE:
+            context.act_for(caller)
         call = Call(query, prepared, operation, variables, extensions)
         if observed is not None:
             observed.kind, observed.operation, observed.document = operation.operation.value, call.name, query
@@ -154,7 +158,9 @@ class Execution:
 
     async def _whole(self, call: Call, context: Any, *, tell_reads: bool) -> Answer | None:
         """A kept answer, or one that a plan tells; None where there is neither, or Strawberry has to tell errors."""
-        question = question_of(call.query, call.name, call.variables) if self._cache else None
+        question = None
+        if self._cache:
+            question = question_of(call.query, call.name, call.variables, context.request.grants)
         if self._cache and question and (entry := await self._kept(self._cache, question, context)):
             return whole_answer(entry.data, context, tell_reads=tell_reads, etag=entry.etag)
         began = time.monotonic()

@@ -14,18 +14,32 @@ from graphql import GraphQLError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.cache import etag_of
-from graph.errors import BAD_REQUEST, INTERNAL, INTERNAL_MESSAGE, OVERLOADED, log_unforeseen
+from graph.callers import Callers, Unauthenticated
+from graph.errors import (
+    BAD_REQUEST,
+    INTERNAL,
+    INTERNAL_MESSAGE,
+    OVERLOADED,
+    STORE_MESSAGE,
+    UNAUTHENTICATED,
+    UNAVAILABLE,
+    log_unavailable,
+    log_unforeseen,
+)
 from graph.execution import Answer, Execution, QueriesOnly, refused
 from graph.gate import Gate
 from graph.media_types import GRAPHQL, HTML, JSON, choose, is_json
 from graph.observed import KEY, Observed, codes_of
 from graph.presence import Gone, Presence
 from graph.trusted import Trusted, Untrusted, id_in
+from resolvers.caller import ANYONE, Caller
+from store.errors import Unavailable
 
 ALLOWED = (b"allow", b"GET, HEAD, POST")
 ALLOWED_FOR_MUTATIONS = (b"allow", b"POST")
-# The same address answers a browser with a page and a client with JSON.
-VARY = (b"vary", b"accept")
+CHALLENGE = (b"www-authenticate", b'Bearer realm="clade", error="invalid_token"')
+# The same address answers a browser with a page and a client with JSON, and each caller with what it may see.
+VARY = (b"vary", b"accept, authorization")
 RETRY_AFTER = (b"retry-after", b"1")
 ASKS_FOR_READS = b"clade-reads"
 ASKS = (b"query=", b"documentId=", b"extensions=")
@@ -66,10 +80,14 @@ class GraphQLEndpoint:
         body_seconds: float,
         gate: Gate,
         trusted: Trusted = Trusted({}),
+        callers: Callers | None = None,
     ) -> None:
-        """Without a page browsers are clients as all others, and without trusted documents every text is taken."""
+        """Without a page browsers are clients as all others, without trusted documents every text is taken, and without
+        callers nobody is asked who it is.
+        """
         self._gate = gate
         self._execution = execution
+        self._callers = callers
         self._trusted = trusted
         self._page = page
         self._max_body_bytes = max_body_bytes
@@ -87,11 +105,12 @@ class GraphQLEndpoint:
         try:
             if media_type is None:
                 raise Refused(406, f"The answer can be {GRAPHQL} or {JSON}, and the header Accept takes neither.")
-            answer = await self._answer(scope, receive, headers, observed)
+            caller = await self._caller(scope, headers)
+            answer = await self._answer(scope, receive, headers, caller, observed)
             if observed is not None and "errors" in answer.body:
                 observed.codes = codes_of(answer.body["errors"])
             if scope["method"] != "POST":
-                extra = tag_of(answer)
+                extra = tag_of(answer, caller)
                 if extra and headers.get(b"if-none-match") == extra[0][1]:
                     return await write_unchanged(send, extra)
             status, content = status_of(answer, media_type), orjson.dumps(answer.body)
@@ -107,8 +126,25 @@ class GraphQLEndpoint:
             tell(observed, INTERNAL)
         await write(send, status, media_type or JSON, content, extra)
 
+    async def _caller(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
+        """Who asks. Raises Refused where the credential is not valid, or cannot be looked up now."""
+        if self._callers is None:
+            return ANYONE
+        try:
+            return await self._callers.of(scope, headers)
+        except Unauthenticated as no:
+            raise Refused(401, str(no), CHALLENGE, code=UNAUTHENTICATED) from None
+        except Unavailable as error:
+            log_unavailable(error)
+            raise Refused(503, STORE_MESSAGE, code=UNAVAILABLE) from None
+
     async def _answer(
-        self, scope: Scope, receive: Receive, headers: Mapping[bytes, bytes], observed: Observed | None
+        self,
+        scope: Scope,
+        receive: Receive,
+        headers: Mapping[bytes, bytes],
+        caller: Caller,
+        observed: Observed | None,
     ) -> Answer:
         method = scope["method"]
         if method == "POST":
@@ -134,6 +170,7 @@ class GraphQLEndpoint:
                         parameters.variables,
                         parameters.operation_name,
                         parameters.extensions,
+                        caller=caller,
                         allow_mutations=method == "POST",
                         tell_reads=headers.get(ASKS_FOR_READS) == b"1",
                         observed=observed,
@@ -238,12 +275,12 @@ def status_of(answer: Answer, media_type: str) -> int:
     return 200 if answer.executed or media_type == JSON else 400
 
 
-def tag_of(answer: Answer) -> list[Header]:
+def tag_of(answer: Answer, caller: Caller) -> list[Header]:
     """The headers that let a client ask whether a whole answer has changed; none for one with errors or reads."""
     if answer.data is None or "extensions" in answer.body:
         return []
-    tag = answer.etag or etag_of(answer.data)
-    return [(b"etag", tag.encode()), (b"cache-control", b"no-cache")]
+    tag = answer.etag or etag_of(answer.data, caller.reads)
+    return [(b"etag", tag.encode()), (b"cache-control", b"private, no-cache")]
 
 
 async def write_unchanged(send: Send, headers: Sequence[Header]) -> None:

@@ -17,7 +17,7 @@ class LoopbackHosts:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _listens_on_loopback(scope) or is_loopback(_host(scope)):
+        if scope["type"] != "http" or not listens_on_loopback(scope) or is_loopback(_host(scope)):
             await self._app(scope, receive, send)
             return
         told = {"message": "Ask for localhost or 127.0.0.1 by name.", "extensions": {"code": "FORBIDDEN"}}
@@ -38,7 +38,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _listens_on_loopback(scope: Scope) -> bool:
+def listens_on_loopback(scope: Scope) -> bool:
     """Whether the connection came in at a loopback address; a server that tells none is behind a socket file."""
     server = scope.get("server")
     return server is not None and is_loopback(server[0] if ":" not in server[0] else f"[{server[0]}]")

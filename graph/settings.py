@@ -96,9 +96,27 @@ class Settings(BaseSettings):
     settle_seconds: float = Field(
         2.0, ge=0, description="How long DynamoDB's indexes may trail behind its table, in seconds."
     )
-    writes: Literal["off", "on"] = Field(
-        "off", description="Whether mutations may change anything: `on` or `off`, when they answer `FORBIDDEN`."
+    reads: Literal["open", "granted"] = Field(
+        "open", description="Who may read: everybody everything (`open`), or each caller what is `granted`."
     )
+    writes: Literal["off", "on", "granted"] = Field(
+        "off",
+        description="Who may write: nobody (`off`), whom it is `granted`, or also everybody on this machine while the "
+        "server listens on it alone (`on`).",
+    )
+    jwt_secret: str = Field(
+        "", repr=False, description="The secret that tokens are signed with (HS256), of 32 bytes at least."
+    )
+    jwt_secret_file: str = Field("", description="A file that holds this secret.")
+    jwt_keys: str = Field(
+        "", description="A JWKS file, or its `https` address: the public keys that tokens are signed with."
+    )
+    jwt_algorithms: str = Field(
+        "RS256,ES256", description="The algorithms that tokens may be signed with by these keys, divided by commas."
+    )
+    jwt_issuer: str = Field("", description="Who must have issued a token (`iss`); with a JWKS it must be set.")
+    jwt_audience: str = Field("", description="Whom a token must be for (`aud`); with a JWKS it must be set.")
+    jwt_grants_claim: str = Field("grants", description="The claim of a token that holds its grants, a list of texts.")
     max_inflight: int = Field(
         256,
         ge=1,

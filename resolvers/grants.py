@@ -1,10 +1,18 @@
 """What a caller may read and write: subtrees, each told by the path of its top."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
+from hashlib import blake2b
 
-from store.keys import Path
+from store.errors import BadInput
+from store.keys import Path, format_path, parse_path, shorten
+
+MAX_GRANTS = 1_000  # of one caller: each place is compared with all of them
+
+_GRANT = re.compile(r"(read|write):([a-z][a-z0-9_]*)(?:/(.+))?", re.DOTALL)
 
 
 class Sight(Enum):
@@ -32,12 +40,39 @@ class Grants:
             readable[hierarchy] = readable.get(hierarchy, frozenset()) | paths
         return cls(readable, writable)
 
+    @classmethod
+    def parse(cls, texts: Collection[str]) -> "Grants":
+        """Grants as people write them: `read:location` is the whole hierarchy, `write:location/US/NE` a subtree.
+
+        Paths are written as clients write them. A hierarchy that is not served is harmless: nothing is in it. Raises
+        BadInput.
+        """
+        if len(texts) > MAX_GRANTS:
+            raise BadInput(f"There are {len(texts)} grants; at most {MAX_GRANTS} are possible. Grant what lies above.")
+        found: dict[str, list[tuple[str, Path]]] = {"read": [], "write": []}
+        for text in texts:
+            match = _GRANT.fullmatch(text)
+            if match is None:
+                raise BadInput(f'"{shorten(text)}" is no grant; write read:location or write:location/US/NE.')
+            found[match[1]].append((match[2], parse_path(match[3]) if match[3] else ()))
+        return cls.of(**found)
+
+    @cached_property
+    def _above(self) -> dict[str, set[Path]]:
+        """The paths above the tops of what may be read."""
+        return {name: {top[:length] for top in tops for length in range(len(top))} for name, tops in self.read.items()}
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The same for grants that show the same, and for no others."""
+        tops = [f"{name}/{format_path(path)}" for name, paths in self.read.items() for path in _highest(paths)]
+        return blake2b("\n".join(sorted(tops)).encode(), digest_size=16).digest()
+
     def sight(self, hierarchy: str, path: Path) -> Sight:
         """What of the node at a path may be read."""
-        tops = self.read.get(hierarchy, frozenset())
-        if _covers(tops, path):
+        if _covers(self.tops(hierarchy), path):
             return Sight.WHOLE
-        return Sight.STUB if any(top[: len(path)] == path for top in tops) else Sight.NOTHING
+        return Sight.STUB if path in self._above.get(hierarchy, ()) else Sight.NOTHING
 
     def may_write(self, hierarchy: str, path: Path) -> bool:
         """Whether the node at a path, or a new one there, may be written."""
@@ -49,7 +84,12 @@ class Grants:
 
 
 def _covers(tops: frozenset[Path], path: Path) -> bool:
-    return any(path[: len(top)] == top for top in tops)
+    return any(path[:length] in tops for length in range(len(path) + 1))
+
+
+def _highest(tops: frozenset[Path]) -> list[Path]:
+    """Those that lie below no other."""
+    return [top for top in tops if not any(top[:length] in tops for length in range(len(top)))]
 
 
 def _by_hierarchy(grants: Iterable[tuple[str, Path]]) -> dict[str, frozenset[Path]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from resolvers.budget import refusal
+from resolvers.caller import ANYONE, Caller
 from resolvers.grants import Grants
 from resolvers.kept import Kept
 from resolvers.known import Known, Read
@@ -31,7 +32,7 @@ class Request:
     of reads that were waited for together. `kept` is what earlier requests have left. `partitions` are the trees and
     hierarchies that were read from; their stamps tell whether an answer is still true, but of an id that is nowhere.
     `writer` makes its edits, None where it may make none; indexes may trail behind the table by `settle_seconds`.
-    `grants` are what its caller may see, None for everything.
+    `caller` is who sent it, `grants` are what that one may see, None for everything.
     """
 
     store: Store
@@ -43,6 +44,7 @@ class Request:
     known: Known = field(default_factory=Known)
     stamps: dict[str, Stamp] = field(default_factory=dict)
     kept: Kept | None = None
+    caller: Caller = ANYONE
     grants: Grants | None = None
     partitions: set[str] = field(default_factory=set)
     met_unknown_id: bool = False

@@ -1,8 +1,14 @@
-"""What mutations do: the wishes of a client as edits of the store, and the request read anew after each."""
+"""What mutations do: the wishes of a client as edits of the store, and the request read anew after each.
+
+Each names its nodes by the paths where they lie now, for no mutation follows redirects. So what the caller may do is
+decided by these paths alone, before anything is read, and nothing of what lies there can be told by it.
+"""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from resolvers.request import Request
+from resolvers.rights import may_change, may_put, must_see, must_write
 from store.attributes import Value
 from store.deletions import Delete, Policy
 from store.edits import Create, Edit, Update
@@ -23,9 +29,12 @@ async def create(
     node_id: str | None, terms: Terms,
 ) -> Written:  # fmt: skip
     """A new node at a path; its id may be given with or without the hierarchy's prefix."""
+    path = checked_path(path)
+    may_put(request, hierarchy.name, path)
     if node_id is not None:
+        must_write(request, hierarchy.name, (), "choose an id, since ids are one for all; leave it out")
         node_id = checked_id(node_id.removeprefix(f"{hierarchy.name}:"))
-    return await _write(request, Create(hierarchy, checked_path(path), level, name, values, node_id), terms)
+    return await _write(request, Create(hierarchy, path, level, name, values, node_id), terms)
 
 
 async def update(
@@ -33,6 +42,7 @@ async def update(
     expected: int | None, terms: Terms,
 ) -> Written:  # fmt: skip
     """Other content for a node: what is left out stays, None clears a value."""
+    may_change(request, hierarchy.name, path)
     return await _write(request, Update(hierarchy, path, name, level, values, expected), terms)
 
 
@@ -40,7 +50,10 @@ async def move(
     request: Request, hierarchy: Hierarchy, path: Path, target: Path, expected: int | None, terms: Terms
 ) -> Written:
     """A node, with all below it, to another path."""
-    return await _write(request, Move(hierarchy, path, checked_path(target), expected), terms)
+    target = checked_path(target)
+    may_change(request, hierarchy.name, path)
+    may_put(request, hierarchy.name, target)
+    return await _write(request, Move(hierarchy, path, target, expected), terms)
 
 
 async def reorder(
@@ -48,6 +61,8 @@ async def reorder(
     terms: Terms,
 ) -> Written:  # fmt: skip
     """A node to another place among its siblings: `first`, `last`, or `before` or `after` the one at `beside`."""
+    may_change(request, hierarchy.name, path)
+    must_see(request, hierarchy.name, beside or path)
     settle = request.settle_seconds if request.version is None else 0.0  # a store that knows its version never lags
     return await _write(request, Reorder(hierarchy, path, Side(side), beside, expected, settle), terms)
 
@@ -56,6 +71,9 @@ async def delete(
     request: Request, hierarchy: Hierarchy, path: Path, policy: str, expected: int | None, terms: Terms
 ) -> Written:
     """The end of a node; `policy` is `refuse`, `cascade` or `reparent`."""
+    may_change(request, hierarchy.name, path)
+    if policy == Policy.REPARENT.value:
+        must_write(request, hierarchy.name, path[:-1], "let its children take its place")
     return await _write(request, Delete(hierarchy, path, Policy(policy), expected), terms)
 
 
@@ -63,6 +81,7 @@ async def _write(request: Request, edit: Edit, terms: Terms) -> Written:
     """Make an edit, if this server may; what the request has read before is forgotten."""
     if request.writer is None:
         raise Forbidden("This server does not write; whoever runs it allows that by CLADE_WRITES=on.")
+    terms = replace(terms, by=request.caller.name, caller=request.caller.id)
     written = await request.writer.write(edit, request.reads, terms)
     if not terms.dry_run:
         request.forget()

@@ -124,13 +124,18 @@ def existing(seen: Seen, hierarchy: Hierarchy, path: Path, expected: int | None 
     """The node at a path; raises NotFound, or Conflict where it has not the expected revision."""
     record = seen.record(node_key(hierarchy.name, path))
     if record is None:
-        raise NotFound(f"There is no {hierarchy.name} {shorten(format_path(path))}; changes follow no redirects.")
+        raise not_found(hierarchy.name, path)
     if expected is not None and record.revision != expected:
         raise Conflict(
             f"{shorten(format_path(path))} has the revision {record.revision} by now, not {expected}; "
             "read it again and repeat."
         )
     return record
+
+
+def not_found(hierarchy: str, path: Path) -> NotFound:
+    """The error for a node to change that is not there."""
+    return NotFound(f"There is no {hierarchy} {shorten(format_path(path))}; changes follow no redirects.")
 
 
 def levels_above(seen: Seen, hierarchy: Hierarchy, path: Path, level: str) -> list[str]:

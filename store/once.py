@@ -12,13 +12,16 @@ ONCE_SECONDS = 24 * 3600
 MAX_KEY_CHARACTERS = 128
 
 
-def once_key(hierarchy: str, key: str) -> Key:
-    """Where the outcome of the write with an idempotency key lies; raises BadInput for a key that cannot be one."""
+def once_key(hierarchy: str, key: str, caller: str = "") -> Key:
+    """Where the outcome of a caller's write with an idempotency key lies; raises BadInput for a key that cannot be one.
+
+    Each caller has its own, so that nobody learns by a key what another has written.
+    """
     if not 0 < len(key) <= MAX_KEY_CHARACTERS or not key.isprintable():
         raise BadInput(
             f'"{shorten(key)}" is no idempotencyKey; it has 1 to {MAX_KEY_CHARACTERS} characters that can be printed.'
         )
-    return Key(f"once#{hierarchy}:{key}", "v0")
+    return Key(f"once#{hierarchy}:{key}", f"v0#{digest(caller)}" if caller else "v0")
 
 
 def once_item(key: Key, wanted: str, record: Record, now: float) -> Put:

@@ -24,11 +24,12 @@ LONGEST_DELAY_SECONDS = 0.25
 
 @dataclass(frozen=True)
 class Terms:
-    """How an edit is to be made: only tried (`dry_run`), at most once under a `key`, and by whom."""
+    """How an edit is to be made: only tried (`dry_run`), at most once under a `key` of a `caller`, and by whom."""
 
     dry_run: bool = False
     key: str | None = None
     by: str | None = None
+    caller: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Writer:
 
     async def write(self, edit: Edit, reads: Reads, terms: Terms = Terms()) -> Written:
         """Make an edit. Raises a CladeError where it cannot be made, Conflict where others never stop writing."""
-        once = once_key(edit.hierarchy.name, terms.key) if terms.key is not None else None
+        once = once_key(edit.hierarchy.name, terms.key, terms.caller) if terms.key is not None else None
         reader = Reader(self._store, reads)
         async with self._queue.turn(edit.partitions()):
             for delay in _delays():

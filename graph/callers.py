@@ -1,0 +1,63 @@
+"""Who sends a request, as its header Authorization tells: the holder of an API key, of a token, or anybody."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from starlette.types import Scope
+
+from graph.loopback import listens_on_loopback
+from graph.tokens import Tokens
+from resolvers.caller import ANYONE, Caller
+from resolvers.grants import Grants
+from resolvers.keyring import Keyring, is_key
+
+MAX_CREDENTIAL_BYTES = 8_192
+NOTHING = Grants.of([], [])
+
+# A proxy on this machine hands on requests of the whole world; those that say so are none of this machine's.
+_FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via")
+
+
+class Unauthenticated(Exception):
+    """A credential that proves nothing. Why not is not told."""
+
+    def __init__(self) -> None:
+        super().__init__("The credential in the header Authorization is not valid, or not any more.")
+
+
+class Callers:
+    """Tells who calls, and what a caller may do under the settings.
+
+    `open_reads` lets everybody read everything. `home_writes` lets whoever needs no grant to read, and asks at an
+    address that only this machine reaches, write without a credential.
+    """
+
+    def __init__(
+        self, keyring: Keyring, tokens: Tokens | None = None, *, open_reads: bool = True, home_writes: bool = False
+    ) -> None:
+        self._keyring = keyring
+        self._tokens = tokens
+        self._open_reads = open_reads
+        self._home_writes = home_writes and open_reads
+        self._anonymous = Caller(reads=None if open_reads else NOTHING, writes=NOTHING)
+
+    async def of(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
+        """Who sends a request. Raises Unauthenticated, and Unavailable where that cannot be found out now."""
+        scheme, _, credential = headers.get(b"authorization", b"").partition(b" ")
+        if scheme.lower() != b"bearer":  # another scheme is for the proxy that stands before this server
+            return ANYONE if self._home_writes and is_at_home(scope, headers) else self._anonymous
+        if len(credential) > MAX_CREDENTIAL_BYTES or not credential.isascii():
+            raise Unauthenticated
+        text = credential.decode().strip()
+        if is_key(text):
+            found = await self._keyring.caller(text)
+        else:
+            found = await self._tokens.caller(text) if self._tokens is not None else None
+        if found is None:
+            raise Unauthenticated
+        return replace(found, reads=None) if self._open_reads else found
+
+
+def is_at_home(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a request came in at an address that only this machine reaches, and through no proxy that says so."""
+    return listens_on_loopback(scope) and not any(name in headers for name in _FORWARDED)

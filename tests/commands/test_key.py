@@ -1,0 +1,76 @@
+"""`clade key`, as people use it."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from typer.testing import CliRunner
+
+from commands import main
+from store.errors import BadInput
+from store.stores import open_store
+
+
+@pytest.fixture
+async def table(tmp_path):
+    """The address of a store with an empty table."""
+    url = f"sqlite:///{tmp_path / 'clade.db'}"
+    async with open_store(url) as store:
+        await store.create()
+    return url
+
+
+@pytest.fixture
+def run(table):
+    def call(*arguments):
+        return CliRunner().invoke(main.app, ["key", *arguments], env={"CLADE_STORE": table, "COLUMNS": "200"})
+
+    return call
+
+
+def id_in(shown):
+    return re.fullmatch(r"clade_([0-9a-f]{16})_[\w-]{43}\n", shown.stdout)[1]
+
+
+def test_a_key_is_shown_once_then_listed_then_revoked(run):
+    made = run("create", "--name", "shop", "--grant", "read:location", "--grant", "write:location/US/NE")
+    key_id = id_in(made)
+    assert made.exit_code == 0
+    assert key_id in made.stderr
+    listed = run("list").stdout
+    for text in (key_id, "shop", "read:location", "write:location/US/NE", "for ever"):
+        assert text in listed
+    assert made.stdout.strip().rpartition("_")[2] not in listed
+    assert "is revoked" in run("revoke", key_id).stdout
+    assert "revoked 20" in run("list").stdout
+    assert "was revoked before" in run("revoke", key_id).stdout
+
+
+def test_a_key_may_hold_for_days_or_to_the_end_of_one(run):
+    run("create", "--grant", "read:location", "--expires", "90d")
+    run("create", "--grant", "read:location", "--expires", "2999-01-31")
+    listed = run("list").stdout
+    assert "until 2999-02-01 00:00" in listed
+    days = [
+        (datetime.fromisoformat(found) - datetime.now(UTC).replace(tzinfo=None)).days
+        for found in re.findall(r"until (\S+ \S+)", listed)
+    ]
+    assert min(days) in (89, 90)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--grant", "read:nowhere"), ("--grant", "own:location"), ("--grant", "read:location//US"),
+        ("--grant", "read:location", "--expires", "soon"), ("--grant", "read:location", "--expires", "2020-01-01"),
+        ("--grant", "read:location", "--expires", "9999-12-31"), ("--grant", "read:location", "--name", "a\nb"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_makes_no_key(run, arguments):
+    refused = run("create", *arguments)
+    assert isinstance(refused.exception, BadInput)
+    assert "clade_" not in refused.stdout
+
+
+def test_a_key_without_a_grant_is_none(run):
+    assert run("create").exit_code == 2

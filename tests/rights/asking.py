@@ -1,0 +1,80 @@
+"""Asking as somebody with grants, by a plan where there is one and by Strawberry alone, which must answer alike."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from graph.cache import Cache
+from graph.context import Context
+from graph.execution import Answer, Execution
+from graph.limits import Limits
+from graph.node import Node
+from graph.plans import Plans
+from graph.schema import build_schema
+from resolvers.caller import Caller
+from resolvers.grants import Grants
+from resolvers.kept import Kept
+from resolvers.request import Request
+from store.stores import Store
+from store.writes import Writer
+
+
+def caller(*grants: str, name: str = "somebody", reads: bool = True) -> Caller:
+    """Somebody who may do this; without `reads` everybody may read everything."""
+    rights = Grants.parse(grants)
+    return Caller(f"sub:{name}", name, rights if reads else None, rights)
+
+
+class Server:
+    """Hierarchies over one store, with all that is kept between requests."""
+
+    def __init__(self, store: Store, *classes: type[Node], limits: Limits = Limits(), max_nodes: int = 10_000) -> None:
+        self.store = store
+        self.schema, types = build_schema(classes)
+        definitions = {cls.name: cls.definition() for cls in classes}
+        kept, writer = Kept(10_000_000), Writer(store)
+
+        def context() -> Context:
+            request = Request(store, definitions, max_nodes, kept=kept, writer=writer)
+            return Context(request, types)
+
+        plans = Plans(self.schema._schema, types, keep=500)
+        cache = Cache(10_000_000, settle_seconds=0.0)
+        self.planned = Execution(self.schema, context, plans=plans, cache=cache, limits=limits)
+        self.plain = Execution(self.schema, context, limits=limits)
+
+    async def ask(self, who: Caller, query: str, **variables: Any) -> dict[str, Any]:
+        """The whole answer, `data` and `errors`, of a query; both ways must give the same."""
+        answers = [
+            whole(await one.execute(query, variables, caller=who, allow_mutations=False))
+            for one in (self.planned, self.plain)
+        ]
+        assert answers[0] == answers[1], "a plan answers otherwise than Strawberry's resolvers do"
+        return answers[0]
+
+    async def data(self, who: Caller, query: str, **variables: Any) -> Any:
+        answer = await self.ask(who, query, **variables)
+        assert "errors" not in answer, answer["errors"]
+        return answer["data"]
+
+    async def write(self, who: Caller, mutation: str, **variables: Any) -> dict[str, Any]:
+        return whole(await self.planned.execute(mutation, variables, caller=who, allow_mutations=True))
+
+    async def refusal(self, who: Caller, mutation: str, **variables: Any) -> tuple[str, str]:
+        """The code and the sentence of a mutation's only error."""
+        (error,) = (await self.write(who, mutation, **variables))["errors"]
+        return error["extensions"]["code"], error["message"]
+
+
+def whole(answer: Answer) -> dict[str, Any]:
+    """An answer as a client reads it, without the places of errors in the query."""
+    assert answer.executed, answer.body
+    told: dict[str, Any] = {"data": json.loads(answer.data) if answer.data is not None else answer.body["data"]}
+    if errors := answer.body.get("errors"):
+        told["errors"] = [{name: value for name, value in one.items() if name != "locations"} for one in errors]
+    return told
+
+
+def codes(answer: dict[str, Any]) -> Sequence[str]:
+    """The codes of an answer's errors, each once."""
+    return sorted({error["extensions"]["code"] for error in answer.get("errors", [])})

@@ -1,0 +1,170 @@
+"""Who calls, over HTTP: credentials in the header Authorization, what comes of bad ones, and who needs none."""
+
+import asyncio
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from graph.app import served_app
+from graph.locations import Location
+from store.api_keys import add_key, made, revoke_key
+from store.stores import open_store
+from tests.graph.asking import plant
+from tests.serving import serving
+
+TREES = [
+    ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NEVADA", "STATE"), ("FR", "COUNTRY"),
+]  # fmt: skip
+RENAME = {"query": 'mutation { updateLocation(path: "US/NE", name: "Nebraska") { node { name changedBy } } }'}
+LOOK = {"query": '{ location(path: "US/NE") { path } }'}
+
+
+@pytest.fixture
+def url(tmp_path, monkeypatch):
+    """The address of a store with some places, which is also what servers will serve."""
+    address = f"sqlite:///{tmp_path / 'clade.db'}"
+
+    async def fill():
+        async with open_store(address) as store:
+            await store.create()
+            await plant(store, Location, [(tuple(path.split("/")), level) for path, level in TREES])
+
+    asyncio.run(fill())
+    monkeypatch.setenv("CLADE_STORE", address)
+    return address
+
+
+@pytest.fixture
+def server(url, monkeypatch):
+    """Starts a server with some settings, and asks it."""
+
+    @contextmanager
+    def start(**settings):
+        for name, value in settings.items():
+            monkeypatch.setenv(f"CLADE_{name.upper()}", value)
+        with serving(served_app()) as address, httpx.Client(base_url=address) as client:
+            yield client
+
+    return start
+
+
+def key_for(url, *grants, revoked=False, until=None):
+    key, text = made("shop", grants, until)
+
+    async def add():
+        async with open_store(url) as store:
+            await add_key(store, key)
+            if revoked:
+                await revoke_key(store, key.id)
+
+    asyncio.run(add())
+    return text
+
+
+def bearer(text):
+    return {"authorization": f"Bearer {text}"}
+
+
+def code_of(answer):
+    (error,) = answer.json()["errors"]
+    return error["extensions"]["code"]
+
+
+def test_without_settings_everybody_reads_and_nobody_writes(server):
+    with server() as client:
+        assert client.post("/graphql", json=LOOK).json() == {"data": {"location": {"path": "US/NE"}}}
+        assert code_of(client.post("/graphql", json=RENAME)) == "FORBIDDEN"
+
+
+def test_the_name_of_the_scheme_may_be_written_as_one_likes(server, url):
+    text = key_for(url, "write:location")
+    with server(writes="granted") as client:
+        for scheme in ("Bearer", "bearer", "BEARER"):
+            answer = client.post("/graphql", json=RENAME, headers={"authorization": f"{scheme} {text}"})
+            assert answer.json()["data"]["updateLocation"]["node"] == {"name": "Nebraska", "changedBy": "shop"}
+
+
+def test_a_credential_that_is_none_is_told_so_and_no_more(server):
+    with server() as client:
+        for bad in ("Bearer", "Bearer ~", "Bearer clade_", f"Bearer clade_{'0' * 16}_{'A' * 43}", "Bearer a.b.c",
+                    "Bearer é", f"Bearer {'~' * 9_000}"):  # fmt: skip
+            answer = client.post("/graphql", json=LOOK, headers={"authorization": bad.encode()})
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"].startswith("Bearer")
+            assert code_of(answer) == "UNAUTHENTICATED"
+            assert answer.text.count("~") == answer.text.count("clade_") == 0
+
+
+def test_all_credentials_that_are_not_valid_get_the_same_answer(server, url):
+    texts = [
+        key_for(url, "read:location", revoked=True),
+        key_for(url, "read:location", until=1),
+        key_for(url, "read:location")[:-1] + "-",
+        made("", ["read:location"], None)[1],
+    ]
+    with server() as client:
+        answers = [client.post("/graphql", json=LOOK, headers=bearer(text)) for text in texts]
+        assert {(one.status_code, one.content) for one in answers} == {(401, answers[0].content)}
+
+
+def test_a_credential_is_looked_at_before_the_question(server):
+    with server() as client:
+        assert client.post("/graphql", content=b"no JSON", headers=bearer("x")).status_code == 401
+        assert client.get("/graphql", params=LOOK, headers=bearer("x")).status_code == 401
+
+
+def test_another_scheme_is_for_somebody_else(server):
+    with server() as client:
+        answer = client.post("/graphql", json=LOOK, auth=("proxy", "secret"))
+        assert answer.json()["data"]["location"] == {"path": "US/NE"}
+
+
+# -- who needs no grant to write ---------------------------------------------------------------------------------------
+
+
+def test_on_this_machine_anybody_writes_where_that_is_on(server):
+    with server(writes="on") as client:
+        assert "errors" not in client.post("/graphql", json=RENAME).json()
+
+
+@pytest.mark.parametrize("settings", [{"production": "1"}, {"writes": "granted"}])
+def test_a_server_in_the_open_wants_a_grant_also_from_this_machine(server, url, settings):
+    text = key_for(url, "write:location/US/NE")
+    with server(**{"writes": "on", **settings}) as client:
+        assert code_of(client.post("/graphql", json=RENAME)) == "FORBIDDEN"
+        assert "errors" not in client.post("/graphql", json=RENAME, headers=bearer(text)).json()
+
+
+def test_where_reads_are_granted_nobody_writes_without_a_grant(server):
+    with server(writes="on", reads="granted") as client:
+        assert code_of(client.post("/graphql", json=RENAME)) == "NOT_FOUND"
+
+
+def test_what_a_proxy_hands_on_is_not_of_this_machine(server):
+    with server(writes="on") as client:
+        for name in ("forwarded", "x-forwarded-for", "X-Real-IP", "Via"):
+            assert code_of(client.post("/graphql", json=RENAME, headers={name: "for=203.0.113.7"})) == "FORBIDDEN"
+
+
+def test_a_key_is_held_to_its_grants_also_where_anybody_might_write(server, url):
+    with server(writes="on") as client:
+        answer = client.post("/graphql", json=RENAME, headers=bearer(key_for(url, "write:location/FR")))
+        assert code_of(answer) == "FORBIDDEN"
+
+
+# -- what is kept ------------------------------------------------------------------------------------------------------
+
+
+def test_answers_are_private_and_their_tags_are_of_who_asks(server, url):
+    headers = [bearer(key_for(url, grant)) for grant in ("read:location", "read:location/US", "write:location/US")]
+    with server(reads="granted") as client:
+        answers = [client.get("/graphql", params=LOOK, headers=one) for one in headers]
+        assert {one.json()["data"]["location"]["path"] for one in answers} == {"US/NE"}
+        assert {one.headers["cache-control"] for one in answers} == {"private, no-cache"}
+        assert {one.headers["vary"] for one in answers} == {"accept, authorization"}
+        whole, some, same = [one.headers["etag"] for one in answers]
+        assert whole != some == same
+        again = client.get("/graphql", params=LOOK, headers={**headers[1], "if-none-match": some})
+        other = client.get("/graphql", params=LOOK, headers={**headers[0], "if-none-match": some})
+        assert (again.status_code, other.status_code) == (304, 200)

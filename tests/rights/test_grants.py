@@ -1,0 +1,99 @@
+"""Grants as values: what they cover, how they are written, and that what looks alike is not the same."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolvers.grants import MAX_GRANTS, Grants, Sight
+from store.errors import BadInput, BadPath
+from store.keys import parse_path
+
+SEGMENTS = st.sampled_from(["US", "NE", "NEVADA", "N", "a/b", "a", "b", "é", "%"])
+PATHS = st.lists(SEGMENTS, max_size=4).map(tuple)
+
+
+def sight(grant, path):
+    return Grants.parse([grant]).sight("location", parse_path(path))
+
+
+def test_a_grant_covers_its_node_and_all_below_and_shows_the_way_there():
+    assert sight("read:location/US/NE", "US/NE") is Sight.WHOLE
+    assert sight("read:location/US/NE", "US/NE/Omaha") is Sight.WHOLE
+    assert sight("read:location/US/NE", "US") is Sight.STUB
+    assert sight("read:location/US/NE", "US/MO") is Sight.NOTHING
+    assert sight("read:location", "FR/Paris") is Sight.WHOLE
+
+
+def test_a_prefix_of_letters_is_no_prefix_of_a_path():
+    assert sight("read:location/US/NE", "US/NEVADA") is Sight.NOTHING
+    assert sight("read:location/US/NEVADA", "US/NE") is Sight.NOTHING
+    assert sight("read:location/U", "US") is Sight.NOTHING
+
+
+def test_another_hierarchy_is_never_covered():
+    grants = Grants.parse(["write:location"])
+    assert grants.sight("category", ("US",)) is Sight.NOTHING
+    assert not grants.may_write("locations", ("US",))
+    assert Grants.parse(["read:loc"]).sight("location", ("US",)) is Sight.NOTHING
+
+
+def test_a_slash_within_a_segment_is_none_between_segments():
+    assert sight("read:location/US%2FNE", "US/NE") is Sight.NOTHING
+    assert sight("read:location/US%2FNE", "US%2FNE/Omaha") is Sight.WHOLE
+    assert sight("read:location/US%2fNE", "US%2FNE") is Sight.WHOLE
+    assert sight("read:location/US/NE", "US%2FNE") is Sight.NOTHING
+
+
+def test_a_name_is_covered_however_its_accents_are_written():
+    assert sight("read:location/FR/E\u0301vry", "FR/\u00c9vry") is Sight.WHOLE
+
+
+def test_what_may_be_written_may_be_read_and_not_the_other_way_round():
+    grants = Grants.parse(["write:location/US", "read:location/FR"])
+    assert grants.sight("location", ("US", "NE")) is Sight.WHOLE
+    assert grants.may_write("location", ("US", "NE"))
+    assert grants.sight("location", ("FR",)) is Sight.WHOLE
+    assert not grants.may_write("location", ("FR",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "read", "read:", "read:/", "read:location/", "read:Location", "admin:location", "READ:location", "read:*",
+     " read:location", "read:location ", "read:location/US\n", "read:location/US//NE", "read:location/100%"],
+)  # fmt: skip
+def test_what_is_no_grant_is_refused(text):
+    with pytest.raises((BadInput, BadPath)):
+        Grants.parse([text])
+
+
+def test_there_is_a_bound_to_the_grants_of_one_caller():
+    Grants.parse([f"read:location/{n}" for n in range(MAX_GRANTS)])
+    with pytest.raises(BadInput):
+        Grants.parse([f"read:location/{n}" for n in range(MAX_GRANTS + 1)])
+
+
+@given(st.lists(PATHS, max_size=5), PATHS)
+def test_sight_is_what_comparing_with_every_grant_tells(tops, path):
+    grants = Grants.of([("location", top) for top in tops], [])
+    if any(path[: len(top)] == top for top in tops):
+        expected = Sight.WHOLE
+    elif any(top[: len(path)] == path for top in tops):
+        expected = Sight.STUB
+    else:
+        expected = Sight.NOTHING
+    assert grants.sight("location", path) is expected
+
+
+@given(st.lists(PATHS, max_size=4), st.lists(PATHS, max_size=4), PATHS)
+def test_equal_digests_show_the_same(some, others, path):
+    one, other = (Grants.of([("location", top) for top in tops], []) for tops in (some, others))
+    if one.digest == other.digest:
+        assert one.sight("location", path) is other.sight("location", path)
+
+
+def test_digests_are_of_what_is_shown_alone():
+    one = Grants.parse(["read:location/US", "read:location/US/NE", "read:category"])
+    other = Grants.parse(["write:category", "write:location/US"])
+    assert one.digest == other.digest
+    assert one.digest != Grants.parse(["read:location/US/NE", "read:category"]).digest
+    assert Grants.parse(["read:location/a%2Fb"]).digest != Grants.parse(["read:location/a/b"]).digest
