@@ -9,7 +9,7 @@ from graph.selection import Asked, Types
 from resolvers.budget import refusal
 from resolvers.caller import Caller
 from resolvers.loaders import Loaders
-from resolvers.request import Request
+from resolvers.request import Request, Store
 from store.errors import BudgetExceeded
 
 
@@ -63,6 +63,16 @@ class Context:
         self._entities_left = self._max_entities
         self._ids_left = self._max_ids
         self.request.begin_again()
+
+    def snapshot_if_torn(self) -> Store | None:
+        """What to read instead, where something was written between the reads; None where the answer may stay."""
+        return self.request.store.snapshot() if self.request.is_torn else None
+
+    def begin_in(self, store: Store) -> None:
+        """Make the answer anew, all of it from this store."""
+        self.renew()
+        self.begin_again()
+        self.request.read_from(store)
 
     def stop(self) -> None:
         """End what still reads for the operation: nobody waits for its answer."""

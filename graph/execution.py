@@ -126,13 +126,22 @@ class Execution:
             observed.context = context
         try:
             async with asyncio.timeout(self._limits.request_seconds):
-                return await self._run(call, context, tell_reads=tell_reads)
+                return await self._consistent(call, context, tell_reads=tell_reads)
         except TimeoutError:
             context.stop()
             return timed_out(operation, self._limits.request_seconds)
         except asyncio.CancelledError:  # the client is gone
             context.stop()
             raise
+
+    async def _consistent(self, call: Call, context: Any, *, tell_reads: bool) -> Answer:
+        """The answer of an operation that may run, made anew where its reads were of before and of after a change."""
+        answer = await self._run(call, context, tell_reads=tell_reads)
+        if call.operation.operation is OperationType.QUERY and (snapshot := context.snapshot_if_torn()):
+            async with snapshot:
+                context.begin_in(snapshot)
+                return await self._run(call, context, tell_reads=tell_reads)
+        return answer
 
     async def _run(self, call: Call, context: Any, *, tell_reads: bool) -> Answer:
         """The answer of an operation that may run: a kept one, one that a plan tells, or Strawberry's."""

@@ -16,7 +16,7 @@ from store.keys import Key, Span, stamp_key
 from store.reads import Reads
 from store.records import Record
 from store.stamps import Stamp
-from store.stores import Store
+from store.stores import Store as Store
 from store.writes import Writer as Writer
 
 T = TypeVar("T")
@@ -71,6 +71,16 @@ class Request:
         self.version = self.store.version()
         if self.kept is not None:
             self.kept.renew(self.version)
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether somebody has written since its first read, so that what it has read may not fit together."""
+        return self.reads.requests > 0 and self.store.version() != self.version
+
+    def read_from(self, store: Store) -> None:
+        """Forget all that was read, and read from this store instead."""
+        self.store, self.kept = store, None
+        self.forget()
 
     def spend(self, nodes: int, what: str = "What is asked") -> None:
         """Take nodes from the budget; raises BudgetExceeded, taking none, where so many are not left."""

@@ -172,6 +172,9 @@ class SQLiteStore:
         except (sqlite3.Error, FileNotFoundError):
             return None  # whoever reads is told
 
+    def snapshot(self) -> "SQLiteStore":
+        return _Snapshot(self)
+
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def commit(self, changes: Sequence[Change]) -> None:
@@ -297,6 +300,27 @@ class SQLiteStore:
             return NoTable(f'"{self.path}" holds no table of Clade; make it with: clade table create')
         reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "cannot be used now")
         return Unavailable(f'"{self.path}" {reason}.')
+
+
+class _Snapshot(SQLiteStore):
+    """Another connection to what a store holds, in one transaction that reads from its first read on."""
+
+    def __init__(self, store: SQLiteStore) -> None:
+        super().__init__(store.path)
+        self._store = store
+        self._moment = object()
+
+    def version(self) -> object:
+        return self._moment
+
+    def _connection(self, mode: str = "rw") -> sqlite3.Connection:
+        opened = self._open
+        connection = super()._connection(mode)
+        if opened is None:
+            if self.path == ":memory:":  # which no second connection sees
+                self._store._connection().backup(connection)
+            connection.execute("BEGIN")
+        return connection
 
 
 def _connect(path: str, mode: str) -> sqlite3.Connection:

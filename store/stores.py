@@ -49,6 +49,10 @@ class Store(Protocol):
         """A value that differs after any write by anyone, or None where that cannot be told without a read."""
         ...
 
+    def snapshot(self) -> "Store | None":
+        """The store as it is from its first read on, to be opened and only read, or None where there is no such."""
+        ...
+
     async def commit(self, changes: Sequence[Change]) -> None:
         """Make all changes, or none: then it raises Conflict, since a condition did not hold.
 

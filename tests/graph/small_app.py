@@ -67,6 +67,9 @@ class Context:
     def stop(self) -> None:
         """There is nothing that reads."""
 
+    def snapshot_if_torn(self) -> None:
+        """There is nothing that anybody writes."""
+
     def reads_report(self) -> dict[str, int]:
         return {"requests": 2, "rounds": 1, "items": 7, "units": 1}
 

@@ -1,0 +1,62 @@
+"""Somebody writes between two reads of one request: its answer is of before the change, or of after it."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from store.items import Item
+from store.keys import Span
+from store.moves import Move
+from store.reads import Reads
+from store.stores import Store, open_store
+from store.writes import Writer
+from tests.graph.writing import Clients
+from tests.hierarchies import CATEGORY
+from tests.wandering import HERE, THERE, Subtree
+
+
+class Moved:
+    """A store in which a subtree is moved right before one of the reads."""
+
+    def __init__(self, store: Store, read: int) -> None:
+        self._store = store
+        self.left = read
+
+    async def get(self, *arguments: Any, **options: Any) -> list[Item | None]:
+        await self._move()
+        return await self._store.get(*arguments, **options)
+
+    async def range(self, span: Span, *arguments: Any, **options: Any) -> list[Item]:
+        await self._move()
+        return await self._store.range(span, *arguments, **options)
+
+    async def _move(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            await Writer(self._store).write(Move(CATEGORY, path(HERE), path(THERE)), Reads())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def path(text: str) -> tuple[str, ...]:
+    return tuple(text.split("/"))
+
+
+@pytest.mark.parametrize("planned", [True, False])
+@pytest.mark.parametrize("where", ["sqlite://:memory:", "sqlite:///{}/{}.db"])
+async def test_an_answer_is_of_one_moment(tmp_path, where: str, planned: bool) -> None:
+    subtree = Subtree(2, 2)
+    query, variables = subtree.watch()
+    for read in itertools.count(1):
+        async with open_store(where.format(tmp_path, read)) as store:
+            await store.create()
+            await subtree.plant(store)
+            moved = Moved(store, read)
+            clients = Clients(moved, planned=planned)
+            subtree.place_in(await clients.ask(query, **variables))
+            if moved.left > 0:
+                assert read > 3  # it was tried before each of several reads
+                return
+            assert subtree.place_in(await clients.ask(query, **variables)) == THERE

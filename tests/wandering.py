@@ -1,0 +1,183 @@
+"""A subtree that is moved or deleted while clients read it, and what a single answer may tell of it."""
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import httpx
+
+from store.load import Outcome, load
+from store.rows import Part, Row, Wanted
+from store.stores import Store
+from tests.hierarchies import CATEGORY
+from tests.servers import Server
+
+HERE, THERE = "r/here/moving", "r/there/moving"
+NOWHERE = None
+PAGE = 37
+
+_NODES = "nodes { path"
+_WATCH = f"""query($id: ID!, $inner: ID!, $here: Path!, $there: Path!) {{
+  flat: categoryNode(path: "r") {{ descendantCount descendants {{ totalCount {_NODES} }} }} }}
+  nested: categoryNode(path: "r") {{
+    children {{ {_NODES} descendantCount
+      children {{ {_NODES} children {{ {_NODES} children {{ {_NODES} }} }} }} }} }} }} }} }}
+  }}
+  top: node(id: $id) {{ ... on CategoryNode {{ path parent {{ childCount children {{ {_NODES} }} }} }} }} }}
+  inner: node(id: $inner) {{ ... on CategoryNode {{ path ancestors {{ path }} }} }}
+  here: categoryNode(path: $here) {{ path }}
+  there: categoryNode(path: $there) {{ path }}
+}}"""
+_PAGE = """query($id: ID!, $first: Int!, $after: String) {
+  node(id: $id) { ... on CategoryNode {
+    path descendants(first: $first, after: $after) { nodes { path } pageInfo { hasNextPage endCursor } } } } }"""
+_MOVE = """mutation($path: Path!, $to: Path!, $key: String) {
+  changed: moveCategoryNode(path: $path, to: $to, idempotencyKey: $key) { node { path } } }"""
+_DELETE = """mutation($path: Path!, $key: String) {
+  changed: deleteCategoryNode(path: $path, policy: CASCADE, idempotencyKey: $key) { node { path } } }"""
+
+
+class Subtree:
+    """So many groups of so many parts below one node, which lies at HERE at first."""
+
+    def __init__(self, groups: int, parts: int) -> None:
+        self.inner = [f"/g{g}" for g in range(groups)]
+        self.inner += [f"{group}/p{p}" for group in self.inner for p in range(parts)]
+        self.size = 1 + len(self.inner)
+
+    async def plant(self, store: Store) -> None:
+        """The tree that it stands in, with ids that the tests know."""
+        wanted = Wanted(CATEGORY)
+        paths = ["r", "r/here", "r/there", "r/there/other", *self.at(HERE)]
+        for number, path in enumerate(paths):
+            part = Part("CATEGORY", id=path.replace("/", "."))
+            wanted.take(Row(number, tuple(path.split("/")), [part]))
+        await load(store, wanted, Outcome())
+
+    def at(self, place: str | None) -> list[str]:
+        """The paths of all its nodes when it lies there."""
+        return [] if place is NOWHERE else [place, *(place + path for path in self.inner)]
+
+    def below_root(self, place: str | None) -> list[str]:
+        return sorted(["r/here", "r/there", "r/there/other", *self.at(place)])
+
+    async def move(self, server: Server, to: str, key: str | None = None) -> dict[str, Any]:
+        """The answer to its move from the one place to the other."""
+        path = HERE if to == THERE else THERE
+        return await server.ask(_MOVE, path=path, to=to.rpartition("/")[0], key=key)
+
+    async def delete(self, server: Server, key: str | None = None) -> dict[str, Any]:
+        return await server.ask(_DELETE, path=HERE, key=key)
+
+    async def seen_by(self, server: Server) -> str | None:
+        """Where one answer shows it, asked by everything that leads to it; fails where that is not one place.
+
+        Raises Unanswered where the server says that it cannot tell now.
+        """
+        query, variables = self.watch()
+        return self.place_in(_data(await server.ask(query, **variables)))
+
+    def watch(self) -> tuple[str, dict[str, str]]:
+        """A query by everything that leads to it, and its variables."""
+        here, there = HERE + self.inner[-1], THERE + self.inner[-1]
+        return _WATCH, {"id": _id(HERE), "inner": _id(here), "here": here, "there": there}
+
+    def place_in(self, data: dict[str, Any]) -> str | None:
+        flat = data["flat"]["descendants"]["nodes"]
+        paths = [one["path"] for one in flat]
+        place = next((one for one in (HERE, THERE) if one in paths), NOWHERE)
+        assert sorted(paths) == self.below_root(place)
+        assert data["flat"]["descendantCount"] == data["flat"]["descendants"]["totalCount"] == len(paths)
+        assert sorted(_paths(data["nested"])) == self.below_root(place)
+        for parent in data["nested"]["children"]["nodes"]:
+            below = [path for path in paths if path.startswith(parent["path"] + "/")]
+            assert parent["descendantCount"] == len(below), parent["path"]
+        if place is NOWHERE:
+            assert (data["top"], data["inner"], data["here"], data["there"]) == (None, None, None, None)
+            return place
+        inner = {"path": place + self.inner[-1]}
+        family = [one["path"] for one in data["top"]["parent"]["children"]["nodes"]]
+        assert data["top"]["path"] == place
+        assert (family.count(place), data["top"]["parent"]["childCount"]) == (1, len(family))
+        assert data["inner"]["path"] == inner["path"]
+        assert data["inner"]["ancestors"][2] == {"path": place}
+        assert data["here"] == inner  # by its path, or by a redirect
+        assert data["there"] in ([inner] if place == THERE else [inner, None])
+        return place
+
+    async def pages_by(self, server: Server) -> int:
+        """Page through all below its top, whatever becomes of it; how many pages those were.
+
+        Each page must show one place, and all pages together each node once.
+        """
+        found: list[str] = []
+        after, pages = None, 0
+        while True:
+            node = _data(await server.ask(_PAGE, id=_id(HERE), first=PAGE, after=after))["node"]
+            if node is None:  # deleted meanwhile
+                return pages
+            page = node["descendants"]
+            assert all(one["path"].startswith(node["path"] + "/") for one in page["nodes"])
+            found += [one["path"].removeprefix(node["path"]) for one in page["nodes"]]
+            pages += 1
+            if not page["pageInfo"]["hasNextPage"]:
+                assert sorted(found) == sorted(self.inner)
+                return pages
+            after = page["pageInfo"]["endCursor"]
+
+
+class Unanswered(Exception):
+    """The server said that it cannot answer now."""
+
+
+class Watchers:
+    """Clients that read a subtree through servers in turn for as long as the block lasts; `seen` counts its places."""
+
+    def __init__(self, subtree: Subtree, servers: Sequence[Server], count: int = 2, pause: float = 0.0) -> None:
+        self._subtree = subtree
+        self._servers = servers
+        self._count = count
+        self._pause = pause
+        self.seen: Counter[str | None] = Counter()
+        self.pages = 0
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [asyncio.create_task(self._watch(number)) for number in range(self._count)]
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for outcome in await asyncio.gather(*self._tasks, return_exceptions=True):
+            if not isinstance(outcome, asyncio.CancelledError):
+                raise AssertionError("A reader saw what it should not.") from outcome
+
+    async def _watch(self, number: int) -> None:
+        for server in itertools.islice(itertools.cycle(self._servers), number, None):
+            try:
+                self.seen[await self._subtree.seen_by(server)] += 1
+                self.pages += await self._subtree.pages_by(server)
+            except (httpx.TransportError, Unanswered):
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(self._pause)
+
+
+def _data(answer: dict[str, Any]) -> dict[str, Any]:
+    codes = {error["extensions"]["code"] for error in answer.get("errors", ())}
+    if codes and codes <= {"UNAVAILABLE", "TIMEOUT"}:
+        raise Unanswered
+    assert not codes, answer["errors"]
+    data: dict[str, Any] = answer["data"]
+    return data
+
+
+def _paths(node: dict[str, Any]) -> Iterator[str]:
+    for child in node.get("children", {}).get("nodes", ()):
+        yield child["path"]
+        yield from _paths(child)
+
+
+def _id(path: str) -> str:
+    return f"category:{path.replace('/', '.')}"
