@@ -12,9 +12,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
-
-from orjson import OPT_SORT_KEYS, dumps
 
 from resolvers.grants import Grants
 from resolvers.request import Request
@@ -117,24 +114,11 @@ class Cache:
             self._bytes -= len(entry.data) + ENTRY_BYTES
 
 
-def question_of(
-    query: str, operation_name: str | None, variables: dict[str, Any] | None, grants: Grants | None = None
-) -> bytes | None:
-    """What an answer is kept under: a digest, since texts and variables may be long; None where there is none.
-
-    The same question of callers who may see other things is another one.
-    """
-    try:
-        asked = dumps([query, operation_name, variables], option=OPT_SORT_KEYS)
-    except TypeError:  # variables that are nested deeper than JSON is written
-        return None
-    return blake2b(asked, digest_size=32, key=_sight(grants)).digest()
-
-
 def etag_of(data: bytes, grants: Grants | None = None) -> str:
     """An entity tag for an answer's `data`, as somebody who may see this gets it."""
-    return '"' + blake2b(data, digest_size=16, key=_sight(grants)).hexdigest() + '"'
+    return '"' + blake2b(data, digest_size=16, key=sight_of(grants)).hexdigest() + '"'
 
 
-def _sight(grants: Grants | None) -> bytes:
+def sight_of(grants: Grants | None) -> bytes:
+    """What differs where callers may see other things."""
     return b"" if grants is None else grants.digest

@@ -4,7 +4,14 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphql import DocumentNode, GraphQLError, specified_rules, validate
+from graphql import (
+    DocumentNode,
+    GraphQLError,
+    OperationDefinitionNode,
+    get_operation_ast,
+    specified_rules,
+    validate,
+)
 from strawberry import Schema
 from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
@@ -35,6 +42,14 @@ class Prepared:
     """By operation, and by the values that decide what a plan is; see graph.plans."""
     deciding: list[str] | None = None
     """The variables whose values these are."""
+    _operations: dict[str | None, OperationDefinitionNode] = field(default_factory=dict)
+
+    def operation(self, name: str | None) -> OperationDefinitionNode | None:
+        """The operation of this name, or the only one where none is named; None where there is none such."""
+        found = self._operations.get(name) or get_operation_ast(self.document, name)
+        if found is not None:
+            self._operations[name] = found
+        return found
 
 
 class Documents:

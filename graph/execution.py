@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,20 +13,21 @@ from graphql import (
     OperationDefinitionNode,
     OperationType,
     execute,
-    get_operation_ast,
 )
-from orjson import Fragment
+from orjson import Fragment, dumps
 from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
-from graph.cache import Cache, Entry, question_of
+from graph.cache import Cache, Entry, sight_of
 from graph.documents import Documents, InvalidDocument, Prepared
 from graph.errors import BAD_USER_INPUT, NO_OPERATION, TIMEOUT, format_errors, log_unforeseen, request_error
 from graph.limits import Limits
 from graph.observed import Observed
 from graph.plans import Plans
+from graph.question import Question
 from graph.rendering import Surprise
 from graph.run import run
+from graph.started import within
 from resolvers.caller import ANYONE, Caller
 from store.errors import CladeError
 
@@ -48,16 +49,18 @@ class Answer:
     etag: str = ""
     """The entity tag of `data`, where it is known already."""
 
+    def content(self) -> bytes:
+        """The response as JSON."""
+        return dumps(self.body) if self.data is None or len(self.body) > 1 else b'{"data":' + self.data + b"}"
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """One operation that may run, as a client asks for it."""
 
-    query: str
+    question: Question
     prepared: Prepared
     operation: OperationDefinitionNode
-    variables: dict[str, Any] | None
-    extensions: dict[str, Any] | None
 
     @property
     def name(self) -> str | None:
@@ -95,8 +98,18 @@ class Execution:
         self,
         query: str,
         variables: dict[str, Any] | None = None,
-        operation_name: str | None = None,
-        extensions: dict[str, Any] | None = None,
+        *,
+        caller: Caller = ANYONE,
+        allow_mutations: bool,
+        tell_reads: bool = False,
+    ) -> Answer:
+        """The answer to a question that is nothing but this query."""
+        question = Question(query, variables)
+        return await self.answer(question, caller=caller, allow_mutations=allow_mutations, tell_reads=tell_reads)
+
+    async def answer(
+        self,
+        question: Question,
         *,
         caller: Caller = ANYONE,
         allow_mutations: bool,
@@ -109,24 +122,23 @@ class Execution:
         Raises QueriesOnly for anything but a query unless `allow_mutations`.
         """
         try:
-            prepared = self._documents.get(query)
+            prepared = self._documents.get(question.query)
         except InvalidDocument as invalid:
             return refused(invalid.errors)
-        operation = get_operation_ast(prepared.document, operation_name)
+        operation = prepared.operation(question.operation_name)
         if operation is None:
-            return refused([no_operation(operation_name)])
+            return refused([no_operation(question.operation_name)])
         if operation.operation is not OperationType.QUERY and not allow_mutations:
             raise QueriesOnly
         context = self._make_context()
         if caller is not ANYONE:
             context.act_for(caller)
-        call = Call(query, prepared, operation, variables, extensions)
+        call = Call(question, prepared, operation)
         if observed is not None:
-            observed.kind, observed.operation, observed.document = operation.operation.value, call.name, query
-            observed.context = context
+            observed.kind, observed.operation = operation.operation.value, call.name
+            observed.document, observed.context = question.query, context
         try:
-            async with asyncio.timeout(self._limits.request_seconds):
-                return await self._consistent(call, context, tell_reads=tell_reads)
+            return await within(self._limits.request_seconds, self._consistent(call, context, tell_reads=tell_reads))
         except TimeoutError:
             context.stop()
             return timed_out(operation, self._limits.request_seconds)
@@ -154,12 +166,12 @@ class Execution:
             self._schema._schema,
             call.prepared.document,
             context_value=context,
-            variable_values=call.variables,
+            variable_values=call.question.variables,
             operation_name=call.name,
             executor_class=self._schema.execution_context_class,
             is_awaitable=optimized_is_awaitable,  # type: ignore[arg-type]  # it says bool where TypeGuard is meant
             hide_suggestions=not self._suggestions,
-            operation_extensions=call.extensions,
+            operation_extensions=call.question.extensions,
         )
         if not isinstance(result, ExecutionResult):
             result = await result
@@ -167,14 +179,13 @@ class Execution:
 
     async def _whole(self, call: Call, context: Any, *, tell_reads: bool) -> Answer | None:
         """A kept answer, or one that a plan tells; None where there is neither, or Strawberry has to tell errors."""
-        question = None
-        if self._cache:
-            question = question_of(call.query, call.name, call.variables, context.request.grants)
+        variables = call.question.variables or {}
+        question = _question(call, context) if self._cache else None
         if self._cache and question and (entry := await self._kept(self._cache, question, context)):
             return whole_answer(entry.data, context, tell_reads=tell_reads, etag=entry.etag)
         began = time.monotonic()
         try:
-            found = self._plans.get(call.prepared, call.operation, call.variables or {}) if self._plans else None
+            found = self._plans.get(call.prepared, call.operation, variables) if self._plans else None
             if found is None:
                 self.unplanned += 1
                 return None
@@ -193,7 +204,7 @@ class Execution:
                 await self._cache.put(question, data, context.request, began)
         return whole_answer(data, context, tell_reads=tell_reads)
 
-    async def _kept(self, cache: Cache, question: bytes, context: Any) -> Entry | None:
+    async def _kept(self, cache: Cache, question: Hashable, context: Any) -> Entry | None:
         """The kept answer to a question; where its proof cannot be read, the question is answered anew."""
         try:
             entry = await cache.get(question, context.request)
@@ -203,6 +214,12 @@ class Execution:
         if entry is not None:
             context.how = "kept"
         return entry
+
+
+def _question(call: Call, context: Any) -> Hashable | None:
+    """What an answer is kept under: the same question of callers who may see other things is another one."""
+    digest = call.question.digest
+    return digest and (digest, sight_of(context.request.grants))
 
 
 def whole_answer(data: bytes, context: Any, *, tell_reads: bool, etag: str = "") -> Answer:

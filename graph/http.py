@@ -3,11 +3,8 @@
 A refused request gets JSON as well: `errors` that say what to write instead, and no `data`.
 """
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-from urllib.parse import parse_qsl
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import orjson
 from graphql import GraphQLError
@@ -16,7 +13,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from graph.cache import etag_of
 from graph.callers import Callers, Unauthenticated
 from graph.errors import (
-    BAD_REQUEST,
     INTERNAL,
     INTERNAL_MESSAGE,
     OVERLOADED,
@@ -30,8 +26,11 @@ from graph.execution import Answer, Execution, QueriesOnly, refused
 from graph.gate import Gate
 from graph.media_types import GRAPHQL, HTML, JSON, choose, is_json
 from graph.observed import KEY, Observed, codes_of
+from graph.parameters import Header, Parameters, Refused, read_json, read_query_string
 from graph.presence import Gone, Presence
-from graph.trusted import Trusted, Untrusted, id_in
+from graph.question import Question
+from graph.started import Started, within
+from graph.trusted import Trusted, Untrusted
 from resolvers.caller import ANYONE, Caller
 from store.errors import Unavailable
 
@@ -44,28 +43,9 @@ RETRY_AFTER = (b"retry-after", b"1")
 ASKS_FOR_READS = b"clade-reads"
 ASKS = (b"query=", b"documentId=", b"extensions=")
 
-Header = tuple[bytes, bytes]
-
-
-class Refused(Exception):
-    """A request that is no GraphQL request; the message says why, and goes to the client."""
-
-    def __init__(self, status: int, message: str, *headers: Header, code: str = BAD_REQUEST) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.headers = headers
-
-
-@dataclass(frozen=True, slots=True)
-class Parameters:
-    """What a GraphQL request says, with every part of the type that it must have."""
-
-    query: str | None
-    document_id: str | None
-    variables: dict[str, Any] | None
-    operation_name: str | None
-    extensions: dict[str, Any] | None
+# Clients ask few questions again and again. Of a longer one reading is a small part of the work.
+REMEMBERED = 1_000
+REMEMBERED_BYTES = 2_000
 
 
 class GraphQLEndpoint:
@@ -92,6 +72,8 @@ class GraphQLEndpoint:
         self._page = page
         self._max_body_bytes = max_body_bytes
         self._body_seconds = body_seconds
+        self._question_in_body = self._remembering(read_json)
+        self._question_in_address = self._remembering(read_query_string)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
@@ -113,7 +95,7 @@ class GraphQLEndpoint:
                 extra = tag_of(answer, caller)
                 if extra and headers.get(b"if-none-match") == extra[0][1]:
                     return await write_unchanged(send, extra)
-            status, content = status_of(answer, media_type), orjson.dumps(answer.body)
+            status, content = status_of(answer, media_type), answer.content()
         except Refused as no:
             status, content, extra = no.status, only_error(str(no), no.code), no.headers
             tell(observed, no.code)
@@ -147,44 +129,55 @@ class GraphQLEndpoint:
         observed: Observed | None,
     ) -> Answer:
         method = scope["method"]
-        if method == "POST":
-            parameters = read_json(await self._body(receive, headers))
-        elif method in ("GET", "HEAD"):
-            if len(scope["query_string"]) > self._max_body_bytes:
-                raise Refused(414, f"The address is longer than {self._max_body_bytes} bytes; send a POST.")
-            parameters = read_query_string(scope["query_string"])
-        else:
-            raise Refused(405, f"{method} is not taken here; send POST, or GET for a query.", ALLOWED)
         try:
-            query = self._trusted.document(parameters.query, parameters.document_id)
+            question = await self._question(scope, receive, headers)
+            if self._gate.is_full:
+                message = f"The server answers {self._gate.most} requests already; try again in a moment."
+                raise Refused(503, message, RETRY_AFTER, code=OVERLOADED)
+            allow_mutations, tell_reads = method == "POST", headers.get(ASKS_FOR_READS) == b"1"
+            call = self._execution.answer(
+                question, caller=caller, allow_mutations=allow_mutations, tell_reads=tell_reads, observed=observed
+            )
+            with self._gate:
+                started = Started(call)
+                if not started.is_done:
+                    async with Presence(receive):
+                        await started
+            return started.result
         except Untrusted as untrusted:
             return refused([GraphQLError(str(untrusted), extensions={"code": untrusted.code})])
-        if self._gate.is_full:
-            message = f"The server answers {self._gate.most} requests already; try again in a moment."
-            raise Refused(503, message, RETRY_AFTER, code=OVERLOADED)
-        try:
-            with self._gate:
-                async with Presence(receive):
-                    return await self._execution.execute(
-                        query,
-                        parameters.variables,
-                        parameters.operation_name,
-                        parameters.extensions,
-                        caller=caller,
-                        allow_mutations=method == "POST",
-                        tell_reads=headers.get(ASKS_FOR_READS) == b"1",
-                        observed=observed,
-                    )
         except QueriesOnly:
             raise Refused(405, f"{method} is for queries; send anything else by POST.", ALLOWED_FOR_MUTATIONS) from None
+
+    async def _question(self, scope: Scope, receive: Receive, headers: Mapping[bytes, bytes]) -> Question:
+        """What is asked. Raises Refused, Untrusted, Gone."""
+        match scope["method"]:
+            case "POST":
+                return self._question_in_body(await self._body(receive, headers))
+            case "GET" | "HEAD":
+                if len(scope["query_string"]) > self._max_body_bytes:
+                    raise Refused(414, f"The address is longer than {self._max_body_bytes} bytes; send a POST.")
+                return self._question_in_address(scope["query_string"])
+            case method:
+                raise Refused(405, f"{method} is not taken here; send POST, or GET for a query.", ALLOWED)
+
+    def _remembering(self, read: Callable[[bytes], Parameters]) -> Callable[[bytes], Question]:
+        """What reads the question that bytes hold, short ones once; raises Refused, or Untrusted."""
+
+        def question_in(sent: bytes) -> Question:
+            parameters = read(sent)
+            query = self._trusted.document(parameters.query, parameters.document_id)
+            return Question(query, parameters.variables, parameters.operation_name, parameters.extensions)
+
+        remembered = lru_cache(REMEMBERED)(question_in)
+        return lambda sent: (question_in if len(sent) > REMEMBERED_BYTES else remembered)(sent)
 
     async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
         """The body of a POST. Raises Refused for one that is not taken or comes too slowly, Gone."""
         if not is_json(headers.get(b"content-type", b"").decode("latin-1")):
             raise Refused(415, f"The body must be {JSON} in UTF-8, and the header Content-Type must say so.")
         try:
-            async with asyncio.timeout(self._body_seconds):
-                return await read_body(receive, self._max_body_bytes)
+            return await within(self._body_seconds, read_body(receive, self._max_body_bytes))
         except TimeoutError:
             # What is still to come would be taken for the next request.
             message = f"The body did not come within {self._body_seconds:g} seconds."
@@ -211,53 +204,6 @@ def wants_page(scope: Scope, accept: str) -> bool:
     if scope["method"] not in ("GET", "HEAD") or choose(accept, (HTML, GRAPHQL, JSON)) != HTML:
         return False
     return not any(part.startswith(ASKS) for part in scope["query_string"].split(b"&"))
-
-
-def read_json(body: bytes) -> Parameters:
-    """The parameters in a POST's body. Raises Refused."""
-    try:
-        sent = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise Refused(400, "The body is not JSON in UTF-8.") from None
-    if isinstance(sent, list):
-        raise Refused(400, "Batches are not taken: send each operation in a request of its own.")
-    if not isinstance(sent, dict):
-        raise Refused(400, 'The body must be a JSON object such as {"query": "{ __typename }"}.')
-    return parameters_of(sent)
-
-
-def read_query_string(query_string: bytes) -> Parameters:
-    """The parameters in a GET's address, where `variables` and `extensions` are JSON. Raises Refused."""
-    try:
-        sent: dict[str, Any] = dict(parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="strict"))
-    except ValueError:
-        raise Refused(400, "The address is not percent-encoded UTF-8.") from None
-    for name in ("variables", "extensions"):
-        if name in sent:
-            try:
-                sent[name] = orjson.loads(sent[name] or b"null")
-            except orjson.JSONDecodeError:
-                raise Refused(400, f'"{name}" is not JSON.') from None
-    return parameters_of(sent)
-
-
-def parameters_of(sent: Mapping[str, Any]) -> Parameters:
-    """What was sent, when every part has the type that it must have. Raises Refused."""
-    query, document_id = sent.get("query"), id_in(sent)
-    if not isinstance(query, str | None) or not (query or document_id):
-        raise Refused(400, '"query" is missing: it must be a string that holds a GraphQL document.')
-    operation_name = sent.get("operationName")
-    if not isinstance(operation_name, str | None):
-        raise Refused(400, '"operationName" must be a string or null.')
-    variables, extensions = (object_of(sent, name) for name in ("variables", "extensions"))
-    return Parameters(query or None, document_id, variables, operation_name or None, extensions)
-
-
-def object_of(sent: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    value = sent.get(name)
-    if not isinstance(value, dict | None):
-        raise Refused(400, f'"{name}" must be an object or null.')
-    return value
 
 
 def tell(observed: Observed | None, code: str) -> None:

@@ -1,5 +1,7 @@
 """What every answer tells browsers: who may frame it, read it, and what it may load."""
 
+from collections.abc import Awaitable
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = b"content-security-policy"
@@ -28,11 +30,10 @@ class SecurityHeaders:
             await self._app(scope, receive, send)
             return
 
-        async def send_with_headers(message: Message) -> None:
+        def send_with_headers(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
-                headers = message["headers"]
-                own_policy = any(name == POLICY for name, _ in headers)
-                message["headers"] = [*headers, *HEADERS] if own_policy else [*headers, *HEADERS, NOTHING_ALLOWED]
-            await send(message)
+                own = message["headers"]
+                message["headers"] = [*own, *HEADERS] if POLICY in dict(own) else [*own, *HEADERS, NOTHING_ALLOWED]
+            return send(message)
 
         await self._app(scope, receive, send_with_headers)

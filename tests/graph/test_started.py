@@ -1,0 +1,93 @@
+"""Work that is begun at once: what waits goes on as if it had been awaited from the beginning."""
+
+import asyncio
+
+import pytest
+
+from graph.started import Started, within
+
+
+async def test_work_that_does_not_wait_is_done_at_once():
+    async def work() -> int:
+        return 7
+
+    started = Started(work())
+    assert (started.is_done, started.result, await started) == (True, 7, 7)
+
+
+async def test_work_that_waits_goes_on_from_there():
+    steps = []
+
+    async def work() -> str:
+        steps.append("begun")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
+        steps.append("ended")
+        return "done"
+
+    started = Started(work())
+    assert (started.is_done, steps) == (False, ["begun"])
+    assert await started == "done"
+    assert (await started, steps) == ("done", ["begun", "ended"])
+
+
+async def test_what_is_raised_before_and_after_waiting_comes_out():
+    async def work(pauses: int) -> None:
+        for _ in range(pauses):
+            await asyncio.sleep(0)
+        raise KeyError(pauses)
+
+    with pytest.raises(KeyError):
+        Started(work(0))
+    started = Started(work(2))
+    with pytest.raises(KeyError):
+        await started
+
+
+async def test_the_outcome_of_what_is_waited_for_comes_in():
+    waited_for: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def work() -> str:
+        try:
+            await waited_for
+        except ValueError:
+            await asyncio.sleep(0)
+            return "caught"
+        return "nothing"
+
+    started = Started(work())
+    waited_for.set_exception(ValueError())
+    assert await started == "caught"
+
+
+async def test_a_cancelled_task_cancels_the_work_which_may_clean_up():
+    cleaned = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append(True)
+
+    async def whole() -> None:
+        await Started(work())
+
+    task = asyncio.create_task(whole())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert cleaned == [True]
+
+
+async def test_only_work_that_waits_has_a_time():
+    async def work(event: asyncio.Event) -> str:
+        await event.wait()
+        return "done"
+
+    ready = asyncio.Event()
+    ready.set()
+    assert await within(0, work(ready)) == "done"
+    with pytest.raises(TimeoutError):
+        await within(0, work(asyncio.Event()))
