@@ -92,12 +92,17 @@ def _changes_field(known: Collection[str]) -> StrawberryField:
 
 
 def _feed_type() -> Any:
-    told = {
-        "event": ("event", str, "CREATED, UPDATED, MOVED or DELETED; the last two are about all below as well."),
-        "id": ("id", strawberry.ID, "The node's id."),
+    told: dict[str, tuple[str, Any, str]] = {
+        "event": (
+            "event",
+            str,
+            "CREATED, UPDATED, MOVED or DELETED; the last two are about all below as well. "
+            "For callers with grants a move out of their sight is DELETED, and one into it CREATED.",
+        ),
+        "id": ("id", strawberry.ID | None, "The node's id; null for one above the caller's grants."),
         "path": ("path", Path, "Where the node lay in this tree when it was changed."),
         "level": ("level", str, "Which level it is of."),
-        "revision": ("revision", int, "The revision that it has since."),
+        "revision": ("revision", int | None, "The revision that it has since; null where its id is."),
         "at": ("at", DateTime, "When, in UTC."),
         "from": ("source", Path | None, "Where a moved node lay before; its new path where only its order changed."),
         "to": ("target", Path | None, "Where a moved node lies since."),

@@ -1,12 +1,17 @@
-"""The changes of a tree, in pages of whole transactions."""
+"""The changes of a tree, in pages of whole transactions.
+
+Callers with grants follow what they may see: what is moved out of their sight is deleted for them, and what is moved
+into it is created, each with all below it.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from resolvers.grants import Grants, Sight
 from resolvers.request import Request
 from resolvers.window import Order, decode_cursor, encode_cursor
-from store.feed import transactions
-from store.keys import Path, format_path, parse_path, path_of, tree_key
+from store.feed import expired, transactions
+from store.keys import Path, format_path, hierarchy_of, parse_path, path_of, tree_key
 from store.stamps import Event, LogEntry
 
 PAGE_TRANSACTIONS = 100
@@ -14,16 +19,25 @@ PAGE_TRANSACTIONS = 100
 
 @dataclass(frozen=True)
 class Change:
-    """One node's change: `source` and `target` are the paths of a move; `revision` is what the node has since."""
+    """One node's change; `source` and `target` are the paths of a move, `revision` is what the node has since.
+
+    `id` and `revision` are None for a node above the caller's grants. `spreads` tells that it is about all below too.
+    """
 
     event: str
-    id: str
+    id: str | None
     path: str
     level: str
-    revision: int
+    revision: int | None
     at: str
-    source: str | None
-    target: str | None
+    source: str | None = None
+    target: str | None = None
+    spreads: bool = False
+
+    def is_in(self, under: Path) -> bool:
+        """Whether it is about the subtree at a path, or about something above that it was changed with."""
+        paths = [parse_path(text) for text in (self.path, self.source, self.target) if text is not None]
+        return any(path[: len(under)] == under or (self.spreads and under[: len(path)] == path) for path in paths)
 
 
 @dataclass(frozen=True)
@@ -37,32 +51,42 @@ class Feed:
 
 async def feed(request: Request, hierarchy: str, root: Path, since: str | None, under: Path | None) -> Feed:
     """What has changed in a tree since a cursor, or since all that is kept began; `under` leaves out other subtrees."""
-    tree = tree_key(hierarchy, root)
+    tree, grants = tree_key(hierarchy, root), request.grants
     seen = None if since is None else int(decode_cursor(since, Order.CHANGES, tree))
+    if grants is not None and grants.sight(hierarchy, root) is Sight.NOTHING:
+        if seen:  # nothing ever followed in a tree that is not there
+            raise expired()
+        return Feed([], encode_cursor(Order.CHANGES, tree, "0"), False)
     found = await transactions(request.store, tree, seen, PAGE_TRANSACTIONS, request.reads)
-    changes = [
-        _change(tree, entry, one.at)
-        for one in found
-        for entry in one.entries
-        if under is None or _is_in(tree, entry, under)
-    ]
+    told = [change for one in found for entry in one.entries for change in _told(grants, tree, entry, one.at)]
+    changes = [change for change in told if under is None or change.is_in(under)]
     request.spend(len(changes))
     last = found[-1].number if found else seen or 0
     return Feed(changes, encode_cursor(Order.CHANGES, tree, str(last)), len(found) == PAGE_TRANSACTIONS)
 
 
-def _change(tree: str, entry: LogEntry, at: str) -> Change:
-    path = format_path(path_of(tree, entry.sk))
-    event = entry.event.value
-    return Change(event, entry.id, path, entry.level, entry.revision, at, entry.source, entry.target)
+def _told(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iterator[Change]:
+    """What a caller is told of one entry of the log."""
+    places = [parse_path(text) for text in (entry.source, entry.target) if text is not None]
+    own = path_of(tree, entry.sk)
+    if grants is None or all(grants.sight(hierarchy_of(tree), path) is Sight.WHOLE for path in places or [own]):
+        spreads = entry.event in (Event.MOVED, Event.DELETED)
+        yield Change(
+            entry.event.value, entry.id, format_path(own), entry.level, entry.revision, at, entry.source, entry.target,
+            spreads,
+        )  # fmt: skip
+    elif entry.event is Event.DELETED:
+        yield from _in_part(grants, tree, entry, at, Event.DELETED, own)
+    elif entry.event is Event.MOVED and places[0] != places[1]:
+        yield from _in_part(grants, tree, entry, at, Event.DELETED, places[0])
+        yield from _in_part(grants, tree, entry, at, Event.CREATED, places[1])
 
 
-def _is_in(tree: str, entry: LogEntry, under: Path) -> bool:
-    """Whether a change is about the subtree at a path, or about something above that it was changed with."""
-    spreads = entry.event in (Event.MOVED, Event.DELETED)
-    return any(path[: len(under)] == under or (spreads and under[: len(path)] == path) for path in _paths(tree, entry))
-
-
-def _paths(tree: str, entry: LogEntry) -> Iterator[Path]:
-    yield path_of(tree, entry.sk)
-    yield from [parse_path(text) for text in (entry.source, entry.target) if text is not None]
+def _in_part(grants: Grants, tree: str, entry: LogEntry, at: str, event: Event, path: Path) -> Iterator[Change]:
+    """What came to be or ceased to be at a path of this tree, for a caller who does not see all of the change."""
+    hierarchy = hierarchy_of(tree)
+    sight = grants.sight(hierarchy, path)
+    if sight is Sight.NOTHING or tree_key(hierarchy, path) != tree:
+        return
+    node_id, revision = (entry.id, entry.revision) if sight is Sight.WHOLE else (None, None)
+    yield Change(event.value, node_id, format_path(path), entry.level, revision, at, spreads=True)

@@ -1,13 +1,15 @@
 """What a node was before: its states from one back to the first, one of them, and the last state of a deleted node."""
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
+from resolvers.grants import Sight
 from resolvers.lists import Page, paged
 from resolvers.request import Request
 from resolvers.window import Order, Window, decode_cursor, encode_cursor
 from store.history import former, last_state, versions
-from store.keys import id_key, version_key
+from store.items import Item
+from store.keys import hierarchy_of, id_key, path_of, version_key
 from store.records import Record
 
 
@@ -34,16 +36,25 @@ class Deleted:
 
 
 async def history(request: Request, record: Record, window: Window, *, nodes: bool) -> Page:
-    """The states of a node from this one back to the first, by one query; this one costs none."""
+    """The states of a node from this one back to the first, by one query; this one costs none.
+
+    What a node was while it lay where the caller may not look is left out, which takes reading all of its states.
+    """
     states = States(record.id)
     newest = record.revision + 1 if window.after is None else states.revision(window.after)
     found: list[Record] = [record] if nodes and newest > record.revision else []
     limit = None if window.limit is None else window.limit - len(found)
-    if nodes and newest > 1 and (limit is None or limit > 0):
+    total = record.revision
+    if request.grants is not None:
+        items = await request.items(versions(record.id, record.revision), reverse=True)
+        seen = [one for one in items if _is_seen(request, one)]
+        total = len(seen) + 1
+        found += [former(record, one) for one in seen if nodes and cast(int, one["revision"]) < newest]
+    elif nodes and newest > 1 and (limit is None or limit > 0):
         span = versions(record.id, min(newest, record.revision))
         found += [former(record, item) for item in await request.items(span, limit=limit, reverse=True)]
     request.spend(len(found[: window.size]))
-    return paged(found, window, record.revision, states)
+    return paged(found, window, total, states)
 
 
 async def at_revision(request: Request, record: Record, revision: int) -> Record | None:
@@ -54,14 +65,22 @@ async def at_revision(request: Request, record: Record, revision: int) -> Record
         return None
     key = version_key(record.id, revision)
     version = (await request.get([key]))[key]
-    return None if version is None else former(record, version)
+    return former(record, version) if version is not None and _is_seen(request, version) else None
+
+
+def _is_seen(request: Request, item: Item) -> bool:
+    """Whether the caller may see where a former state, or a deleted node, lay."""
+    place = cast(dict[str, Any], item)
+    path = path_of(place["tree"], place["key"])
+    grants = request.grants
+    return grants is None or grants.sight(hierarchy_of(place["tree"]), path) is Sight.WHOLE
 
 
 async def deleted(request: Request, node_id: str) -> Deleted | None:
     """The deleted node of an id, None where there was none or it lives."""
     place = id_key(node_id)
     tombstone = (await request.get([place]))[place]
-    if tombstone is None or "deleted" not in tombstone:
+    if tombstone is None or "deleted" not in tombstone or not _is_seen(request, tombstone):
         return None
     key = version_key(node_id, cast(int, tombstone["revision"]))
     version = (await request.get([key]))[key]

@@ -35,8 +35,13 @@ async def transactions(store: Store, tree: str, since: int | None, limit: int, r
     if since is not None and not (found and found[0].number == start):
         (stamp,) = await store.get([stamp_key(tree)], reads, strong=True)
         if Stamp.of(tree, stamp).n != since:
-            raise CursorExpired("What followed this cursor is not kept any more; read the tree anew, then its changes.")
+            raise expired()
     return [one for one in found if one.number > (since or 0)][:limit]
+
+
+def expired() -> CursorExpired:
+    """The error for a cursor of which it is not known what followed."""
+    return CursorExpired("What followed this cursor is not kept any more; read the tree anew, then its changes.")
 
 
 def _transaction(item: Item) -> Transaction:

@@ -1,0 +1,159 @@
+"""What callers with grants learn of the past: former states, deleted nodes, and the feed of a tree's changes."""
+
+import pytest
+
+from graph.locations import Location
+from store.stores import Store
+from tests.graph.asking import plant
+from tests.rights.asking import Server, caller, codes
+
+TREES = [
+    ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NE/Omaha/68118", "POSTAL_CODE"),
+    ("US/MO", "STATE"), ("US/MO/Joplin", "CITY"), ("FR", "COUNTRY"), ("FR/Paris", "CITY"),
+]  # fmt: skip
+ALL = caller("write:location")
+NE = caller("read:location/US/NE")
+UPDATE = "mutation($path: Path!, $name: String!) { updateLocation(path: $path, name: $name) { node { id } } }"
+MOVE = "mutation($path: Path!, $to: Path) { moveLocation(path: $path, to: $to) { node { path } } }"
+RENAME = "mutation($path: Path!, $key: String!) { renameLocation(path: $path, key: $key) { node { path } } }"
+DELETE = "mutation($path: Path!) { deleteLocation(path: $path, policy: CASCADE) { node { id } } }"
+HISTORY = """query($path: Path!) { location(path: $path) { revision first: atRevision(n: 1) { name }
+  history { totalCount nodes { name path } pageInfo { hasNextPage } } } }"""
+CHANGES = """query($since: String, $under: Path, $tree: Path = "US") {
+  changes(hierarchy: "location", tree: $tree, since: $since, under: $under) {
+  changes { event id path level revision from to } cursor hasMore } }"""
+DELETED = "query($id: ID!) { deletedNode(id: $id) { node { ... on Location { path } } deletedBy } }"
+
+
+@pytest.fixture
+async def server(store: Store) -> Server:
+    await plant(store, Location, [(tuple(path.split("/")), level) for path, level in TREES])
+    return Server(store, Location)
+
+
+async def make(server, mutation, **variables):
+    answer = await server.write(ALL, mutation, **variables)
+    assert "errors" not in answer, answer
+    return answer["data"]
+
+
+async def changes(server, who, **variables):
+    """The changes since a cursor, without their ids; whether one has an id is told instead."""
+    found = (await server.data(who, CHANGES, **variables))["changes"]
+    return [
+        (one["event"], one["path"], one["id"] is not None, one["revision"], one["from"], one["to"])
+        for one in found["changes"]
+    ]
+
+
+async def now(server):
+    return (await server.data(ALL, CHANGES))["changes"]["cursor"]
+
+
+async def test_states_of_a_node_while_it_lay_elsewhere_are_not_shown(server):
+    await make(server, UPDATE, path="US/MO/Joplin", name="Secret")
+    await make(server, UPDATE, path="US/MO/Joplin", name="Also secret")
+    await make(server, MOVE, path="US/MO/Joplin", to="US/NE")
+    await make(server, UPDATE, path="US/NE/Joplin", name="Open")
+    await make(server, UPDATE, path="US/NE/Joplin", name="More open")
+    everything = (await server.data(ALL, HISTORY, path="US/NE/Joplin"))["location"]
+    assert [one["name"] for one in everything["history"]["nodes"]] == [
+        "More open", "Open", "Also secret", "Secret", "Joplin",
+    ]  # fmt: skip
+    seen = (await server.data(NE, HISTORY, path="US/NE/Joplin"))["location"]
+    # The state that it was moved with was the current one at its new place too, before the next was written.
+    assert [one["name"] for one in seen["history"]["nodes"]] == ["More open", "Open", "Also secret"]
+    assert (seen["first"], seen["history"]["totalCount"]) == (None, 3)
+    assert {one["path"] for one in seen["history"]["nodes"]} == {"US/NE/Joplin"}
+
+
+async def test_pages_of_a_history_leave_no_gap_where_states_are_hidden(server):
+    for away, home in (("US/MO", "US/NE"), ("US/NE", "US/MO"), ("US/MO", "US/NE")):
+        for n in range(2):
+            await make(server, UPDATE, path=f"{away}/Joplin", name=f"{away} {n}")
+        await make(server, MOVE, path=f"{away}/Joplin", to=home)
+    whole = (await server.data(NE, HISTORY, path="US/NE/Joplin"))["location"]["history"]
+    pages, cursor = [], None
+    query = """query($after: String) { location(path: "US/NE/Joplin") {
+      history(first: 1, after: $after) { totalCount nodes { name } pageInfo { hasNextPage endCursor } } } }"""
+    while True:
+        page = (await server.data(NE, query, after=cursor))["location"]["history"]
+        pages += page["nodes"]
+        assert page["totalCount"] == whole["totalCount"]
+        cursor = page["pageInfo"]["endCursor"]
+        if not page["pageInfo"]["hasNextPage"]:
+            break
+    assert [one["name"] for one in pages] == [one["name"] for one in whole["nodes"]]
+    assert 1 < len(pages) < 7
+
+
+async def test_a_deleted_node_is_found_only_where_it_could_be_seen_at_last(server):
+    ids = [(await make(server, DELETE, path=path))["deleteLocation"]["node"]["id"] for path in ("US/NE/Omaha", "US/MO")]
+    assert (await server.data(NE, DELETED, id=ids[0]))["deletedNode"]["node"]["path"] == "US/NE/Omaha"
+    hidden, absent = [await server.ask(NE, DELETED, id=one) for one in (ids[1], "location:nowhere")]
+    assert hidden == absent == {"data": {"deletedNode": None}}
+    above = (await make(server, DELETE, path="US"))["deleteLocation"]["node"]["id"]
+    assert (await server.data(NE, DELETED, id=above))["deletedNode"] is None
+    assert (await server.data(ALL, DELETED, id=above))["deletedNode"]["deletedBy"] == "somebody"
+
+
+async def test_the_feed_tells_what_happens_within_the_grants(server):
+    since = await now(server)
+    await make(server, UPDATE, path="US/NE/Omaha", name="A")
+    await make(server, UPDATE, path="US/MO/Joplin", name="B")
+    await make(server, UPDATE, path="US", name="C")
+    await make(server, RENAME, path="US/NE/Omaha", key="OMA")
+    await make(server, DELETE, path="US/MO")
+    assert await changes(server, NE, since=since) == [
+        ("UPDATED", "US/NE/Omaha", True, 2, None, None),
+        ("MOVED", "US/NE/OMA", True, 2, "US/NE/Omaha", "US/NE/OMA"),
+    ]
+    assert len(await changes(server, ALL, since=since)) == 5
+
+
+async def test_a_move_out_is_told_as_deleted_and_one_in_as_created(server):
+    since = await now(server)
+    await make(server, MOVE, path="US/NE/Omaha", to="US/MO")
+    await make(server, MOVE, path="US/MO/Joplin", to="US/NE")
+    await make(server, MOVE, path="FR/Paris", to="US/NE")
+    await make(server, MOVE, path="US/NE/Paris", to="FR")
+    seen = await changes(server, NE, since=since)
+    assert seen == [
+        ("DELETED", "US/NE/Omaha", True, 1, None, None),
+        ("CREATED", "US/NE/Joplin", True, 1, None, None),
+        ("CREATED", "US/NE/Paris", True, 1, None, None),
+        ("DELETED", "US/NE/Paris", True, 1, None, None),
+    ]
+    whole = await changes(server, NE, since=since, under="US/NE")
+    assert whole == seen
+    # What lies under a hidden path is not told, so that nobody learns where something went by asking under many.
+    for hidden in ("US/MO", "US/MO/Omaha", "US/IA", "FR"):
+        assert await changes(server, NE, since=since, under=hidden) == []
+    assert await changes(server, NE, since=since, under="US/NE/Joplin/64801") == [seen[1]]
+
+
+async def test_what_is_above_the_grants_is_told_by_its_path_where_it_takes_them_along(server):
+    omaha = caller("read:location/US/NE/Omaha")
+    since = await now(server)
+    await make(server, UPDATE, path="US/NE", name="Other")
+    await make(server, RENAME, path="US/NE", key="NEB")
+    await make(server, RENAME, path="US/NEB", key="NE")
+    await make(server, DELETE, path="US/NE")
+    assert await changes(server, omaha, since=since) == [
+        ("DELETED", "US/NE", False, None, None, None),
+        ("CREATED", "US/NE", False, None, None, None),
+        ("DELETED", "US/NE", False, None, None, None),
+    ]
+    assert len(await changes(server, omaha, since=since, under="US/NE/Omaha")) == 3
+
+
+async def test_a_tree_that_may_not_be_seen_has_the_feed_of_one_that_is_not_there(server):
+    since = (await server.data(ALL, CHANGES, tree="FR"))["changes"]["cursor"]
+    nothing = await server.data(NE, CHANGES, tree="XX")
+    hidden = await server.data(NE, CHANGES, tree="FR")
+    assert [one["changes"]["changes"] for one in (nothing, hidden)] == [[], []]
+    assert {one["changes"]["hasMore"] for one in (nothing, hidden)} == {False}
+    answer = await server.ask(NE, CHANGES, tree="FR", since=since)
+    assert codes(answer) == ["CURSOR_EXPIRED"]
+    own = hidden["changes"]["cursor"]
+    assert (await server.data(NE, CHANGES, tree="FR", since=own))["changes"]["changes"] == []
