@@ -48,6 +48,11 @@ class Cache:
         self._asked: OrderedDict[Hashable, float] = OrderedDict()
         self._sightings: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
+    @property
+    def size_bytes(self) -> int:
+        """What is kept by now."""
+        return self._bytes
+
     def __bool__(self) -> bool:
         return self._max_bytes > 0
 

@@ -21,14 +21,16 @@ from aiobotocore.parsers import AioJSONParser, AioResponseParserFactory
 from aiobotocore.session import AioSession
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError, NoRegionError
 
+from store.calls import Calls
+from store.circuit import Circuit
 from store.direct import Direct
 from store.errors import BadInput, NoTable, Unavailable
 from store.wire import Answer, parse_answer
 
 CONNECTIONS = 64
 CONNECT_SECONDS = 2
-READ_SECONDS = 10
-ATTEMPTS = 3  # for a call that meets a 5xx, throttling or a lost connection
+READ_SECONDS = 5  # two attempts of a silent call fit into a request
+ATTEMPTS = 5  # for a call that meets a 5xx, throttling or a lost connection
 
 _HOT = frozenset({"query", "batch_get_item"})
 
@@ -56,6 +58,8 @@ _REASONS = {
     "ServiceUnavailable": "fails; try again",
 }
 
+_THROTTLED = frozenset({"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"})
+
 
 class Connection:
     """Calls of one table, for as long as it is open."""
@@ -68,6 +72,8 @@ class Connection:
         self._client: Any = None
         self._credentials: Any = None
         self._direct: Direct | None = None
+        self._circuit = Circuit()
+        self.calls = Calls()
 
     async def __aenter__(self) -> Self:
         """Makes no call yet; raises BadInput where the settings cannot be meant."""
@@ -79,6 +85,7 @@ class Connection:
                 "dynamodb", region_name=region, endpoint_url=self.endpoint, config=_config(self._direct_session)
             )
             self._client = await self._opened.enter_async_context(client)
+            self._client.meta.events.register_first("needs-retry.dynamodb", self._count_attempt)
         except NoRegionError as error:
             raise BadInput(f"No AWS region is set; write dynamodb://{self.table}?region=REGION.") from error
         except (BotoCoreError, ValueError) as error:  # a ValueError is of an endpoint that is no URL
@@ -98,17 +105,35 @@ class Connection:
         """
         if self._client is None:
             raise RuntimeError("The store is not open; use it as an async context manager.")
+        if not self._circuit.lets_through():
+            self.calls.spared += 1
+            raise Unavailable("DynamoDB has not answered for a while; try again.")
+        self.calls.made += 1
         try:
-            ordinary = partial(getattr(self._client, operation), **parameters)
-            if self._direct is not None and self._credentials is not None and operation in _HOT:
-                return await self._direct.call(operation, parameters, self._credentials, ordinary)
-            return cast(Answer, await ordinary())
+            answer = await self._answer(operation, parameters)
         except ClientError as error:
+            self._circuit.answered()
             raise self._translate(error) from error
         except NoCredentialsError as error:
             raise Unavailable("DynamoDB needs AWS credentials, and there are none.") from error
         except (BotoCoreError, aiohttp.ClientError, OSError, TimeoutError) as error:
+            self.calls.failed += 1
+            self._circuit.was_silent()
             raise Unavailable("DynamoDB does not answer; try again.") from error
+        self._circuit.answered()
+        return answer
+
+    async def _answer(self, operation: str, parameters: dict[str, Any]) -> Answer:
+        ordinary = partial(getattr(self._client, operation), **parameters)
+        if self._direct is not None and self._credentials is not None and operation in _HOT:
+            return await self._direct.call(operation, parameters, self._credentials, ordinary)
+        return cast(Answer, await ordinary())
+
+    def _count_attempt(self, response: Any, attempts: int, **_: object) -> None:
+        """What botocore tells of each attempt; `response` is None where none came."""
+        self.calls.retried += attempts > 1
+        if response is not None and response[1].get("Error", {}).get("Code") in _THROTTLED:
+            self.calls.throttled += 1
 
     def _direct_session(self, **settings: Any) -> Direct:
         self._direct = Direct(**settings)
@@ -149,7 +174,9 @@ def _config(make_http_session: Callable[..., AIOHTTPSession]) -> AioConfig:
         connect_timeout=CONNECT_SECONDS,
         read_timeout=READ_SECONDS,
         max_pool_connections=CONNECTIONS,
-        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+        # The mode whose delays are DynamoDB's own, from 50 ms on. "standard" waits up to 1 s, then 2, so that an engine
+        # that is down costs a call seconds; "adaptive" slows all trees down for the one that is throttled.
+        retries={"mode": "legacy", "total_max_attempts": ATTEMPTS},
     )
 
 

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl
 from store import wire
 from store.attributes import Value
 from store.aws import Connection, Refused
+from store.calls import Calls
 from store.errors import BadInput, Conflict, NoTable, Unavailable
 from store.items import Change, Check, Delete, Item, Put, key_of
 from store.keys import Index, Key, Span
@@ -47,6 +48,7 @@ class DynamoDBStore:
             raise BadInput(f'"{table}" is no table\'s name: 3 to 255 letters, digits, _, . and -.')
         self.table = table
         self._aws = Connection(table, region, endpoint)
+        self.calls: Calls | None = self._aws.calls
 
     @classmethod
     def at(cls, address: str) -> Self:
@@ -92,6 +94,7 @@ class DynamoDBStore:
             pending = answer.get("UnprocessedKeys")
             if not pending:
                 return found
+            self._aws.calls.throttled += 1
         raise self._overloaded()
 
     async def range(
@@ -179,6 +182,7 @@ class DynamoDBStore:
                 if failed := tuple(i for i, reason in enumerate(error.reasons) if reason == "ConditionalCheckFailed"):
                     raise Conflict.over(failed) from error
                 codes = {error.name, *error.reasons}
+                self._aws.calls.throttled += bool(codes & _THROTTLED)
                 if not codes & (_WRITTEN_BY_OTHERS | _THROTTLED):
                     raise
         raise Conflict.over() if codes & _WRITTEN_BY_OTHERS else self._overloaded()

@@ -19,6 +19,7 @@ from urllib.parse import quote
 import msgspec
 
 from store.attributes import Value
+from store.calls import Calls
 from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable
 from store.items import ABSENT, Change, Delete, Item, Put, holds
 from store.keys import Index, Key, Span
@@ -79,6 +80,7 @@ class SQLiteStore:
 
     max_changes = MAX_CHANGES
     most_changes: int | None = None
+    calls: Calls | None = None
 
     def __init__(self, path: str) -> None:
         if not path:

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from store.attributes import Value
+from store.calls import Calls
 from store.errors import BadInput
 from store.items import Change, Item
 from store.keys import Key, Span
@@ -23,6 +24,9 @@ class Store(Protocol):
 
     most_changes: int | None
     """How many changes one commit can hold at most, None where there is no bound."""
+
+    calls: Calls | None
+    """What became of its calls, None where there is nothing to call."""
 
     async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
         """The items at these keys, in their order, None where there is none; with `strong` as of now.

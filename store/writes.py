@@ -59,6 +59,11 @@ class Writer:
         self._store = store
         self._queue = Queue()
 
+    @property
+    def waiting(self) -> int:
+        """How many edits wait for those before them."""
+        return self._queue.waiting
+
     async def write(self, edit: Edit, reads: Reads, terms: Terms = Terms()) -> Written:
         """Make an edit. Raises a CladeError where it cannot be made, Conflict where others never stop writing."""
         once = once_key(edit.hierarchy.name, terms.key, terms.caller) if terms.key is not None else None

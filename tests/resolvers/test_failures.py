@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from resolvers.request import Request
+from store.aws import ATTEMPTS
 from store.errors import Unavailable
 from store.items import Item
 from store.keys import Key, node_key
@@ -20,7 +21,6 @@ from tests.readers import Witness
 
 NODES = {("r",): "AREA"} | {("r", area): "AREA" for area in "ab"} | {("r", "a", f"p{n}"): "PLOT" for n in range(3)}
 MODEL = Model("ground", {**NODES, ("s",): "AREA", ("s", "t"): "TREE"})
-ATTEMPTS = 3  # of botocore, for each call
 
 
 @pytest.fixture

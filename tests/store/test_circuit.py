@@ -1,0 +1,90 @@
+"""An engine that is silent is left alone for a while, and found again soon after it is back."""
+
+import pytest
+
+from store.circuit import Circuit
+from store.errors import Unavailable
+from store.keys import Key
+from store.reads import Reads
+from store.stores import open_store
+from tests.engines import free_port
+from tests.proxy import Proxy, dropped, throttled
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def circuit(clock):
+    return Circuit(failures=3, rest_seconds=1.0, clock=clock)
+
+
+def fail(circuit, times):
+    for _ in range(times):
+        circuit.was_silent()
+
+
+def test_fewer_failures_in_a_row_than_its_number_change_nothing(circuit):
+    fail(circuit, 2)
+    circuit.answered()
+    fail(circuit, 2)
+    assert circuit.lets_through()
+    assert not circuit.is_open
+
+
+def test_open_it_lets_one_call_through_in_each_rest(circuit, clock):
+    fail(circuit, 3)
+    assert not circuit.lets_through()
+    clock.now = 1.0
+    assert [circuit.lets_through() for _ in range(3)] == [True, False, False]
+    fail(circuit, 1)
+    assert not circuit.lets_through()
+    clock.now = 2.0
+    assert [circuit.lets_through() for _ in range(2)] == [True, False]
+
+
+def test_an_answer_closes_it(circuit, clock):
+    fail(circuit, 3)
+    clock.now = 1.0
+    assert circuit.lets_through()
+    circuit.answered()
+    assert [circuit.lets_through() for _ in range(3)] == [True] * 3
+
+
+async def health_of(store):
+    try:
+        await store.health()
+    except Unavailable as error:
+        return str(error)
+    return "well"
+
+
+async def test_an_engine_that_is_down_is_not_asked_again_by_every_request():
+    async with open_store(f"dynamodb://clade?region=eu-west-1&endpoint=http://127.0.0.1:{free_port()}") as store:
+        told = [await health_of(store) for _ in range(20)]
+    assert (
+        told
+        == ["DynamoDB does not answer; try again."] * 5 + ["DynamoDB has not answered for a while; try again."] * 15
+    )
+    assert (store.calls.made, store.calls.failed, store.calls.spared, store.calls.retried) == (5, 5, 15, 20)
+
+
+async def test_lost_connections_and_throttles_are_tried_again_and_counted(engine):
+    async with (
+        Proxy(engine.url) as proxy,
+        open_store(f"dynamodb://clade-calls?region=eu-west-1&endpoint={proxy.url}") as store,
+    ):
+        await store.create()
+        made = store.calls.made
+        proxy.spoil("BatchGetItem", dropped, throttled, throttled)
+        assert await store.get([Key("a", "b")], Reads()) == [None]
+    assert (store.calls.made - made, store.calls.retried, store.calls.throttled, store.calls.failed) == (1, 3, 2, 0)
