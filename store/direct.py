@@ -21,15 +21,12 @@ import orjson
 from aiobotocore.awsrequest import AioAWSResponse
 from aiobotocore.httpsession import AIOHTTPSession
 from botocore.credentials import ReadOnlyCredentials
-from botocore.exceptions import HTTPClientError
+from botocore.exceptions import ConnectionClosedError
 from botocore.httpsession import get_cert_path
 
 from store.form import Form
 from store.http import Pool, Reply
 from store.wire import Answer, parse_answer
-
-# Only calls that go by the library fill its budget for retries again; so after one that failed for good, so many do.
-REFILL_CALLS = 500
 
 
 @dataclass
@@ -56,7 +53,6 @@ class Direct(AIOHTTPSession):
         verify, (connect_seconds, read_seconds) = settings["verify"], settings["timeout"]
         self._may_learn = bool(verify) and not settings["proxies"] and not settings["client_cert"]
         self._forms: dict[str, Form] = {}
-        self._to_refill = 0
         self._pool = Pool(
             settings["max_pool_connections"], connect_seconds, read_seconds,
             make_tls=lambda: ssl.create_default_context(cafile=get_cert_path(verify)),
@@ -73,7 +69,7 @@ class Direct(AIOHTTPSession):
         frozen = await credentials.get_frozen_credentials()  # asked each time, since they rotate
         form = self._forms.get(operation)
         outcome: Reply | Exception | None = None
-        if form is not None and form.credentials == frozen and not self._to_refill:
+        if form is not None and form.credentials == frozen:
             outcome = await self._ask(form, parameters)
             if isinstance(outcome, Reply) and outcome.status == 200:
                 with contextlib.suppress(msgspec.DecodeError):
@@ -94,14 +90,9 @@ class Direct(AIOHTTPSession):
     async def _go_by_the_library(self, call: _Call, ordinary: Callable[[], Awaitable[Answer]]) -> Answer:
         token = _CALL.set(call)
         try:
-            answer = await ordinary()
-        except Exception:
-            self._to_refill = REFILL_CALLS
-            raise
+            return await ordinary()
         finally:
             _CALL.reset(token)
-        self._to_refill = max(0, self._to_refill - 1)
-        return answer
 
     async def send(self, request: Any) -> Any:
         """What the library calls for each attempt."""
@@ -110,7 +101,7 @@ class Direct(AIOHTTPSession):
             return await super().send(request)
         outcome, call.outcome = call.outcome, None
         if isinstance(outcome, Exception):
-            raise HTTPClientError(error=outcome)
+            raise ConnectionClosedError(error=outcome, endpoint_url=request.url)  # tried again, as others are not
         if outcome is not None:
             return AioAWSResponse(request.url, outcome.status, cast(Any, outcome.headers), _Body(outcome.body))
         response = await super().send(request)

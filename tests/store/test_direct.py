@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from store import direct
+from store.aws import ATTEMPTS
 from store.dynamodb import DynamoDBStore
 from store.errors import Unavailable
 from store.items import Item, Put
@@ -91,19 +91,7 @@ async def test_attempts_end_when_the_librarys_would(store: DynamoDBStore, proxy:
     proxy.spoil("Query", *[throttled] * 9)
     with pytest.raises(Unavailable, match="overloaded"):
         await store.range(EVERYTHING, Reads())
-    assert [by_the_library(call) for call in proxy.calls] == [False, True, True]
-
-
-async def test_after_a_read_that_failed_the_librarys_budget_for_retries_is_filled_again(
-    store: DynamoDBStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(direct, "REFILL_CALLS", 2)
-    proxy.spoil("Query", refused("AccessDeniedException"))
-    with pytest.raises(Unavailable, match="credentials"):
-        await store.range(EVERYTHING, Reads())
-    for _ in range(3):
-        assert await store.range(EVERYTHING, Reads()) == ITEMS
-    assert [by_the_library(call) for call in proxy.calls] == [False, True, True, False]
+    assert [by_the_library(call) for call in proxy.calls] == [False] + [True] * (ATTEMPTS - 1)
 
 
 async def test_a_body_that_breaks_off_is_no_answer(store: DynamoDBStore, proxy: Proxy) -> None:
