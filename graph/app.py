@@ -2,7 +2,7 @@
 
 import gc
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import fields
 
 from starlette.applications import Starlette
@@ -49,6 +49,7 @@ def build_app(
     store: Store,
     execution: Execution,
     *,
+    writer: resolvers.Writer | None = None,
     max_body_bytes: int = 262_144,
     body_seconds: float = 10.0,
     graphiql: bool = True,
@@ -60,12 +61,15 @@ def build_app(
     observers: Sequence[Observer] = (),
     callers: Callers | None = None,
 ) -> ASGIApp:
-    """The application that runs `execution` over `store`, which is opened when it starts and closed when it stops."""
+    """The application that runs `execution` over `store`, which is opened when it starts and closed when it stops.
+
+    Between the two the moves of `writer` run, and those that other processes have left half-way.
+    """
     drain = drain or Drain()
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with store:
+        async with store, writer.mover.watching() if writer else nullcontext():
             with drain.on_sigterm():
                 yield
         logs.flush()
@@ -114,7 +118,7 @@ def served_app() -> ASGIApp:
     schema, types = build_schema(classes, expose=exposed(settings.federation_expose))
     store = open_store(settings.store)
     kept = Kept(settings.keep_mb * 1_000_000)
-    writer = resolvers.Writer(store) if settings.writes != "off" else None
+    writer = resolvers.Writer(store, pace_of(settings)) if settings.writes != "off" else None
 
     def make_context() -> Context:
         request = resolvers.Request(store, definitions, settings.max_nodes, settings.max_parallel_reads, kept=kept)
@@ -136,6 +140,7 @@ def served_app() -> ASGIApp:
     app = build_app(
         store,
         execution,
+        writer=writer,
         max_body_bytes=settings.max_body_bytes,
         body_seconds=settings.request_seconds,
         graphiql=settings.shows("graphiql"),
@@ -160,6 +165,11 @@ def callers_of(settings: Settings, store: Store) -> Callers:
         open_reads=settings.reads == "open",
         home_writes=settings.writes == "on" and not settings.production,
     )
+
+
+def pace_of(settings: Settings) -> resolvers.Pace:
+    """How long moves wait, by the settings of the same names."""
+    return resolvers.Pace.of(settings.request_seconds, settings.settle_seconds, settings.move_wait_seconds)
 
 
 def limits_of(settings: Settings) -> Limits:

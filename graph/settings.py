@@ -117,6 +117,12 @@ class Settings(BaseSettings):
     jwt_issuer: str = Field("", description="Who must have issued a token (`iss`); with a JWKS it must be set.")
     jwt_audience: str = Field("", description="Whom a token must be for (`aud`); with a JWKS it must be set.")
     jwt_grants_claim: str = Field("grants", description="The claim of a token that holds its grants, a list of texts.")
+    move_wait_seconds: float = Field(
+        5.0,
+        ge=0,
+        description="How long a mutation waits for a move that takes several transactions before it answers that it is "
+        "under way, in seconds.",
+    )
     max_inflight: int = Field(
         256,
         ge=1,

@@ -13,6 +13,7 @@ from resolvers.known import Known, Read
 from store.hierarchy import Hierarchy
 from store.items import Item
 from store.keys import Key, Span, stamp_key
+from store.pace import Pace as Pace
 from store.reads import Reads
 from store.records import Record
 from store.stamps import Stamp

@@ -1,5 +1,6 @@
 """Removing a node: alone, with all below it, or so that its children take its place."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -7,8 +8,9 @@ from msgspec.structs import replace
 
 from store.draft import Draft, Moment
 from store.edits import existing, touched
-from store.errors import NotEmpty
+from store.errors import NotEmpty, TooLarge
 from store.hierarchy import Hierarchy
+from store.journal import begun
 from store.keys import Path, ancestor_keys, format_path, node_key, shorten
 from store.moves import move_in
 from store.reader import Reader
@@ -25,7 +27,10 @@ class Policy(Enum):
 
 @dataclass(frozen=True)
 class Delete:
-    """The end of a node. Its last state and its history stay with its id."""
+    """The end of a node. Its last state and its history stay with its id.
+
+    A cascade that does not fit into one transaction is only registered by the draft, and journaled.
+    """
 
     hierarchy: Hierarchy
     path: Path
@@ -45,17 +50,25 @@ class Delete:
                 "or let them take its place (REPARENT)."
             )
         draft = Draft(seen, moment, record)
-        records = await reader.subtree(record)
+        records = await reader.subtree(record, len(self.path))
         if self.policy is Policy.REPARENT:
-            await self._reparent(draft, reader, records)
-            records = records[:1]
-        draft.remove(records)
+            await self._reparent(draft, reader, record, records)
+            draft.remove([record])
+        elif records is not None:
+            draft.remove(records)
+        else:
+            draft.begin(begun(record, None, moment.now, moment.at, moment.by))
         draft.record = replace(record, kids={}, below={})
         return draft
 
-    async def _reparent(self, draft: Draft, reader: Reader, records: list[Record]) -> None:
-        """Move each child with all below it to where the node lies."""
-        record = records[0]
+    async def _reparent(self, draft: Draft, reader: Reader, record: Record, records: Sequence[Record] | None) -> None:
+        """Move each child with all below it to where the node lies; raises TooLarge where that is no transaction."""
+        if records is None:
+            raise TooLarge(
+                f"{shorten(format_path(self.path))} and all below it are {1 + sum(record.below.values()):,} nodes, "
+                "more than change in one transaction of DynamoDB. Move its children to where they shall be, one by "
+                "one, and delete it then."
+            )
         families: dict[str, list[Record]] = {}
         for one in records[1:]:
             families.setdefault(one.sk[: one.sk.index("#", len(record.sk)) + 1], []).append(one)

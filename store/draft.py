@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from store.aliases import alias_item, alias_key, aliased_id
+from store.errors import Conflict
 from store.history import id_item, tombstone_item, version_item
 from store.items import ABSENT, UNCONDITIONAL, Change, Condition, Delete, Item, Put
+from store.journal import Move
 from store.keys import Key, Path, ancestor_keys, format_path, parent_sort_key, stamp_key
 from store.records import Counts, Record
-from store.stamps import Event, LogEntry, Stamp, log_item, tier_name
+from store.stamps import Event, LogEntry, Running, Stamp, log_item, tier_name
 from store.wire import settled, size_of
 
 WRITE_UNIT_BYTES = 1024
@@ -64,16 +66,18 @@ class _Counts:
 
 @dataclass
 class _Touched:
-    """What a transaction changes of a tree beside its nodes."""
+    """What a transaction changes of a tree beside its nodes, or of a hierarchy beside its roots."""
 
     shape: Counter[str] = field(default_factory=Counter)
     aliases: int = 0
+    moves: tuple[Running, ...] | None = None
     entries: list[LogEntry] = field(default_factory=list)
 
 
 class Draft:
     """The changes so far. `record` is the node that it is about as it will be, `nodes` how many are written,
-    `collisions` paths that others have already, so that it cannot be committed.
+    `collisions` paths that others have already, so that it cannot be committed, and `move` is the journaled one that
+    it begins, if it does. What would write into a move that is under way is refused as a Conflict.
     """
 
     def __init__(self, seen: Seen, moment: Moment, record: Record) -> None:
@@ -82,10 +86,17 @@ class Draft:
         self.record = record
         self.nodes = 0
         self.collisions: list[Path] = []
+        self.move: Move | None = None
         self._changes: dict[Key, Change] = {}
         self._counts: dict[Key, _Counts] = {}
         self._trees: dict[str, _Touched] = {}
-        self._roots: Counter[str] | None = None
+
+    def keep_out(self, *keys: Key) -> None:
+        """Raise Conflict where one of these keys lies at an end of a move that is under way, or below."""
+        for key in keys:
+            for running in self.seen.stamp(key.pk).moves:
+                if running.holds(key):
+                    raise Conflict(running.refusal)
 
     # -- what can be done ----------------------------------------------------------------------------------------------
 
@@ -93,8 +104,8 @@ class Draft:
         """A new node; `id_when` is required of its id's record."""
         self._put(record, ABSENT)
         self._change(Put(id_item(record), id_when))
-        self._count(record, {}, 1)
-        self._shape([record], 1)
+        self._count(record, shape_of([record]), 1)
+        self._tree(record.pk).shape.update(shape_of([record]))
         self._log(Event.CREATED, record)
 
     def update(self, old: Record, new: Record) -> None:
@@ -109,7 +120,7 @@ class Draft:
         self._put(new)
         self._tree(record.pk)
         if record.is_root:
-            self._touch_roots()
+            self._tree(record.hierarchy)
         if told:
             self._log(Event.MOVED, record, record.path, record.path)
         return new
@@ -117,29 +128,50 @@ class Draft:
     def remove(self, records: Sequence[Record]) -> None:
         """A node and all below it, its own record first."""
         top = records[0]
+        self._keep_apart(top.key)
         for record in records:
             self._change(Delete(record.key))
             self._change(Put(version_item(record)))
             self._change(Put(tombstone_item(record, self.moment.at, self.moment.by)))
         self.nodes += len(records)
-        self._count(top, _levels(records[1:]), -1)
-        self._shape(records, -1)
-        self._log(Event.DELETED, top)
+        self.count_removed(top, shape_of(records))
 
-    def move(self, records: Sequence[Record], moved: Sequence[Record]) -> None:
+    def relocate(self, records: Sequence[Record], moved: Sequence[Record]) -> None:
         """A node and all below it to another place: how they lay, its own record first, and how they will lie."""
         old, new = records[0], moved[0]
+        self._keep_apart(old.key, new.key)
         for one in records:
             self._change(Delete(one.key))
+        self.nodes += len(moved)
         for one in moved:
             # At the new place may lie a node that the same transaction removes.
-            self._put(one, ABSENT if one is new and self.seen.item(one.key) is None else UNCONDITIONAL)
+            free = one is new and self.seen.item(one.key) is None
+            self._change(Put(one.item(), ABSENT if free else UNCONDITIONAL))
             self._change(Put(id_item(one)))
-        below = _levels(moved[1:])
-        self._count(old, below, -1)
-        self._count(new, below, 1)
-        self._shape(records, -1)
-        self._shape(moved, 1)
+        self.count_moved(old, new, shape_of(records))
+
+    # -- moves that take more than one transaction ---------------------------------------------------------------------
+
+    def begin(self, move: Move) -> None:
+        """Register a move, whose nodes and places nobody else writes to until it ends."""
+        self._keep_apart(*move.running.ends)
+        self.move, self.nodes = move, move.nodes
+        self._change(Put(move.item(), ABSENT))
+        for partition in move.running.partitions:
+            self._tree(partition).moves = (*self.seen.stamp(partition).moves, move.running)
+
+    def count_removed(self, top: Record, shape: Counts) -> None:
+        """What the end of a node and all below it, so many in each tier, changes of what counts and tells them."""
+        self._count(top, shape, -1)
+        self._tree(top.pk).shape.subtract(shape)
+        self._log(Event.DELETED, top)
+
+    def count_moved(self, old: Record, new: Record, shape: Counts) -> None:
+        """What the move of a node and all below it, so many in each tier of its old tree, changes of that."""
+        self._count(old, shape, -1)
+        self._count(new, shape, 1)
+        self._tree(old.pk).shape.subtract(shape)
+        self._tree(new.pk).shape.update(_deeper(shape, new.depth - old.depth))
         self._alias(old.key, new)
         self._log(Event.MOVED, old if old.pk != new.pk else new, old.path, new.path)
         if old.pk != new.pk:
@@ -153,8 +185,6 @@ class Draft:
 
     def changes(self) -> list[Change]:
         """All of it as one commit takes it."""
-        if self.is_empty:
-            return []
         moment, found = self.moment, dict(self._changes)
         for key, counts in self._counts.items():
             old = self.seen.record(key)
@@ -163,16 +193,13 @@ class Draft:
             new = replace(old, kids=_sum(old.kids, counts.kids), below=_sum(old.below, counts.below))
             if (new.kids, new.below) != (old.kids, old.below):
                 found[key] = Put(new.item())
-        for tree, touched in self._trees.items():
-            stamp = self.seen.stamp(tree)
-            for put in (
-                stamp.raised(touched.shape, touched.aliases),
-                log_item(stamp, touched.entries, moment.at, moment.now),
-            ):
-                found[put.key] = put
-        if self._roots is not None:
-            put = self.seen.stamp(self.record.hierarchy).raised(self._roots)
+        for partition, touched in self._trees.items():
+            stamp = self.seen.stamp(partition)
+            put = stamp.raised(touched.shape, touched.aliases, touched.moves)
             found[put.key] = put
+            if "#" in partition:
+                put = log_item(stamp, touched.entries, moment.at, moment.now)
+                found[put.key] = put
         return list(found.values())
 
     def write_units(self) -> int:
@@ -186,8 +213,16 @@ class Draft:
         return units
 
     def _put(self, record: Record, when: Condition = UNCONDITIONAL) -> None:
+        self.keep_out(record.key)
         self.nodes += 1
         self._change(Put(record.item(), when))
+
+    def _keep_apart(self, *tops: Key) -> None:
+        """Raise Conflict where the subtree at one of these and one that is being moved have anything in common."""
+        for top in tops:
+            for running in self.seen.stamp(top.pk).moves:
+                if running.meets(top):
+                    raise Conflict(running.refusal)
 
     def _change(self, change: Change) -> None:
         """Note a change; of two of one item, as where a node comes to the place that another leaves, the put stays."""
@@ -198,22 +233,17 @@ class Draft:
             change = Put(change.item)
         self._changes[change.key] = change
 
-    def _count(self, top: Record, below: Mapping[str, int], sign: int) -> None:
-        """Count a node, and so many below it by level, more or less in all above it."""
+    def _count(self, top: Record, shape: Counts, sign: int) -> None:
+        """Count a node and all below it, so many in each tier, more or less in all above."""
+        below = _levels(shape)
         for key in ancestor_keys(top.key):
             counts = self._counts.setdefault(key, _Counts())
-            counts.below[top.level] += sign
             for level, number in below.items():
                 counts.below[level] += sign * number
         if top.is_root:
-            self._touch_roots()[tier_name(top.level, 0)] += sign
+            self._tree(top.hierarchy).shape[tier_name(top.level, 0)] += sign
         else:
             self._counts[Key(top.pk, parent_sort_key(top.sk))].kids[top.level] += sign
-
-    def _shape(self, records: Sequence[Record], sign: int) -> None:
-        shape = self._tree(records[0].pk).shape
-        for record in records:
-            shape[tier_name(record.level, record.depth)] += sign
 
     def _alias(self, place: Key, moved: Record) -> None:
         """Lead from the old place of a moved node to its id, and drop what leads from its new one to itself."""
@@ -231,33 +261,26 @@ class Draft:
         entry = LogEntry(event, record.sk, record.id, record.level, record.revision, *paths)
         self._tree(record.pk).entries.append(entry)
 
-    def _tree(self, pk: str) -> _Touched:
-        return self._trees.setdefault(pk, _Touched())
-
-    def _touch_roots(self) -> Counter[str]:
-        if self._roots is None:
-            self._roots = Counter()
-        return self._roots
+    def _tree(self, partition: str) -> _Touched:
+        return self._trees.setdefault(partition, _Touched())
 
 
-def relocated(records: Sequence[Record], target: Key, above: list[str], rank: str) -> list[Record]:
-    """A node and all below it as they lie at another place, below ancestors of these levels."""
-    top = records[0]
-    cut, passed = len(top.sk), len(top.above)
-    return [
-        replace(
-            one,
-            pk=target.pk,
-            sk=target.sk + one.sk[cut:],
-            above=above + one.above[passed:],
-            rank=rank if one is top else one.rank,
-        )
-        for one in records
-    ]
+def shape_of(records: Sequence[Record]) -> Counts:
+    """How many of some records each tier has."""
+    return Counter([tier_name(record.level, record.depth) for record in records])
 
 
-def _levels(records: Sequence[Record]) -> Counter[str]:
-    return Counter(record.level for record in records)
+def _levels(shape: Counts) -> Counter[str]:
+    levels: Counter[str] = Counter()
+    for tier, number in shape.items():
+        levels[tier.rpartition("@")[0]] += number
+    return levels
+
+
+def _deeper(shape: Counts, depths: int) -> Counts:
+    """The same nodes so many depths further down."""
+    split = [(*tier.rpartition("@")[::2], number) for tier, number in shape.items()]
+    return {tier_name(level, int(depth) + depths): number for level, depth, number in split}
 
 
 def _sum(counts: Counts, change: Mapping[str, int]) -> Counts:

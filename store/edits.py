@@ -61,6 +61,7 @@ class Create:
         revision = 1 + cast(int, found["revision"]) if found is not None and "deleted" in found else 1
         record = replace(record, revision=revision, changed_by=moment.by)
         draft = Draft(seen, moment, record)
+        draft.keep_out(key)
         if seen.item(key) is not None:
             draft.collisions.append(self.path)
         else:

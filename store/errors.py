@@ -14,7 +14,7 @@ CladeError
 │   └── TooLarge        TOO_LARGE           a change of more items than fit into one transaction
 ├── BadData             BAD_DATA            what lies in the table is not what its hierarchy says
 ├── Forbidden           FORBIDDEN           something that this server does not allow
-├── Conflict            CONFLICT            somebody else wrote first
+├── Conflict            CONFLICT            somebody else wrote first, or is moving what lies there
 └── Unavailable         UNAVAILABLE         the store cannot answer now
     └── NoTable         UNAVAILABLE         there is no such table
 

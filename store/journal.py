@@ -4,12 +4,22 @@ What of a move is seen follows from its state alone: until it flips the subtree 
 new one, or nowhere where it is a cascade. Copies at the other end are hidden.
 """
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, cast
 
+from store.attributes import Value
 from store.items import Item
-from store.keys import Key
+from store.keys import Index, Key, Span, hierarchy_of
+from store.reads import Reads
+from store.records import Record
+from store.stamps import Running
+from store.stores import Store
+
+PARTITION = "moves"
+LEASE_SECONDS = 30.0  # how long nobody else works on a move after its last sign of life
+KEPT_SECONDS = 24 * 3600  # how long the record of a move stays when it has ended
 
 
 class MoveState(StrEnum):
@@ -25,9 +35,10 @@ class MoveState(StrEnum):
 class Move:
     """A journaled move of the subtree at `source` to `target`, None for a cascade.
 
-    `nodes` are how many it is about, `written` how many of them have been copied, or swept after the flip. Whoever
-    works on it holds it until `lease`, in seconds since 1970, and raises `epoch` when taking it over. `started_at` and
-    `ended_at` are times in UTC (RFC 3339).
+    `nodes` are how many it is about, `written` how many of them have been copied, or swept after the flip, up to the
+    sort key `cursor` of the source, and `shape` how many of those copied each tier has. Whoever works on it holds it
+    until `lease`, in seconds since 1970, and raises `epoch` when taking it over. `started_at` and `ended_at` are times
+    in UTC (RFC 3339).
     """
 
     id: str
@@ -42,6 +53,8 @@ class Move:
     started_at: str
     ended_at: str | None = None
     changed_by: str | None = None
+    cursor: str | None = None
+    shape: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, item: Item) -> "Move":
@@ -50,19 +63,67 @@ class Move:
         return cls(
             found["sk"], Key(found["from_pk"], found["from_sk"]), target, found["top_id"], MoveState(found["state"]),
             found["nodes"], found["written"], found["epoch"], found["lease"], found["started_at"],
-            found.get("ended_at"), found.get("changed_by"),
+            found.get("ended_at"), found.get("changed_by"), found.get("cursor"), found.get("shape", {}),
         )  # fmt: skip
+
+    def item(self) -> Item:
+        """The item that holds it; one that has ended expires a day later."""
+        item: Item = {
+            "pk": PARTITION, "sk": self.id, "from_pk": self.source.pk, "from_sk": self.source.sk,
+            "top_id": self.top_id, "state": self.state.value, "nodes": self.nodes, "written": self.written,
+            "epoch": self.epoch, "lease": self.lease, "started_at": self.started_at, "ended_at": self.ended_at,
+            "changed_by": self.changed_by, "cursor": self.cursor, "shape": cast(Value, self.shape),
+        }  # fmt: skip
+        if self.target is not None:
+            item |= {"to_pk": self.target.pk, "to_sk": self.target.sk}
+        if self.ended_at is not None:
+            item["expires"] = int(self.lease) + KEPT_SECONDS  # the lease was as good as now when it ended
+        return item
 
     @property
     def key(self) -> Key:
         return move_key(self.id)
 
     @property
+    def running(self) -> Running:
+        """What the stamps say of it."""
+        return Running(self.id, self.source, self.target)
+
+    @property
+    def hierarchy(self) -> str:
+        return hierarchy_of(self.source.pk)
+
+    @property
     def has_flipped(self) -> bool:
         """Whether the subtree is at its new place."""
         return self.state in (MoveState.SWEEPING, MoveState.DONE)
 
+    @property
+    def hidden(self) -> Key | None:
+        """The top of the end at which nothing is to be seen, as long as the move runs."""
+        return self.source if self.has_flipped else self.target
+
+    def led(self, place: Key) -> Key | None:
+        """Where the node is to be seen whose id record leads to a place; None where it is gone with a cascade."""
+        if not self.has_flipped or not self.source.holds(place):
+            return place
+        return None if self.target is None else place.moved(self.source, self.target)
+
+
+def begun(top: Record, target: Key | None, now: float, at: str, by: str | None) -> Move:
+    """The move of a node with all below it that somebody begins `now`, which is `at` as text."""
+    move_id = f"{int(now * 1000):012x}{secrets.token_hex(6)}"  # in the order of time
+    nodes = 1 + sum(top.below.values())
+    return Move(move_id, top.key, target, top.id, MoveState.COPYING, nodes, 0, 1, now + LEASE_SECONDS, at, None, by)
+
 
 def move_key(move_id: str) -> Key:
     """Where the state of a move lies."""
-    return Key("moves", move_id)
+    return Key(PARTITION, move_id)
+
+
+async def recent(store: Store, reads: Reads, hierarchy: str | None = None) -> list[Move]:
+    """The moves that run, or have ended within a day, the newest first; of one hierarchy or of all."""
+    items = await store.range(Span(Index.TABLE, PARTITION, "0", "g"), reads, reverse=True, strong=True)
+    moves = map(Move.of, items)
+    return [move for move in moves if hierarchy in (None, move.hierarchy)]

@@ -48,6 +48,14 @@ class Key(NamedTuple):
     pk: str
     sk: str
 
+    def holds(self, other: "Key") -> bool:
+        """Whether another key is that of the same node or of one below it; both are nodes'."""
+        return self.pk == other.pk and other.sk.startswith(self.sk)
+
+    def moved(self, source: "Key", target: "Key") -> "Key":
+        """This key as it becomes when the subtree at `source`, which holds it, lies at `target`."""
+        return Key(target.pk, target.sk + self.sk[len(source.sk) :])
+
 
 @dataclass(frozen=True, slots=True)
 class Span:

@@ -2,6 +2,7 @@
 
 For each tree its stamp is read, then its records, then the difference is written. Each transaction requires the stamp
 that the one before left, so whoever else writes to the tree makes it fail: then the tree is read and compared anew.
+A tree with a journaled move under way is waited for, since not all that lies in it is seen.
 """
 
 import asyncio
@@ -28,6 +29,8 @@ from store.stores import Store
 TREES_AT_ONCE = 8  # a tree's transactions follow one another, so only several trees keep a remote table busy
 PAGE_ITEMS = 1000
 ATTEMPTS = 20  # to write one tree while others write to it, too
+MOVE_SECONDS = 120.0  # how long a tree is waited for in which a journaled move is under way
+MOVE_DELAY_SECONDS = 1.0
 EXAMPLES = 5  # paths of each kind that are told
 
 
@@ -142,18 +145,27 @@ class _TreeLoad:
 
     async def run(self) -> None:
         for attempt in range(ATTEMPTS):
+            stamp = await self._still()
             try:
-                return await self._attempt()
+                return await self._attempt(stamp)
             except Conflict:
                 await asyncio.sleep(random.uniform(0, 0.02 * (attempt + 1)))  # noqa: S311 - no secret
         name = format_path(path_of(self._pk, "#"))
         raise Conflict(f"{name} is being written by others all the time; the same command later goes on.")
 
-    async def _attempt(self) -> None:
+    async def _still(self) -> Stamp:
+        """The tree's stamp when no move has an end there; raises Conflict where one does not come to its own."""
+        last = time.monotonic() + MOVE_SECONDS
+        while (stamp := await self._load.stamp(self._pk)).moves:
+            if time.monotonic() > last:
+                raise Conflict(f"{stamp.moves[0].refusal} One that nobody works on is ended by clade repair.")
+            await asyncio.sleep(MOVE_DELAY_SECONDS)
+        return stamp
+
+    async def _attempt(self, stamp: Stamp) -> None:
         """Compare the tree with its records and write what differs."""
         now = time.time()
         at = rfc3339(now)
-        stamp = await self._load.stamp(self._pk)
         found = await self._difference(at)
         creations = await self._identified(found)
         unchanged = max(0, found.unchanged - self._written)

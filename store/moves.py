@@ -1,31 +1,26 @@
 """Nodes to other places, with all below them: renames, and moves to another parent, another tree or a root's place."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from store.aliases import alias_key
-from store.draft import Draft, Moment, relocated
+from store.draft import Draft, Moment
 from store.edits import existing, levels_above, touched
-from store.errors import BadPath, Misplaced
+from store.errors import Misplaced
 from store.hierarchy import Hierarchy
-from store.keys import (
-    MAX_SEGMENTS,
-    MAX_SORT_KEY_BYTES,
-    Path,
-    ancestor_keys,
-    first_rank,
-    format_path,
-    last_segment,
-    node_key,
-    shorten,
-)
-from store.ranks import is_made
+from store.journal import begun
+from store.keys import Path, ancestor_keys, format_path, node_key, shorten
 from store.reader import Reader
 from store.records import Record
+from store.relocation import Relocation
 
 
 @dataclass(frozen=True)
 class Move:
-    """A node with all below it to another path, whose last segment is its key there."""
+    """A node with all below it to another path, whose last segment is its key there.
+
+    What does not fit into one transaction is only registered by the draft, and journaled.
+    """
 
     hierarchy: Hierarchy
     path: Path
@@ -44,40 +39,42 @@ class Move:
         if self.target[: len(self.path)] == self.path:
             raise Misplaced(f"{shorten(format_path(self.path))} cannot be moved to below itself.")
         draft = Draft(seen, moment, top)
-        await move_in(draft, reader, self.hierarchy, await reader.subtree(top), self.target)
+        records = await reader.subtree(top, len(self.path) + len(self.target))
+        if records is not None:
+            await move_in(draft, reader, self.hierarchy, records, self.target)
+            return draft
+        way = await _way(draft, reader, self.hierarchy, top, self.target)
+        if not draft.collisions:
+            draft.record = way.moved(top)
+            draft.begin(begun(top, way.target, moment.now, moment.at, moment.by))
+            if way.may_not_fit:
+                await reader.survey(way)
         return draft
 
 
 async def move_in(
-    draft: Draft, reader: Reader, hierarchy: Hierarchy, records: list[Record], target: Path, *, leaving: Path = ()
+    draft: Draft, reader: Reader, hierarchy: Hierarchy, records: Sequence[Record], target: Path, *, leaving: Path = ()
 ) -> None:
     """Draft the move of a node and all below it to a path, and make it the node that the draft is about.
 
     The node at `leaving` is removed in the same draft. Raises a CladeError where the node may not lie there.
     """
-    top, key = records[0], node_key(hierarchy.name, target)
+    way = await _way(draft, reader, hierarchy, records[0], target, leaving=leaving)
+    moved = [way.moved(one) for one in records]
+    if not draft.collisions:
+        draft.relocate(records, moved)
+        draft.record = moved[0]
+
+
+async def _way(
+    draft: Draft, reader: Reader, hierarchy: Hierarchy, top: Record, target: Path, *, leaving: Path = ()
+) -> Relocation:
+    """Where a node would come to lie; notes a collision in the draft where another lies there that is not leaving."""
+    key = node_key(hierarchy.name, target)
     keys = [key, *ancestor_keys(key), alias_key(top.key), alias_key(key)]
     await reader.add(draft.seen, touched(hierarchy.name, target), keys)
     above = levels_above(draft.seen, hierarchy, target, top.level)
-    own = last_segment(key.pk, key.sk)
-    keeps = is_made(top.rank) and target[:-1] == top.path[:-1]
-    moved = relocated(records, key, above, top.rank if keeps else first_rank(top.level, own))
-    check_fit(moved)
+    draft.keep_out(key)
     if draft.seen.item(key) is not None and target != leaving:
         draft.collisions.append(target)
-        return
-    draft.move(records, moved)
-    draft.record = moved[0]
-
-
-def check_fit(moved: list[Record]) -> None:
-    """Raise BadPath where a node would come to lie deeper, or under longer keys, than is possible."""
-    for one in moved:
-        if one.depth >= MAX_SEGMENTS or len(one.sk.encode()) > MAX_SORT_KEY_BYTES:
-            name = one.sk.rsplit("#", 2)[-2]
-            raise BadPath(
-                f'"{shorten(name)}" would lie {one.depth + 1} segments deep under a key of {len(one.sk.encode())} '
-                f"bytes; at most {MAX_SEGMENTS} and {MAX_SORT_KEY_BYTES} are possible."
-            )
-    if (size := len(moved[0].rank.encode())) > MAX_SORT_KEY_BYTES:
-        raise BadPath(f"The key and its level take {size} bytes; at most {MAX_SORT_KEY_BYTES} fit.")
+    return Relocation.of(top, key, above)

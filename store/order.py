@@ -10,7 +10,7 @@ from store.draft import Draft, Moment, Seen
 from store.edits import existing, touched
 from store.errors import BadInput
 from store.hierarchy import Hierarchy
-from store.keys import Path, Span, format_path, log_key, node_key, shorten, siblings
+from store.keys import Key, Path, Span, format_path, log_key, node_key, shorten, siblings
 from store.ranks import anew, between
 from store.reader import Reader
 from store.records import Record
@@ -51,12 +51,14 @@ class Reorder:
         self._check(record, beside)
         await self._settle(reader, seen, record, moment)
         draft = Draft(seen, moment, record)
-        lower, upper = await self._neighbours(reader, record, beside)
+        draft.keep_out(record.key, beside.key)
+        hidden = await reader.hidden(seen, record.hierarchy if record.is_root else record.pk)
+        lower, upper = await self._neighbours(reader, record, beside, hidden)
         if (lower is None or lower < record.rank) and (upper is None or record.rank < upper):
             return draft  # it stands there already
         rank = between(record.level, lower, upper)
         if rank is None:
-            await self._rank_anew(draft, reader, record, upper)
+            await self._rank_anew(draft, reader, record, upper, hidden)
         else:
             draft.record = draft.reorder(record, rank)
         return draft
@@ -79,28 +81,28 @@ class Reorder:
                 written = datetime.fromisoformat(cast(str, last["at"])).timestamp()
                 await asyncio.sleep(min(max(0.0, written + self.settle_seconds - moment.now), self.settle_seconds))
 
-    async def _neighbours(self, reader: Reader, record: Record, beside: Record) -> tuple[str | None, str | None]:
+    async def _neighbours(
+        self, reader: Reader, record: Record, beside: Record, hidden: frozenset[Key]
+    ) -> tuple[str | None, str | None]:
         """The ranks between which the node shall stand, None where nothing is."""
         family = siblings(record.siblings, record.level)
+        others = hidden | {record.key}
         match self.side:
             case Side.FIRST:
-                return None, await self._next(reader, record, family)
+                return None, await _next(reader, others, family)
             case Side.LAST:
-                return await self._next(reader, record, family, reverse=True), None
+                return await _next(reader, others, family, reverse=True), None
             case Side.BEFORE:
-                return await self._next(reader, record, family.before(beside.rank), reverse=True), beside.rank
+                return await _next(reader, others, family.before(beside.rank), reverse=True), beside.rank
             case Side.AFTER:
-                return beside.rank, await self._next(reader, record, family.after(beside.rank))
+                return beside.rank, await _next(reader, others, family.after(beside.rank))
 
-    async def _next(self, reader: Reader, record: Record, span: Span, *, reverse: bool = False) -> str | None:
-        """The rank of the first sibling in a span, the node itself left out."""
-        ranks = [one.rank for one in await reader.range(span, limit=2, reverse=reverse) if one.key != record.key]
-        return ranks[0] if ranks else None
-
-    async def _rank_anew(self, draft: Draft, reader: Reader, record: Record, upper: str | None) -> None:
+    async def _rank_anew(
+        self, draft: Draft, reader: Reader, record: Record, upper: str | None, hidden: frozenset[Key]
+    ) -> None:
         """Give all siblings of the level new ranks, with the node in front of the one that has the rank `upper`."""
         found = [one.key for one in await reader.range(siblings(record.siblings, record.level))]
-        keys = [key for key in found if key != record.key]
+        keys = [key for key in found if key not in hidden | {record.key}]
         await reader.add(draft.seen, {key.pk for key in keys}, keys)
         others = sorted([one for key in keys if (one := draft.seen.record(key))], key=lambda one: one.rank)
         place = next((place for place, one in enumerate(others) if one.rank == upper), len(others))
@@ -108,3 +110,9 @@ class Reorder:
         for one, rank in zip(line, anew(record.level, len(line)), strict=True):
             new = draft.reorder(one, rank, told=one is record)
             draft.record = new if one is record else draft.record
+
+
+async def _next(reader: Reader, others: frozenset[Key], span: Span, *, reverse: bool = False) -> str | None:
+    """The rank of the first sibling in a span that is none of these others."""
+    found = await reader.range(span, limit=1 + len(others), reverse=reverse)
+    return next((one.rank for one in found if one.key not in others), None)

@@ -4,25 +4,32 @@ Several items that are read in one go are not read at one moment. With its stamp
 requires them is made only if nothing that was read after them has changed.
 """
 
+import asyncio
 from collections.abc import Iterable
+from typing import cast
 
+from store.batches import MAX_BATCH_BYTES
 from store.draft import Seen
-from store.errors import TooLarge
-from store.keys import Key, Span, format_path, shorten, stamp_key, subtree
+from store.journal import Move, move_key
+from store.keys import Key, Span, stamp_key, subtree
 from store.reads import Reads
 from store.records import Record
+from store.relocation import Relocation
 from store.stores import Store
+from store.wire import size_of
 
 CHANGES_A_NODE = 3  # of one that is moved or removed: its old item, its new one or last state, its id's record
-OTHER_CHANGES = 5  # at least: two stamps, a log item, an alias, a parent
+OTHER_CHANGES = 8  # beside those of the nodes above: three stamps, two log items, two aliases, an idempotency key
+PAGE_ITEMS = 1000
 
 
 class Reader:
-    """The reads for one attempt at a transaction."""
+    """The reads for one edit, in all attempts at its transaction."""
 
     def __init__(self, store: Store, reads: Reads) -> None:
         self._store = store
         self._reads = reads
+        self._surveyed: list[Relocation] = []
 
     async def seen(self, partitions: Iterable[str], keys: Iterable[Key]) -> Seen:
         """The stamps of these trees and hierarchies, and then the items at these keys."""
@@ -38,16 +45,34 @@ class Reader:
                 items = await self._store.get(missing, self._reads, strong=True)
                 seen.add(dict(zip(missing, items, strict=True)))
 
-    async def subtree(self, record: Record) -> list[Record]:
-        """A node and all below it; raises TooLarge where they cannot all change in one transaction."""
+    async def subtree(self, record: Record, above: int) -> list[Record] | None:
+        """A node and all below it, None where they cannot all change in one transaction with so many above them."""
         most, nodes = self._store.most_changes, 1 + sum(record.below.values())
-        if most is not None and CHANGES_A_NODE * nodes + OTHER_CHANGES > most:
-            raise TooLarge(
-                f"{shorten(format_path(record.path))} and all below it are {nodes:,} nodes; one transaction of "
-                f"DynamoDB holds some {(most - OTHER_CHANGES) // CHANGES_A_NODE}. Move or delete smaller parts of it."
-            )
+        if most is not None and CHANGES_A_NODE * nodes + above + OTHER_CHANGES > most:
+            return None
         items = await self._store.range(subtree(record.pk, record.sk), self._reads, strong=True)
+        if most is not None and sum(map(size_of, items)) > MAX_BATCH_BYTES:
+            return None
         return [Record.of(item) for item in items]
+
+    async def survey(self, way: Relocation) -> None:
+        """Look through a large subtree, page by page and once in all attempts; raises BadPath where it does not fit."""
+        if way in self._surveyed:
+            return
+        span = subtree(*way.source)
+        while items := await self._store.range(span, self._reads, limit=PAGE_ITEMS, strong=True):
+            for item in items:
+                way.moved(Record.of(item))
+            await asyncio.sleep(0)
+            span = span.after(cast(str, items[-1]["sk"]))
+        self._surveyed.append(way)
+
+    async def hidden(self, seen: Seen, partition: str) -> frozenset[Key]:
+        """The tops of what moves under way hide in a tree, or among the roots of a hierarchy, whose stamp was seen."""
+        keys = [move_key(one.id) for one in seen.stamp(partition).moves]
+        items = await self._store.get(keys, self._reads, strong=True) if keys else []
+        ends = [Move.of(item).hidden for item in items if item is not None]
+        return frozenset(end for end in ends if end is not None)
 
     async def range(self, span: Span, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
         """The nodes of a span of an index, which may trail behind what is told strongly."""

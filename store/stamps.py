@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from store.attributes import Value
 from store.items import ABSENT, Item, Put
-from store.keys import Key, log_key, stamp_key
+from store.keys import Key, format_path, hierarchy_of, log_key, path_of, shorten, stamp_key
 
 LOG_SECONDS = 90 * 24 * 3600  # how long log items are kept
 
@@ -25,6 +25,29 @@ class Running(NamedTuple):
     id: str
     source: Key
     target: Key | None
+
+    @property
+    def ends(self) -> tuple[Key, ...]:
+        return (self.source,) if self.target is None else (self.source, self.target)
+
+    @property
+    def partitions(self) -> set[str]:
+        """Those whose stamps tell of it: the trees of its ends, and the hierarchy where an end is a root."""
+        return {end.pk for end in self.ends} | {hierarchy_of(end.pk) for end in self.ends if end.sk == "#"}
+
+    def holds(self, key: Key) -> bool:
+        """Whether a node lies at one of its ends, or below."""
+        return any(end.holds(key) for end in self.ends)
+
+    def meets(self, key: Key) -> bool:
+        """Whether the subtree at a key and one at an end of it have anything in common."""
+        return any(end.holds(key) or key.holds(end) for end in self.ends)
+
+    @property
+    def refusal(self) -> str:
+        """What is said to whoever would write there."""
+        path, verb = shorten(format_path(path_of(*self.source))), "deleted" if self.target is None else "moved"
+        return f"{path} is being {verb} with all below it; try again when the move {self.id} has ended."
 
 
 @dataclass(frozen=True)

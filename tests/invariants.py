@@ -50,8 +50,9 @@ class _Table:
         self.stamps = {item["pk"]: item for item in items if item["sk"] == "!"}
         self.logs = [item for item in items if item["sk"].startswith("!") and item["sk"] != "!"]
         self.aliases = {(item["pk"], item["sk"]): item["id"] for item in items if item["pk"].startswith("alias#")}
+        self.moves = {item["sk"]: item for item in items if item["pk"] == "moves"}
         self.once = [item for item in items if item["pk"].startswith("once#")]
-        kinds = [self.nodes, self.ids, self.versions, self.stamps, self.logs, self.aliases, self.once]
+        kinds = [self.nodes, self.ids, self.versions, self.stamps, self.logs, self.aliases, self.once, self.moves]
         assert sum(map(len, kinds)) == len(items), "There are items of no known kind."
 
     def check_nodes(self) -> None:

@@ -1,0 +1,127 @@
+"""The journaled moves that this process works on, each in a task of its own that outlives the request it is for."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator
+
+from store.errors import Unavailable
+from store.hold import Hold, Lost
+from store.journal import Move, recent
+from store.journey import Journey
+from store.pace import Pace
+from store.queue import Queue
+from store.reads import Reads
+from store.stores import Store
+
+LONGEST_DELAY_SECONDS = 10.0
+STOP_SECONDS = 5.0  # to tell others that they may go on
+
+logger = logging.getLogger("clade")
+
+
+class Mover:
+    """Runs moves to their ends; `queue` is the order in which the process writes to trees."""
+
+    def __init__(self, store: Store, pace: Pace = Pace(), queue: Queue | None = None) -> None:
+        self._store = store
+        self._pace = pace
+        self._queue = queue or Queue()
+        self._journeys: dict[str, Journey] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def start(self, move: Move) -> Journey:
+        """Go on with a move that nobody else works on."""
+        return self._start(Hold(self._store, move, self._pace.lease_seconds))
+
+    def journey(self, move_id: str) -> Journey | None:
+        """The move with this id, where this process works on it."""
+        return self._journeys.get(move_id)
+
+    async def resume(self) -> list[Move]:
+        """Take over all moves whose movers have been silent for the whole of their lease; which those are."""
+        if self._store.most_changes is None:
+            return []
+        taken = []
+        for move in await recent(self._store, Reads()):
+            if move.ended_at is None and move.lease <= time.time() and move.id not in self._tasks:
+                hold = Hold(self._store, move, self._pace.lease_seconds)
+                with contextlib.suppress(Lost):
+                    await hold.take()
+                    self._start(hold)
+                    taken.append(hold.move)
+        return taken
+
+    async def finished(self) -> None:
+        """Wait until all moves that this process works on have ended, or were lost to others."""
+        while self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    @contextlib.asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Within it interrupted moves are taken over; at its end those of this process are left to others."""
+        watch = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            watch.cancel()
+            await asyncio.wait([watch])
+            await self.stop()
+
+    async def stop(self) -> None:
+        """End all tasks, so that others can go on with the moves at once."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=STOP_SECONDS)
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                await self.resume()
+            except Unavailable as error:
+                logger.warning("Interrupted moves are not looked for now: %s", error)
+            except Exception:
+                logger.exception("Interrupted moves could not be looked for.")
+            await asyncio.sleep(self._pace.lease_seconds)
+
+    def _start(self, hold: Hold) -> Journey:
+        move_id = hold.move.id
+        journey = self._journeys[move_id] = Journey(self._store, hold, self._queue, self._pace)
+        self._tasks[move_id] = task = asyncio.create_task(self._run(journey))
+        task.add_done_callback(lambda _: self._forget(move_id))
+        return journey
+
+    def _forget(self, move_id: str) -> None:
+        del self._tasks[move_id], self._journeys[move_id]
+
+    async def _run(self, journey: Journey) -> None:
+        try:
+            await _persist(journey)
+        except Lost:
+            logger.info("The move %s is somebody else's by now.", journey.move.id)
+        except BaseException as error:
+            if not isinstance(error, asyncio.CancelledError):
+                logger.exception("The move %s stopped; it is taken up again later.", journey.move.id)
+            with contextlib.suppress(Exception):
+                await journey.hold.release()
+            if isinstance(error, asyncio.CancelledError):
+                raise
+        finally:
+            journey.has_flipped.set()
+
+
+async def _persist(journey: Journey) -> None:
+    """Run a journey, again where the store was away for a while."""
+    delay = 0.1
+    while True:
+        try:
+            return await journey.run()
+        except Unavailable as error:
+            logger.warning("The move %s waits: %s", journey.move.id, error)
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, LONGEST_DELAY_SECONDS)
+        with contextlib.suppress(Unavailable):
+            await journey.hold.refresh()

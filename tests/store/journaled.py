@@ -1,0 +1,93 @@
+"""A tree with subtrees that are moved by the journal, and ways to look at it."""
+
+from typing import Any
+
+from store.deletions import Delete, Policy
+from store.edits import Create
+from store.history import place_of
+from store.items import Item
+from store.journal import Move as Journaled
+from store.journal import MoveState, recent
+from store.keys import Key, Path, format_path, id_key, parse_path
+from store.load import Outcome, load
+from store.moves import Move
+from store.pace import Pace
+from store.reads import Reads
+from store.records import Record
+from store.rows import Part, Row, Wanted
+from store.stores import Store
+from store.writes import Writer, Written
+from tests import invariants
+from tests.hierarchies import CATEGORY
+
+SMALL = 24  # changes in a transaction, so that few nodes take several
+SOON = Pace(0.0, 0.0, 5.0, 5.0)
+SUBTREE = [
+    "r/a", *[f"r/a/n{n}" for n in range(9)], "r/a/n0/x", "r/a/n0/y", "r/a/n0/y/z", "r/a/n8/x", "r/a/n8/x/y",
+]  # fmt: skip
+OTHERS = ["r", "r/0", "r/b", "r/b/c", "o", "o/p"]
+
+
+async def plant(store: Store, *more: str) -> None:
+    """The two trees, in a store whose transactions are small from then on."""
+    wanted = Wanted(CATEGORY)
+    for number, path in enumerate([*OTHERS, *SUBTREE, *more]):
+        wanted.take(Row(number, parse_path(path), [Part("CATEGORY")]))
+    await load(store, wanted, Outcome())
+    store.most_changes = SMALL
+
+
+def move(path: str, target: str) -> Move:
+    return Move(CATEGORY, parse_path(path), parse_path(target))
+
+
+def cascade(path: str) -> Delete:
+    return Delete(CATEGORY, parse_path(path), Policy.CASCADE)
+
+
+def create(path: str, **values: Any) -> Create:
+    where = parse_path(path)
+    return Create(CATEGORY, where, "CATEGORY", where[-1], {}, **values)
+
+
+async def write(store: Store, edit: Any, pace: Pace = SOON) -> Written:
+    """Make an edit, and wait for the end of the move that it begins."""
+    writer = Writer(store, pace)
+    written = await writer.write(edit, Reads())
+    await writer.mover.finished()
+    return written
+
+
+def at(prefix: str, target: str, paths: list[str] = SUBTREE) -> set[str]:
+    """Paths below a prefix as they are when this lies at another place."""
+    return {target + path.removeprefix(prefix) for path in paths if path.startswith(prefix)}
+
+
+async def paths(store: Store) -> set[str]:
+    """Where nodes lie, hidden ones included."""
+    return {format_path(Record.of(item).path) for item in (await invariants.nodes(store, "category")).values()}
+
+
+async def led(store: Store, node_id: str) -> Path | None:
+    """Where the record of an id leads."""
+    (item,) = await store.get([id_key(node_id)], Reads(), strong=True)
+    key = place_of(item)
+    return None if key is None else Record.of(await there(store, key)).path
+
+
+async def there(store: Store, key: Key) -> Item:
+    (item,) = await store.get([key], Reads(), strong=True)
+    assert item is not None, key
+    return item
+
+
+async def only_move(store: Store) -> Journaled:
+    (found,) = await recent(store, Reads())
+    return found
+
+
+async def has_ended(store: Store, state: MoveState = MoveState.DONE) -> None:
+    """Fail unless the only move has ended so, and nothing in the table is left of it."""
+    found = await only_move(store)
+    assert (found.state, found.ended_at is not None) == (state, True)
+    await invariants.check(store)
