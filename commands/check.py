@@ -15,7 +15,7 @@ from graph.settings import Settings
 from store.check import Check
 from store.hierarchy import Hierarchy
 from store.stamps import rfc3339
-from store.stores import open_store
+from store.stores import opened
 
 EXIT_WRONG = 1
 EXIT_INTERRUPTED = 130
@@ -65,7 +65,7 @@ def check(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
 async def _check(work: Pass) -> int:
     """Print what is wrong; how many things that are."""
     count = 0
-    async with open_store(work.url) as store:
+    async with opened(work.url) as store:
         with progress("Checking", "items") as meter:
 
             def met(nodes: int) -> None:

@@ -16,7 +16,7 @@ from store.keys import stamp_key
 from store.load import Outcome, load
 from store.reads import Reads
 from store.rows import Part, Row, Wanted
-from store.stores import Store, open_store
+from store.stores import Store, opened
 
 _OWN = frozenset(("path", "level", "name", "id"))
 
@@ -41,9 +41,7 @@ def load_demo(
 
 
 async def _load_demo(url: str, again: bool) -> None:
-    async with open_store(url) as store:
-        if url.startswith("sqlite:"):
-            await store.create()
+    async with opened(url, make=True) as store:
         if not again and await _holds_something(store):
             return typer.echo("The store holds something already, so no demo data is loaded.")
         typer.echo("Loading the demo data, which takes some seconds.")

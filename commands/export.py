@@ -18,7 +18,7 @@ from store.export import count, export
 from store.hierarchy import Hierarchy
 from store.keys import Path as NodePath
 from store.keys import parse_path
-from store.stores import open_store
+from store.stores import opened
 
 EXIT_INTERRUPTED = 130
 
@@ -46,7 +46,7 @@ def export_file(
 
 
 async def _export(url: str, hierarchy: Hierarchy, path: NodePath | None, target: BinaryIO) -> None:
-    async with open_store(url) as store:
+    async with opened(url) as store:
         with progress("Exporting", "nodes", await count(store, hierarchy, path)) as meter:
             async for lines in export(store, hierarchy, path):
                 target.write(lines)

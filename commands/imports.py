@@ -25,7 +25,7 @@ from store.hierarchy import Hierarchy
 from store.load import Outcome, load
 from store.rows import Wanted
 from store.stamps import Event
-from store.stores import open_store
+from store.stores import opened
 
 EXIT_REJECTED = 1
 EXIT_INTERRUPTED = 130
@@ -148,9 +148,7 @@ class _Import:
 
     async def _load(self, meter: Meter) -> None:
         url = "sqlite://:memory:" if self.dry_run and not await _holds_table(self.url) else self.url
-        async with open_store(url) as store:
-            if url.startswith("sqlite:") and not (self.dry_run and url == self.url):
-                await store.create()
+        async with opened(url, make=not self.dry_run or url != self.url) as store:
             await load(store, self.wanted, self.outcome, prune=self.prune, dry_run=self.dry_run, settled=meter)
 
     def _tell_stopped(self, how: str) -> None:
@@ -215,9 +213,8 @@ async def _holds_table(url: str) -> bool:
     """Whether there is something to compare with; an SQLite file that is not there is as good as an empty one."""
     if not url.startswith("sqlite:"):
         return True
-    async with open_store(url) as store:
-        try:
-            await store.health()
-        except NoTable:
-            return False
-    return True
+    try:
+        async with opened(url):
+            return True
+    except NoTable:
+        return False

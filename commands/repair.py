@@ -8,7 +8,7 @@ from commands.check import EXIT_INTERRUPTED, EXIT_WRONG, MaybeHierarchy, Pass
 from commands.progress import progress
 from commands.table import StoreUrl
 from store.repair import Repair
-from store.stores import open_store
+from store.stores import opened
 
 
 def repair(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
@@ -34,7 +34,7 @@ def repair(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
 async def _repair(work: Pass) -> tuple[int, int]:
     """Print what is mended and what cannot be; how many things each are."""
     counts = {True: 0, False: 0}
-    async with open_store(work.url) as store:
+    async with opened(work.url) as store:
         with progress("Repairing", "items") as meter:
 
             def met(nodes: int) -> None:

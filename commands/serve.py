@@ -16,8 +16,8 @@ from graph.hierarchies import served
 from graph.loopback import is_loopback
 from graph.settings import Settings
 from graph.tokens import tokens_of
-from store.errors import Unavailable
-from store.stores import open_store
+from store.errors import Unavailable, WrongLayout
+from store.stores import opened
 
 READY_SECONDS = 2.0
 SILENT_MILLISECONDS = 30_000
@@ -87,10 +87,12 @@ def _check_free(host: str, port: int) -> None:
 
 
 async def _check_store(url: str) -> None:
-    """Say so where the store cannot be read yet: an engine may start later than its server."""
+    """Say so where the store cannot be read yet: an engine may start later than its server. Raises WrongLayout."""
     try:
-        async with asyncio.timeout(READY_SECONDS), open_store(url) as store:
-            await store.health()
+        async with asyncio.timeout(READY_SECONDS), opened(url):
+            pass
+    except WrongLayout:
+        raise
     except Unavailable as error:
         print(f"clade: {error}\nQueries get errors until then.\n", file=sys.stderr)
     except TimeoutError:

@@ -17,7 +17,7 @@ from store.errors import BadInput, BudgetExceeded
 from store.hierarchy import Hierarchy
 from store.keys import Key, Path, decode_segment, format_path, last_segment, node_key, parse_path, shorten
 from store.records import Record
-from store.stores import open_store
+from store.stores import opened
 
 MAX_NODES = 100_000  # more nobody reads, and all are held at once
 CHARACTERS_SHOWN = 200
@@ -52,7 +52,7 @@ def tree(
 
 async def _read(url: str, hierarchy: Hierarchy, path: Path | None, depth: int) -> tuple[list[Record], Family]:
     """The nodes at the top, and the children of every node above the lowest that is shown."""
-    async with open_store(url) as store:
+    async with opened(url) as store:
         request = Request(store, {hierarchy.name: hierarchy}, MAX_NODES)
         if path is None:
             tops = (await roots(request, hierarchy.name, Window(), nodes=True, total=False)).records

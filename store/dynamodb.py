@@ -1,8 +1,6 @@
 """The store in one table of DynamoDB, or of anything that speaks its API."""
 
 import asyncio
-import contextlib
-import itertools
 import math
 import random
 import re
@@ -14,14 +12,17 @@ from typing import Any, Self, cast
 from urllib.parse import parse_qsl
 
 from store import wire
+from store.administration import Administration
 from store.attributes import Value
 from store.aws import Connection, Refused
 from store.calls import Calls
-from store.errors import BadInput, Conflict, NoTable, Unavailable
+from store.errors import BadInput, Conflict, Unavailable
 from store.items import Change, Check, Delete, Item, Put, key_of
 from store.keys import Index, Key, Span
+from store.layout import LAYOUT_KEY
 from store.reads import Reads, units_of
 from store.stores import check_changes
+from store.table import TableOptions
 
 MAX_CHANGES = 100  # of one TransactWriteItems
 MAX_COMMIT_BYTES = 4 * 1024 * 1024  # likewise, all items together
@@ -30,11 +31,9 @@ MAX_LIMIT = 2**31 - 1  # of one Query; `first` may be as much, and one more is r
 ATTEMPTS = 8  # for what a call leaves undone; botocore has its own for calls that fail
 FIRST_DELAY_SECONDS = 0.05
 LONGEST_DELAY_SECONDS = 1.0
-ACTIVE_SECONDS = 180.0  # how long a new table may take until it can be used
 
 _WRITTEN_BY_OTHERS = frozenset({"TransactionConflict", "TransactionInProgressException"})
 _THROTTLED = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
-_NO_TTL = frozenset({"UnknownOperationException", "NotImplemented", "InvalidAction"})  # of engines without it
 
 
 class DynamoDBStore:
@@ -47,6 +46,7 @@ class DynamoDBStore:
         if not re.fullmatch(r"[A-Za-z0-9_.-]{3,255}", table):
             raise BadInput(f'"{table}" is no table\'s name: 3 to 255 letters, digits, _, . and -.')
         self.table = table
+        self.region = region
         self._aws = Connection(table, region, endpoint)
         self.calls: Calls | None = self._aws.calls
 
@@ -156,7 +156,7 @@ class DynamoDBStore:
             units = _units(page)
             if units is None:
                 units = units_of(sum(map(wire.size_of, found)), strong=True)
-            alive = _alive(found)
+            alive = [item for item in _alive(found) if item["pk"] != LAYOUT_KEY.pk]  # which is the table's own
             reads.add(items=len(alive), units=units)
             if alive:
                 yield alive
@@ -207,65 +207,17 @@ class DynamoDBStore:
 
     # -- the table -----------------------------------------------------------------------------------------------------
 
-    async def create(self) -> bool:
-        made = True
-        try:
-            await self._aws.call("create_table", **wire.table_definition(self.table))
-        except Refused as error:
-            if error.name != "ResourceInUseException":
-                raise
-            made = False
-        if wrong := wire.differences(await self._when_active()):
-            raise BadInput(f'There is another table "{self.table}": {", ".join(wrong)}. Name one that does not exist.')
-        await self._enable_ttl()
-        return made
-
-    async def _when_active(self) -> wire.Json:
-        """What DescribeTable says once the table and its indexes can be used."""
-        end = time.monotonic() + ACTIVE_SECONDS
-        for delay in itertools.chain(_delays(), itertools.repeat(LONGEST_DELAY_SECONDS)):
-            await asyncio.sleep(delay)
-            with contextlib.suppress(NoTable):  # one just made is not known everywhere at once
-                found = await self._described()
-                states = {one.get("IndexStatus", "ACTIVE") for one in found.get("GlobalSecondaryIndexes", ())}
-                if states | {found["TableStatus"]} == {"ACTIVE"}:
-                    return found
-            if time.monotonic() > end:
-                break
-        raise Unavailable(f'The table "{self.table}" is not active after {ACTIVE_SECONDS:.0f} seconds; try again.')
-
-    async def _enable_ttl(self) -> None:
-        """Have DynamoDB remove what has expired. An engine that cannot may keep it: it is never shown."""
-        try:
-            if not await self._has_ttl():
-                setting = {"Enabled": True, "AttributeName": "expires"}
-                await self._aws.call("update_time_to_live", TableName=self.table, TimeToLiveSpecification=setting)
-        except Refused as error:
-            if error.name not in _NO_TTL and not await self._has_ttl():  # another process may have been quicker
-                raise
-
-    async def _has_ttl(self) -> bool:
-        answer = await self._aws.call("describe_time_to_live", TableName=self.table)
-        return answer["TimeToLiveDescription"].get("TimeToLiveStatus") in ("ENABLING", "ENABLED")
+    async def create(self, options: TableOptions = TableOptions()) -> bool:
+        return await Administration(self._aws).create(options)
 
     async def describe(self) -> dict[str, Value]:
-        found = await self._described()
-        try:
-            ttl = await self._has_ttl()
-        except Refused:  # of an engine without it
-            ttl = False
-        return {
-            "name": self.table, "status": found["TableStatus"],
-            "items": found.get("ItemCount", 0), "bytes": found.get("TableSizeBytes", 0),
-            "indexes": sorted(one["IndexName"] for one in found.get("GlobalSecondaryIndexes", ())),
-            "ttl": "expires" if ttl else None,
-        }  # fmt: skip
+        return await Administration(self._aws).describe()
 
-    async def _described(self) -> wire.Json:
-        return (await self._aws.call("describe_table", TableName=self.table))["Table"]
+    async def migrate(self) -> object:
+        return await Administration(self._aws).migrate()
 
     async def health(self) -> None:
-        await self._aws.call("get_item", TableName=self.table, Key=wire.encode_key(Key("!", "!")))
+        await Administration(self._aws).check()
 
     def _overloaded(self) -> Unavailable:
         return Unavailable(f'The table "{self.table}" is overloaded; try again.')

@@ -16,7 +16,8 @@ CladeError
 ├── Forbidden           FORBIDDEN           something that this server does not allow
 ├── Conflict            CONFLICT            somebody else wrote first, or is moving what lies there
 └── Unavailable         UNAVAILABLE         the store cannot answer now
-    └── NoTable         UNAVAILABLE         there is no such table
+    ├── NoTable         UNAVAILABLE         there is no such table
+    └── WrongLayout     UNAVAILABLE         a table of another version of Clade
 
 A message names the value, the limit and the way out; it is shown to clients, so it holds no key of the table.
 """
@@ -106,3 +107,7 @@ class Unavailable(CladeError):
 
 class NoTable(Unavailable):
     """The table that the settings name does not exist."""
+
+
+class WrongLayout(Unavailable):
+    """The table lies in a way that this version of Clade does not read."""

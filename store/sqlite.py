@@ -23,9 +23,12 @@ from store.calls import Calls
 from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable
 from store.items import ABSENT, Change, Delete, Item, Put, holds
 from store.keys import Index, Key, Span
+from store.layout import check_known, check_layout
 from store.reads import Reads, units_of
 from store.records import MAX_ITEM_BYTES
+from store.statements import COLUMNS, DELETE, EXPIRED, INSERT, MARK, PUT, SCAN, SCHEMA, where
 from store.stores import check_changes
+from store.table import TableOptions
 from store.wire import checked_size, index_name, settled
 
 MAX_CHANGES = 2000  # of an import's commit, whose price is its flush to the disk; there is no bound
@@ -36,28 +39,6 @@ BUSY_SECONDS = 10.0  # how long a commit waits for those of other processes
 LOCKED_SECONDS = 1.0  # how long a read does, which happens only while another process mends the log after a crash
 PURGE_SECONDS = 60.0  # between two removals of expired items
 PURGE_ITEMS = 1000  # at most in one removal
-
-# `expires` is a column so that expired items are found; the body holds the whole item, its keys as well, because
-# putting them back into it would cost more time than their bytes do.
-SCHEMA = (
-    """CREATE TABLE items (
-        pk TEXT NOT NULL, sk TEXT NOT NULL, parent TEXT, rank TEXT, tier TEXT, expires REAL, body BLOB NOT NULL,
-        PRIMARY KEY (pk, sk)
-    ) WITHOUT ROWID""",
-    "CREATE INDEX by_parent ON items (parent, rank) WHERE parent IS NOT NULL",
-    "CREATE INDEX by_level ON items (tier, sk) WHERE tier IS NOT NULL",
-    "CREATE INDEX by_expiry ON items (expires) WHERE expires IS NOT NULL",
-)
-COLUMNS = ["pk", "sk", "parent", "rank", "tier", "expires", "body"]
-
-_INSERT = "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
-_PUT = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
-_DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
-_SCAN = (
-    "SELECT pk, sk, body FROM items WHERE (pk, sk) > (?, ?) AND (expires IS NULL OR expires > ?) "
-    "ORDER BY pk, sk LIMIT ?"
-)
-_EXPIRED = "SELECT pk, sk FROM items WHERE expires <= ? LIMIT ?"
 
 _REASONS = {
     sqlite3.SQLITE_NOTADB: "is no SQLite database; name another file",
@@ -126,7 +107,7 @@ class SQLiteStore:
         order = f"ORDER BY {span.index.sort} {'DESC' if reverse else 'ASC'} LIMIT ?"
         with self._translated():
             rows = self._connection().execute(
-                f"SELECT body {_where(span.index)} {order}",
+                f"SELECT body {where(span.index)} {order}",
                 (span.partition, span.lo, span.hi, time.time(), -1 if limit is None else limit),
             )
             bodies = [row[0] for row in rows]
@@ -138,7 +119,7 @@ class SQLiteStore:
             return 0
         with self._translated():
             rows = self._connection().execute(
-                f"SELECT count(*), total(length(body)) {_where(span.index)}",
+                f"SELECT count(*), total(length(body)) {where(span.index)}",
                 (span.partition, span.lo, span.hi, time.time()),
             )
             ((count, size),) = rows.fetchall()
@@ -149,7 +130,7 @@ class SQLiteStore:
         after = ("", "")
         while True:
             with self._translated():
-                rows = self._connection().execute(_SCAN, (*after, time.time(), SCAN_ITEMS)).fetchall()
+                rows = self._connection().execute(SCAN, (*after, time.time(), SCAN_ITEMS)).fetchall()
             if not rows:
                 return
             reads.add(items=len(rows), units=units_of(sum(len(body) for _, _, body in rows), strong=True))
@@ -201,9 +182,9 @@ class SQLiteStore:
         async with self._transaction() as connection:
             if failed := self._failed(conditions):
                 raise Conflict.over(failed)
-            connection.executemany(_DELETE, [change.key for change in changes if isinstance(change, Delete)])
-            connection.executemany(_INSERT, sorted(new))
-            connection.executemany(_PUT, sorted(rows))
+            connection.executemany(DELETE, [change.key for change in changes if isinstance(change, Delete)])
+            connection.executemany(INSERT, sorted(new))
+            connection.executemany(PUT, sorted(rows))
             self._purge(connection)
 
     def _failed(self, conditions: Sequence[tuple[int, Change]]) -> tuple[int, ...]:
@@ -218,7 +199,7 @@ class SQLiteStore:
         """Remove some of what has expired, now and then, as part of a commit that is made anyway."""
         if time.monotonic() - self._purged >= PURGE_SECONDS:
             self._purged = time.monotonic()
-            connection.executemany(_DELETE, connection.execute(_EXPIRED, (time.time(), PURGE_ITEMS)).fetchall())
+            connection.executemany(DELETE, connection.execute(EXPIRED, (time.time(), PURGE_ITEMS)).fetchall())
 
     @contextlib.asynccontextmanager
     async def _transaction(self) -> AsyncIterator[sqlite3.Connection]:
@@ -251,31 +232,54 @@ class SQLiteStore:
 
     # -- the table -----------------------------------------------------------------------------------------------------
 
-    async def create(self) -> bool:
+    async def create(self, options: TableOptions = TableOptions()) -> bool:
+        if options != TableOptions():
+            raise BadInput("These options are for tables of DynamoDB; an SQLite file has none.")
         with self._translated():
             self._connection("rwc")
             await self._run_alone("PRAGMA journal_mode = WAL")
             async with self._transaction() as connection:
-                found = [name for (name,) in connection.execute("SELECT name FROM pragma_table_info('items')")]
-                if found and found != COLUMNS:
-                    raise BadInput(f'"{self.path}" holds a table "items" of something else; name another file.')
-                for statement in SCHEMA if not found else ():
+                if is_there := self._is_there():
+                    check_layout(self.path, self._layout())
+                for statement in (*SCHEMA, MARK) if not is_there else ():
                     connection.execute(statement)
-        return not found
+        return not is_there
+
+    async def migrate(self) -> object:
+        with self._translated():
+            async with self._transaction() as connection:
+                if not self._is_there():
+                    raise self._no_table()
+                check_known(self.path, found := self._layout())
+                connection.execute(MARK)
+        return found
+
+    def _is_there(self) -> bool:
+        """Whether the file holds the table; raises BadInput where it is another program's."""
+        found = [name for (name,) in self._connection().execute("SELECT name FROM pragma_table_info('items')")]
+        if found and found != COLUMNS:
+            raise BadInput(f'"{self.path}" holds a table "items" of something else; name another file.')
+        return bool(found)
+
+    def _layout(self) -> int:
+        (version,) = self._connection().execute("PRAGMA user_version").fetchone()
+        return version or 1  # as a table is whose version nobody kept
 
     async def describe(self) -> dict[str, Value]:
         with self._translated():
             one = self._connection().execute
             pages, size = one("PRAGMA page_count").fetchone()[0], one("PRAGMA page_size").fetchone()[0]
             items = one("SELECT count(*) FROM items").fetchone()[0]
+            layout = self._layout()
         return {
-            "name": self.path, "status": "ACTIVE", "items": items, "bytes": pages * size,
+            "name": self.path, "layout": str(layout), "status": "ACTIVE", "items": items, "bytes": pages * size,
             "indexes": sorted(index_name(index) for index in Index if index is not Index.TABLE), "ttl": "expires",
         }  # fmt: skip
 
     async def health(self) -> None:
         with self._translated():
             self._connection().execute("SELECT 1 FROM items LIMIT 1").fetchone()
+            check_layout(self.path, self._layout())
 
     def _connection(self, mode: str = "rw") -> sqlite3.Connection:
         """The connection, opened as soon as there is a file; the mode `rwc` makes it."""
@@ -297,9 +301,12 @@ class SQLiteStore:
         except sqlite3.Error as error:
             raise self._translate(error) from error
 
+    def _no_table(self) -> NoTable:
+        return NoTable(f'"{self.path}" holds no table of Clade; make it with: clade table create')
+
     def _translate(self, error: sqlite3.Error) -> CladeError:
         if "no such table" in str(error):
-            return NoTable(f'"{self.path}" holds no table of Clade; make it with: clade table create')
+            return self._no_table()
         reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "cannot be used now")
         return Unavailable(f'"{self.path}" {reason}.')
 
@@ -347,11 +354,3 @@ def _row(item: Item) -> tuple[Value | bytes, ...]:
     if len(body) > MAX_ITEM_BYTES // 4:  # msgpack is no more than that much shorter than what DynamoDB counts
         checked_size(kept)
     return (*map(kept.get, COLUMNS[:-1]), body)
-
-
-def _where(index: Index) -> str:
-    by = f" INDEXED BY {index_name(index)}" if index is not Index.TABLE else ""
-    return (
-        f"FROM items{by} WHERE {index.partition} = ? AND {index.sort} >= ? AND {index.sort} < ? "
-        "AND (expires IS NULL OR expires > ?)"
-    )

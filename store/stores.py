@@ -1,6 +1,7 @@
 """The verbs that a store has, and how one is opened from its address."""
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -10,6 +11,7 @@ from store.errors import BadInput
 from store.items import Change, Item
 from store.keys import Key, Span
 from store.reads import Reads
+from store.table import TableOptions
 
 
 class Store(Protocol):
@@ -64,8 +66,15 @@ class Store(Protocol):
         """
         ...
 
-    async def create(self) -> bool:
-        """Make the table with its orders if there is none; whether one was made."""
+    async def create(self, options: TableOptions = TableOptions()) -> bool:
+        """Make the table with its orders if there is none; whether one was made. Raises WrongLayout as `health` does.
+
+        One that is there stays as it is. Raises BadInput where it is not Clade's, and for options that it cannot have.
+        """
+        ...
+
+    async def migrate(self) -> object:
+        """Bring a table of an older layout to the one of this version; the version that it had."""
         ...
 
     async def describe(self) -> dict[str, Value]:
@@ -73,7 +82,7 @@ class Store(Protocol):
         ...
 
     async def health(self) -> None:
-        """Raise NoTable or Unavailable unless the table can be read now."""
+        """Raise NoTable, WrongLayout or Unavailable unless the table can be read now."""
         ...
 
     async def __aenter__(self) -> Self: ...
@@ -110,3 +119,17 @@ def open_store(url: str) -> Store:
             return DynamoDBStore.at(rest)
         case _:
             raise BadInput(f'"{url}" is no store; write sqlite:///FILE or dynamodb://TABLE?region=REGION.')
+
+
+@asynccontextmanager
+async def opened(url: str, *, make: bool = False) -> AsyncIterator[Store]:
+    """The store at an address while the block runs; raises as `health` does.
+
+    With `make` an SQLite file is made where there is none; a table of DynamoDB, which costs money, never is.
+    """
+    async with open_store(url) as store:
+        if make and url.startswith("sqlite:"):
+            await store.create()
+        else:
+            await store.health()
+        yield store

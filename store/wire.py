@@ -1,4 +1,4 @@
-"""What goes over the wire to DynamoDB: items, conditions, key ranges and the table's definition, as its JSON has them.
+"""What goes over the wire to DynamoDB: items, conditions and key ranges, as its JSON has them.
 
 Both stores keep an item in one form (`settled`), so that both give the same one back:
 
@@ -118,8 +118,11 @@ class Answer(TypedDict, total=False):
     Responses: dict[str, list[WireItem]]
     UnprocessedKeys: Json
     ConsumedCapacity: Any
+    Item: WireItem
     Table: Json
     TimeToLiveDescription: Json
+    ContinuousBackupsDescription: Json
+    Tags: list[dict[str, str]]
 
 
 parse_answer = msgspec.json.Decoder(Answer).decode
@@ -253,57 +256,5 @@ def _cut(bound: str) -> str:
     return bound.encode()[:MAX_SORT_KEY_BYTES].decode(errors="ignore")
 
 
-# -- the table ---------------------------------------------------------------------------------------------------------
-
-
 def index_name(index: Index) -> str:
     return index.name.lower()
-
-
-def table_definition(table: str) -> Json:
-    """What CreateTable is told: on-demand, with both indexes, which project everything."""
-    attributes = sorted({name for index in Index for name in index.value})
-    return {
-        "TableName": table,
-        "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in attributes],
-        "KeySchema": _key_schema(Index.TABLE),
-        "GlobalSecondaryIndexes": [
-            {
-                "IndexName": index_name(index),
-                "KeySchema": _key_schema(index),
-                "Projection": {"ProjectionType": "ALL"},
-            }
-            for index in Index
-            if index is not Index.TABLE
-        ],
-    }
-
-
-def differences(found: Json) -> list[str]:
-    """What a table that DescribeTable tells of lacks or has otherwise than Clade needs it, in words."""
-    wanted, wrong = table_definition(""), []
-    if _schema_of(found) != _schema_of(wanted):
-        wrong.append("its key is not (pk, sk)")
-    types = {one["AttributeName"]: one["AttributeType"] for one in found["AttributeDefinitions"]}
-    if any(types.get(name, "S") != "S" for index in Index for name in index.value):
-        wrong.append("its keys are not texts")
-    indexes = {one["IndexName"]: one for one in found.get("GlobalSecondaryIndexes", [])}
-    for one in wanted["GlobalSecondaryIndexes"]:
-        other = indexes.get(one["IndexName"])
-        if other is None:
-            wrong.append(f"it has no index {one['IndexName']}")
-        elif _schema_of(other) != _schema_of(one) or other["Projection"]["ProjectionType"] != "ALL":
-            wrong.append(f"its index {one['IndexName']} has other keys or does not project everything")
-    return wrong
-
-
-def _key_schema(index: Index) -> list[Json]:
-    return [
-        {"AttributeName": index.partition, "KeyType": "HASH"},
-        {"AttributeName": index.sort, "KeyType": "RANGE"},
-    ]
-
-
-def _schema_of(table: Json) -> dict[str, str]:
-    return {one["KeyType"]: one["AttributeName"] for one in table["KeySchema"]}

@@ -97,12 +97,16 @@ def find(db_path: Path | None = None) -> Engine:
     """
     if url := os.environ.get("CLADE_TEST_DYNAMODB"):
         return Engine("CLADE_TEST_DYNAMODB", url, exact=True)
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
     if binary := _dynoxide():
+        port = free_port()
         keep = ("--db-path", str(db_path)) if db_path else ()
         command = (str(binary), "serve", "--host", "127.0.0.1", "--port", str(port), *keep)
-        return Engine("dynoxide", url, exact=True, command=command)
+        return Engine("dynoxide", f"http://127.0.0.1:{port}", exact=True, command=command)
+    return moto()
+
+
+def moto() -> Engine:
+    """The engine that knows more of what surrounds a table. Raises NoEngine where it is not installed."""
     try:
         import moto.server  # noqa: F401
     except ImportError:
@@ -110,8 +114,9 @@ def find(db_path: Path | None = None) -> Engine:
             "no engine speaks DynamoDB's API here: install npm's @dynoxide/linux-x64 or PyPI's moto[server], "
             "or name an endpoint in CLADE_TEST_DYNAMODB"
         ) from None
+    port = free_port()
     command = (sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port))
-    return Engine("moto", url, exact=False, command=command)
+    return Engine("moto", f"http://127.0.0.1:{port}", exact=False, command=command)
 
 
 def _dynoxide() -> Path | None:

@@ -16,14 +16,12 @@ from store.wire import (
     condition,
     counted,
     decode,
-    differences,
     encode,
     key_range,
     may_be_key,
     parse_answer,
     settled,
     size_of,
-    table_definition,
 )
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -205,24 +203,3 @@ def test_the_ends_of_subtrees_are_no_keys_and_those_of_pages_may_be() -> None:
     assert may_be_key("#NE#")
     assert may_be_key("!")
     assert may_be_key("STATE#a0")
-
-
-# -- the table ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_table_that_is_made_is_the_table_that_is_wanted() -> None:
-    assert differences(table_definition("t")) == []
-
-
-def test_every_difference_of_a_table_is_told() -> None:
-    other = table_definition("t")
-    other["KeySchema"] = [{"AttributeName": "id", "KeyType": "HASH"}]
-    del other["GlobalSecondaryIndexes"][0]
-    other["GlobalSecondaryIndexes"][0]["Projection"] = {"ProjectionType": "KEYS_ONLY"}
-    other["AttributeDefinitions"][0]["AttributeType"] = "N"
-    assert differences(other) == [
-        "its key is not (pk, sk)",
-        "its keys are not texts",
-        "it has no index by_parent",
-        "its index by_level has other keys or does not project everything",
-    ]

@@ -1,0 +1,36 @@
+"""The version of how hierarchies lie in a table, and what follows from the one that a table has.
+
+It stands in an item of DynamoDB's table, and in SQLite's header. A table without it is of version 1: such were made
+before the version was kept.
+"""
+
+from store.errors import WrongLayout
+from store.items import Item
+from store.keys import Key
+
+LAYOUT = 1
+"""What this Clade reads and writes."""
+
+LAYOUT_KEY = Key("!", "layout")  # no hierarchy's: their names begin with a letter
+
+
+def layout_item() -> Item:
+    return {"pk": LAYOUT_KEY.pk, "sk": LAYOUT_KEY.sk, "version": LAYOUT}
+
+
+def layout_of(item: Item | None) -> object:
+    """The version that a table's item tells."""
+    return 1 if item is None else item.get("version")
+
+
+def check_known(name: str, found: object) -> None:
+    """Raise WrongLayout for a table of a version that a newer Clade made."""
+    if not isinstance(found, int) or not 0 < found <= LAYOUT:
+        raise WrongLayout(f'"{name}" has layout {found}, and this Clade knows up to {LAYOUT}; use a newer Clade.')
+
+
+def check_layout(name: str, found: object) -> None:
+    """Raise WrongLayout unless a table of this version can be read and written."""
+    check_known(name, found)
+    if found != LAYOUT:
+        raise WrongLayout(f'"{name}" has layout {found}, and this Clade needs {LAYOUT}; run: clade table migrate')

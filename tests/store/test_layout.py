@@ -1,0 +1,103 @@
+"""The version in a table: written when it is made, and asked for by whoever opens it."""
+
+import contextlib
+import sqlite3
+import uuid
+
+import pytest
+
+from store import layout, sqlite
+from store.aws import Connection
+from store.errors import BadInput, NoTable, WrongLayout
+from store.layout import LAYOUT
+from store.stores import Store, open_store, opened
+from store.wire import encode
+from tests.engines import Engine
+
+
+async def set_layout(url: str, version: object) -> None:
+    """Have a table tell this version, or none."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite":
+        with contextlib.closing(sqlite3.connect(rest[1:])) as file:
+            file.execute(f"PRAGMA user_version = {version or 0}")
+        return
+    async with open_store(url) as store:
+        where = {"TableName": store.table}  # type: ignore[attr-defined]
+        aws: Connection = store._aws  # type: ignore[attr-defined]
+        if version is None:
+            await aws.call("delete_item", **where, Key=encode({"pk": "!", "sk": "layout"}))
+        else:
+            await aws.call("put_item", **where, Item=encode({"pk": "!", "sk": "layout", "version": version}))  # type: ignore[dict-item]
+
+
+@pytest.fixture
+def newer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Clade that reads and writes the next layout."""
+    monkeypatch.setattr(layout, "LAYOUT", LAYOUT + 1)
+    monkeypatch.setattr(sqlite, "MARK", f"PRAGMA user_version = {LAYOUT + 1}")
+
+
+async def test_a_new_table_has_the_layout_of_this_version(store: Store, store_url: str) -> None:
+    assert (await store.describe())["layout"] == str(LAYOUT)
+    async with opened(store_url):
+        pass
+
+
+async def test_a_table_without_a_version_is_of_the_first_layout_and_migrating_writes_it(
+    store: Store, store_url: str
+) -> None:
+    await set_layout(store_url, None)
+    await store.health()
+    assert not await store.create()
+    assert await store.migrate() == 1
+    assert await store.migrate() == LAYOUT
+
+
+@pytest.mark.parametrize("version", [LAYOUT + 1, 2**31 - 1])
+async def test_the_table_of_a_newer_version_is_refused_by_whatever_opens_it(
+    store: Store, store_url: str, version: int
+) -> None:
+    await set_layout(store_url, version)
+    for verb in (store.health, store.create, store.migrate):
+        with pytest.raises(WrongLayout, match=f"layout {version}.*use a newer Clade"):
+            await verb()
+    with pytest.raises(WrongLayout):
+        async with opened(store_url):
+            pass
+    with pytest.raises(WrongLayout):
+        async with opened(store_url, make=True):
+            pass
+
+
+@pytest.mark.parametrize("version", ["old", 0, -1, 1.5, [1]])
+async def test_a_version_that_cannot_be_is_refused(engine: Engine, version: object) -> None:
+    url = engine.address(f"clade-{uuid.uuid4().hex}")
+    async with open_store(url) as store:
+        await store.create()
+        await set_layout(url, version)
+        with pytest.raises(WrongLayout):
+            await store.health()
+
+
+@pytest.mark.usefixtures("newer")
+async def test_an_older_table_is_refused_until_it_is_migrated(store: Store, store_url: str) -> None:
+    await set_layout(store_url, LAYOUT)
+    with pytest.raises(WrongLayout, match=f"layout {LAYOUT}.*needs {LAYOUT + 1}.*clade table migrate"):
+        await store.health()
+    assert await store.migrate() == LAYOUT
+    await store.health()
+
+
+async def test_there_is_nothing_to_migrate_where_there_is_no_table(store_url: str) -> None:
+    async with open_store(store_url) as store:
+        with pytest.raises(NoTable):
+            await store.migrate()
+
+
+async def test_another_programs_file_is_not_marked(tmp_path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "shop.db")) as file:
+        file.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, price REAL)")
+    async with open_store(f"sqlite:///{tmp_path / 'shop.db'}") as store:
+        with pytest.raises(BadInput, match="something else"):
+            await store.migrate()
