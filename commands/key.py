@@ -18,7 +18,7 @@ from store.api_keys import ApiKey, add_key, all_keys, made, revoke_key
 from store.errors import BadInput
 from store.keys import shorten
 from store.reads import Reads
-from store.stores import open_store
+from store.stores import opened
 
 MAX_NAME_CHARACTERS = 128
 
@@ -78,17 +78,17 @@ def revoke(
 
 
 async def _add(url: str, key: ApiKey) -> None:
-    async with open_store(url) as store:
+    async with opened(url) as store:
         await add_key(store, key)
 
 
 async def _all(url: str) -> list[ApiKey]:
-    async with open_store(url) as store:
+    async with opened(url) as store:
         return await all_keys(store, Reads())
 
 
 async def _revoke(url: str, key_id: str) -> ApiKey:
-    async with open_store(url) as store:
+    async with opened(url) as store:
         return await revoke_key(store, key_id)
 
 
