@@ -1,5 +1,6 @@
 """The API keys that come in, each looked up once in a while."""
 
+import asyncio
 import time
 
 from cachetools import TTLCache
@@ -7,11 +8,13 @@ from cachetools import TTLCache
 from resolvers.caller import Caller
 from resolvers.grants import Grants
 from store.api_keys import PREFIX, ApiKey, find_key, parts_of
+from store.errors import Unavailable
 from store.reads import Reads
 from store.stores import Store
 
 KEPT_SECONDS = 10.0  # so long a key may still be used by a server that has seen it, after it was revoked
 MOST_KEPT = 10_000
+LOOK_UP_SECONDS = 5.0
 
 Holders = list[tuple[ApiKey, Caller]]  # one or none
 _UNASKED: Holders = []
@@ -37,9 +40,16 @@ class Keyring:
         key_id, secret = parts
         found = self._found.get(key_id, _UNASKED)
         if found is _UNASKED:
-            key = await find_key(self._store, key_id, self.reads)
+            key = await self._find(key_id)
             found = self._found[key_id] = [] if key is None else [(key, holder_of(key))]
         return next((caller for key, caller in found if key.opens_with(secret, time.time())), None)
+
+    async def _find(self, key_id: str) -> ApiKey | None:
+        try:
+            async with asyncio.timeout(LOOK_UP_SECONDS):
+                return await find_key(self._store, key_id, self.reads)
+        except TimeoutError:
+            raise Unavailable(f"An API key could not be looked up within {LOOK_UP_SECONDS:g} seconds.") from None
 
 
 def is_key(text: str) -> bool:

@@ -1,0 +1,349 @@
+"""Tokens that prove nothing: unsigned, signed by others, for others, too early, too late, or made to break a reader."""
+
+import base64
+import hashlib
+import hmac
+import http.server
+import json
+import threading
+import time
+from contextlib import contextmanager
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+from graph import signing_keys
+from graph.callers import Callers, Unauthenticated
+from graph.settings import Settings
+from graph.signing_keys import PublishedKeys
+from graph.tokens import Terms, Tokens, tokens_of
+from resolvers.grants import Sight
+from resolvers.keyring import Keyring
+from store.errors import BadInput, Unavailable
+from store.stores import open_store
+
+SECRET = "a secret of thirty-two bytes or more, for tests"
+ISSUER, AUDIENCE = "https://issuer.example", "clade"
+RSA = rsa.generate_private_key(65537, 2048)
+EC = ec.generate_private_key(ec.SECP256R1())
+STRANGER = rsa.generate_private_key(65537, 2048)
+
+
+def jwk(key, name, **more):
+    algorithm = RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else ECAlgorithm
+    return {**json.loads(algorithm.to_jwk(key.public_key())), "kid": name, **more}
+
+
+JWKS = {"keys": [jwk(RSA, "r", use="sig"), jwk(EC, "e"), jwk(STRANGER, "locked", use="enc")]}
+
+
+def claims(**changes):
+    now = int(time.time())
+    whole = {
+        "sub": "ana", "iss": ISSUER, "aud": AUDIENCE, "exp": now + 600, "iat": now, "grants": ["read:location/US"],
+    } | changes  # fmt: skip
+    return {name: value for name, value in whole.items() if value is not ...}
+
+
+def signed(key=RSA, algorithm="RS256", kid="r", headers=None, **changes):
+    named = {"kid": kid} if kid is not None else {}
+    return jwt.encode(claims(**changes), key, algorithm=algorithm, headers=named | (headers or {}))
+
+
+def handmade(header, payload, sign=lambda text: b""):
+    """A token of any parts, also of such as no library writes."""
+    parts = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in (header, payload)]
+    text = b".".join(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts)
+    return (text + b"." + base64.urlsafe_b64encode(sign(text)).rstrip(b"=")).decode()
+
+
+def hmac_with(key):
+    return lambda text: hmac.new(key, text, hashlib.sha256).digest()
+
+
+@pytest.fixture
+def secret():
+    return tokens_of(Settings(jwt_secret=SECRET, jwt_issuer=ISSUER, jwt_audience=AUDIENCE))
+
+
+@pytest.fixture
+def published(tmp_path):
+    file = tmp_path / "jwks.json"
+    file.write_text(json.dumps(JWKS))
+    return tokens_of(Settings(jwt_keys=str(file), jwt_issuer=ISSUER, jwt_audience=AUDIENCE))
+
+
+# -- good ones ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_token_lets_in_whom_it_names_with_what_it_grants(published, secret):
+    good = [
+        (published, signed()),
+        (published, signed(EC, "ES256", "e")),
+        (secret, signed(SECRET, "HS256", None)),
+        (secret, signed(SECRET, "HS256", "any name")),
+        (published, signed(aud=["other", AUDIENCE])),
+    ]
+    for tokens, text in good:
+        who = await tokens.caller(text)
+        assert (who.id, who.name) == ("sub:ana", "ana")
+        assert who.reads.sight("location", ("US", "NE")) is Sight.WHOLE
+        assert who.reads.sight("location", ("FR",)) is Sight.NOTHING
+
+
+async def test_a_token_without_grants_grants_nothing(published):
+    who = await published.caller(signed(grants=...))
+    assert who.reads.sight("location", ("US",)) is Sight.NOTHING
+
+
+async def test_a_claim_of_another_name_may_hold_the_grants():
+    tokens = tokens_of(Settings(jwt_secret=SECRET, jwt_grants_claim="https://clade.example/grants"))
+    text = signed(SECRET, "HS256", None, **{"https://clade.example/grants": ["write:category"]})
+    assert (await tokens.caller(text)).writes.may_write("category", ("Books",))
+
+
+# -- bad ones ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"exp": int(time.time()) - 60}, {"exp": ...}, {"exp": "soon"}, {"exp": None}, {"exp": float("nan")},
+        {"exp": float("inf")}, {"exp": 10**400}, {"exp": []}, {"nbf": int(time.time()) + 3600},
+        {"iat": int(time.time()) + 3600}, {"iss": "https://other.example"}, {"iss": ...}, {"iss": [ISSUER]},
+        {"iss": ISSUER + "/"}, {"aud": "other"}, {"aud": ...}, {"aud": []}, {"aud": {"clade": 1}}, {"sub": ...},
+        {"sub": 7}, {"sub": ""}, {"sub": "a\nb"}, {"sub": "\ud800"}, {"sub": "a" * 257}, {"grants": "read:location"},
+        {"grants": [1]}, {"grants": ["all"]}, {"grants": {"read": "location"}}, {"grants": None},
+        {"grants": ["read:location/US"] * 1001},
+    ],
+    ids=lambda changes: "-".join([next(iter(changes)), str(next(iter(changes.values())))[:20]]),
+)  # fmt: skip
+async def test_claims_that_are_wrong_let_nobody_in(published, secret, changes):
+    payload = claims(**changes)
+    assert await secret.caller(handmade({"alg": "HS256"}, payload, hmac_with(SECRET.encode()))) is None
+    assert await secret.caller(handmade({"alg": "HS256"}, claims(), hmac_with(SECRET.encode()))) is not None
+
+
+async def test_unsigned_tokens_let_nobody_in(published, secret):
+    for tokens in (published, secret):
+        for name in ("none", "None", "NONE", "nOnE", "", None, 5, ["RS256"]):
+            for kid in ("r", None):
+                assert await tokens.caller(handmade({"alg": name, "kid": kid}, claims())) is None
+        assert await tokens.caller(handmade({"kid": "r"}, claims())) is None
+    head, body, _ = signed().split(".")
+    assert await published.caller(f"{head}.{body}.") is None
+    assert await published.caller(f"{head}.{body}") is None
+
+
+async def test_a_public_key_is_no_secret(published):
+    pem = RSA.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    for key in (pem, pem.strip(), json.dumps(jwk(RSA, "r")).encode(), jwk(RSA, "r")["n"].encode(), b""):
+        for algorithm in ("HS256", "RS256"):
+            assert await published.caller(handmade({"alg": algorithm, "kid": "r"}, claims(), hmac_with(key))) is None
+
+
+async def test_a_secret_among_public_keys_is_no_key(tmp_path):
+    file = tmp_path / "jwks.json"
+    leaked = {"kty": "oct", "k": base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="), "kid": "o"}
+    for more in ({}, {"alg": "HS256"}):
+        file.write_text(json.dumps({"keys": [*JWKS["keys"], leaked | more]}))
+        tokens = tokens_of(Settings(jwt_keys=str(file), jwt_issuer=ISSUER, jwt_audience=AUDIENCE))
+        for algorithm in ("HS256", "RS256"):
+            forged = handmade({"alg": algorithm, "kid": "o"}, claims(), hmac_with(SECRET.encode()))
+            assert await tokens.caller(forged) is None
+
+
+async def test_keys_of_others_of_another_kind_or_for_another_use_open_nothing(published, secret):
+    for text in (
+        signed(STRANGER), signed(STRANGER, kid="e"), signed(EC, "ES256", "r"), signed(RSA, "RS256", "e"),
+        signed(STRANGER, kid="locked"), signed(RSA, "RS512"), signed(RSA, "PS256"),
+        signed(SECRET + SECRET, "HS512", None), signed(SECRET + "!", "HS256", None),
+    ):  # fmt: skip
+        assert await published.caller(text) is None
+        assert await secret.caller(text) is None
+    assert await published.caller(signed(SECRET, "HS256")) is None
+
+
+async def test_keys_that_a_token_brings_along_are_not_looked_at(published):
+    own = jwk(STRANGER, "mine")
+    for headers in ({"jwk": own}, {"jku": "http://127.0.0.1:9/jwks"}, {"x5u": "file:///etc/passwd"}, {"x5c": ["AA"]}):
+        for kid in ("mine", "r", None):
+            assert await published.caller(signed(STRANGER, kid=kid, headers=headers)) is None
+
+
+async def test_a_name_of_a_key_is_only_a_name(published):
+    for kid in ("../../etc/passwd", "r' OR '1'='1", "r\x00", "", " r", "R", "r" * 5_000):
+        assert await published.caller(signed(kid=kid)) is None
+    for kid in (7, ["r"], {"kid": "r"}, True):
+        assert await published.caller(handmade({"alg": "RS256", "kid": kid}, claims())) is None
+    assert await published.caller(signed(kid=None)) is None, "there are several keys"
+
+
+async def test_what_is_no_token_lets_nobody_in(published, secret):
+    deep = b"[" * 4_000 + b"]" * 4_000
+    for text in (
+        "", ".", "..", "...", "a.b.c", "é.é.é", signed() + ".", signed()[:-8], signed().replace(".", " "),
+        handmade({"alg": "RS256", "kid": "r"}, deep), handmade(deep, claims()), handmade(b"null", claims()),
+        handmade(b"[]", claims()), handmade({"alg": "RS256", "kid": "r"}, b"[1]"), handmade(b"\xff", b"\xff"),
+        handmade({"alg": "RS256", "kid": "r", "crit": ["exp"]}, claims()),
+        handmade({"alg": "HS256", "b64": False, "crit": ["b64"]}, claims(), hmac_with(SECRET.encode())),
+    ):  # fmt: skip
+        assert await published.caller(text) is None
+        assert await secret.caller(text) is None
+
+
+async def test_a_changed_payload_is_not_what_was_signed(published):
+    head, _, signature = signed().split(".")
+    forged = handmade({}, claims(grants=["write:location"])).split(".")[1]
+    assert await published.caller(f"{head}.{forged}.{signature}") is None
+
+
+async def test_a_token_that_was_proven_is_not_longer_than_it_says(published, monkeypatch):
+    text = signed(exp=int(time.time()) + 2)
+    assert await published.caller(text) is not None
+    later = time.time() + 20
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert await published.caller(text) is None
+
+
+async def test_a_huge_credential_is_refused_unread(published, tmp_path):
+    async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
+        callers = Callers(Keyring(store), published)
+        good = signed().encode()
+        assert (await callers.of({}, {b"authorization": b"Bearer " + good})).name == "ana"
+        with pytest.raises(Unauthenticated):
+            await callers.of({}, {b"authorization": b"Bearer " + good + b" " * 9_000})
+
+
+# -- settings that would let anybody in --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"jwt_secret": "short"}, {"jwt_secret": SECRET, "jwt_keys": "keys.json"},
+        {"jwt_secret": SECRET, "jwt_secret_file": "secret.txt"}, {"jwt_secret_file": "nowhere.txt"},
+        {"jwt_keys": "https://issuer.example/jwks"},
+        {"jwt_keys": "https://issuer.example/jwks", "jwt_issuer": ISSUER},
+        {"jwt_keys": "http://issuer.example/jwks", "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE},
+        {"jwt_keys": "http://127.0.0.1.issuer.example/jwks", "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE},
+        {"jwt_keys": "http://localhost@issuer.example/jwks", "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE},
+        {"jwt_keys": "file:///etc/jwks", "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE},
+        {"jwt_keys": "nowhere.json", "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE},
+        {"jwt_keys": "https://issuer.example", "jwt_issuer": ISSUER, "jwt_audience": "a", "jwt_algorithms": "none"},
+        {"jwt_keys": "https://issuer.example", "jwt_issuer": ISSUER, "jwt_audience": "a", "jwt_algorithms": "HS256"},
+    ],
+)  # fmt: skip
+def test_a_server_does_not_start_with_settings_that_are_not_safe(settings):
+    with pytest.raises(BadInput) as refused:
+        tokens_of(Settings(**settings))
+    assert SECRET not in str(refused.value)
+
+
+def test_the_secret_is_not_in_what_is_printed_of_the_settings(tmp_path):
+    assert SECRET not in repr(Settings(jwt_secret=SECRET))
+    file = tmp_path / "secret.txt"
+    file.write_text(f"{SECRET}\n")
+    assert tokens_of(Settings(jwt_secret_file=str(file))) is not None
+
+
+# -- keys at an address ------------------------------------------------------------------------------------------------
+
+
+class Issuer:
+    """An issuer's server: what it answers, and how often it was asked."""
+
+    def __init__(self):
+        self.keys = JWKS
+        self.status = 200
+        self.asked = 0
+
+
+@contextmanager
+def issuing():
+    issuer = Issuer()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            issuer.asked += 1
+            self.send_response(issuer.status)
+            if issuer.status == 302:
+                self.send_header("location", "/elsewhere")
+            self.end_headers()
+            self.wfile.write(json.dumps(issuer.keys).encode())
+
+        def log_message(self, *_):
+            """Says nothing."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield issuer, f"http://127.0.0.1:{server.server_address[1]}/jwks"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def issuer():
+    with issuing() as (server, url):
+        clock = Clock()
+        keys = PublishedKeys(signing_keys.keys_at(url), ["RS256", "ES256"], clock=clock)
+        yield server, clock, Tokens(keys, Terms(["RS256", "ES256"], ISSUER, AUDIENCE))
+
+
+async def test_published_keys_are_read_once_and_names_that_nobody_knows_do_not_change_that(issuer):
+    server, clock, tokens = issuer
+    assert await tokens.caller(signed()) is not None
+    for n in range(50):
+        assert await tokens.caller(signed(kid=f"made up {n}")) is None
+    assert server.asked == 1
+    clock.now += signing_keys.COOLDOWN_SECONDS + 1
+    assert await tokens.caller(signed(kid="made up")) is None
+    assert server.asked == 2
+
+
+async def test_a_new_key_is_taken_soon_and_an_old_one_no_longer_than_it_is_published(issuer):
+    server, clock, tokens = issuer
+    assert await tokens.caller(signed(jti="1")) is not None
+    server.keys = {"keys": [jwk(STRANGER, "next")]}
+    clock.now += signing_keys.COOLDOWN_SECONDS + 1
+    assert await tokens.caller(signed(STRANGER, kid="next")) is not None
+    assert await tokens.caller(signed(STRANGER, kid=None)) is not None, "there is only one"
+    assert await tokens.caller(signed(jti="2")) is None
+
+
+async def test_an_issuer_that_is_away_lets_nobody_new_in_and_keeps_nobody_out(issuer):
+    server, clock, tokens = issuer
+    server.status = 500
+    with pytest.raises(Unavailable):
+        await tokens.caller(signed())
+    with pytest.raises(Unavailable):
+        await tokens.caller(signed())
+    assert server.asked == 1
+    server.status = 200
+    clock.now += signing_keys.COOLDOWN_SECONDS + 1
+    assert await tokens.caller(signed(jti="1")) is not None
+    server.status = 302
+    clock.now += signing_keys.MAX_AGE_SECONDS + 1
+    assert await tokens.caller(signed(jti="2")) is not None
+    assert server.asked == 3, "redirects are not followed"
+
+
+@pytest.mark.parametrize("keys", [[], {}, {"keys": []}, {"keys": "no"}, {"keys": [{"kty": "?"}]}, "no", None])
+async def test_an_address_without_keys_lets_nobody_in(issuer, keys):
+    server, _, tokens = issuer
+    server.keys = keys
+    with pytest.raises(Unavailable):
+        await tokens.caller(signed())
