@@ -1,6 +1,7 @@
 """How errors are told to clients: a code, a sentence, where it happened, and never Python's words."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -29,6 +30,7 @@ INTERNAL_MESSAGE = "Something went wrong inside the server."
 STORE_MESSAGE = "The store cannot answer now; try again later. The server's log says what is amiss."
 
 MAX_MESSAGE_CHARACTERS = 1_000
+MAX_ALIKE = 100  # errors of one code in one answer; a list of too many lists would have one for each
 
 logger = logging.getLogger("clade")
 
@@ -70,7 +72,23 @@ def format_errors(errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:
             log_unavailable(cause)
         elif not isinstance(cause, CladeError | GraphQLError | RecursionError):
             log_unforeseen(cause)
-    return [format_error(error) for error in errors]
+    return without_repeats(map(format_error, errors))
+
+
+def without_repeats(told: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first errors of each code, and one at the end for all others of it, which tells how many these are."""
+    counts: Counter[str] = Counter()
+    kept = []
+    for one in told:
+        code = one["extensions"]["code"]
+        counts[code] += 1
+        if counts[code] <= MAX_ALIKE:
+            kept.append(one)
+    for code, count in counts.items():
+        if more := max(0, count - MAX_ALIKE):
+            message = f"{more:,} more fields failed with {code}; only the first {MAX_ALIKE} are told one by one."
+            kept.append({"message": message, "extensions": {"code": code, "more": more}})
+    return kept
 
 
 def log_unavailable(error: Unavailable) -> None:

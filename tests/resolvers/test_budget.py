@@ -2,6 +2,7 @@
 
 import pytest
 
+from graph.errors import MAX_ALIKE
 from store.stores import Store
 from tests.graph.asking import Client
 from tests.model import Ground, Model
@@ -89,3 +90,17 @@ async def test_what_is_only_counted_costs_nothing_of_the_budget(planted):
     assert not reply.errors
     assert reply.data["area"]["descendants"]["totalCount"] == 124
     assert reply.data["area"]["siblings"]["totalCount"] == 20
+
+
+async def test_errors_that_are_all_alike_are_told_in_part_and_counted(planted):
+    query = (
+        '{ area(path: "r") { descendants(level: PLOT) { nodes { path root { path } siblings { nodes { path } } } } } }'
+    )
+    reply = await Client(planted, Ground, max_nodes=300).ask(query)
+    plots = reply.data["area"]["descendants"]["nodes"]
+    assert [one["siblings"] for one in plots] == [None] * 120
+    *told, last = reply.errors
+    assert [error["path"][-1] for error in told] == ["siblings"] * MAX_ALIKE
+    assert len({tuple(error["path"]) for error in told}) == MAX_ALIKE
+    assert last["extensions"] == {"code": "BUDGET_EXCEEDED", "more": 120 - MAX_ALIKE}
+    assert "path" not in last
