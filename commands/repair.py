@@ -7,12 +7,16 @@ import typer
 from commands.check import EXIT_INTERRUPTED, EXIT_WRONG, MaybeHierarchy, Pass
 from commands.progress import progress
 from commands.table import StoreUrl
+from graph.settings import Settings
+from store.pace import Pace
 from store.repair import Repair
 from store.stores import opened
 
 
 def repair(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
     """Mend what follows from the rest: counts, levels above, keys, records of ids, stamps; print each thing mended.
+
+    Moves that a server has left half-way are brought to their ends, once it was silent for half a minute.
 
     What only a node itself or its history says is never changed or deleted; what is wrong with that is printed, too,
     and the exit status is then 1. Others may write meanwhile. The same command goes on where it was stopped.
@@ -33,7 +37,8 @@ def repair(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
 
 async def _repair(work: Pass) -> tuple[int, int]:
     """Print what is mended and what cannot be; how many things each are."""
-    counts = {True: 0, False: 0}
+    counts, settings = {True: 0, False: 0}, Settings()
+    pace = Pace.of(settings.request_seconds, settings.settle_seconds, settings.move_wait_seconds)
     async with opened(work.url) as store:
         with progress("Repairing", "items") as meter:
 
@@ -41,7 +46,7 @@ async def _repair(work: Pass) -> tuple[int, int]:
                 work.nodes += nodes
                 meter(nodes)
 
-            async for finding, mended in Repair(store, work.hierarchies, work.at, met, meter).run():
+            async for finding, mended in Repair(store, work.hierarchies, work.at, met, meter, pace).run():
                 typer.echo(f"{'mended' if mended else 'cannot mend'}: {finding}")
                 counts[mended] += 1
     return counts[True], counts[False]

@@ -3,22 +3,25 @@
 The whole table is scanned once. For each root that comes by its tree is walked in key order, with what lies beside its
 nodes; so is a tree without a root, when its stamp or any node of it comes by. Of each id that comes by it is proven
 that record, former states and node agree. So no item of the hierarchies is left out, and in memory are never more than
-a few pages and the line above one node. Items of hierarchies that are not asked for, what has expired, idempotency
-keys, API keys and the records of moves are not looked at; nor can a check know a log or a stamp that never was.
+a few pages and the line above one node. Of a move that is under way it is proven that its record and the stamps tell of
+each other; what it hides is its own. Items of hierarchies that are not asked for, what has expired, idempotency keys
+and API keys are not looked at; nor can a check know a log or a stamp that never was.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from store.attributes import Value
-from store.findings import Finding, Mend, told
+from store.findings import Finding, Mend, place, told
 from store.hierarchy import Hierarchy
 from store.items import Item
+from store.journal import Move, MoveState, recent, running
 from store.keys import Key, hierarchy_of, siblings, stamp_key
 from store.reads import Reads
 from store.records import Counts
-from store.stamps import tier_name
+from store.stamps import moves_of, tier_name, told_moves
 from store.stores import Store
 from store.strays import Strays
 from store.trees import Examined, Trees, stamped
@@ -45,6 +48,7 @@ class Check:
         self._scanned = scanned
         self._store = store
         self._hierarchies = hierarchies
+        self._at = at
         self._reads = Reads()
         self._trees = {name: Trees(store, one, self._reads, met) for name, one in hierarchies.items()}
         self._strays = [Strays(store, one, self._reads, at) for one in hierarchies.values()]
@@ -58,6 +62,8 @@ class Check:
             for pk in await self.trees(page, examined):
                 for finding in (await self.examine(pk)).findings:
                     yield finding
+        for finding in await self.moves():
+            yield finding
         for name in self._hierarchies:
             if (wrong := await self.roots(name)) is not None:
                 yield wrong
@@ -98,26 +104,53 @@ class Check:
         """One tree as it is; its nodes are not told of where it is examined `again`."""
         return await self._trees[hierarchy_of(pk)].examine(pk, again=again)
 
+    async def moves(self) -> list[Finding]:
+        """The moves that have not ended and that a stamp of a tree or hierarchy, where they must be, does not tell."""
+        findings = []
+        for move in await recent(self._store, self._reads):
+            if move.ended_at is not None or move.hierarchy not in self._hierarchies:
+                continue
+            keys = [*map(stamp_key, sorted(move.running.partitions)), move.key]
+            *stamps, item = await self._store.get(keys, self._reads, strong=True)
+            is_told = all(move.running in moves_of(stamp) for stamp in stamps)
+            if item is not None and Move.of(item) == move and not is_told:
+                wrong = f"the move {move.id} has not ended, and no stamp tells of it"
+                ended = replace(move, state=MoveState.UNDONE, ended_at=self._at).item()
+                mend = Mend.of(move.key, item, {name: ended[name] for name in ("state", "ended_at", "expires")})
+                findings.append(Finding(move.hierarchy, place(*move.source), wrong, mend))
+        return findings
+
     async def roots(self, name: str) -> Finding | None:
         """Whether the stamp of a hierarchy counts its roots rightly; they are counted in an index, which may trail."""
         before = None
         for _ in range(ATTEMPTS):
             (stamp,) = await self._store.get([stamp_key(name)], self._reads, strong=True)
-            shape = await self._listed(name)
+            moves = await running(self._store, moves_of(stamp), self._reads)
+            shape = await self._listed(name, moves)
             number, counts = stamped(stamp), counted(stamp.get("shape")) if stamp else {}
-            if counts == shape and (number or stamp is None):
+            lost = [one.id for one in moves_of(stamp) if one not in [move.running for move in moves]]
+            if counts == shape and (number or stamp is None) and not lost:
                 return None
             if before == (before := (stamp, shape)):
                 says = told(stamp.get("shape") if stamp else {})
                 wrong = f"its stamp has the number {number} and counts the roots as {says}; there are {told(shape)}"
-                values: Item = {"n": number + 1, "shape": cast(Value, shape), "aliases": 0}
+                wrong += "".join(f"; it names the move {one}, which is not under way" for one in lost)
+                values: Item = {
+                    "n": number + 1, "shape": cast(Value, shape), "aliases": 0,
+                    "moves": told_moves(move.running for move in moves) or None,
+                }  # fmt: skip
                 return Finding(name, "", wrong, Mend.of(stamp_key(name), stamp, values))
             await asyncio.sleep(SETTLE_SECONDS)
         return Finding(name, "", "its roots were not proven, since others make and remove some all the time")
 
-    async def _listed(self, name: str) -> Counts:
+    async def _listed(self, name: str, moves: Sequence[Move]) -> Counts:
+        """How many roots of each tier the index lists, without those that moves hide."""
         levels = self._hierarchies[name].levels
         counts = {level: await self._store.count(siblings(name, level), self._reads) for level in levels}
+        hidden = [move.hidden for move in moves if move.hidden is not None and move.hidden.sk == "#"]
+        for item in await self._store.get(hidden, self._reads, strong=True):
+            if item is not None:
+                counts[cast(str, item["level"])] -= 1
         return {tier_name(level, 0): count for level, count in counts.items() if count}
 
     def _tree_of(self, item: Item) -> str | None:

@@ -5,6 +5,7 @@ new one, or nowhere where it is a cascade. Copies at the other end are hidden.
 """
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, cast
@@ -127,3 +128,11 @@ async def recent(store: Store, reads: Reads, hierarchy: str | None = None) -> li
     items = await store.range(Span(Index.TABLE, PARTITION, "0", "g"), reads, reverse=True, strong=True)
     moves = map(Move.of, items)
     return [move for move in moves if hierarchy in (None, move.hierarchy)]
+
+
+async def running(store: Store, told: Iterable[Running], reads: Reads) -> list[Move]:
+    """The moves that a stamp tells of as they are now; those that have ended, or have no record, are left out."""
+    keys = [move_key(one.id) for one in told]
+    items = await store.get(keys, reads, strong=True) if keys else []
+    moves = [Move.of(item) for item in items if item is not None]
+    return [move for move in moves if move.ended_at is None]

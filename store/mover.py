@@ -4,15 +4,17 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Container
 
 from store.errors import Unavailable
 from store.hold import Hold, Lost
 from store.journal import Move, recent
 from store.journey import Journey
+from store.keys import stamp_key
 from store.pace import Pace
 from store.queue import Queue
 from store.reads import Reads
+from store.stamps import Stamp
 from store.stores import Store
 
 LONGEST_DELAY_SECONDS = 10.0
@@ -44,14 +46,29 @@ class Mover:
         if self._store.most_changes is None:
             return []
         taken = []
-        for move in await recent(self._store, Reads()):
-            if move.ended_at is None and move.lease <= time.time() and move.id not in self._tasks:
+        for move in await self._left():
+            if move.lease <= time.time() and await _is_registered(self._store, move):
                 hold = Hold(self._store, move, self._pace.lease_seconds)
                 with contextlib.suppress(Lost):
                     await hold.take()
                     self._start(hold)
                     taken.append(hold.move)
         return taken
+
+    async def finish(self, hierarchies: Container[str]) -> list[Move]:
+        """Take over the moves of these hierarchies that others have left, when their leases have run out, and wait for
+        their ends; which those are.
+        """
+        if left := [move for move in await self._left() if move.hierarchy in hierarchies]:
+            await asyncio.sleep(max(0.0, max(move.lease for move in left) - time.time()))
+        taken = [move for move in await self.resume() if move.hierarchy in hierarchies]
+        await self.finished()
+        return taken
+
+    async def _left(self) -> list[Move]:
+        """The moves that have not ended and that this process does not work on."""
+        moves = await recent(self._store, Reads())
+        return [move for move in moves if move.ended_at is None and move.id not in self._tasks]
 
     async def finished(self) -> None:
         """Wait until all moves that this process works on have ended, or were lost to others."""
@@ -111,6 +128,14 @@ class Mover:
                 raise
         finally:
             journey.has_flipped.set()
+
+
+async def _is_registered(store: Store, move: Move) -> bool:
+    """Whether the stamps keep others off its ends; if not, the table is damaged and nothing is known to be its own."""
+    partitions = sorted(move.running.partitions)
+    items = await store.get(list(map(stamp_key, partitions)), Reads(), strong=True)
+    stamps = [Stamp.of(*one) for one in zip(partitions, items, strict=True)]
+    return all(move.running in stamp.moves for stamp in stamps)
 
 
 async def _persist(journey: Journey) -> None:

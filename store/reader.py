@@ -10,7 +10,7 @@ from typing import cast
 
 from store.batches import MAX_BATCH_BYTES
 from store.draft import Seen
-from store.journal import Move, move_key
+from store.journal import running
 from store.keys import Key, Span, stamp_key, subtree
 from store.reads import Reads
 from store.records import Record
@@ -69,10 +69,8 @@ class Reader:
 
     async def hidden(self, seen: Seen, partition: str) -> frozenset[Key]:
         """The tops of what moves under way hide in a tree, or among the roots of a hierarchy, whose stamp was seen."""
-        keys = [move_key(one.id) for one in seen.stamp(partition).moves]
-        items = await self._store.get(keys, self._reads, strong=True) if keys else []
-        ends = [Move.of(item).hidden for item in items if item is not None]
-        return frozenset(end for end in ends if end is not None)
+        moves = await running(self._store, seen.stamp(partition).moves, self._reads)
+        return frozenset(move.hidden for move in moves if move.hidden is not None)
 
     async def range(self, span: Span, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
         """The nodes of a span of an index, which may trail behind what is told strongly."""

@@ -3,8 +3,9 @@
 Each repair of a tree raises its stamp and leaves an empty item in its log, as every write does, and sets the stamp's
 counts to what there is. Nothing that only a node says is ever changed or deleted, except that a node gets its id back.
 
-Ids come first, while their records still tell which node has lost its own; then the trees, which write the records of
-ids anew; then what is left of ids that no node has; the roots are counted last.
+Moves that were left half-way are brought to their ends before all else. Then come ids, while their records still tell
+which node has lost its own; then the trees, which write the records of ids anew; then what is left of ids that no node
+has; the roots are counted last.
 """
 
 import asyncio
@@ -17,13 +18,14 @@ from store.attributes import Value
 from store.batches import MAX_BATCH_BYTES
 from store.check import Check
 from store.errors import Conflict
-from store.findings import Finding, Mend
+from store.findings import Finding, Mend, place
 from store.hierarchy import Hierarchy
 from store.items import ABSENT, Change, Delete, Item, Put
 from store.keys import Index, Key, Span, stamp_key
+from store.mover import Mover
+from store.pace import Pace
 from store.reads import Reads
-from store.records import Counts
-from store.stamps import Stamp, log_item
+from store.stamps import Stamp, log_item, told_moves
 from store.stores import Store
 from store.trees import Examined, stamped
 from store.wire import settled, size_of
@@ -41,7 +43,10 @@ class Told(NamedTuple):
 
 
 class Repair:
-    """One repair of some hierarchies; `at` is its time as text, `met` and `scanned` hear what those of a check do."""
+    """One repair of some hierarchies; `at` is its time as text, `met` and `scanned` hear what those of a check do.
+
+    Moves that were left half-way go on at `pace`.
+    """
 
     def __init__(
         self,
@@ -50,8 +55,10 @@ class Repair:
         at: str,
         met: Callable[[int], None] = lambda _: None,
         scanned: Callable[[int], None] = lambda _: None,
+        pace: Pace = Pace(),
     ) -> None:
         self._store = store
+        self._mover = Mover(store, pace)
         self._hierarchies = hierarchies
         self._check = Check(store, hierarchies, at, met, scanned)
         self._at = at
@@ -59,6 +66,8 @@ class Repair:
 
     async def run(self) -> AsyncIterator[Told]:
         """Mend what can be mended, and tell of it and of all the rest. Harmless to repeat, and to stop anywhere."""
+        async for told in self._moves():
+            yield told
         async for page in self._check.pages():
             async for told in self._ids(page, lost=False):
                 if told.mended:
@@ -74,6 +83,14 @@ class Repair:
         for name in self._hierarchies:
             async for told in self._roots(name):
                 yield told
+
+    async def _moves(self) -> AsyncIterator[Told]:
+        """Bring moves to their ends that were left half-way; of those without a stamp nothing is known to be theirs."""
+        for move in await self._mover.finish(self._hierarchies):
+            path = place(*move.source)
+            yield Told(Finding(move.hierarchy, path, f"the move {move.id} had not come to its end"), mended=True)
+        for finding in await self._check.moves():
+            yield await self._mend_alone(finding)
 
     # -- trees ---------------------------------------------------------------------------------------------------------
 
@@ -92,7 +109,11 @@ class Repair:
 
     async def _mended(self, examined: Examined) -> AsyncIterator[Finding]:
         """The findings of a tree as they are mended, batch by batch; raises Conflict where somebody else writes."""
-        seal = _Seal(examined.pk, examined.stamp, examined.number, examined.shape, examined.aliases)
+        counts: Item = {
+            "shape": cast(Value, examined.shape), "aliases": examined.aliases,
+            "moves": told_moves(move.running for move in examined.moves) or None,
+        }  # fmt: skip
+        seal = _Seal(examined.pk, examined.stamp, examined.number, counts)
         waiting: list[Finding] = []  # what is wrong with the stamp, which the first transaction makes right
         found: dict[Key, list[Finding]] = {}
         for finding in examined.findings:
@@ -151,17 +172,20 @@ class Repair:
 
     async def _roots(self, name: str) -> AsyncIterator[Told]:
         finding = await self._check.roots(name)
-        if finding is None or finding.mend is None:
-            mended = False
-        else:
-            (stamp,) = await self._get([finding.mend.key])
-            try:
-                await self._store.commit([_put(finding.mend.key, stamp, [finding.mend])])
-                mended = True
-            except Conflict:  # whoever was first has raised the stamp, so it is counted anew when next repaired
-                mended = False
         if finding is not None:
-            yield Told(finding, mended)
+            yield await self._mend_alone(finding)
+
+    async def _mend_alone(self, finding: Finding) -> Told:
+        """Mend one item that no other transaction counts; where somebody was first it is judged at the next repair."""
+        mend = finding.mend
+        if mend is None:
+            return Told(finding, mended=False)
+        (item,) = await self._get([mend.key])
+        try:
+            await self._store.commit([_put(mend.key, item, [mend])])
+        except Conflict:
+            return Told(finding, mended=False)
+        return Told(finding, mended=True)
 
     async def _get(self, keys: Sequence[Key]) -> list[Item | None]:
         return await self._store.get(keys, self._reads, strong=True)
@@ -170,13 +194,11 @@ class Repair:
 class _Seal:
     """What each transaction on a tree has beside its own changes: the stamp raised from what it was, and a log item."""
 
-    def __init__(self, pk: str, stamp: Item | None, number: int, shape: Counts | None = None, aliases: int = 0) -> None:
+    def __init__(self, pk: str, stamp: Item | None, number: int, counts: Item | None = None) -> None:
         self._pk = pk
         self._stamp = stamp
         self._number = number
-        self._counts: Item = {"shape": {}, "aliases": 0, **(stamp or {})}
-        if shape is not None:
-            self._counts |= {"shape": cast(Value, shape), "aliases": aliases}
+        self._counts: Item = {"shape": {}, "aliases": 0, **(stamp or {}), **(counts or {})}
 
     def changes(self, at: str) -> list[Change]:
         """The changes for the next transaction; each follows on the one before."""

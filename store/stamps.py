@@ -70,8 +70,7 @@ class Stamp:
         if item is None:
             return cls(partition)
         found = cast(dict[str, Any], item)
-        moves = tuple([_running(one) for one in found.get("moves", ())])
-        return cls(partition, found["n"], found["shape"], found["aliases"], moves)
+        return cls(partition, found["n"], found["shape"], found["aliases"], moves_of(item))
 
     @property
     def key(self) -> Key:
@@ -104,8 +103,18 @@ class Stamp:
             "shape": {tier: count for tier, count in shape.items() if count}, "aliases": self.aliases + aliases,
         }  # fmt: skip
         if running := self.moves if moves is None else moves:
-            item["moves"] = [[one.id, *one.source, *(one.target or ())] for one in running]
+            item["moves"] = told_moves(running)
         return Put(item, {"n": self.n} if self.n else ABSENT)
+
+
+def moves_of(stamp: Item | None) -> tuple[Running, ...]:
+    """The moves that a stamp's item tells of."""
+    return tuple([_running(one) for one in cast(dict[str, Any], stamp or {}).get("moves", ())])
+
+
+def told_moves(moves: Iterable[Running]) -> Value:
+    """Moves as a stamp's item tells them."""
+    return [[one.id, *one.source, *(one.target or ())] for one in moves]
 
 
 def _running(told: Any) -> Running:

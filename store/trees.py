@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from store.aliases import alias_key, aliased_id
@@ -16,9 +16,11 @@ from store.findings import Finding, Findings, Mend, place, told
 from store.hierarchy import Hierarchy
 from store.history import versions
 from store.items import Item, key_of
+from store.journal import Move, running
 from store.keys import Index, Key, Span, id_key, shorten, stamp_key, subtree, version_key
 from store.reads import Reads
 from store.records import Counts
+from store.stamps import moves_of
 from store.stores import Store
 from store.walk import Beside, Walk, counted, is_id, is_revision, led_to
 
@@ -31,7 +33,11 @@ SKEW_SECONDS = 3600.0  # by so much the log's items may expire in another order 
 
 @dataclass
 class Examined:
-    """A tree as it was found: its stamp's item, its true shape and aliases, and the last number in its log."""
+    """A tree as it was found: its stamp's item, its true shape and aliases, and the last number in its log.
+
+    `moves` are those under way with an end in it. What they hide is not looked at: nobody sees it, and nobody but them
+    writes to it.
+    """
 
     pk: str
     stamp: Item | None
@@ -39,6 +45,7 @@ class Examined:
     shape: Counts = field(default_factory=dict)
     aliases: int = 0
     logged: int = 0
+    moves: Sequence[Move] = ()
 
     @property
     def number(self) -> int:
@@ -74,12 +81,17 @@ class Trees:
 
     async def _read(self, pk: str, stamp: Item | None, met: Callable[[int], None]) -> Examined:
         walk = Walk(self._hierarchy, pk, self._ranks)
-        async for items in self._pages(subtree(pk, "#")):
-            for item, beside in zip(items, await self._beside(items), strict=True):
+        moves = await running(self._store, moves_of(stamp), self._reads)
+        hidden = [move.hidden for move in moves if move.hidden is not None]
+        async for page in self._pages(subtree(pk, "#")):
+            items = [item for item in page if not any(end.holds(key_of(item)) for end in hidden)]
+            for item, beside in zip(items, await self._beside(items, moves), strict=True):
                 walk.meet(item, beside)
             met(len(items))
         walk.finish()
-        found = Examined(pk, stamp, walk.findings, dict(walk.shape))
+        if moves:  # until they have ended, nobody else writes to what may be theirs
+            walk.findings.kept = [replace(finding, mend=None) for finding in walk.findings.kept]
+        found = Examined(pk, stamp, walk.findings, dict(walk.shape), moves=moves)
         await self._read_log(found)
         await self._read_aliases(found)
         self._judge_stamp(found)
@@ -92,10 +104,14 @@ class Trees:
 
     # -- beside the nodes ----------------------------------------------------------------------------------------------
 
-    async def _beside(self, items: Sequence[Item]) -> list[Beside]:
-        """What lies beside each of these nodes; an id that no node can have is looked up nowhere."""
+    async def _beside(self, items: Sequence[Item], moves: Sequence[Move]) -> list[Beside]:
+        """What lies beside each of these nodes; an id that no node can have is looked up nowhere.
+
+        A record that leads to where a node lay before its move tells where it is seen now.
+        """
         ids = [cast(str, item["id"]) if is_id(self._hierarchy, item.get("id")) else "" for item in items]
-        records = await self._look([id_key(node_id) for node_id in ids if node_id])
+        found = await self._look([id_key(node_id) for node_id in ids if node_id])
+        records = {key: _as_moved(record, moves) for key, record in found.items()} if moves else found
         led = {node_id: led_to(records[id_key(node_id)] or {}) for node_id in ids if node_id}
         keys = [led.get(node_id) for node_id in ids]
         others = await self._look([key for key, item in zip(keys, items, strict=True) if key and key != key_of(item)])
@@ -164,6 +180,10 @@ class Trees:
         if counted(stamp.get("shape")) != found.shape:
             wrong = f"its stamp counts {told(stamp.get('shape'))}; there are {told(found.shape)}"
             self._tell(found, wrong, shape=found.shape)
+        known = {move.id for move in found.moves}
+        for one in moves_of(stamp):
+            if one.id not in known:
+                self._tell(found, f"its stamp names the move {one.id}, which is not under way", moves=None)
         if stamp.get("aliases") != found.aliases:
             wrong = f"its stamp counts {shorten(repr(stamp.get('aliases')))} aliases; there are {found.aliases}"
             self._tell(found, wrong, aliases=found.aliases)
@@ -183,6 +203,15 @@ class Trees:
             if len(items) < limit:
                 return
             span = span.after(cast(str, items[-1]["sk"]))
+
+
+def _as_moved(record: Item | None, moves: Sequence[Move]) -> Item | None:
+    """The record of an id as it will be when these moves have ended."""
+    place = led_to(record or {})
+    for move in moves:
+        if place is not None and (moved := move.led(place)) not in (None, place):
+            return {**(record or {}), "tree": moved.pk, "key": moved.sk}
+    return record
 
 
 def stamped(stamp: Item | None) -> int:
