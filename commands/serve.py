@@ -12,9 +12,10 @@ import uvicorn
 
 from commands.workers import Workers
 from graph import logs
+from graph.exporter import exported
 from graph.hierarchies import served
 from graph.loopback import is_loopback
-from graph.settings import Settings
+from graph.settings import Settings, host_and_port
 from graph.tokens import tokens_of
 from store.errors import Unavailable, WrongLayout
 from store.stores import opened
@@ -43,7 +44,9 @@ def serve(
     tokens_of(settings)
     if settings.writes == "on" and not is_loopback(f"[{host}]" if ":" in host else host):
         os.environ["CLADE_WRITES"] = "granted"  # for the processes that serve: others than this machine can reach them
-    _check_free(host, port)
+    _check_free(host, port, "choose another --port or --host")
+    if settings.metrics:
+        _check_free(*host_and_port(settings.metrics), "set another CLADE_METRICS")
     asyncio.run(_check_store(settings.store))
     _greet(settings.store, host, port)
     config = uvicorn.Config(
@@ -58,7 +61,8 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=settings.stop_seconds,
     )
-    _run(config, settings.drain_seconds)
+    with exported(settings.metrics, workers):
+        _run(config, settings.drain_seconds)
 
 
 def _run(config: uvicorn.Config, drain_seconds: float) -> None:
@@ -74,7 +78,7 @@ def _run(config: uvicorn.Config, drain_seconds: float) -> None:
             uvicorn.Server(config).run([listener])
 
 
-def _check_free(host: str, port: int) -> None:
+def _check_free(host: str, port: int, way_out: str) -> None:
     """End with one sentence where the port cannot be listened on."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
@@ -83,7 +87,7 @@ def _check_free(host: str, port: int) -> None:
             probe.bind((host, port))
         except OSError as error:
             reason = error.strerror or str(error)
-            sys.exit(f"clade: {host}:{port} cannot be listened on ({reason.lower()}); choose another --port or --host.")
+            sys.exit(f"clade: {host}:{port} cannot be listened on ({reason.lower()}); {way_out}.")
 
 
 async def _check_store(url: str) -> None:

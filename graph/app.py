@@ -1,9 +1,11 @@
 """The web application: which part answers at which address. It only puts parts together."""
 
+import asyncio
 import gc
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import fields
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
@@ -59,17 +61,19 @@ def build_app(
     gate: Gate | None = None,
     drain: Drain | None = None,
     observers: Sequence[Observer] = (),
+    background: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
     callers: Callers | None = None,
 ) -> ASGIApp:
     """The application that runs `execution` over `store`, which is opened when it starts and closed when it stops.
 
-    Between the two the moves of `writer` run, and those that other processes have left half-way.
+    Between the two the moves of `writer` run, and those that other processes have left half-way; so does what is in
+    `background`.
     """
     drain = drain or Drain()
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with store, writer.mover.watching() if writer else nullcontext():
+        async with store, writer.mover.watching() if writer else nullcontext(), beside(background):
             with drain.on_sigterm():
                 yield
         logs.flush()
@@ -137,6 +141,14 @@ def served_app() -> ASGIApp:
         limits=limits_of(settings),
         suggestions=settings.shows("suggestions"),
     )
+    gate, drain = Gate(settings.max_inflight), Drain(settings.drain_seconds)
+    observers: list[Observer] = [RequestLog(settings.slow_seconds)]
+    background: list[Callable[[], Coroutine[Any, Any, None]]] = []
+    if settings.metrics:
+        from graph import metrics
+
+        observers.append(metrics.count)
+        background.append(metrics.vitals_of(store, drain, gate, cache, writer).watch)
     app = build_app(
         store,
         execution,
@@ -146,9 +158,10 @@ def served_app() -> ASGIApp:
         graphiql=settings.shows("graphiql"),
         trusted=trusted_of(settings),
         cors_origins=settings.cors_origins.replace(",", " ").split(),
-        gate=Gate(settings.max_inflight),
-        drain=Drain(settings.drain_seconds),
-        observers=[RequestLog(settings.slow_seconds)],
+        gate=gate,
+        drain=drain,
+        observers=observers,
+        background=background,
         check_hosts=settings.writes == "on",
         callers=callers_of(settings, store),
     )
@@ -182,6 +195,18 @@ def trusted_of(settings: Settings) -> Trusted:
     """The documents in the file that the settings name; without a file every other is taken too."""
     only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
     return Trusted(read_trusted(settings.trusted_documents), only=only)
+
+
+@asynccontextmanager
+async def beside(background: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> AsyncIterator[None]:
+    """Has these run until the block ends."""
+    running = [asyncio.create_task(one()) for one in background]
+    try:
+        yield
+    finally:
+        for one in running:
+            one.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
 
 async def to_graphql(request: Request) -> Response:

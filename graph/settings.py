@@ -155,6 +155,9 @@ class Settings(BaseSettings):
         "auto", description="How it is logged: `json`, `text`, or text at a terminal alone."
     )
     slow_seconds: float = Field(1.0, gt=0, description="From when on a request is a slow one, in seconds.")
+    metrics: str = Field(
+        "", description="Where Prometheus finds metrics, as `HOST:PORT`, like `127.0.0.1:9464`; empty for none."
+    )
     drain_seconds: float = Field(
         2.0,
         ge=0,
@@ -189,8 +192,23 @@ class Settings(BaseSettings):
         exposed(words)
         return words
 
+    @field_validator("metrics")
+    @classmethod
+    def _address(cls, address: str) -> str:
+        if address:
+            host_and_port(address)
+        return address
+
     @field_validator("trusted_documents")
     @classmethod
     def _readable(cls, file: str) -> str:
         read_trusted(file)
         return file
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The parts of `HOST:PORT`, where a host with colons stands in brackets. Raises ValueError."""
+    host, colon, port = address.rpartition(":")
+    if not (colon and host and port.isdigit() and int(port) < 65_536):
+        raise ValueError("it must be HOST:PORT")
+    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -119,8 +119,10 @@ class Connection:
         except (BotoCoreError, aiohttp.ClientError, OSError, TimeoutError) as error:
             self.calls.failed += 1
             self._circuit.was_silent()
+            self.calls.is_silent = self._circuit.is_open
             raise Unavailable("DynamoDB does not answer; try again.") from error
         self._circuit.answered()
+        self.calls.is_silent = False
         return answer
 
     async def _answer(self, operation: str, parameters: dict[str, Any]) -> Answer:

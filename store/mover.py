@@ -86,6 +86,11 @@ class Mover:
             await asyncio.wait([watch])
             await self.stop()
 
+    @property
+    def running(self) -> int:
+        """How many moves this process carries out now."""
+        return len(self._tasks)
+
     async def stop(self) -> None:
         """End all tasks, so that others can go on with the moves at once."""
         tasks = list(self._tasks.values())

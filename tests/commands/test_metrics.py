@@ -1,0 +1,91 @@
+"""What Prometheus finds: the figures of a known set of requests, of one process or of several together."""
+
+import os
+import subprocess
+import time
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.commands.test_stop import served
+from tests.conftest import CLADE
+from tests.engines import free_port
+
+CITY = '{ city(path: "US/NE/Omaha") { name } }'
+SECONDS = 20
+
+
+def scraped(address):
+    """The samples by name and labels; of gauges by process those alone of some process."""
+    text = httpx.get(f"http://{address}/metrics").text
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    return {
+        (one.name, *sorted(value for name, value in one.labels.items() if name != "pid")): one.value for one in samples
+    }
+
+
+def until(address, is_there, *name):
+    """The samples as soon as one of them is as it should be: what is not a request is looked at once a second."""
+    end = time.monotonic() + SECONDS
+    while not is_there((found := scraped(address)).get(name, 0.0)):
+        assert time.monotonic() < end, found.get(name)
+        time.sleep(0.1)
+    return found
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_was_asked_is_counted_exactly(tmp_path, demo_store, workers):
+    address = f"127.0.0.1:{free_port()}"
+    settings = {"CLADE_METRICS": address, "CLADE_KEEP_MB": "0", "CLADE_CACHE_MB": "0"}
+    with served(tmp_path, demo_store, "--workers", str(workers), **settings) as (url, _):
+        cost = {"requests": 0, "rounds": 0, "items": 0, "units": 0.0}
+        for _ in range(7):  # each over a connection of its own, so that all workers get some
+            told = httpx.post(f"{url}/graphql", json={"query": CITY}, headers={"clade-reads": "1"}).json()
+            cost = {name: cost[name] + told["extensions"]["reads"][name] for name in cost}
+        for query in ("{ nothing }", "{ city", "{ __schema { queryType { name } } }", '{ city(path: "US") { name } }'):
+            httpx.post(f"{url}/graphql", json={"query": query})
+        told = httpx.post(
+            f"{url}/graphql", json={"query": '{ city(path: "US") { name } }'}, headers={"clade-reads": "1"}
+        )
+        cost = {name: cost[name] + 2 * told.json()["extensions"]["reads"][name] for name in cost}
+        httpx.get(f"{url}/nothing")
+        httpx.get(f"{url}/readyz")
+        found = until(address, (1.0).__eq__, "clade_requests_total", "404", "none", "none")
+        assert {key[1:]: value for key, value in found.items() if key[0] == "clade_requests_total"} == {
+            ("200", "planned", "query"): 7, ("200", "query", "resolved"): 1, ("200", "query", "surprised"): 2,
+            ("200", "none", "none"): 2, ("404", "none", "none"): 1,
+        }  # fmt: skip
+        assert {key[1]: value for key, value in found.items() if key[0] == "clade_errors_total"} == {
+            "GRAPHQL_VALIDATION_FAILED": 1, "GRAPHQL_PARSE_FAILED": 1, "WRONG_LEVEL": 2,
+        }  # fmt: skip
+        assert {name: found[f"clade_read_{name}_total",] for name in cost} == cost
+        assert found["clade_request_seconds_count", "query"] == 10
+        assert until(address, (1e7).__lt__, "clade_memory_bytes")["clade_in_flight",] == 0
+
+
+def test_calls_to_dynamodb_are_counted_and_its_silence_is_seen(tmp_path):
+    address = f"127.0.0.1:{free_port()}"
+    store = f"dynamodb://clade?region=eu-west-1&endpoint=http://127.0.0.1:{free_port()}"
+    with served(tmp_path, store, CLADE_METRICS=address) as (url, _):
+        for _ in range(6):
+            assert httpx.get(f"{url}/readyz").status_code == 503
+        until(address, lambda spared: spared or not httpx.get(f"{url}/readyz"), "clade_store_spared_total")
+        found = until(address, (1.0).__eq__, "clade_store_silent")
+    failed = found["clade_store_failures_total",]
+    assert found["clade_store_calls_total",] == failed >= 5
+    assert found["clade_store_retries_total",] == 4 * failed
+
+
+def test_there_are_no_metrics_unless_they_are_asked_for(tmp_path, demo_store):
+    with served(tmp_path, demo_store) as (url, _):
+        assert httpx.get(f"{url}/metrics").status_code == 404
+
+
+@pytest.mark.parametrize("address", ["9464", "127.0.0.1:", ":9464", "127.0.0.1:99999", "127.0.0.1:x"])
+def test_an_address_that_is_none_is_told(address, demo_store):
+
+    environment = {**os.environ, "CLADE_STORE": demo_store, "CLADE_METRICS": address}
+    ended = subprocess.run([CLADE, "serve"], env=environment, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert f'CLADE_METRICS cannot be "{address}"' in ended.stderr
