@@ -74,6 +74,16 @@ class Context:
         self.begin_again()
         self.request.read_from(store)
 
+    def forget(self) -> None:
+        """Begin again, and read everything anew."""
+        self.begin_again()
+        self.request.forget()
+        self.renew()
+
+    async def is_steady(self) -> bool:
+        """Whether no running move that was met has flipped since."""
+        return await self.request.is_steady()
+
     def stop(self) -> None:
         """End what still reads for the operation: nobody waits for its answer."""
         self.request.stop()

@@ -29,11 +29,16 @@ from graph.rendering import Surprise
 from graph.run import run
 from graph.started import within
 from resolvers.caller import ANYONE, Caller
-from store.errors import CladeError
+from store.errors import CladeError, Unavailable
 
+ATTEMPTS = 3  # at an answer while moves flip; each flips once
 
 class QueriesOnly(Exception):
     """The operation changes something, and came in a way that may only read."""
+
+
+class Flipped(Exception):
+    """A running move has flipped since it was met, so an answer may hold parts of before and of after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +161,15 @@ class Execution:
         return answer
 
     async def _run(self, call: Call, context: Any, *, tell_reads: bool) -> Answer:
+        """The answer of an operation that may run, made anew where a move has flipped while it was read."""
+        for _ in range(ATTEMPTS):
+            try:
+                return await self._once(call, context, tell_reads=tell_reads)
+            except Flipped:
+                context.forget()
+        return overtaken()
+
+    async def _once(self, call: Call, context: Any, *, tell_reads: bool) -> Answer:
         """The answer of an operation that may run: a kept one, one that a plan tells, or Strawberry's."""
         context.how = "resolved"
         if call.operation.operation is OperationType.QUERY:
@@ -175,6 +189,8 @@ class Execution:
         )
         if not isinstance(result, ExecutionResult):
             result = await result
+        if call.operation.operation is OperationType.QUERY and not await context.is_steady():
+            raise Flipped
         return answer_of(result, context, tell_reads=tell_reads)
 
     async def _whole(self, call: Call, context: Any, *, tell_reads: bool) -> Answer | None:
@@ -197,6 +213,8 @@ class Execution:
             context.how = "surprised"
             context.begin_again()
             return None
+        if not await context.is_steady():
+            raise Flipped
         self.planned += 1
         context.how = "planned"
         if self._cache and question:
@@ -256,6 +274,13 @@ def timed_out(operation: OperationDefinitionNode, seconds: float) -> Answer:
     else:
         message += "look whether something was changed before you repeat it."
     error = GraphQLError(message, extensions={"code": TIMEOUT})
+    return Answer({"errors": format_errors([error]), "data": None}, executed=True)
+
+
+def overtaken() -> Answer:
+    """The answer where moves flipped during each attempt at one."""
+    message = "Nodes were moved each time that they were read, so nothing is answered; ask again."
+    error = GraphQLError(message, extensions={"code": Unavailable.code})
     return Answer({"errors": format_errors([error]), "data": None}, executed=True)
 
 

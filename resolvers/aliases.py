@@ -28,7 +28,7 @@ async def redirected(request: Request, missing: Iterable[Key]) -> Found:
         if not ahead:
             break
         ahead = await _hop(request, ahead, found)
-        outcomes = await request.record_outcomes(ahead.values())
+        outcomes = await request.current_outcomes(ahead.values())
         for origin, place in list(ahead.items()):
             if (outcome := outcomes[place]) is not None:
                 found[origin] = outcome

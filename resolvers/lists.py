@@ -1,7 +1,7 @@
 """Lists of nodes: children, descendants and siblings of many nodes at once, and the roots of a hierarchy."""
 
 from collections import defaultdict
-from collections.abc import Awaitable, Hashable, Sequence
+from collections.abc import Awaitable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from resolvers.totals import others, parent_key, totals
 from resolvers.window import ListCursors, Order, Window, decode_cursor
 from store.errors import CladeError
 from store.hierarchy import Hierarchy
-from store.keys import Span, format_path, shorten, siblings, stamp_key
+from store.keys import Key, Span, format_path, shorten, siblings, stamp_key
 from store.records import Record
 from store.stamps import Stamp
 
@@ -75,8 +75,20 @@ def _question(job: Job) -> Hashable:
 
 
 async def _read(request: Request, jobs: Sequence[Job]) -> dict[Job, Page | Exception]:
-    """The same for lists that no earlier request has read: plan, read all of it together, then cut the pages."""
-    results, batches = await _batches(request, jobs)
+    """The same for lists that no earlier request has read."""
+    stamps = await request.outcomes([], trees=[job.owner.pk for job in jobs])
+    moves = request.moves
+    if moves is None:
+        return await _read_now(request, jobs, stamps)
+    # An owner that an index has told may lie above a running move, and its counts decide what is read.
+    renewed = {job: Job(moves.renewed(job.owner), job.relation) for job in jobs}
+    results = await _read_now(request, list(renewed.values()), stamps)
+    return {job: results[other] for job, other in renewed.items()}
+
+
+async def _read_now(request: Request, jobs: Sequence[Job], stamps: Mapping[Key, object]) -> dict[Job, Page | Exception]:
+    """Plan, read all of it together, then cut the pages; errors are among the stamps."""
+    results, batches = _batches(request, jobs, stamps)
     reads = list(dict.fromkeys(read for batch in batches for read in batch.reads))
     failed = [one for one in await request.together([request.range(read) for read in reads]) if one is not None]
     found = {job: records for batch in batches for job, records in batch.found(failed).items()}
@@ -89,13 +101,14 @@ async def _read(request: Request, jobs: Sequence[Job]) -> dict[Job, Page | Excep
     return results
 
 
-async def _batches(request: Request, jobs: Sequence[Job]) -> tuple[dict[Job, Page | Exception], "list[_Batch]"]:
+def _batches(
+    request: Request, jobs: Sequence[Job], stamps: Mapping[Key, object]
+) -> tuple[dict[Job, Page | Exception], "list[_Batch]"]:
     """The lists by hierarchy, planned, and why some of them cannot be: their tree's stamp, or the budget."""
     results: dict[Job, Page | Exception] = {}
-    outcomes = await request.outcomes([], trees=[job.owner.pk for job in jobs])
     by_hierarchy: dict[str, list[Job]] = defaultdict(list)
     for job in jobs:
-        missing = None if job.owner.pk in request.stamps else outcomes[stamp_key(job.owner.pk)]
+        missing = None if job.owner.pk in request.stamps else stamps[stamp_key(job.owner.pk)]
         if isinstance(missing, Exception):
             results[job] = missing
         else:

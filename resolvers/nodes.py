@@ -27,7 +27,7 @@ async def nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -
         if isinstance(key, Key):
             wanted.append(key)
             above += _asked_above(key, _everywhere(request, lookup[0], selection))
-    found = await request.record_outcomes(wanted + above)
+    found = await request.current_outcomes(wanted + above)
     pairs = zip(lookups, keys, strict=True)
     missing = [key for (one, _), key in pairs if isinstance(key, Key) and found[key] is None and _is_path(one)]
     moved = await redirected(request, missing) if missing else {}

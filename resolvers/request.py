@@ -1,26 +1,30 @@
 """One request: its store, what it has read and what that cost, and how much more it may return."""
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from resolvers.budget import refusal
 from resolvers.caller import ANYONE, Caller
-from resolvers.grants import Grants
+from resolvers.grants import Grants, Sight
 from resolvers.kept import Kept
 from resolvers.known import Known, Read
+from resolvers.moves import Moves
+from resolvers.sight import View
+from resolvers.stub import Stub
 from store.hierarchy import Hierarchy
 from store.items import Item
 from store.keys import Key, Span, stamp_key
 from store.pace import Pace as Pace
 from store.reads import Reads
 from store.records import Record
-from store.stamps import Stamp
+from store.stamps import Running, Stamp
 from store.stores import Store as Store
 from store.writes import Writer as Writer
 
 T = TypeVar("T")
+Outcomes = dict[Key, Record | Exception | None]
 
 CHUNK = 100  # keys of one BatchGetItem, which fails as a whole
 
@@ -34,6 +38,9 @@ class Request:
     hierarchies that were read from; their stamps tell whether an answer is still true, but of an id that is nowhere.
     `writer` makes its edits, None where it may make none; indexes may trail behind the table by `settle_seconds`.
     `caller` is who sent it, `grants` are what that one may see, None for everything.
+
+    What running moves and grants hide is not there for anyone who asks it for nodes: they apply here, below all else.
+    `moves` are the running ones that were met, None where there are none; `view` is what is seen, None for everything.
     """
 
     store: Store
@@ -61,6 +68,12 @@ class Request:
         self._budget = self.nodes_left
         self._places = asyncio.Semaphore(self.parallel)
         self._asked: dict[Hashable, asyncio.Future[Any]] = {}  # what was read or is being read, each once
+        self._look()
+
+    def _look(self) -> None:
+        """See what the grants let see, and meet the running moves anew."""
+        self.moves: Moves | None = None
+        self.view: View | None = None if self.grants is None else View(self.grants)
 
     def begin_again(self) -> None:
         """Give back the whole budget: the answer is made anew, from what is known by now."""
@@ -69,6 +82,7 @@ class Request:
     def forget(self) -> None:
         """Forget all that was read, since something of it may have changed."""
         self.known, self.stamps, self._asked = Known(), {}, {}
+        self._look()
         self.version = self.store.version()
         if self.kept is not None:
             self.kept.renew(self.version)
@@ -95,12 +109,22 @@ class Request:
 
     async def outcomes(self, keys: Iterable[Key], *, trees: Iterable[str] = ()) -> dict[Key, Item | Exception | None]:
         """The same, with an error in the place of what could not be read; stamps that could not are among the keys."""
-        trees = list(dict.fromkeys(trees))
+        keys, trees = list(dict.fromkeys(keys)), list(dict.fromkeys(trees))
         self.partitions.update(trees)
+        found = await self._outcomes(keys, trees)
+        if self.version is None and (running := self._moving(trees)):
+            if self.moves is None:
+                self.moves = Moves(self._read_now, self._learned)
+            await self.moves.meet(running)
+            # What came together with the stamps was read before the states of their moves.
+            found |= await self._outcomes([key for key in keys if self._is_moving(key)], ())
+        return found
+
+    async def _outcomes(self, keys: Iterable[Key], trees: Iterable[str]) -> dict[Key, Item | Exception | None]:
         found: dict[Key, Item | Exception | None] = {}
         missing = [stamp_key(tree) for tree in trees if not self._knows_stamp(tree)]
         stamps = len(missing)
-        for key in dict.fromkeys(keys):
+        for key in keys:
             item = self.recall(("item", key))
             if item is None:
                 missing.append(key)
@@ -117,6 +141,32 @@ class Request:
             stamps -= stamps > 0
         return found
 
+    def _moving(self, trees: Iterable[str]) -> list[Running]:
+        """The moves that the stamps of these trees tell of."""
+        return [one for tree in trees if tree in self.stamps for one in self.stamps[tree].moves]
+
+    def _is_moving(self, key: Key) -> bool:
+        return self.moves is not None and key.pk in self.moves.trees
+
+    def _learned(self, moves: Moves) -> None:
+        """See the trees as the moves that were met leave them, and read again what was read before that."""
+        self.view = View(self.grants, moves.hidden, moves.moved)
+        self.stamps.update({partition: stamp for partition, stamp in moves.stamps.items() if partition in self.stamps})
+        self.known.nodes.update(moves.above)
+        self._asked = {
+            asked: outcome
+            for asked, outcome in self._asked.items()
+            if not (isinstance(asked, Key) and self._is_moving(asked))
+        }
+
+    async def _read_now(self, keys: Sequence[Key]) -> dict[Key, Item | None]:
+        items = await self._round(self.store.get(keys, self.reads, strong=True))
+        return dict(zip(keys, items, strict=True))
+
+    async def is_steady(self) -> bool:
+        """Whether all that was read tells of one side of each running move's flip; else it has to be forgotten."""
+        return self.moves is None or await self.moves.are_as_met()
+
     async def _read(self, keys: Sequence[Key]) -> dict[Key, Item | Exception | None]:
         """What lies at these keys or why it could not be read, in their order; each key is read once a request."""
         new = [key for key in keys if key not in self._asked]
@@ -132,7 +182,7 @@ class Request:
         return {key: outcomes[key] for key in keys}
 
     async def _read_chunk(self, keys: list[Key]) -> dict[Key, Item | Exception | None]:
-        strong = any(key == stamp_key(key.pk) for key in keys)
+        strong = any(key == stamp_key(key.pk) or self._is_moving(key) for key in keys)
         try:
             return dict(zip(keys, await self._round(self.store.get(keys, self.reads, strong=strong)), strict=True))
         except Exception as error:  # whoever needs one of these keys raises it
@@ -140,27 +190,48 @@ class Request:
 
     async def stamps_now(self) -> dict[str, int]:
         """The numbers that the stamps of all partitions read from have by now."""
-        partitions = sorted(self.partitions)
-        items = await self._round(self.store.get(list(map(stamp_key, partitions)), self.reads, strong=True))
-        return {one: Stamp.of(one, item).n for one, item in zip(partitions, items, strict=True)}
+        items = await self._read_now([stamp_key(partition) for partition in sorted(self.partitions)])
+        return {key.pk: Stamp.of(key.pk, item).n for key, item in items.items()}
 
     async def records(self, keys: Iterable[Key]) -> dict[Key, Record | None]:
         """The nodes at these keys, each read once a request, with their trees' stamps."""
         return _all_read(await self.record_outcomes(keys))
 
-    async def record_outcomes(self, keys: Iterable[Key]) -> dict[Key, Record | Exception | None]:
-        """The same, with an error in the place of a node that could not be read."""
+    async def record_outcomes(self, keys: Iterable[Key]) -> Outcomes:
+        """The same, with an error in the place of a node that could not be read.
+
+        None is also in the place of what is out of sight, and a stub in that of what lies above it.
+        """
         wanted = dict.fromkeys(keys)
-        missing = [key for key in wanted if not self._knows_node(key)]
-        found: dict[Key, Record | Exception | None] = {}
-        for key, item in (await self.outcomes(missing, trees=[key.pk for key in wanted])).items():
+        if self.grants is None:
+            found = await self._record_outcomes(wanted, [key.pk for key in wanted])
+        else:  # what is not granted is not read, so that nothing tells whether it is there
+            view = View(self.grants)
+            granted = [key for key in wanted if view.sight(key) is not Sight.NOTHING]
+            found = dict.fromkeys(wanted) | await self._record_outcomes(granted, [key.pk for key in wanted])
+        seen = self.view
+        return found if seen is None else {key: _seen(seen, key, outcome) for key, outcome in found.items()}
+
+    async def _record_outcomes(self, keys: Collection[Key], trees: Iterable[str]) -> Outcomes:
+        found: Outcomes = {}
+        missing = [key for key in keys if not self._knows_node(key)]
+        for key, item in (await self.outcomes(missing, trees=trees)).items():
             if isinstance(item, Exception):
                 found[key] = item
                 continue
             record = self.known.nodes[key] = None if item is None else Record.of(item)
             if record is not None:
                 self.keep(key, record)
-        return {key: self.known.nodes[key] if key in self.known.nodes else found[key] for key in wanted}
+        return {key: self.known.nodes[key] if key in self.known.nodes else found[key] for key in keys}
+
+    async def current_outcomes(self, keys: Iterable[Key]) -> Outcomes:
+        """The same, where a node that a running move has taken along is looked for at its new place."""
+        found = await self.record_outcomes(keys)
+        if self.view is None or not self.view.moved:
+            return found
+        places = {key: place for key in found if (place := self.view.now(key)) is not None}
+        there = await self.record_outcomes(places.values())
+        return found | {key: there[place] for key, place in places.items()}
 
     async def range(self, read: Read) -> None:
         """Read a range and keep what it brings in `known`."""
@@ -169,18 +240,50 @@ class Request:
         await self._asked[read]
 
     async def _read_range(self, read: Read) -> None:
-        items = await self._round(self.store.range(read.span, self.reads, limit=read.limit, reverse=read.reverse))
-        self.known.add(read, list(map(Record.of, items)))
+        if self.version is None and read.span.partition in self.hierarchies:
+            records = await self._roots(read)
+        else:
+            records = await self._records(read)
+        self.known.add(read, records)
+
+    async def _roots(self, read: Read) -> list[Record]:
+        """Roots, with the stamp of their hierarchy in the same round, since it tells of moves from and to them."""
+        view = self.view
+        records, _ = await asyncio.gather(self._records(read), self.get([], trees=[read.span.partition]))
+        return records if self.view is view else await self._records(read)
+
+    async def _records(self, read: Read) -> list[Record]:
+        """What is seen of the records of a range."""
+        span, limit, reverse = read.span, read.limit, read.reverse
+        view = self.view
+        if view is None:
+            return list(map(Record.of, await self.items(span, limit=limit, reverse=reverse)))
+        records: list[Record] = []
+        more = view.tops_in(span)
+        for part in view.parts(span)[:: -1 if reverse else 1]:
+            rest = None if limit is None else limit + more - len(records)
+            if rest != 0:
+                items = await self.items(part, limit=rest, reverse=reverse)
+                records += map(Record.of, items)
+        if self.moves is not None:
+            records = list(map(self.moves.renewed, records))
+        return [record for record in records if not more or view.sight(record.key) is Sight.WHOLE][:limit]
 
     async def items(self, span: Span, *, limit: int | None = None, reverse: bool = False) -> list[Item]:
         """What lies in a span that is not about nodes."""
         return await self._round(self.store.range(span, self.reads, limit=limit, reverse=reverse))
 
     async def count(self, span: Span) -> int:
-        """How many items a span holds."""
+        """How many nodes of a tier or of a subtree are in a span."""
         if span not in self._asked:
-            self._asked[span] = asyncio.ensure_future(self._round(self.store.count(span, self.reads)))
+            self._asked[span] = asyncio.ensure_future(self._count(span))
         return cast(int, await self._asked[span])
+
+    async def _count(self, span: Span) -> int:
+        if self.view is None:
+            return await self._round(self.store.count(span, self.reads))
+        parts = self.view.parts(span)
+        return sum(await asyncio.gather(*[self._round(self.store.count(part, self.reads)) for part in parts]))
 
     def recall(self, question: Hashable) -> Any:
         """What an earlier request kept for a question, where nothing has changed since; else None."""
@@ -208,6 +311,8 @@ class Request:
     def stop(self) -> None:
         """End the reads that run, and let no other begin."""
         self._stopped = True
+        if self.moves is not None:
+            self.moves.stop()
         for read in self._asked.values():
             read.cancel()
 
@@ -224,6 +329,19 @@ class Request:
         finally:
             self._running -= 1
             call.close()  # one that never began would warn of it
+
+
+def _seen(view: View, key: Key, outcome: Record | Exception | None) -> Record | Exception | None:
+    """What is seen of what was read at a key."""
+    if not isinstance(outcome, Record):
+        return outcome
+    match view.sight(key):
+        case Sight.WHOLE:
+            return outcome
+        case Sight.STUB:
+            return Stub.of_record(outcome)
+        case Sight.NOTHING:
+            return None
 
 
 def _all_read(found: Mapping[Key, T | Exception]) -> dict[Key, T]:

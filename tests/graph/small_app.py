@@ -70,6 +70,9 @@ class Context:
     def snapshot_if_torn(self) -> None:
         """There is nothing that anybody writes."""
 
+    async def is_steady(self) -> bool:
+        return True
+
     def reads_report(self) -> dict[str, int]:
         return {"requests": 2, "rounds": 1, "items": 7, "units": 1}
 

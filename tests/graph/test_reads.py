@@ -199,7 +199,7 @@ async def test_the_whole_taxonomy_nested_is_one_read_for_each_root(google):
     reply = await google.ask(f"{{ categories {{ nodes {nested} }} }}")
     roots = len(reply.data["categories"]["nodes"])
     assert count_nodes(reply.data) == 5_595
-    assert reply.requests <= roots + 2
+    assert reply.requests <= roots + 3, "the roots, their hierarchy's stamp where moves run, the trees' stamps"
     assert reply.rounds == 3
     assert reply.items == 5_595 + roots, "each node once, and a stamp for each tree"
 
