@@ -33,6 +33,7 @@ from store.errors import CladeError, Unavailable
 
 ATTEMPTS = 3  # at an answer while moves flip; each flips once
 
+
 class QueriesOnly(Exception):
     """The operation changes something, and came in a way that may only read."""
 
