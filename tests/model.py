@@ -15,7 +15,7 @@ from graph.node import Node
 from resolvers.window import Order, decode_cursor, encode_cursor
 from store.errors import BadCursor
 from store.items import Item, Put
-from store.keys import Path, format_path, id_key
+from store.keys import Path, format_path, id_key, parse_path
 from store.records import Record
 from store.stamps import Stamp, tier_name
 from store.stores import Store
@@ -180,8 +180,19 @@ class Listing:
 class Model:
     """The nodes of a hierarchy by path; their records are what a store is given."""
 
-    def __init__(self, hierarchy: str, nodes: dict[Path, str], ranks: dict[Path, str] | None = None) -> None:
-        """`nodes` are the levels by path, parents included; `ranks` the places of nodes that were moved by hand."""
+    def __init__(
+        self,
+        hierarchy: str,
+        nodes: dict[Path, str],
+        ranks: dict[Path, str] | None = None,
+        *,
+        ids: dict[Path, str] | None = None,
+        redirect: tuple[Path, Path] | None = None,
+    ) -> None:
+        """`nodes` are the levels by path, parents included; `ranks` the places of nodes that were moved by hand.
+
+        `ids` are given where they do not follow from the paths, and `redirect` is from where to where a subtree moved.
+        """
         kids: dict[Path, Counter[str]] = {path: Counter() for path in nodes}
         below: dict[Path, Counter[str]] = {path: Counter() for path in nodes}
         for path, level in nodes.items():
@@ -193,9 +204,11 @@ class Model:
         self.nodes: dict[Path, Record] = {}
         for number, path in enumerate(sorted(nodes)):
             above = [nodes[path[:length]] for length in range(1, len(path))]
-            made = Record.new(hierarchy, path, nodes[path], f"N {path[-1]}", f"n{number}", AT, {}, above=above)
+            own = ids[path].partition(":")[2] if ids else f"n{number}"
+            made = Record.new(hierarchy, path, nodes[path], f"N {path[-1]}", own, AT, {}, above=above)
             rank = (ranks or {}).get(path, made.rank)
             self.nodes[path] = replace(made, kids=dict(kids[path]), below=dict(below[path]), rank=rank)
+        self._redirect = redirect
         self.ids = {record.id: record for record in self.nodes.values()}
         self._families: dict[Path, list[Record]] = {}
         for path, record in self.nodes.items():
@@ -305,11 +318,16 @@ class Model:
         if "id" in given:
             found = self.ids.get(given["id"])
         else:
-            found = next((self.nodes[path] for path in self.nodes if format_path(path) == given["path"]), None)
+            found = self._at(parse_path(given["path"]))
         wanted = {title[:1].lower() + title[1:]: level for level, title in TYPES.items()}.get(one.name)
         if found is not None and wanted not in (None, found.level):
             raise Refused("WRONG_LEVEL")
         return self._node(found, one)
+
+    def _at(self, path: Path) -> Record | None:
+        if path not in self.nodes and self._redirect and path[: len(self._redirect[0])] == self._redirect[0]:
+            path = self._redirect[1] + path[len(self._redirect[0]) :]
+        return self.nodes.get(path)
 
     def _node(self, record: Record | None, one: Field) -> Any:
         return None if record is None else self._fields(record, one.fields)

@@ -1,0 +1,130 @@
+"""A tree while a subtree of it is being moved in many transactions, at every moment that a reader can meet.
+
+It is written here as the records tell it, so that a test can put the flip between any two reads.
+"""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from store.items import Item, Put
+from store.journal import Move, MoveState
+from store.keys import Key, Path, Span, ancestor_keys, node_key
+from store.reads import Reads
+from store.records import Record
+from store.stamps import Running, Stamp
+from store.stores import Store
+from tests.graph.asking import write
+from tests.model import AT, Model
+
+MOVE = "000000000001"
+
+
+class Moving:
+    """The move of the node at a path, with all below it, to another path, None for a cascade."""
+
+    def __init__(self, before: Model, source: Path, target: Path | None) -> None:
+        self.before = before
+        self.after = moved(before, source, target)
+        to = None if target is None else node_key(before.hierarchy, target)
+        self.running = Running(MOVE, node_key(before.hierarchy, source), to)
+
+    def items(self) -> list[Item]:
+        """The table when everything is copied: both ends are there."""
+        copies = [record.item() for record in self.after.nodes.values() if self._is_copy(record)]
+        return [*self.before.items(), *copies, *self.side(flipped=False)]
+
+    def side(self, *, flipped: bool) -> list[Item]:
+        """What the flip changes, as it is after it or as it was before."""
+        model = self.after if flipped else self.before
+        lines = {key for end in self.running.ends for key in ancestor_keys(end)}
+        above = [record.item() for record in model.nodes.values() if record.key in lines]
+        shapes = {Stamp.of(str(item["pk"]), item).partition: item for item in model.items() if item["sk"] == "!"}
+        stamps: list[Item] = []
+        for partition in self.running.partitions:
+            shape: Any = shapes.get(partition, {"shape": {}})["shape"]
+            stamps.append(Stamp(partition, 7 + flipped).raised(shape, moves=(self.running,)).item)
+        return [*above, *stamps, self._move(MoveState.SWEEPING if flipped else MoveState.COPYING)]
+
+    def _move(self, state: MoveState) -> Item:
+        source, target = self.running.source, self.running.target
+        return Move(MOVE, source, target, "ground:n0", state, 1, 1, 1, 0.0, AT).item()
+
+    def _is_copy(self, record: Record) -> bool:
+        return self.running.target is not None and self.running.target.holds(record.key)
+
+
+def moved(model: Model, source: Path, target: Path | None) -> Model:
+    """A model of the same nodes with a subtree at another place, or without it."""
+    places = {path: path for path in model.nodes}
+    for path in model.nodes:
+        if path[: len(source)] == source:
+            del places[path]
+            if target is not None:
+                places[path] = target + path[len(source) :]
+    return Model(
+        model.hierarchy,
+        {place: model.nodes[path].level for path, place in places.items()},
+        {place: model.nodes[path].rank for path, place in places.items()},
+        ids={place: model.nodes[path].id for path, place in places.items()},
+        redirect=None if target is None else (source, target),
+    )
+
+
+def any_move(model: Model, random: Random) -> Moving:
+    """The move of some node to below some other, to a root's place, or to nowhere."""
+    source = random.choice(list(model.nodes))
+    others = [path for path in model.nodes if path[: len(source)] != source]
+    target = (*random.choice([(), *others]), source[-1])
+    if target in model.nodes or random.random() < 0.2:
+        return Moving(model, source, None)
+    return Moving(model, source, target)
+
+
+class Flipping:
+    """Hands on every read to a store that does not know its version, and lets the move flip before one of them."""
+
+    def __init__(self, store: Store, moving: Moving, reads_before: int) -> None:
+        self._store = store
+        self._moving = moving
+        self._left = reads_before
+
+    @property
+    def has_flipped(self) -> bool:
+        return self._left < 0
+
+    def version(self) -> object:
+        return None
+
+    async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
+        await self._step()
+        return await self._store.get(keys, reads, strong=strong)
+
+    async def range(self, span: Span, reads: Reads, **how: Any) -> list[Item]:
+        await self._step()
+        return await self._store.range(span, reads, **how)
+
+    async def count(self, span: Span, reads: Reads) -> int:
+        await self._step()
+        return await self._store.count(span, reads)
+
+    async def _step(self) -> None:
+        self._left -= 1
+        if self._left == -1:
+            await self._store.commit([Put(item) for item in self._moving.side(flipped=True)])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+async def plant(store: Store, moving: Moving) -> None:
+    """Make the table of a move that has not flipped yet."""
+    await store.create()
+    items = {(item["pk"], item["sk"]): item for item in moving.items()}
+    await write(store, list(items.values()))
+
+
+async def flip_back(store: Store, moving: Moving) -> None:
+    await store.commit([Put(item) for item in moving.side(flipped=False)])
+
+
