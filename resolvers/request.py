@@ -12,7 +12,7 @@ from resolvers.kept import Kept
 from resolvers.known import Known, Read
 from resolvers.moves import Moves
 from resolvers.sight import View
-from resolvers.stub import Stub
+from resolvers.stub import shown
 from store.hierarchy import Hierarchy
 from store.items import Item
 from store.keys import Key, Span, stamp_key
@@ -206,11 +206,10 @@ class Request:
         if self.grants is None:
             found = await self._record_outcomes(wanted, [key.pk for key in wanted])
         else:  # what is not granted is not read, so that nothing tells whether it is there
-            view = View(self.grants)
-            granted = [key for key in wanted if view.sight(key) is not Sight.NOTHING]
+            granted = [key for key in wanted if View(self.grants).sight(key) is not Sight.NOTHING]
             found = dict.fromkeys(wanted) | await self._record_outcomes(granted, [key.pk for key in wanted])
-        seen = self.view
-        return found if seen is None else {key: _seen(seen, key, outcome) for key, outcome in found.items()}
+        view = self.view
+        return found if view is None else {key: shown(outcome, view.sight(key)) for key, outcome in found.items()}
 
     async def _record_outcomes(self, keys: Collection[Key], trees: Iterable[str]) -> Outcomes:
         found: Outcomes = {}
@@ -329,19 +328,6 @@ class Request:
         finally:
             self._running -= 1
             call.close()  # one that never began would warn of it
-
-
-def _seen(view: View, key: Key, outcome: Record | Exception | None) -> Record | Exception | None:
-    """What is seen of what was read at a key."""
-    if not isinstance(outcome, Record):
-        return outcome
-    match view.sight(key):
-        case Sight.WHOLE:
-            return outcome
-        case Sight.STUB:
-            return Stub.of_record(outcome)
-        case Sight.NOTHING:
-            return None
 
 
 def _all_read(found: Mapping[Key, T | Exception]) -> dict[Key, T]:

@@ -2,6 +2,7 @@
 
 from typing import Any, Self
 
+from resolvers.grants import Sight
 from store.errors import Forbidden
 from store.keys import format_path, shorten
 from store.records import Record
@@ -28,3 +29,10 @@ class Stub(Record, frozen=True, kw_only=True, dict=True):
             path = shorten(format_path(self.path))
             raise Forbidden(f"Only what lies below {path} may be read, so of itself only its path and name are told.")
         return super().__getattribute__(name)
+
+
+def shown(outcome: Record | Exception | None, sight: Sight) -> Record | Exception | None:
+    """A record as it is seen: whole, as a stub, or not at all. What is no record stays."""
+    if sight is Sight.WHOLE or not isinstance(outcome, Record):
+        return outcome
+    return Stub.of_record(outcome) if sight is Sight.STUB else None

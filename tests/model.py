@@ -315,10 +315,7 @@ class Model:
             case "nodes":
                 return [self._node(self.ids.get(each), one) for each in one.arguments["ids"]]
         given = one.arguments
-        if "id" in given:
-            found = self.ids.get(given["id"])
-        else:
-            found = self._at(parse_path(given["path"]))
+        found = self.ids.get(given["id"]) if "id" in given else self._at(parse_path(given["path"]))
         wanted = {title[:1].lower() + title[1:]: level for level, title in TYPES.items()}.get(one.name)
         if found is not None and wanted not in (None, found.level):
             raise Refused("WRONG_LEVEL")
