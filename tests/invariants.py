@@ -50,9 +50,13 @@ class _Table:
         self.stamps = {item["pk"]: item for item in items if item["sk"] == "!"}
         self.logs = [item for item in items if item["sk"].startswith("!") and item["sk"] != "!"]
         self.aliases = {(item["pk"], item["sk"]): item["id"] for item in items if item["pk"].startswith("alias#")}
+        self.layout = [item for item in items if item["pk"] == "!"]
         self.moves = {item["sk"]: item for item in items if item["pk"] == "moves"}
         self.once = [item for item in items if item["pk"].startswith("once#")]
-        kinds = [self.nodes, self.ids, self.versions, self.stamps, self.logs, self.aliases, self.once, self.moves]
+        kinds = [
+            self.nodes, self.ids, self.versions, self.stamps, self.logs, self.aliases, self.once, self.moves,
+            self.layout,
+        ]  # fmt: skip
         assert sum(map(len, kinds)) == len(items), "There are items of no known kind."
 
     def check_nodes(self) -> None:
