@@ -74,12 +74,14 @@ class Visit:
 
     def __init__(self, place: Place, records: Sequence[Record]) -> None:
         self.size = len(records)
-        groups: dict[tuple[str, str], Group] = {}
+        by_tree: dict[tuple[str, str], Group] = {}  # most records are of few trees, which tell their hierarchy
+        groups: dict[Shape, Group] = {}
         for index, record in enumerate(records):
-            key = (record.hierarchy, record.level)
-            group = groups.get(key)
+            key = (record.pk, record.level)
+            group = by_tree.get(key)
             if group is None:
-                group = groups[key] = Group(place.shape(*key))
+                shape = place.shape(record.hierarchy, record.level)
+                group = by_tree[key] = groups.get(shape) or groups.setdefault(shape, Group(shape))
             group.indices.append(index)
             group.records.append(record)
         self.groups = list(groups.values())
@@ -147,15 +149,19 @@ class Listed:
         if visit is None:
             return [self._tell_part(part, page, iter(())) for page in self._pages]
         told = iter(visit.tell(once=visit.is_leaf))
-        pairs = zip(self._pages, self._told[part], strict=True)
-        return [self._tell_part(part, page, told) if one is None else one for page, one in pairs]
+        column = []
+        for page, one in zip(self._pages, self._told[part], strict=True):
+            if one is None and not page.records:  # many lists share one empty page
+                one = page.told.get(part.number)
+            column.append(self._tell_part(part, page, told) if one is None else one)
+        return column
 
     def _tell_part(self, part: Part, page: Page, told: Iterator[bytes]) -> bytes:
         """One field of one page; where nothing that was read for its nodes is in it, the page keeps it."""
         field = _key(part.key) + self._tell_value(part, page, told)
         visit = self._visits.get(part)
         small = len(field) <= KEPT_BYTES * (len(page.records) + 1)
-        if visit is not None and visit.is_leaf and small and len(page.told) < KEPT_FIELDS:
+        if visit is not None and (visit.is_leaf or not page.records) and small and len(page.told) < KEPT_FIELDS:
             page.told[part.number] = field
         return field
 

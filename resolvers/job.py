@@ -12,7 +12,7 @@ from resolvers.selection import Kind, Relation
 from resolvers.window import ListCursors, Order, Window, decode_cursor
 from store.errors import BadCursor, BadInput
 from store.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Index, Span, segments_between, siblings, tier
-from store.records import Record
+from store.records import Counts, Record
 from store.stamps import Stamp
 
 
@@ -44,19 +44,23 @@ class Job:
     @cached_property
     def levels(self) -> list[str]:
         """The levels that its nodes can have, as the owner's counts tell; of siblings those that were asked for."""
-        counts = self.owner.kids if self.relation.kind is Kind.CHILDREN else self.owner.below
-        return [level for level, count in counts.items() if count and self.window.level in (None, level)]
+        level = self.relation.window.level
+        return [one for one, count in self.counts.items() if count and level in (None, one)]
+
+    @property
+    def counts(self) -> Counts:
+        """The owner's counts of what it lists, by level; of siblings they are no help."""
+        return self.owner.kids if self.relation.kind is Kind.CHILDREN else self.owner.below
 
     @cached_property
     def most(self) -> int:
         """How many nodes the whole list has at most; exact unless it is bounded or cut in depth. Not for siblings."""
-        counts = self.owner.kids if self.relation.kind is Kind.CHILDREN else self.owner.below
-        return sum(counts[level] for level in self.levels)
+        return sum(self.counts[level] for level in self.levels)
 
     @property
     def is_empty(self) -> bool:
         """Whether the owner's counts tell that there is nothing in it."""
-        return not self.levels and self.relation.kind is not Kind.SIBLINGS
+        return self.relation.kind is not Kind.SIBLINGS and (not self.counts or not self.levels)
 
     @property
     def needs_nodes(self) -> bool:

@@ -11,6 +11,7 @@ from resolvers.job import Job
 from resolvers.known import Read
 from resolvers.plan import Planner
 from resolvers.request import Request
+from resolvers.selection import Relation
 from resolvers.totals import others, parent_key, totals
 from resolvers.window import ListCursors, Order, Window, decode_cursor
 from store.errors import CladeError
@@ -50,7 +51,11 @@ async def lists(request: Request, jobs: Sequence[Job]) -> list[Page | Exception]
     """The pages of many lists, in order, read as `resolvers.plan` decides; what fails is an error in its place."""
     results: dict[Job, Page | Exception] = {}
     asked: list[Job] = []
+    nothing: dict[Relation, Page] = {}  # most nodes of most trees have nothing below them
     for job in jobs:
+        if job.is_empty and not job.window.is_narrow:
+            results[job] = nothing.get(job.relation) or nothing.setdefault(job.relation, _empty(job.relation))
+            continue
         try:
             page = request.recall(_question(job))
             if page is None:
@@ -61,11 +66,16 @@ async def lists(request: Request, jobs: Sequence[Job]) -> list[Page | Exception]
                 results[job] = page
         except CladeError as error:
             results[job] = error
-    results.update(await _read(request, asked))
+    if asked:
+        results.update(await _read(request, asked))
     for job in asked:
         if isinstance(page := results[job], Page):
             request.keep(_question(job), page, len(page.records))
     return [results[job] for job in jobs]
+
+
+def _empty(relation: Relation) -> Page:
+    return Page([], total=0 if relation.total else None)
 
 
 def _question(job: Job) -> Hashable:
