@@ -1,40 +1,28 @@
 """The command line: which commands there are. `clade --help` shows them."""
 
 import sys
+from collections.abc import Iterable
+from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from commands import key, table
-from commands.check import check
-from commands.demo import load_demo
-from commands.export import export_file
-from commands.imports import import_file
-from commands.repair import repair
-from commands.schema import schema
-from commands.serve import serve
-from commands.tree import tree
 from store.errors import CladeError
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="CLADE_STORE names the store, sqlite:///clade.db where it is not set; the README has all settings.",
-)
-app.command()(serve)
-app.command("demo")(load_demo)
-app.command("import")(import_file)
-app.command("export")(export_file)
-app.command()(tree)
-app.command()(check)
-app.command()(repair)
-app.command()(schema)
-app.add_typer(table.app, name="table")
-app.add_typer(key.app, name="key")
+COMMANDS = {
+    "serve": "commands.serve:serve",
+    "demo": "commands.demo:load_demo",
+    "import": "commands.imports:import_file",
+    "export": "commands.export:export_file",
+    "tree": "commands.tree:tree",
+    "check": "commands.check:check",
+    "repair": "commands.repair:repair",
+    "schema": "commands.schema:schema",
+    "table": "commands.table:app",
+    "key": "commands.key:app",
+}
+"""By name, where each is."""
 
 
 def _tell_version(is_asked: bool) -> None:
@@ -43,7 +31,6 @@ def _tell_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def clade(
     tell_version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", callback=_tell_version, is_eager=True)
@@ -52,10 +39,32 @@ def clade(
     """Serve category and location hierarchies as GraphQL, out of DynamoDB or SQLite."""
 
 
+def app_of(names: Iterable[str] = tuple(COMMANDS)) -> typer.Typer:
+    """The command line with these commands, all others left out."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog="CLADE_STORE names the store, sqlite:///clade.db where it is not set; the README has all settings.",
+    )
+    app.callback()(clade)
+    for name in names:
+        module, _, attribute = COMMANDS[name].partition(":")
+        found = getattr(import_module(module), attribute)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name)(found)
+    return app
+
+
 def run() -> None:
     """The entry point. What Clade or the system says no to is one line on the error output and exit status 1."""
-    try:
-        app()
+    called = sys.argv[1:2]
+    try:  # a server starts sooner without the modules of all other commands
+        (app_of(called) if set(called) & set(COMMANDS) else app_of())()
     except CladeError as error:
         sys.exit(f"clade: {error}")
     except OSError as error:

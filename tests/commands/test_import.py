@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from commands.main import app
+from commands.main import app_of
 from store.errors import BadInput, NoTable
 from store.keys import stamp_key
 from store.reads import Reads
@@ -43,7 +43,7 @@ def clade(store_url: str) -> Clade:
             await store.create()
 
     asyncio.run(create())
-    return lambda *words: CliRunner().invoke(app, [str(word) for word in words], env={"CLADE_STORE": store_url})
+    return lambda *words: CliRunner().invoke(app_of(), [str(word) for word in words], env={"CLADE_STORE": store_url})
 
 
 @pytest.fixture
@@ -184,15 +184,17 @@ def test_an_unknown_hierarchy_or_format_lists_those_that_there_are(clade: Clade,
 
 def test_an_import_makes_the_sqlite_file_and_a_dry_run_does_not(shops: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/new.db"
-    assert CliRunner().invoke(app, ["import", "location", str(shops), *OPTIONS, "--store", url, "--dry-run"]).stdout
+    assert (
+        CliRunner().invoke(app_of(), ["import", "location", str(shops), *OPTIONS, "--store", url, "--dry-run"]).stdout
+    )
     assert not (tmp_path / "new.db").exists()
-    assert CliRunner().invoke(app, ["import", "location", str(shops), *OPTIONS, "--store", url]).exit_code == 0
+    assert CliRunner().invoke(app_of(), ["import", "location", str(shops), *OPTIONS, "--store", url]).exit_code == 0
     assert (tmp_path / "new.db").exists()
 
 
 def test_a_dynamodb_table_is_made_by_its_own_command(engine: object, shops: Path) -> None:
     url = engine.address("absent")  # type: ignore[attr-defined]
-    result = CliRunner().invoke(app, ["import", "location", str(shops), *OPTIONS, "--store", url])
+    result = CliRunner().invoke(app_of(), ["import", "location", str(shops), *OPTIONS, "--store", url])
     assert isinstance(result.exception, NoTable)
     assert "clade table create" in str(result.exception)
 

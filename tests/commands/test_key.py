@@ -23,7 +23,7 @@ async def table(tmp_path):
 @pytest.fixture
 def run(table):
     def call(*arguments):
-        return CliRunner().invoke(main.app, ["key", *arguments], env={"CLADE_STORE": table, "COLUMNS": "200"})
+        return CliRunner().invoke(main.app_of(), ["key", *arguments], env={"CLADE_STORE": table, "COLUMNS": "200"})
 
     return call
 

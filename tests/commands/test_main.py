@@ -23,11 +23,11 @@ def commands_of(group: typer.main.TyperGroup, prefix: str = "") -> dict[str, typ
     return found
 
 
-ALL = commands_of(typer.main.get_command(main.app))
+ALL = commands_of(typer.main.get_command(main.app_of()))
 
 
 def invoke(*arguments: str):
-    return CliRunner().invoke(main.app, arguments, env={"COLUMNS": "200"})
+    return CliRunner().invoke(main.app_of(), arguments, env={"COLUMNS": "200"})
 
 
 def test_there_are_these_commands():
@@ -73,7 +73,7 @@ def test_what_is_refused_is_one_sentence_and_status_1(monkeypatch, error, messag
     def refuse() -> None:
         raise error
 
-    monkeypatch.setattr(main, "app", refuse)
+    monkeypatch.setattr(main, "app_of", lambda *_: refuse)
     with pytest.raises(SystemExit) as ended:
         main.run()
     assert ended.value.code == message
@@ -83,6 +83,6 @@ def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch):
     def fail() -> None:
         raise OSError("a socket that nobody named")
 
-    monkeypatch.setattr(main, "app", fail)
+    monkeypatch.setattr(main, "app_of", lambda *_: fail)
     with pytest.raises(OSError, match="a socket that nobody named"):
         main.run()

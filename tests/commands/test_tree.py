@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commands import tree
-from commands.main import app, run
+from commands.main import app_of, run
 from graph.hierarchies import hierarchies
 from resolvers.lists import roots
 from resolvers.request import Request
@@ -49,7 +49,7 @@ def url(store_url):
 
 
 def show(url: str, *arguments: str) -> list[str]:
-    shown = CliRunner().invoke(app, ["tree", "location", *arguments, "--store", url])
+    shown = CliRunner().invoke(app_of(), ["tree", "location", *arguments, "--store", url])
     assert shown.exit_code == 0, shown.output
     return shown.output.splitlines()
 
