@@ -44,6 +44,7 @@ async def check(store: Store) -> None:
 
 class _Table:
     def __init__(self, items: list[dict[str, Any]]) -> None:
+        items = [item for item in items if item["pk"] != "!"]  # what the table says of itself
         self.nodes = {item["pk"] + item["sk"]: item for item in items if "tier" in item}
         self.ids = {item["pk"]: item for item in items if item["pk"].startswith("id#") and item["sk"] == "v0"}
         self.versions = {(i["pk"], i["sk"]): i for i in items if i["pk"].startswith("id#") and i["sk"] != "v0"}

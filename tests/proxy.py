@@ -89,7 +89,7 @@ class Proxy:
             return answer
 
         waiting = self._faults[call.operation]
-        fault = waiting.popleft() if waiting else _nothing
+        fault = waiting.popleft() if waiting else passed
         try:
             return await fault(call, forward)
         except ConnectionAbortedError:
@@ -102,11 +102,12 @@ def _response(status: int, body: bytes) -> web.Response:
     return web.Response(status=status, body=body, content_type="application/x-amz-json-1.0")
 
 
-async def _nothing(call: Call, forward: Forward) -> web.Response:
-    return await forward(call.body)
-
-
 # -- what can go wrong -------------------------------------------------------------------------------------------------
+
+
+async def passed(call: Call, forward: Forward) -> web.Response:
+    """Nothing goes wrong."""
+    return await forward(call.body)
 
 
 def refused(name: str, status: int = 400, **more: Any) -> Fault:

@@ -7,10 +7,10 @@ import asyncio
 import multiprocessing
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import httpx
 
@@ -23,7 +23,7 @@ STOP_SECONDS = 20.0
 ANSWER_SECONDS = 60.0
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["tests.servers"])
+_FORKS.set_forkserver_preload(["pytest", "tests.servers"])  # pytest: a child looks for its main module
 
 
 def fork(said: Path, settings: dict[str, str], call: Callable[..., None], *arguments: Any) -> ForkServerProcess:
@@ -51,16 +51,8 @@ class Server:
         self._process: ForkServerProcess | None = None
         self._client = httpx.AsyncClient(timeout=ANSWER_SECONDS)
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.kill()
-        await self._client.aclose()
-
-    async def start(self, prepare: Callable[[], None] | None = None) -> None:
-        """Start it and wait until it answers; `prepare` is called in it before all else."""
+    async def start(self, *prepare: Callable[[], None]) -> None:
+        """Start it and wait until it answers; `prepare` is what is called in it before all else."""
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         self._process = fork(self.said, self._settings, _serve, port, prepare)
@@ -76,6 +68,15 @@ class Server:
             self._process.kill()
             self._process.join(STOP_SECONDS)
             assert not self._process.is_alive()
+
+    async def close(self) -> None:
+        """End it, and ask it no more."""
+        self.kill()
+        await self._client.aclose()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.is_alive()
 
     async def died(self) -> bool:
         """Whether it ends by itself, as soon as it does."""
@@ -96,7 +97,7 @@ class Server:
             return False
 
 
-def _serve(port: int, prepare: Callable[[], None] | None) -> None:
-    if prepare is not None:
-        prepare()
+def _serve(port: int, prepare: Sequence[Callable[[], None]]) -> None:
+    for call in prepare:
+        call()
     serve(host="127.0.0.1", port=port, workers=1)

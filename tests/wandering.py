@@ -135,7 +135,7 @@ class Unanswered(Exception):
 class Watchers:
     """Clients that read a subtree through servers in turn for as long as the block lasts; `seen` counts its places."""
 
-    def __init__(self, subtree: Subtree, servers: Sequence[Server], count: int = 2, pause: float = 0.0) -> None:
+    def __init__(self, subtree: Subtree, servers: Sequence[Server], count: int = 1, pause: float = 0.02) -> None:
         self._subtree = subtree
         self._servers = servers
         self._count = count

@@ -3,26 +3,38 @@
 import os
 import signal
 import sqlite3
+from collections.abc import Callable
 from itertools import count
 
+from aiohttp import web
+
+import graph.app
+from resolvers.request import Pace
 from store import sqlite
+from tests.proxy import Call, Fault, Forward
+
+READ_SECONDS = 0.6  # that a reader may take
+PACE = Pace(grace_seconds=1.0, settle_seconds=0.1, wait_seconds=0.1, lease_seconds=1.0)
 
 _WRITES = ("BEGIN IMMEDIATE", "INSERT", "DELETE", "COMMIT")
 
 
+def hasten() -> None:
+    """Have this process's moves wait less than they would anywhere else."""
+    graph.app.pace_of = lambda _: PACE
+
+
 def die_at_statement(number: int) -> None:
-    """Have this process be killed right before so many statements that write, of one that moves or removes much; or,
-    where they are fewer, right after its first such commit.
-    """
+    """Have this process be killed right before the so many-th statement of SQLite that writes, or after a commit."""
     written = count(1)
     connect = sqlite._connect
-    ended = False
+    committed = False
 
     def traced(statement: str) -> None:
-        nonlocal ended
-        if ended or (statement.startswith(_WRITES) and next(written) == number):
+        nonlocal committed
+        if committed or (statement.startswith(_WRITES) and next(written) == number):
             os.kill(os.getpid(), signal.SIGKILL)
-        ended = statement == "COMMIT"
+        committed = statement == "COMMIT"
 
     def connect_traced(path: str, mode: str) -> sqlite3.Connection:
         connection = connect(path, mode)
@@ -30,3 +42,15 @@ def die_at_statement(number: int) -> None:
         return connection
 
     sqlite._connect = connect_traced
+
+
+def killing(kill: Callable[[], None], *, done: bool) -> Fault:
+    """Whoever calls the engine is killed, before it hears of the call or when it has `done` it."""
+
+    async def fault(call: Call, forward: Forward) -> web.Response:
+        if done:
+            await forward(call.body)
+        kill()
+        raise ConnectionAbortedError
+
+    return fault

@@ -1,0 +1,83 @@
+"""One table with a subtree that wanders in it, a server that reads, and another one that writes and is killed."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from graph.hierarchies import hierarchies
+from store.check import Check
+from store.keys import format_path, path_of, stamp_key
+from store.reads import Reads
+from store.stamps import Stamp
+from store.stores import Store, open_store
+from tests import invariants
+from tests.servers import Server
+from tests.wandering import Subtree
+from tests.writing.killing import PACE, READ_SECONDS, hasten
+
+REST_SECONDS = 120.0
+
+
+@dataclass
+class Scene:
+    store: Store
+    subtree: Subtree
+    reading: Server
+    writing: Server
+
+    async def restart(self, *prepare: Callable[[], None]) -> None:
+        self.writing.kill()
+        await self.writing.start(hasten, *prepare)
+
+    async def rest(self) -> None:
+        """Wait until no move runs any more, or the server that writes is dead."""
+        end = time.monotonic() + REST_SECONDS
+        while self.writing.is_alive and (await self._stamp()).moves:
+            assert time.monotonic() < end, "The interrupted move is not finished."
+            await asyncio.sleep(0.05)
+
+    async def _stamp(self) -> Stamp:
+        key = stamp_key("category#r")
+        (item,) = await self.store.get([key], Reads(), strong=True)
+        return Stamp.of(key.pk, item)
+
+    async def check(self, place: str | None) -> None:
+        """Fail unless nothing is wrong in the whole table, and the subtree lies in one place alone."""
+        found = [str(one) async for one in Check(self.store, hierarchies(), "2026-11-20T00:00:00.000Z").findings()]
+        assert found == []
+        await invariants.check(self.store)
+        nodes = await invariants.nodes(self.store, "category")
+        paths = sorted(format_path(path_of(item["pk"], item["sk"])) for item in nodes.values())
+        assert paths == ["r", *self.subtree.below_root(place)]
+
+
+@asynccontextmanager
+async def scene(
+    folder: Path, url: str, subtree: Subtree, *prepare: Callable[[], None], through: str | None = None
+) -> AsyncIterator[Scene]:
+    """A scene on a new table; the server that writes is prepared, and reaches the table by the address `through`."""
+    settle = str(PACE.settle_seconds)
+    reading = Server(folder, "reading", store=url, settle_seconds=settle, request_seconds=str(READ_SECONDS))
+    writing = Server(folder, "writing", store=through or url, settle_seconds=settle, writes="on")
+    async with open_store(url) as store:
+        await store.create()
+        await subtree.plant(store)
+        try:
+            await asyncio.gather(reading.start(), writing.start(hasten, *prepare))
+            yield Scene(store, subtree, reading, writing)
+        finally:
+            await asyncio.gather(reading.close(), writing.close())
+
+
+async def outcome(asking: "asyncio.Task[dict[str, Any]]") -> dict[str, Any] | None:
+    """What was answered, or None where the server was killed before."""
+    try:
+        return await asking
+    except httpx.TransportError:
+        return None

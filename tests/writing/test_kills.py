@@ -1,0 +1,165 @@
+"""Servers that are killed while they move or delete a subtree: it is whole at one place, whoever reads, whenever.
+
+With CLADE_KILLS=1000 so many kills come at random moments, during moves of some 5,000 nodes.
+"""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+
+from tests.conftest import CLADE
+from tests.proxy import Proxy, passed
+from tests.wandering import HERE, NOWHERE, THERE, Subtree, Watchers
+from tests.writing.killing import die_at_statement, killing
+from tests.writing.scene import Scene, outcome, scene
+
+KILLS = int(os.environ.get("CLADE_KILLS", "0"))
+LONGEST_SECONDS = 0.3  # between two kills; in the long form as long as a move takes
+MOVED = {"data": {"changed": {"node": {"path": THERE}}}}
+
+# Of a move or deletion of 43 nodes on SQLite: its BEGIN, some of its rows, its COMMIT, and after that.
+STATEMENTS = (1, 2, 60, 110, 10_000)
+
+
+TRANSACTIONS = 10  # of a journaled move of 43 nodes, some of them to prolong its lease
+
+
+def other(place: str) -> str:
+    return THERE if place == HERE else HERE
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+async def test_on_sqlite_a_move_killed_at_any_statement_is_made_or_not(tmp_path, statement):
+    dying = partial(die_at_statement, statement)
+    async with scene(tmp_path, f"sqlite:///{tmp_path / 'clade.db'}", Subtree(6, 6), dying) as played:
+        async with Watchers(played.subtree, [played.reading]) as watchers:
+            with contextlib.suppress(httpx.TransportError):
+                await played.subtree.move(played.writing, THERE, key="once")
+            assert await played.writing.died()
+            place = await played.subtree.seen_by(played.reading)
+            assert place == (THERE if statement == max(STATEMENTS) else HERE)
+            await played.restart()
+            assert await played.subtree.seen_by(played.writing) == place
+            assert await played.subtree.move(played.writing, THERE, key="once") == MOVED
+        assert watchers.seen[place] > 0
+        await played.check(THERE)
+
+
+@pytest.mark.parametrize("statement", STATEMENTS[-2:])
+async def test_on_sqlite_a_cascade_killed_at_any_statement_is_made_or_not(tmp_path, statement):
+    dying = partial(die_at_statement, statement)
+    async with scene(tmp_path, f"sqlite:///{tmp_path / 'clade.db'}", Subtree(6, 6), dying) as played:
+        async with Watchers(played.subtree, [played.reading]):
+            with contextlib.suppress(httpx.TransportError):
+                await played.subtree.delete(played.writing, key="once")
+            assert await played.writing.died()
+            place = await played.subtree.seen_by(played.reading)
+            assert place == (NOWHERE if statement == max(STATEMENTS) else HERE)
+            await played.check(place)
+            await played.restart()
+            assert "errors" not in await played.subtree.delete(played.writing, key="once")
+        await played.check(NOWHERE)
+
+
+async def wander_killed(played: Scene, kills: int, longest: float) -> None:
+    """Move to and fro, and kill the server after a random time, so often."""
+    place, random = HERE, Random(kills)  # noqa: S311
+    for number in range(kills):
+        to = other(place)
+        asking = asyncio.create_task(played.subtree.move(played.writing, to, key=f"{number}"))
+        await asyncio.sleep(random.uniform(0, longest))
+        played.writing.kill()
+        answer = await outcome(asking)
+        await played.restart()
+        await played.rest()
+        found = await played.subtree.seen_by(played.writing)
+        assert found in ((to,) if answer else (place, to)), number
+        assert "errors" not in await played.subtree.move(played.writing, to, key=f"{number}")
+        await played.rest()
+        place = to
+        if number % 20 == 0:
+            await played.check(place)
+    await played.check(place)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+async def test_servers_killed_at_random_moments_leave_a_subtree_whole(store_url, tmp_path):
+    subtree = Subtree(50, 100) if KILLS else Subtree(2, 12)
+    async with scene(tmp_path, store_url, subtree) as played:
+        longest = LONGEST_SECONDS
+        if KILLS:
+            began = asyncio.get_running_loop().time()
+            await subtree.move(played.writing, THERE)
+            await subtree.move(played.writing, HERE)
+            longest = 0.6 * (asyncio.get_running_loop().time() - began)
+        async with Watchers(subtree, [played.reading], pause=0.5 if KILLS else 0.02) as watchers:
+            await wander_killed(played, KILLS or 4, longest)
+        print(f"{KILLS or 4} kills, {watchers.seen.total()} answers, {watchers.pages} pages", watchers.seen)
+        assert watchers.seen[HERE] > 0
+        assert watchers.pages > 0
+    assert subprocess.run([CLADE, "check", "--store", store_url], timeout=300).returncode == 0  # noqa: ASYNC221
+
+
+@asynccontextmanager
+async def behind_a_proxy(engine, folder: Path, subtree: Subtree) -> AsyncIterator[tuple[Scene, Proxy]]:
+    """A scene on a table whose writer reaches the engine through a proxy."""
+    await asyncio.to_thread(folder.mkdir, exist_ok=True)
+    address = engine.address(f"kills-{uuid.uuid4().hex}")
+    async with Proxy(engine.url) as proxy:
+        through = address.replace(engine.url, proxy.url)
+        async with scene(folder, address, subtree, through=through) as played:
+            yield played, proxy
+
+
+@pytest.mark.parametrize("done", [False, True])
+async def test_on_dynamodb_a_small_move_killed_at_its_transaction_is_made_or_not(engine, tmp_path, done):
+    async with behind_a_proxy(engine, tmp_path, Subtree(2, 6)) as (played, proxy):
+        proxy.spoil("TransactWriteItems", killing(played.writing.kill, done=done))
+        with contextlib.suppress(httpx.TransportError):
+            await played.subtree.move(played.writing, THERE, key="once")
+        place = await played.subtree.seen_by(played.reading)
+        assert place == (THERE if done else HERE)
+        await played.check(place)
+        await played.restart()
+        assert await played.subtree.move(played.writing, THERE, key="once") == MOVED
+        await played.check(THERE)
+
+
+async def journaled(engine, folder: Path, number: int, *, done: bool, cascade: bool) -> bool:
+    """A journaled move or cascade whose server is killed at its so many-th transaction; whether there was one."""
+    async with behind_a_proxy(engine, folder, Subtree(6, 6)) as (played, proxy):
+        target = NOWHERE if cascade else THERE
+        change = played.subtree.delete if cascade else partial(played.subtree.move, to=THERE)
+        faults = [passed] * (number - 1)
+        proxy.spoil("TransactWriteItems", *faults, killing(played.writing.kill, done=done))
+        with contextlib.suppress(httpx.TransportError):
+            await change(played.writing, key="once")
+        await played.rest()
+        killed = not played.writing.is_alive
+        await played.restart()
+        assert "errors" not in await change(played.writing, key="once")
+        await played.rest()
+        assert await played.subtree.seen_by(played.writing) == target
+        await played.check(target)
+        return killed
+
+
+@pytest.mark.parametrize("cascade", [False, True])
+async def test_on_dynamodb_a_journaled_change_killed_at_any_transaction_is_finished(engine, tmp_path, cascade):
+    boundaries = [(number, done) for number in range(1, TRANSACTIONS) for done in (False, True)]
+    chosen = boundaries if KILLS else boundaries[:: 6 if cascade else 4]
+    kills = [
+        journaled(engine, tmp_path / f"{number}{done}", number, done=done, cascade=cascade) for number, done in chosen
+    ]
+    killed = await asyncio.gather(*kills)
+    assert sum(killed) >= len(chosen) // 2
