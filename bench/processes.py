@@ -88,6 +88,12 @@ class Process:
         found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
         return int(found[1]) / 1024 if found else 0.0
 
+    def memory_mb(self) -> float:
+        """What the process itself has in memory now."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+        return int(found[1]) / 1024 if found else 0.0
+
     @property
     def _running(self) -> subprocess.Popen[bytes]:
         assert self._process is not None, "The process is not started."

@@ -31,7 +31,7 @@ class Tree:
         if question is not BREADCRUMB:
             return [self._places[self._at[(country,)]]]
         cities = [place for place in self._places if place.level == "CITY"]
-        return random.Random(7).sample(cities, min(BREADCRUMBS, len(cities)))  # noqa: S311 - no secret
+        return random.Random(7).sample(cities, min(BREADCRUMBS, len(cities)))
 
     def answer(self, question: Question, place: Place, identify: Identify) -> Any:
         """What `location` must be, where lists are plain; `identify` tells a place's id."""

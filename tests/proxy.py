@@ -65,6 +65,11 @@ class Proxy:
         await self._runner.cleanup()
         await self._session.close()
 
+    def fault_for(self, call: Call) -> Fault:
+        """What a call meets."""
+        waiting = self._faults[call.operation]
+        return waiting.popleft() if waiting else passed
+
     def target_of(self, call: Call) -> str:
         """The engine that a call is handed on to."""
         return self.target
@@ -88,10 +93,8 @@ class Proxy:
             self.sent(call, body, headers, answer)
             return answer
 
-        waiting = self._faults[call.operation]
-        fault = waiting.popleft() if waiting else passed
         try:
-            return await fault(call, forward)
+            return await self.fault_for(call)(call, forward)
         except ConnectionAbortedError:
             assert request.transport is not None
             request.transport.close()

@@ -1,0 +1,50 @@
+"""Load on a server whose engine fails: every answer is right or says that the store does not answer.
+
+Short here; CLADE_LOAD_SECONDS=300 and CLADE_OUTAGE_SECONDS=30 make it what docs/operation.md tells of.
+"""
+
+import os
+
+import pytest
+
+from bench import endurance
+from tests.engines import NoEngine, find
+
+LOAD_SECONDS = float(os.environ.get("CLADE_LOAD_SECONDS") or 8.0)
+OUTAGE_SECONDS = float(os.environ.get("CLADE_OUTAGE_SECONDS") or 3.0)
+REQUEST_SECONDS = 10.0
+LONG = LOAD_SECONDS >= 60  # enough for figures of memory
+
+
+@pytest.fixture(autouse=True)
+def lasting_engine(tmp_path):
+    """These need an engine that is a process of its own and keeps its tables on disk."""
+    try:
+        engine = find(tmp_path / "looked-for.db")
+    except NoEngine as missing:
+        pytest.skip(str(missing))
+    if not engine.command or not engine.exact:
+        pytest.skip("only dynoxide can be stopped and started again with its tables")
+
+
+async def test_no_answer_is_wrong_where_one_call_in_a_hundred_is_spoiled(tmp_path):
+    report = await endurance.endure(LOAD_SECONDS, tmp_path)
+    print(endurance.told(report, LOAD_SECONDS))
+    assert report.wrong == []
+    assert report.answers
+    assert report.writes > endurance.WRITERS
+    assert len(report.errors) < len(report.answers) / 100
+    if LONG:
+        assert report.end_mb < report.warm_mb * 1.1
+
+
+async def test_an_engine_that_is_killed_under_load_costs_clean_errors_until_it_is_back(tmp_path):
+    seconds = 3 * OUTAGE_SECONDS + 6
+    report = await endurance.endure(seconds, tmp_path, outage=OUTAGE_SECONDS)
+    print(endurance.told(report, seconds))
+    assert report.wrong == []
+    assert set(report.codes) <= {"UNAVAILABLE", "TIMEOUT"}
+    assert report.codes["UNAVAILABLE"] > 0
+    assert max(took for _, took, _ in report.errors) < REQUEST_SECONDS + 2
+    assert report.recovered_seconds < 5
+    assert any(at > report.back_at for at, _ in report.answers)
