@@ -27,7 +27,7 @@ class Context:
 
     def act_for(self, caller: Caller) -> None:
         """Show and change only what this caller may."""
-        self.request.caller, self.request.grants = caller, caller.reads
+        self.request.act_for(caller)
 
     @cached_property
     def loaders(self) -> Loaders:

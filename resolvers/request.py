@@ -75,6 +75,11 @@ class Request:
         self.moves: Moves | None = None
         self.view: View | None = None if self.grants is None else View(self.grants)
 
+    def act_for(self, caller: Caller) -> None:
+        """Show and change only what this caller may; before anything is read."""
+        self.caller, self.grants = caller, caller.reads
+        self._look()
+
     def begin_again(self) -> None:
         """Give back the whole budget: the answer is made anew, from what is known by now."""
         self.nodes_left = self._budget
