@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from resolvers.lists import Page, roots
+from resolvers.granted import roots
+from resolvers.lists import Page
 from resolvers.nodes import Lookup
 from store.errors import BadInput, WrongLevel
 from store.keys import format_path, parse_path

@@ -22,8 +22,9 @@ from graph.plan import (
     arguments_of,
 )
 from graph.rendering import KEPT_BYTES, Leaves, TypeName
+from resolvers.granted import lists, roots
 from resolvers.job import Job
-from resolvers.lists import Page, lists, roots
+from resolvers.lists import Page
 from resolvers.nodes import Lookup, above, nodes
 from resolvers.request import Request
 from resolvers.selection import Relation, Selection

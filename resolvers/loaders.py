@@ -4,8 +4,9 @@ from functools import partial
 
 from aiodataloader import DataLoader
 
+from resolvers.granted import lists
 from resolvers.job import Job
-from resolvers.lists import Page, lists
+from resolvers.lists import Page
 from resolvers.nodes import Lookup, above, nodes
 from resolvers.request import Request
 from resolvers.selection import Relation, Selection

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 from resolvers.aliases import redirected
 from resolvers.request import Request
 from resolvers.selection import Kind, Relation, Selection
+from resolvers.stub import Stub
 from store.keys import Key, Path, ancestor_keys, id_key, node_key
 from store.records import Record
 
@@ -60,9 +61,11 @@ def _is_path(lookup: Lookup) -> bool:
 
 
 def _of_id(lookup: Lookup, record: Record | Exception | None) -> Record | Exception | None:
-    """The record, unless another node has come to lie where the id's record pointed to."""
+    """The record, unless another node has come to lie where the id's record pointed to, or its id is withheld."""
     target = lookup[1]
-    return record if not isinstance(record, Record) or not isinstance(target, str) or record.id == target else None
+    if not isinstance(target, str) or not isinstance(record, Record):
+        return record
+    return record if not isinstance(record, Stub) and record.id == target else None
 
 
 # A plan's selections last as long as the plan, so that this is found once for all requests.

@@ -253,7 +253,7 @@ class Model:
         }:
             raise Refused("BAD_USER_INPUT")
         order, position = self._order(record, kind, given)
-        owner = record.id if record is not None else self.hierarchy
+        owner = self._owner(record, kind)
         whole = self._whole(record, kind, given, order)
         page = whole[::-1] if given.get("reverse") else whole
         sign = -1 if given.get("reverse") else 1
@@ -271,6 +271,10 @@ class Model:
             (("before" in given), more) if "last" in given else (more or "before" in given, "after" in given)
         )
         return Listing(cut, [encode_cursor(order, owner, position(one)) for one in cut], nexts, befores, len(whole))
+
+    def _owner(self, record: Record | None, kind: str) -> str:
+        """What the cursors of a list are bound to."""
+        return record.id if record is not None else self.hierarchy
 
     def _order(self, record: Record | None, kind: str, given: dict[str, Any]) -> tuple[Order, Any]:
         """The order of a list, and what tells a node's place in it."""

@@ -1,0 +1,56 @@
+"""What Clade must answer to somebody who may read only some subtrees: the plain model without all the rest."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from resolvers.grants import Grants, Sight
+from resolvers.window import Order
+from store.keys import Path, first_rank, format_path, last_segment
+from store.records import Record
+from tests.model import Field, Model, Refused
+
+
+def position(record: Record) -> str:
+    """Where a node stands among siblings of which some may not be seen."""
+    return first_rank(record.level, last_segment(record.pk, record.sk))
+
+
+class Granted(Model):
+    """The nodes of another model that are seen, as far as they are."""
+
+    def __init__(self, model: Model, tops: Iterable[Path]) -> None:
+        self.hierarchy = model.hierarchy
+        self.grants = Grants.of([(model.hierarchy, top) for top in tops], [])
+        self.nodes = {path: record for path, record in model.nodes.items() if self.sight(path) is not Sight.NOTHING}
+        self.ids = {record.id: record for path, record in self.nodes.items() if self.sight(path) is Sight.WHOLE}
+        self._redirect = None
+        self._families = {}
+        for path, record in self.nodes.items():
+            self._families.setdefault(path[:-1], []).append(record)
+        for parent, family in self._families.items():
+            family.sort(key=(lambda record: record.rank) if self.sight(parent) is Sight.WHOLE else position)
+
+    def sight(self, path: Path) -> Sight:
+        return self.grants.sight(self.hierarchy, path)
+
+    def is_partial(self, record: Record | None, kind: str) -> bool:
+        """Whether a list is one of which only the granted is seen."""
+        if record is None:
+            return self.sight(()) is not Sight.WHOLE
+        path = record.path[:-1] if kind == "siblings" else record.path
+        return self.sight(path) is not Sight.WHOLE
+
+    def _owner(self, record: Record | None, kind: str) -> str:
+        return format_path(record.path) if record and self.is_partial(record, kind) else super()._owner(record, kind)
+
+    def _order(self, record: Record | None, kind: str, given: dict[str, Any]) -> tuple[Order, Any]:
+        order, place = super()._order(record, kind, given)
+        by_rank = order in (Order.ROOTS, Order.CHILDREN, Order.SIBLINGS)
+        return order, position if by_rank and self.is_partial(record, kind) else place
+
+    def _value(self, one: Field, record: Record) -> Any:
+        if one.name in ("children", "descendants", "siblings") and self.sight(record.path) is Sight.STUB:
+            self.listing(record, one.name, {**one.arguments, "after": None, "before": None})  # refuses the rest first
+            if any(isinstance(part, Field) and part.name == "totalCount" for part in one.fields):
+                raise Refused("FORBIDDEN")
+        return super()._value(one, record)

@@ -1,0 +1,98 @@
+"""Random trees, grants and queries: an answer holds exactly what the granted part of the tree holds.
+
+The long form: CLADE_MODEL_EXAMPLES=2000 pytest tests/graph/test_sight.py
+"""
+
+import asyncio
+import os
+import uuid
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+
+from graph.context import Context
+from graph.execution import Execution
+from graph.plans import Plans
+from resolvers.grants import Grants
+from resolvers.request import Request
+from resolvers.window import Order, encode_cursor
+from store.keys import Path, format_path
+from store.records import Record
+from store.stores import Store, open_store
+from tests.granted_model import Granted, position
+from tests.graph.asking import WIDE
+from tests.graph.test_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES, Writer, common, grow, models, queries, seeds
+from tests.graph.test_plan import wire
+from tests.model import GraphText, Model, failures, without_failures
+
+EXAMPLES = int(os.environ.get("CLADE_MODEL_EXAMPLES", "0"))
+PLANS = Plans(SCHEMA._schema, SCHEMA_TYPES, keep=100)
+
+
+class GrantedWriter(Writer):
+    """Asks for nothing that stubs withhold under a type that is never null, so that errors stay where they are."""
+
+    def __init__(self, seed: int, model: Model, granted: Granted, depth: int) -> None:
+        super().__init__(seed, model, depth)
+        self.granted = granted
+
+    def leaf(self, likely: Record) -> Any:
+        leaf = super().leaf(likely)
+        while leaf.name in ("id", "childCount", "descendantCount"):
+            leaf = super().leaf(likely)
+        return leaf
+
+    def cursor(self, name: str, likely: Record | None, bounded: bool) -> str:
+        if name == "grounds" or (likely and not self.granted.is_partial(likely, name)):
+            return super().cursor(name, likely, bounded)
+        assert likely is not None
+        owner = format_path(likely.path)
+        below = [one for one in self.records if one.path[: len(likely.path)] == likely.path]
+        if name == "descendants" or bounded:
+            order = Order.DESCENDANTS if name == "descendants" else Order.CHILDREN_BY_KEY
+            return encode_cursor(order, owner, self.one_of(below).sk[len(likely.sk) :] or "#")
+        order = Order.SIBLINGS if name == "siblings" else Order.CHILDREN
+        return encode_cursor(order, owner, position(self.one_of(below)))
+
+
+def some_tops(model: Model, random: Random) -> list[Path]:
+    """The tops of what is granted: of nodes that are there, now and then of one that is not, or of everything."""
+    paths = [*model.nodes, ("nowhere", "at", "all"), *([()] if random.random() < 0.1 else [])]
+    return random.choices(paths, k=random.choice([0, 1, 1, 2, 3, 8]))
+
+
+async def ask(store: Store, query: str, variables: dict[str, Any], grants: Grants, plans: Plans | None) -> Any:
+    request = Request(store, DEFINITIONS, nodes_left=10_000_000, grants=grants)
+    execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=plans, limits=WIDE)
+    return wire(await execution.execute(query, variables, allow_mutations=False))
+
+
+async def check(url: str, tree: tuple[int, int, bool, bool], seed: int, asked: list[tuple[int, int]]) -> None:
+    model = grow(*tree)
+    granted = Granted(model, some_tops(model, Random(seed)))  # noqa: S311 - no secret
+    async with open_store(url) as store:
+        await store.create()
+        await model.plant(store)
+        for one, depth in asked:
+            fields = GrantedWriter(one, model, granted, depth).query()
+            text = GraphText(fields)
+            expected = granted.answer(fields)
+            plain = await ask(store, text.text, text.variables, granted.grants, None)
+            told = (granted.grants, text)
+            assert plain["data"] == without_failures(expected), told
+            errors = {(tuple(error["path"]), error["extensions"]["code"]) for error in plain.get("errors", ())}
+            assert errors == set(failures(expected)), told
+            assert await ask(store, text.text, text.variables, granted.grants, PLANS) == plain, told
+
+
+@settings(common, max_examples=EXAMPLES or 150)
+@given(models, seeds, queries)
+def test_an_answer_holds_exactly_what_is_granted(tree, seed, asked):
+    asyncio.run(check("sqlite://:memory:", tree, seed, asked))
+
+
+@settings(common, max_examples=EXAMPLES or 15)
+@given(models, seeds, queries)
+def test_on_dynamodb_too(engine, tree, seed, asked):
+    asyncio.run(check(engine.address(f"sight-{uuid.uuid4().hex}"), tree, seed, asked))
