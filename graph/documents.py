@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from graphql import (
     DocumentNode,
@@ -18,6 +19,7 @@ from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
 from graph.errors import NESTED_MESSAGE, VALIDATION_FAILED, request_error
 from graph.limits import Limits
+from graph.question import Question
 
 RULES = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
 
@@ -40,6 +42,8 @@ class Prepared:
     document: DocumentNode
     plans: OrderedDict[tuple[str, ...], Any] = field(default_factory=OrderedDict)
     """By operation, and by the values that decide what a plan is; see graph.plans."""
+    bound: WeakKeyDictionary[Question, Any] = field(default_factory=WeakKeyDictionary)
+    """The plans with the variables of questions, for as long as these are remembered."""
     deciding: list[str] | None = None
     """The variables whose values these are."""
     _operations: dict[str | None, OperationDefinitionNode] = field(default_factory=dict)

@@ -196,17 +196,16 @@ class Execution:
 
     async def _whole(self, call: Call, context: Any, *, tell_reads: bool) -> Answer | None:
         """A kept answer, or one that a plan tells; None where there is neither, or Strawberry has to tell errors."""
-        variables = call.question.variables or {}
         question = _question(call, context) if self._cache else None
         if self._cache and question and (entry := await self._kept(self._cache, question, context)):
             return whole_answer(entry.data, context, tell_reads=tell_reads, etag=entry.etag)
         began = time.monotonic()
         try:
-            found = self._plans.get(call.prepared, call.operation, variables) if self._plans else None
-            if found is None:
+            bound = self._plans.get(call.prepared, call.operation, call.question) if self._plans else None
+            if bound is None:
                 self.unplanned += 1
                 return None
-            data = await run(found[0], context, found[1])
+            data = await run(bound, context)
         except Exception as error:  # whatever it was, Strawberry meets it again and tells it at its place
             if not isinstance(error, CladeError | GraphQLError | Surprise):
                 log_unforeseen(error)

@@ -324,7 +324,21 @@ class PlaceSelection(AnySelection):
             return None  # the field will tell when its turn comes, if it does
 
 
-def arguments_of(root: FoundRoot, variables: VariableValues) -> Mapping[str, Any]:
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A plan with the variables of one question: those, and the arguments of each field that looks nodes up."""
+
+    plan: Plan
+    variables: VariableValues
+    arguments: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, plan: Plan, variables: VariableValues) -> "Bound":
+        """Raises GraphQLError where the variables do not fit."""
+        return cls(plan, variables, [_arguments_of(root, variables) for root in plan.found])
+
+
+def _arguments_of(root: FoundRoot, variables: VariableValues) -> Mapping[str, Any]:
     """The arguments of a field of Query, named as its resolver takes them."""
     given = get_argument_values(root.definition, root.details[0].node, variables)
     return {f"{name}_": value for name, value in given.items()}

@@ -7,7 +7,8 @@ from graphql import GraphQLSchema, OperationDefinitionNode
 from graphql.execution.values import VariableValues, get_variable_values
 
 from graph.documents import Prepared
-from graph.plan import Plan
+from graph.plan import Bound, Plan
+from graph.question import Question
 from graph.rendering import Surprise
 from graph.selection import Types
 from graph.variables import deciding_variables
@@ -28,10 +29,16 @@ class Plans:
         self._types = types
         self._keep = keep
 
-    def get(
-        self, prepared: Prepared, operation: OperationDefinitionNode, given: dict[str, Any]
-    ) -> tuple[Plan, VariableValues] | None:
+    def get(self, prepared: Prepared, operation: OperationDefinitionNode, question: Question) -> Bound | None:
         """The plan of an operation with its coerced variables; None where Strawberry has to answer."""
+        found = prepared.bound.get(question)
+        if found is None:
+            found = self._bind(prepared, operation, question.variables or {})
+            if found is not None and not prepared.deciding:  # or it would hold more than `keep` plans
+                prepared.bound[question] = found
+        return found
+
+    def _bind(self, prepared: Prepared, operation: OperationDefinitionNode, given: dict[str, Any]) -> Bound | None:
         variables = _NONE
         if operation.variable_definitions:
             coerced = get_variable_values(self._schema, operation.variable_definitions, given)
@@ -42,7 +49,7 @@ class Plans:
             prepared.deciding = deciding_variables(prepared.document)
         values = [repr(variables.coerced.get(name)) for name in prepared.deciding]
         plan = self._plan(prepared, operation, variables, (operation.name.value if operation.name else "", *values))
-        return None if plan is None else (plan, variables)
+        return None if plan is None else Bound.of(plan, variables)
 
     def _plan(
         self,

@@ -5,21 +5,19 @@ from itertools import islice
 from typing import Any
 
 import orjson
-from graphql.execution.values import VariableValues
 
 from graph.context import Context
 from graph.plan import (
     AboveField,
+    Bound,
     Connection,
     ListedRoots,
     ListField,
     Part,
     Place,
-    Plan,
     Relations,
     RootField,
     Shape,
-    arguments_of,
 )
 from graph.rendering import KEPT_BYTES, Leaves, TypeName
 from resolvers.granted import lists, roots
@@ -33,10 +31,11 @@ from store.records import Record
 KEPT_FIELDS = 4  # of one page; more are asked for by no ordinary set of clients
 
 
-async def run(plan: Plan, context: Context, variables: VariableValues) -> bytes:
+async def run(bound: Bound, context: Context) -> bytes:
     """The operation's `data` as JSON; raises Surprise, or what the batch functions raise, where anything is amiss."""
-    relations = plan.relations_for(variables)
-    found = await _roots(plan, context, relations, variables)
+    plan = bound.plan
+    relations = plan.relations_for(bound.variables)
+    found = await _roots(bound, context, relations)
     await _fetch(context.request, relations, [visit for one in found.values() for visit in one.visits])
     fields = [
         _key(root.key) + (orjson.dumps(root.name) if isinstance(root, TypeName) else found[root].tell()[0])
@@ -212,12 +211,11 @@ def _nothing(record: Record) -> bytes:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-async def _roots(
-    plan: Plan, context: Context, relations: Relations, variables: VariableValues
-) -> dict[RootField, Found | Listed]:
+async def _roots(bound: Bound, context: Context, relations: Relations) -> dict[RootField, Found | Listed]:
     """What the fields of Query find: all that is looked up in one call, beside it the hierarchies' roots."""
-    request = context.request
-    wanted = [root.resolve.targets(arguments_of(root, variables), context) for root in plan.found]
+    plan, request = bound.plan, context.request
+    pairs = zip(plan.found, bound.arguments, strict=True)
+    wanted = [root.resolve.targets(arguments, context) for root, arguments in pairs]
     asked: list[tuple[Lookup, Selection]] = []
     for root, targets in zip(plan.found, wanted, strict=True):
         selection = relations.selection(root.place)

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 from store.errors import BadPath
@@ -83,6 +84,7 @@ def just_after(key: str) -> str:
 # -- paths as clients write them ---------------------------------------------------------------------------------------
 
 
+@lru_cache(1_000)  # the same paths are asked for again and again, and none is longer than a key
 def parse_path(text: str) -> Path:
     """`US/MO/St. Louis` as segments; a `/` or `%` inside a segment is written `%2F`, `%25`.
 
