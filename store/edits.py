@@ -54,6 +54,7 @@ class Create:
         place = id_key(f"{name}:{node_id}")
         seen = await reader.seen(self.partitions(), [key, *ancestor_keys(key), place])
         above = levels_above(seen, self.hierarchy, self.path, self.level)
+        await self._check_gone(reader, seen, seen.item(place))
         node_id, when = self._identity(node_id, seen.item(place), key)
         values: dict[str, Value] = {name: value for name, value in self.values.items() if value is not None}
         record = Record.new(name, self.path, self.level, self.name, node_id, moment.at, values, above=above)
@@ -67,6 +68,15 @@ class Create:
         else:
             draft.create(record, when)
         return draft
+
+    async def _check_gone(self, reader: Reader, seen: Seen, found: Item | None) -> None:
+        """Raise Conflict where the given id is that of a node which is about to go with a cascade."""
+        place = place_of(found)
+        if self.node_id is not None and place is not None:
+            await reader.add(seen, [place.pk], [])
+            for running in seen.stamp(place.pk).moves:
+                if running.target is None and running.holds(place):
+                    raise Conflict(running.refusal)
 
     def _identity(self, node_id: str, found: Item | None, key: Key) -> tuple[str, Condition]:
         """The id and what is required of its record: a deleted node's goes on, a living one's is refused if given."""

@@ -1,15 +1,20 @@
 """A tree with subtrees that are moved by the journal, and ways to look at it."""
 
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from store.check import Check
 from store.deletions import Delete, Policy
 from store.edits import Create
 from store.history import place_of
-from store.items import Item
+from store.items import Change, Item, Put
 from store.journal import Move as Journaled
 from store.journal import MoveState, recent
 from store.keys import Key, Path, format_path, id_key, parse_path
 from store.load import Outcome, load
+from store.mover import Mover
 from store.moves import Move
 from store.pace import Pace
 from store.reads import Reads
@@ -20,6 +25,7 @@ from store.writes import Writer, Written
 from tests import invariants
 from tests.hierarchies import CATEGORY
 
+AT = "2026-01-01T00:00:00.000Z"
 SMALL = 24  # changes in a transaction, so that few nodes take several
 SOON = Pace(0.0, 0.0, 5.0, 5.0)
 SUBTREE = [
@@ -91,3 +97,65 @@ async def has_ended(store: Store, state: MoveState = MoveState.DONE) -> None:
     found = await only_move(store)
     assert (found.state, found.ended_at is not None) == (state, True)
     await invariants.check(store)
+
+
+# -- movers that die ---------------------------------------------------------------------------------------------------
+
+
+class Dies(BaseException):
+    """Nothing that is caught on the way: the process ends here."""
+
+
+class Mortal:
+    """A store that dies when so many commits are made; to die before one is the same as to die after the last one."""
+
+    def __init__(self, store: Store, left: int) -> None:
+        self._store = store
+        self._left = left
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        if self._left > 0:
+            await self._store.commit(changes)
+        self._left -= 1
+        if self._left <= 0:
+            raise Dies
+
+
+async def findings(store: Store) -> list[str]:
+    return [str(one) async for one in Check(store, {"category": CATEGORY}, AT).findings()]
+
+
+async def died(store: Store, edit: Any, commits: int) -> bool:
+    """Make an edit by a process that dies after so many commits; whether it came to that."""
+    dying: Any = Mortal(store, commits)
+    writer = Writer(dying, SOON)
+    try:
+        await writer.write(edit, Reads())
+        await asyncio.gather(*writer.mover._tasks.values())
+    except Dies:
+        return True
+    return False
+
+
+async def lapse(store: Store) -> None:
+    """Let the leases of all moves run out."""
+    for found in await recent(store, Reads()):
+        if found.ended_at is None:
+            await store.commit([Put(replace(found, lease=0).item(), {"epoch": found.epoch})])
+
+
+async def resume(store: Store) -> None:
+    mover = Mover(store, SOON)
+    await mover.resume()
+    await mover.finished()
+
+
+async def halted(store: Store, edit: Any, state: MoveState) -> Journaled:
+    """The move of an edit whose process has died in this state, in the middle of its copies or of its sweep."""
+    assert await died(store, edit, {MoveState.COPYING: 2, MoveState.SWEEPING: 4}[state])
+    found = await only_move(store)
+    assert (found.state, found.cursor is None) == (state, False)
+    return found

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from store.check import Check
 from store.errors import BadPath, Unavailable
 from store.hold import Hold, Lost
 from store.items import Change, Put
@@ -24,64 +23,12 @@ from tests.hierarchies import CATEGORY
 from tests.store import journaled
 from tests.store.journaled import OTHERS, cascade, move
 
-AT = "2026-01-01T00:00:00.000Z"
 KINDS = {
     "a move to another tree": (move("r/a", "o/p/a"), journaled.at("r/a", "o/p/a")),
     "a rename": (move("r/a", "r/z"), journaled.at("r/a", "r/z")),
     "a move to a root": (move("r/a", "a"), journaled.at("r/a", "a")),
     "a cascade": (cascade("r/a"), set()),
 }
-
-
-class Dies(BaseException):
-    """Nothing that is caught on the way: the process ends here."""
-
-
-class Mortal:
-    """A store that dies when so many commits are made; to die before one is the same as to die after the last one."""
-
-    def __init__(self, store: Store, left: int) -> None:
-        self._store = store
-        self._left = left
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def commit(self, changes: Sequence[Change]) -> None:
-        if self._left > 0:
-            await self._store.commit(changes)
-        self._left -= 1
-        if self._left <= 0:
-            raise Dies
-
-
-async def findings(store: Store) -> list[str]:
-    return [str(one) async for one in Check(store, {"category": CATEGORY}, AT).findings()]
-
-
-async def died(store: Store, edit: Any, commits: int) -> bool:
-    """Make an edit by a process that dies after so many commits; whether it came to that."""
-    dying: Any = Mortal(store, commits)
-    writer = Writer(dying, journaled.SOON)
-    try:
-        await writer.write(edit, Reads())
-        await asyncio.gather(*writer.mover._tasks.values())
-    except Dies:
-        return True
-    return False
-
-
-async def lapse(store: Store) -> None:
-    """Let the lease of the only move run out."""
-    found = await journaled.only_move(store)
-    if found.ended_at is None:
-        await store.commit([Put(replace(found, lease=0).item(), {"epoch": found.epoch})])
-
-
-async def resume(store: Store) -> None:
-    mover = Mover(store, journaled.SOON)
-    await mover.resume()
-    await mover.finished()
 
 
 @pytest.mark.parametrize("what", KINDS)
@@ -93,13 +40,13 @@ async def test_a_mover_that_dies_after_any_commit_leaves_what_the_next_one_finis
         async with open_store(another(store_url, commits)) as store:
             await store.create()
             await journaled.plant(store)
-            if not await died(store, edit, commits):
+            if not await journaled.died(store, edit, commits):
                 break
             states.append((await journaled.only_move(store)).state)
-            assert await findings(store) == []
-            await lapse(store)
-            await resume(store)
-            assert await findings(store) == []
+            assert await journaled.findings(store) == []
+            await journaled.lapse(store)
+            await journaled.resume(store)
+            assert await journaled.findings(store) == []
             assert await journaled.paths(store) == {*OTHERS, *there}
             await journaled.has_ended(store)
     assert set(states) == {MoveState.COPYING, MoveState.SWEEPING, MoveState.DONE}
@@ -117,7 +64,7 @@ async def test_a_mover_that_slept_past_its_lease_writes_nothing_more(store: Stor
     await asyncio.sleep(0)
     await writer.mover.stop()
     sleeper = Hold(store, await journaled.only_move(store), 5.0)
-    await resume(store)
+    await journaled.resume(store)
     assert written.move is not None
     assert written.move.target is not None
     copy = await journaled.there(store, written.move.target)
@@ -129,8 +76,8 @@ async def test_a_mover_that_slept_past_its_lease_writes_nothing_more(store: Stor
 
 async def test_of_two_movers_that_take_over_one_gets_it(store: Store, store_url: str) -> None:
     await journaled.plant(store)
-    assert await died(store, move("r/a", "o/p/a"), 2)
-    await lapse(store)
+    assert await journaled.died(store, move("r/a", "o/p/a"), 2)
+    await journaled.lapse(store)
     async with open_store(store_url) as other:
         other.most_changes = store.most_changes
         movers = [Mover(one, journaled.SOON) for one in (store, other)]
@@ -231,10 +178,10 @@ async def test_a_node_that_came_to_be_too_long_meanwhile_undoes_the_move(store: 
 
 async def test_a_repair_waits_for_the_lease_and_brings_the_move_to_its_end(store: Store) -> None:
     await journaled.plant(store)
-    assert await died(store, move("r/a", "o/p/a"), 2)
+    assert await journaled.died(store, move("r/a", "o/p/a"), 2)
     found = await journaled.only_move(store)
     await store.commit([Put(replace(found, lease=time.time() + 0.2).item(), {"epoch": found.epoch})])
-    told = [one async for one in Repair(store, {"category": CATEGORY}, AT, pace=journaled.SOON).run()]
+    told = [one async for one in Repair(store, {"category": CATEGORY}, journaled.AT, pace=journaled.SOON).run()]
     assert [(str(one.finding), one.mended) for one in told] == [
         (f"category r/a: the move {found.id} had not come to its end", True)
     ]
@@ -243,28 +190,28 @@ async def test_a_repair_waits_for_the_lease_and_brings_the_move_to_its_end(store
 
 async def test_stamps_and_records_that_do_not_tell_of_each_other_are_found_and_mended(store: Store) -> None:
     await journaled.plant(store)
-    assert await died(store, move("r/a", "a"), 1)
+    assert await journaled.died(store, move("r/a", "a"), 1)
     found = await journaled.only_move(store)
     stamps = [await journaled.there(store, stamp_key(one)) for one in ("category#r", "category#a", "category")]
     await store.commit([Put({**one, "moves": None}) for one in stamps])
     lost = f"category r/a: the move {found.id} has not ended, and no stamp tells of it"
-    assert await findings(store) == [lost]
-    await lapse(store)
+    assert await journaled.findings(store) == [lost]
+    await journaled.lapse(store)
     assert await Mover(store, journaled.SOON).resume() == [], "nothing is known to be its own"
-    told = [one async for one in Repair(store, {"category": CATEGORY}, AT, pace=journaled.SOON).run()]
+    told = [one async for one in Repair(store, {"category": CATEGORY}, journaled.AT, pace=journaled.SOON).run()]
     assert [(str(one.finding), one.mended) for one in told] == [(lost, True)]
     await store.commit([Put(one) for one in stamps])
     named = f"its stamp names the move {found.id}, which is not under way"
-    assert [one.rpartition(": ")[2] for one in await findings(store)][:2] == [named, named]
-    assert f"it names the move {found.id}, which is not under way" in (await findings(store))[-1]
-    told = [one async for one in Repair(store, {"category": CATEGORY}, AT, pace=journaled.SOON).run()]
+    assert [one.rpartition(": ")[2] for one in await journaled.findings(store)][:2] == [named, named]
+    assert f"it names the move {found.id}, which is not under way" in (await journaled.findings(store))[-1]
+    told = [one async for one in Repair(store, {"category": CATEGORY}, journaled.AT, pace=journaled.SOON).run()]
     assert all(one.mended for one in told)
-    assert await findings(store) == []
+    assert await journaled.findings(store) == []
 
 
 async def test_copies_that_no_move_hides_are_found(store: Store) -> None:
     await journaled.plant(store)
-    assert await died(store, move("r/a", "r/z"), 3)
-    assert await findings(store) == []
+    assert await journaled.died(store, move("r/a", "r/z"), 3)
+    assert await journaled.findings(store) == []
     await store.commit([Put({**await journaled.there(store, stamp_key("category#r")), "moves": None})])
-    assert any("is that of r/a as well" in one for one in await findings(store))
+    assert any("is that of r/a as well" in one for one in await journaled.findings(store))

@@ -1,0 +1,158 @@
+"""What others may do to a tree while a large move is under way in it, and what is refused until it has ended."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from store.deletions import Delete, Policy
+from store.edits import Update
+from store.errors import Conflict
+from store.journal import MoveState
+from store.keys import parse_path
+from store.load import Outcome, load
+from store.order import Reorder, Side
+from store.reads import Reads
+from store.rows import Part, Row, Wanted
+from store.stores import Store
+from store.writes import Terms, Writer
+from tests.hierarchies import CATEGORY
+from tests.store import journaled
+from tests.store.journaled import cascade, create, move
+
+STATES = [MoveState.COPYING, MoveState.SWEEPING]
+
+
+def update(path: str) -> Update:
+    return Update(CATEGORY, parse_path(path), "another name", None, {})
+
+
+def reorder(path: str, side: Side, beside: str | None = None) -> Reorder:
+    return Reorder(CATEGORY, parse_path(path), side, None if beside is None else parse_path(beside))
+
+
+def reparent(path: str) -> Delete:
+    return Delete(CATEGORY, parse_path(path), Policy.REPARENT)
+
+
+INSIDE = {
+    MoveState.COPYING: [
+        update("r/a"), update("r/a/n0/x"), create("r/a/n0/new"), cascade("r/a/n0/x"), move("r/a/n0/x", "r/b/x"),
+        move("r/a", "r/y"), cascade("r/a"), reorder("r/a", Side.FIRST), reorder("r/b", Side.BEFORE, "r/a"),
+        reparent("o/p"),
+    ],
+    MoveState.SWEEPING: [
+        update("o/p/a"), update("o/p/a/n0/x"), create("o/p/a/n0/new"), cascade("o/p/a/n0/x"), create("r/a"),
+        move("o/p/a", "o/y"), move("r/b", "r/a"), reorder("o/p/a", Side.FIRST),
+    ],
+}  # fmt: skip
+EITHER = [
+    create("o/p/a"), move("r/b", "o/p/a"), move("o/p/a/n0", "r/b/n0"), move("r", "s"), cascade("r"), cascade("o/p"),
+    move("o/p", "r/b/p"), move("o", "u"), cascade("o"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_nobody_writes_to_either_end_or_takes_away_what_it_lies_in(store: Store, state: MoveState) -> None:
+    await journaled.plant(store)
+    found = await journaled.halted(store, move("r/a", "o/p/a"), state)
+    before = await journaled.paths(store)
+    for edit in [*INSIDE[state], *EITHER]:
+        for dry_run in (True, False):
+            with pytest.raises(Conflict, match=f"^r/a is being moved with all below it; .* the move {found.id}"):
+                await Writer(store, journaled.SOON).write(edit, Reads(), Terms(dry_run=dry_run))
+    assert await journaled.paths(store) == before
+    await journaled.lapse(store)
+    await journaled.resume(store)
+    await journaled.has_ended(store)
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("edit", [move("r/a", "o/p/a"), cascade("r/a")], ids=["a move", "a cascade"])
+async def test_beside_it_everything_goes_on_and_all_counts_are_right_in_the_end(
+    store: Store, state: MoveState, edit: Any
+) -> None:
+    await journaled.plant(store, "o/p/a2", "r/a2", "r/a2/x", *[f"r/big/n{n}" for n in range(9)], "r/big")
+    await journaled.halted(store, edit, state)
+    for one in (
+        create("r/new"), create("r/b/c/new"), update("r"), update("o/p"), create("o/p/z"), cascade("r/a2"),
+        move("o/p/a2", "r/a2"), reorder("r/b", Side.FIRST), move("r/b", "o/p/b"), cascade("r/0"),
+    ):  # fmt: skip
+        await journaled.write(store, one)
+    assert await journaled.findings(store) == []
+    both = Writer(store, journaled.SOON)
+    await both.write(move("r/big", "o/p/big"), Reads())
+    await both.mover.finished()
+    await journaled.lapse(store)
+    await journaled.resume(store)
+    assert await journaled.findings(store) == []
+    assert not await journaled.paths(store) & {"r/a", "r/big", "r/0", "r/b"}
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_what_is_hidden_is_nobody_s_neighbour(store: Store, state: MoveState) -> None:
+    await journaled.plant(store)
+    await journaled.halted(store, move("r/a", "r/z" if state is MoveState.COPYING else "r/y"), state)
+    before = await journaled.there(store, (await journaled.write(store, update("r/b"))).record.key)
+    where = reorder("r/b", Side.LAST) if state is MoveState.COPYING else reorder("r/b", Side.AFTER, "r/0")
+    written = await journaled.write(store, where)
+    assert written.record.rank == before["rank"], "it stands there already"
+
+
+async def test_an_id_that_goes_with_a_cascade_is_not_given_to_another_node_before_it_is_gone(store: Store) -> None:
+    await journaled.plant(store)
+    top = (await journaled.write(store, update("r/a/n8/x/y"))).record
+    await journaled.halted(store, cascade("r/a"), MoveState.SWEEPING)
+    again = create("o/again", node_id=top.id.partition(":")[2])
+    with pytest.raises(Conflict, match="r/a is being deleted"):
+        await journaled.write(store, again)
+    await journaled.lapse(store)
+    await journaled.resume(store)
+    assert (await journaled.write(store, again)).record.revision == top.revision + 1
+    await journaled.has_ended(store)
+
+
+async def test_of_two_large_moves_of_one_subtree_one_wins(store: Store) -> None:
+    await journaled.plant(store)
+    writers = [Writer(store, journaled.SOON) for _ in range(2)]
+    edits = [writer.write(move("r/a", to), Reads()) for writer, to in zip(writers, ("o/p/a", "r/b/a"), strict=True)]
+    outcomes = await asyncio.gather(*edits, return_exceptions=True)
+    for writer in writers:
+        await writer.mover.finished()
+    (refused,) = [one for one in outcomes if isinstance(one, BaseException)]
+    assert getattr(refused, "code", "") in ("CONFLICT", "NOT_FOUND")
+    await journaled.has_ended(store)
+
+
+# -- imports -----------------------------------------------------------------------------------------------------------
+
+
+def wanted(*paths: str) -> Wanted:
+    rows = Wanted(CATEGORY)
+    for number, path in enumerate(paths):
+        rows.take(Row(number, parse_path(path), [Part("CATEGORY")]))
+    return rows
+
+
+async def test_an_import_waits_for_the_moves_in_its_trees(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.load.MOVE_DELAY_SECONDS", 0.01)
+    await journaled.plant(store, "other")
+    await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
+    await load(store, wanted("other/x"), Outcome())
+    task = asyncio.create_task(load(store, wanted("o/p/a/n0", "o/p/a/mine"), outcome := Outcome()))
+    await asyncio.sleep(0.05)
+    assert not task.done()
+    await journaled.lapse(store)
+    await journaled.resume(store)
+    await task
+    assert (outcome.unchanged, outcome.added.total()) == (1, 1)
+    await journaled.has_ended(store)
+
+
+async def test_an_import_gives_up_when_a_move_does_not_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.load.MOVE_DELAY_SECONDS", 0.001)
+    monkeypatch.setattr("store.load.MOVE_SECONDS", 0.01)
+    await journaled.plant(store)
+    await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
+    with pytest.raises(Conflict, match=r"r/a is being moved .* is ended by clade repair"):
+        await load(store, wanted("r/new"), Outcome())
