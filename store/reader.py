@@ -11,7 +11,7 @@ from typing import cast
 from store.batches import MAX_BATCH_BYTES
 from store.draft import Seen
 from store.journal import running
-from store.keys import Key, Span, stamp_key, subtree
+from store.keys import Key, Span, below, stamp_key, subtree
 from store.reads import Reads
 from store.records import Record
 from store.relocation import Relocation
@@ -46,14 +46,17 @@ class Reader:
                 seen.add(dict(zip(missing, items, strict=True)))
 
     async def subtree(self, record: Record, above: int) -> list[Record] | None:
-        """A node and all below it, None where they cannot all change in one transaction with so many above them."""
+        """A node and all below it, None where they cannot all change in one transaction with so many above them.
+
+        Where it was moved or removed since it was read, it comes alone, and the commit will fail.
+        """
         most, nodes = self._store.most_changes, 1 + sum(record.below.values())
         if most is not None and CHANGES_A_NODE * nodes + above + OTHER_CHANGES > most:
             return None
-        items = await self._store.range(subtree(record.pk, record.sk), self._reads, strong=True)
-        if most is not None and sum(map(size_of, items)) > MAX_BATCH_BYTES:
+        items = await self._store.range(below(record.pk, record.sk), self._reads, strong=True)
+        if most is not None and sum(map(size_of, [record.item(), *items])) > MAX_BATCH_BYTES:
             return None
-        return [Record.of(item) for item in items]
+        return [record, *map(Record.of, items)]
 
     async def survey(self, way: Relocation) -> None:
         """Look through a large subtree, page by page and once in all attempts; raises BadPath where it does not fit."""
