@@ -35,6 +35,8 @@ _PAGE = """query($id: ID!, $first: Int!, $after: String) {
     path descendants(first: $first, after: $after) { nodes { path } pageInfo { hasNextPage endCursor } } } } }"""
 _MOVE = """mutation($path: Path!, $to: Path!, $key: String) {
   changed: moveCategoryNode(path: $path, to: $to, idempotencyKey: $key) { node { path } } }"""
+_RENAME = """mutation($path: Path!, $name: String!, $key: String) {
+  changed: renameCategoryNode(path: $path, key: $name, idempotencyKey: $key) { node { path } } }"""
 _DELETE = """mutation($path: Path!, $key: String) {
   changed: deleteCategoryNode(path: $path, policy: CASCADE, idempotencyKey: $key) { node { path } } }"""
 
@@ -70,6 +72,10 @@ class Subtree:
 
     async def delete(self, server: Server, key: str | None = None) -> dict[str, Any]:
         return await server.ask(_DELETE, path=HERE, key=key)
+
+    async def rename(self, server: Server, key: str | None = None) -> dict[str, Any]:
+        """The answer to another key for its top, which nothing else here expects."""
+        return await server.ask(_RENAME, path=HERE, name=f"{HERE.rpartition('/')[2]}-renamed", key=key)
 
     async def seen_by(self, server: Server) -> str | None:
         """Where one answer shows it, asked by everything that leads to it; fails where that is not one place.
