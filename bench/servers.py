@@ -41,7 +41,8 @@ def clade(name: str, store: str, *, questions: Sequence[Question] = PLACES, **se
     port = free_port()
     told = {f"CLADE_{key.upper()}": str(value) for key, value in ({"cache_mb": 0} | settings).items()}
     command = (*CLADE, "serve", "--port", str(port))
-    environment = {"CLADE_STORE": store, **told, **ANY_CREDENTIALS}
+    # As the others, none of which writes a line for each request.
+    environment = {"CLADE_STORE": store, "CLADE_LOG_LEVEL": "warning", **told, **ANY_CREDENTIALS}
     return Server(name, Process(command, f"http://127.0.0.1:{port}/graphql", environment), questions)
 
 
