@@ -5,7 +5,7 @@ import gc
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
@@ -40,6 +40,9 @@ from resolvers.kept import Kept
 from resolvers.keyring import Keyring
 from store.stores import Store, open_store
 
+if TYPE_CHECKING:
+    from graph.traces import Traces
+
 # The collector looks through what a request makes again and again, though next to nothing of it is in cycles.
 COLLECT_AFTER = (50_000, 20, 100)
 
@@ -61,6 +64,7 @@ def build_app(
     gate: Gate | None = None,
     drain: Drain | None = None,
     observers: Sequence[Observer] = (),
+    marking: Observer | None = None,
     background: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
     callers: Callers | None = None,
 ) -> ASGIApp:
@@ -111,7 +115,7 @@ def build_app(
         )
     # Outside of Starlette's own error handling, whose answers need the headers too.
     app = SecurityHeaders(LoopbackHosts(app) if check_hosts else app)
-    return Watch(app, observers, drain)
+    return Watch(app, observers, drain, marking)
 
 
 def served_app() -> ASGIApp:
@@ -132,9 +136,11 @@ def served_app() -> ASGIApp:
     keep = settings.plan_cache_documents
     plans = Plans(schema._schema, types)
     cache = Cache(settings.cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
+    traces = traces_of(settings, store)
     execution = Execution(
         schema,
         make_context,
+        span=traces.span if traces else nullcontext,
         plans=plans,
         cache=cache,
         keep_documents=keep,
@@ -161,13 +167,25 @@ def served_app() -> ASGIApp:
         gate=gate,
         drain=drain,
         observers=observers,
+        marking=traces.mark if traces else None,
         background=background,
         check_hosts=settings.writes == "on",
         callers=callers_of(settings, store),
     )
     gc.freeze()  # all that was made so far stays
     gc.set_threshold(*COLLECT_AFTER)
-    return app
+    return traces.around(app) if traces else app
+
+
+def traces_of(settings: Settings, store: Store) -> "Traces | None":
+    """What makes spans, of the store's work too, if the settings ask for any."""
+    if settings.traces == "off":
+        return None
+    from graph.traces import Traces, exporting
+
+    traces = Traces(exporting())
+    traces.watch(store)
+    return traces
 
 
 def callers_of(settings: Settings, store: Store) -> Callers:

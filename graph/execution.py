@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Hashable, Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,7 +89,10 @@ class Execution:
         keep_documents: int = 1_000,
         limits: Limits = Limits(),
         suggestions: bool = True,
+        span: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
+        """`span` is what each run of a plan happens in, by its name."""
+        self._span = span
         self._schema = schema
         self._plans = plans
         self._cache = cache
@@ -205,7 +208,8 @@ class Execution:
             if bound is None:
                 self.unplanned += 1
                 return None
-            data = await run(bound, context)
+            with self._span("plan"):
+                data = await run(bound, context)
         except Exception as error:  # whatever it was, Strawberry meets it again and tells it at its place
             if not isinstance(error, CladeError | GraphQLError | Surprise):
                 log_unforeseen(error)

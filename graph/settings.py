@@ -1,5 +1,6 @@
 """Every setting, with its unit, its default and what it is for; nothing else reads the environment."""
 
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
@@ -158,6 +159,9 @@ class Settings(BaseSettings):
     metrics: str = Field(
         "", description="Where Prometheus finds metrics, as `HOST:PORT`, like `127.0.0.1:9464`; empty for none."
     )
+    traces: Literal["off", "on"] = Field(
+        "off", description="Whether OpenTelemetry gets spans, as its own variables say: `on` needs the extra `traces`."
+    )
     drain_seconds: float = Field(
         2.0,
         ge=0,
@@ -191,6 +195,13 @@ class Settings(BaseSettings):
     def _known(cls, words: str) -> str:
         exposed(words)
         return words
+
+    @field_validator("traces")
+    @classmethod
+    def _installed(cls, traces: str) -> str:
+        if traces == "on" and find_spec("opentelemetry.instrumentation") is None:
+            raise ValueError("install clade-graphql[traces] first")
+        return traces
 
     @field_validator("metrics")
     @classmethod

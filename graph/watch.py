@@ -20,11 +20,17 @@ Observer = Callable[[Observed], None]
 
 
 class Watch:
-    """An ASGI application that shows each request to another to all observers, when it is over."""
+    """An ASGI application that shows each request to another to all observers, when it is over.
 
-    def __init__(self, app: ASGIApp, observers: Sequence[Observer], drain: Drain) -> None:
+    `marking` is shown it earlier, when its answer begins.
+    """
+
+    def __init__(
+        self, app: ASGIApp, observers: Sequence[Observer], drain: Drain, marking: Observer | None = None
+    ) -> None:
         self._app = app
         self._observers = observers
+        self._marking = marking
         self._drain = drain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,6 +45,8 @@ class Watch:
             if message["type"] == "http.response.start":
                 started = True
                 observed.status = message["status"]
+                if self._marking is not None:
+                    self._marking(observed)
                 message["headers"] = [*message["headers"], (REQUEST_ID, observed.id.encode())]
                 if self._drain.draining:  # who comes again shall come to another server
                     message["headers"].append(CLOSE)

