@@ -8,15 +8,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from store.check import Check
+from store.deletions import Delete, Policy
 from store.errors import CladeError
 from store.keys import Path, siblings, tree_key
 from store.order import Reorder, Side
+from store.pace import Pace
 from store.reads import Reads
 from store.stores import Store, open_store
 from store.writes import Terms, Writer
+from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, Refused, Wishes, compare
+from tests.store.journaled import AT
 
 EXAMPLES = int(os.environ.get("CLADE_MODEL_EXAMPLES", "0"))
+TINY = 14  # changes in a transaction, in which not even two nodes can move
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(1, 60))  # a seed, and how many edits
 
 
@@ -51,10 +57,12 @@ def reordered(edit: Reorder, family: list[Path]) -> list[Path]:
 
 
 async def follow(store: Store, seed: int, length: int) -> None:
-    writer, model = Writer(store), Model()
+    writer, model = Writer(store, Pace(0.0, 0.0, 5.0, 5.0)), Model()
     wishes = Wishes(seed, model)
     for _ in range(length):
         edit = wishes.one()
+        if store.most_changes == TINY and isinstance(edit, Delete) and edit.policy is Policy.REPARENT:
+            continue  # which is refused where it is no transaction
         before = await orders(store, model)
         try:
             made = model.apply(edit)
@@ -71,6 +79,7 @@ async def follow(store: Store, seed: int, length: int) -> None:
             assert forecast is not None
             assert not forecast.collisions
             made((await writer.write(edit, Reads())).record)
+            await writer.mover.finished()
         await compare(store, model)
         after = await orders(store, model)
         if isinstance(edit, Reorder) and edit.path in model.nodes:
@@ -91,6 +100,21 @@ def test_edits_one_after_another_leave_what_the_model_holds(sequence: tuple[int,
         async with open_store("sqlite://:memory:") as store:
             await store.create()
             await follow(store, *sequence)
+
+    asyncio.run(run())
+
+
+@settings(max_examples=EXAMPLES or 30, deadline=None)
+@given(SEQUENCES)
+def test_edits_of_which_all_moves_and_cascades_are_journaled_leave_what_the_model_holds(
+    sequence: tuple[int, int],
+) -> None:
+    async def run() -> None:
+        async with open_store("sqlite://:memory:") as store:
+            await store.create()
+            store.most_changes = TINY
+            await follow(store, *sequence)
+            assert [one async for one in Check(store, {"category": CATEGORY}, AT).findings()] == []
 
     asyncio.run(run())
 

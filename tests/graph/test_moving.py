@@ -1,0 +1,68 @@
+"""A server that writes takes up the moves that others have left, and leaves its own to others when it stops."""
+
+import asyncio
+import time
+import uuid
+
+import httpx
+import pytest
+
+from graph.app import served_app
+from store.journal import MoveState
+from store.stores import Store, open_store
+from tests.engines import Engine
+from tests.serving import serving
+from tests.store import journaled
+
+SECONDS = 20.0
+MOVE = 'mutation { moveCategoryNode(path: "r/a", to: "o") { node { path } } }'
+
+
+@pytest.fixture
+def store_url(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A table that servers serve, which wait as little as they can."""
+    url = engine.address(f"moving-{uuid.uuid4().hex}")
+    for name, value in {
+        "STORE": url, "HIERARCHIES": "graph.categories", "WRITES": "on", "REQUEST_SECONDS": "5",
+        "SETTLE_SECONDS": "0", "MOVE_WAIT_SECONDS": "0",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(f"CLADE_{name}", value)
+    monkeypatch.setattr("store.pace.MARGIN_SECONDS", -4.9)
+    return url
+
+
+async def ended(store: Store) -> None:
+    """Wait for the end of the only move, and see that nothing is left of it."""
+    end = time.monotonic() + SECONDS
+    while (await journaled.only_move(store)).ended_at is None:
+        assert time.monotonic() < end
+        await asyncio.sleep(0.01)
+    await journaled.has_ended(store)
+
+
+async def test_a_server_takes_up_at_its_start_what_another_has_left(store_url: str) -> None:
+    async with open_store(store_url) as store:
+        await store.create()
+        await journaled.plant(store)
+        await journaled.halted(store, journaled.move("r/a", "o/p/a"), MoveState.COPYING)
+        await journaled.lapse(store)
+        with serving(served_app()):
+            await ended(store)
+
+
+async def test_a_server_that_stops_leaves_its_moves_to_the_next_one(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_store(store_url) as store:
+        await store.create()
+        await journaled.plant(store, *[f"r/a/m{n}" for n in range(40)])
+        with monkeypatch.context() as patch:
+            patch.setattr("store.pace.MARGIN_SECONDS", 60)
+            with serving(served_app()) as url:
+                async with httpx.AsyncClient(timeout=SECONDS) as client:
+                    answer = await client.post(f"{url}/graphql", json={"query": MOVE})
+                assert answer.json() == {"data": {"moveCategoryNode": {"node": {"path": "o/a"}}}}
+        assert ((found := await journaled.only_move(store)).state, found.lease) == (MoveState.COPYING, 0)
+        with serving(served_app()):
+            await ended(store)
+        assert "r/a" not in await journaled.paths(store)
