@@ -1,0 +1,126 @@
+"""Callers who try to see past their grants: with others' cursors and ids, and with paths that look like theirs."""
+
+import itertools
+import logging
+
+import httpx
+import pytest
+
+from graph.app import served_app
+from graph.locations import Location
+from store.api_keys import add_key, made
+from store.stores import Store, open_store
+from tests.graph.asking import plant
+from tests.rights.asking import Server, caller, codes
+from tests.serving import serving
+
+PLACES = [
+    ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NE/Lincoln", "CITY"),
+    ("US/NE/Kearney", "CITY"),
+    ("US/NEVADA", "STATE"), ("US/NEVADA/Reno", "CITY"), ("US/MO", "STATE"), ("FR", "COUNTRY"),
+    ("US/NE%2FOmaha", "STATE"), ("US/\u00c9", "STATE"), ("US/\u00c9/a", "CITY"),
+]  # fmt: skip
+ALL = caller("write:location")
+NE = caller("write:location/US/NE")
+LIST = """query($path: Path!, $after: String) {
+  location(path: $path) { children(after: $after) { edges { cursor node { path } } } } }"""
+FIND = "query($id: ID!) { location(id: $id) { path } }"
+LOOK = "query($path: Path!) { location(path: $path) { path children { nodes { path } } } }"
+
+
+@pytest.fixture
+async def server(store: Store) -> Server:
+    rows = [(tuple(one.replace("%2F", "/") for one in path.split("/")), level) for path, level in PLACES]
+    await plant(store, Location, rows)
+    return Server(store, Location)
+
+
+async def test_cursors_of_lists_that_are_out_of_sight_bring_nothing_in(server):
+    cursors = {}
+    for path in ("US", "US/NE", "US/NEVADA"):
+        found = await server.data(ALL, LIST, path=path)
+        for edge in found["location"]["children"]["edges"]:
+            cursors[edge["node"]["path"]] = edge["cursor"]
+    own = {f"US/NE/{one}" for one in ("Omaha", "Lincoln", "Kearney")}
+    for path, cursor in itertools.product(("US/NE", "US/NEVADA"), cursors.values()):
+        answer = await server.ask(NE, LIST, path=path, after=cursor)
+        if path == "US/NEVADA":
+            assert answer == {"data": {"location": None}}
+        elif "errors" in answer:
+            assert codes(answer) == ["BAD_CURSOR"]
+        else:
+            assert {edge["node"]["path"] for edge in answer["data"]["location"]["children"]["edges"]} <= own
+
+
+async def test_ids_of_hidden_nodes_are_as_unknown_as_made_up_ones(server):
+    ids = {}
+    for path, _ in PLACES:
+        ids[path] = (await server.data(ALL, "query($p: Path!) { location(path: $p) { id } }", p=path))["location"]["id"]
+    for path, node_id in ids.items():
+        answer = await server.ask(NE, FIND, id=node_id)
+        seen = path.startswith("US/NE/") or path == "US/NE"
+        assert answer == {"data": {"location": {"path": path} if seen else None}}
+    for made_up in ("location:nothing", ids["FR"] + "0", ids["FR"].upper(), "category:1"):
+        assert await server.ask(NE, FIND, id=made_up) == {"data": {"location": None}}
+
+
+@pytest.mark.parametrize(
+    "path", ["US/NEVADA", "US/NE%2FOmaha", "US/N", "US/NE ", "US/ne", "US/NE%2f", "US/É", "US/NE\u0301"]
+)
+async def test_paths_that_look_like_a_granted_one_are_others(server, path):
+    assert await server.ask(NE, LOOK, path=path) == {"data": {"location": None}}
+
+
+async def test_a_path_is_granted_however_its_accents_are_written(server):
+    for grant, path in itertools.product(("US/\u00c9", "US/E\u0301"), repeat=2):
+        found = (await server.data(caller(f"read:location/{grant}"), LOOK, path=path))["location"]
+        assert [one["path"] for one in found["children"]["nodes"]] == ["US/\u00c9/a"]
+
+
+async def test_nothing_of_a_refusal_tells_whether_something_is_there(server):
+    """Each mutation in each of its forms, on a hidden path and on one where nothing is."""
+    forms = {
+        "updateLocation": ['name: "x"', 'name: "x", expectedRevision: 1', "attributes: { city: { population: 1 } }"],
+        "renameLocation": ['key: "x"', 'key: "Reno"', 'key: "x", dryRun: true'],
+        "moveLocation": ['to: "US/NE"', "to: null", 'to: "US/MO"', 'to: "US/NE", idempotencyKey: "k"'],
+        "reorderLocation": ["first: true", 'after: "US/NE"', 'before: "US/MO"'],
+        "deleteLocation": ["policy: CASCADE", "policy: REPARENT", "policy: REFUSE, dryRun: true"],
+    }
+    for name, variants in forms.items():
+        for arguments in variants:
+            mutation = f"mutation($path: Path!) {{ {name}(path: $path, {arguments}) {{ node {{ id }} }} }}"
+            hidden = await server.write(NE, mutation, path="US/NEVADA")
+            absent = await server.write(NE, mutation, path="US/NOWHER")
+            assert str(hidden).replace("NEVADA", "NOWHER") == str(absent)
+            assert codes(hidden) == ["NOT_FOUND"]
+
+
+async def test_what_was_told_to_somebody_who_sees_more_is_not_told_to_others(server):
+    query = '{ locations { nodes { path } } location(path: "US/NEVADA") { name children { nodes { name } } } }'
+    for _ in range(3):
+        assert (await server.data(ALL, query))["location"]["children"]["nodes"] == [{"name": "Reno"}]
+        assert (await server.data(NE, query))["location"] is None
+        assert (await server.data(caller("read:location/US/NEVADA"), query))["location"]["name"] == "NEVADA"
+
+
+async def test_no_credential_is_in_answers_or_logs(tmp_path, monkeypatch, caplog):
+    address = f"sqlite:///{tmp_path / 'clade.db'}"
+    key, text = made("shop", ["read:location"], None)
+    async with open_store(address) as store:
+        await store.create()
+        await add_key(store, key)
+    secret = "a secret of thirty-two bytes or more, for tests"
+    for name, value in {"STORE": address, "READS": "granted", "JWT_SECRET": secret}.items():
+        monkeypatch.setenv(f"CLADE_{name}", value)
+    shown = ""
+    with caplog.at_level(logging.DEBUG), serving(served_app()) as url:
+        async with httpx.AsyncClient(base_url=url) as client:
+            for credential in (text, text[:-1] + "_", text.replace("clade_", "clade_x"), "head.body.tail", secret):
+                headers = {"authorization": f"Bearer {credential}", "clade-reads": "1"}
+                answer = await client.post(
+                    "/graphql", json={"query": "{ locations { nodes { id } } }"}, headers=headers
+                )
+                shown += answer.text + str(answer.headers)
+    shown += caplog.text + "".join(str(record.__dict__) for record in caplog.records if "http" not in record.name)
+    for part in (text.rpartition("_")[2], text[:-1], secret, "head.body.tail", key.hash):
+        assert part not in shown

@@ -1,0 +1,288 @@
+"""Every field and every mutation that reaches a node, asked by callers whose grants stand in every relation to it.
+
+The fields are taken from the schema: one that has no expectation here fails the first tests. The node is Omaha.
+"""
+
+from typing import Any
+
+import pytest
+from graphql import GraphQLInterfaceType, GraphQLObjectType
+
+from graph.categories import CategoryNode
+from graph.locations import Location
+from store.stores import Store, open_store
+from tests.graph.asking import plant
+from tests.rights.asking import Server, caller, codes
+
+PLACES = [
+    ("US", "COUNTRY"), ("US/NE", "STATE"),
+    ("US/NE/Omaha", "CITY", "Omaha", {
+        "code": "OMA", "population": 486_051, "latitude": 41.25, "longitude": -96.0, "timezone": "America/Chicago",
+    }),
+    ("US/NE/Omaha/68118", "POSTAL_CODE"), ("US/NE/Omaha/68102", "POSTAL_CODE"), ("US/NE/Omaha2", "CITY"),
+    ("US/NE/Lincoln", "CITY"), ("US/IA", "STATE"), ("FR", "COUNTRY"),
+]  # fmt: skip
+GOODS = [
+    ("Books", "CATEGORY"),
+    ("Books/Maps", "CATEGORY"),
+    ("Books/Maps/Atlas", "PRODUCT"),
+    ("Books/Maps/Atlas/A4", "VARIANT"),
+]
+OMAHA, CHILD = "US/NE/Omaha", "US/NE/Omaha/68118"
+
+CASES = {
+    "none": [],
+    "node": [f"location/{OMAHA}"],
+    "ancestor": ["location/US"],
+    "same prefix": ["location/US/NE/Omaha2", "location/US/NE/Oma", "location/U"],
+    "child": [f"location/{CHILD}"],
+    "other hierarchy": ["category"],
+}
+
+SAME = "what somebody gets who may read everything"
+NULL, EMPTY, FORBIDDEN = None, {"nodes": []}, "FORBIDDEN"
+
+# -- the fields of a node ----------------------------------------------------------------------------------------------
+
+# What is asked of Omaha, and what those get whose grant is on Omaha itself and on its child 68118 alone.
+OF_A_NODE: dict[str, tuple[str, Any, Any]] = {
+    "id": ("id", SAME, FORBIDDEN),
+    "path": ("path", SAME, SAME),
+    "key": ("key", SAME, SAME),
+    "name": ("name", SAME, SAME),
+    "level": ("level", SAME, SAME),
+    "depth": ("depth", SAME, SAME),
+    "isDescendantOf": ('isDescendantOf(path: "US")', SAME, SAME),
+    "pathOf": ("pathOf(level: STATE)", SAME, SAME),
+    "childCount": ("childCount", SAME, FORBIDDEN),
+    "descendantCount": ("descendantCount(level: POSTAL_CODE)", SAME, FORBIDDEN),
+    "revision": ("revision", SAME, FORBIDDEN),
+    "updatedAt": ("updatedAt", SAME, FORBIDDEN),
+    "changedAt": ("changedAt", SAME, FORBIDDEN),
+    "changedBy": ("changedBy", SAME, FORBIDDEN),
+    "code": ("code", SAME, FORBIDDEN),
+    "population": ("population", SAME, FORBIDDEN),
+    "latitude": ("latitude", SAME, FORBIDDEN),
+    "longitude": ("longitude", SAME, FORBIDDEN),
+    "timezone": ("... on City { timezone }", SAME, FORBIDDEN),
+    "parent": ("parent { path name }", SAME, SAME),
+    "root": ("root { path name }", SAME, SAME),
+    "ancestors": ("ancestors { path level }", SAME, SAME),
+    "children": ("children { nodes { path } }", SAME, {"nodes": [{"path": CHILD}]}),
+    "descendants": ("descendants { nodes { path } }", SAME, {"nodes": [{"path": CHILD}]}),
+    "siblings": ("siblings { nodes { path } }", EMPTY, EMPTY),
+    "history": ("history { nodes { revision } }", SAME, FORBIDDEN),
+    "atRevision": ("atRevision(n: 1) { revision }", SAME, FORBIDDEN),
+}
+
+# -- the fields of Query -----------------------------------------------------------------------------------------------
+
+
+def on_omaha(stub: Any = SAME) -> list[Any]:
+    """What the cases get of something that is about Omaha, in their order."""
+    return [NULL, SAME, SAME, NULL, stub, NULL]
+
+
+US_ROOT = {"nodes": [{"path": "US"}]}
+PATH = "{ ... on Location { path } ... on CategoryNode { path } }"
+GOODS_ONLY = [NULL, NULL, NULL, NULL, NULL, SAME]
+
+
+def told(*events: str) -> Any:
+    """Changes of Omaha, and with a plus of a child that was made and deleted."""
+    found = [{"event": one.strip("+"), "path": f"{OMAHA}/gone" if "+" in one else OMAHA} for one in events]
+    return {"changes": found}
+
+
+# The field with what is asked, and what each case gets: SAME, or what stands in the answer without an error.
+OF_QUERY: dict[str, list[tuple[str, list[Any]]]] = {
+    "location": [
+        (f'location(path: "{OMAHA}") {{ path }}', on_omaha()),
+        ("location(id: $id) { path }", on_omaha(NULL)),
+        (f'location(path: "{OMAHA}-old") {{ path }}', on_omaha()),
+        ('location(path: "US/NE/Oma") { path }', [NULL] * 6),
+    ],
+    "city": [(f'city(path: "{OMAHA}") {{ path }}', on_omaha()), ("city(id: $id) { path }", on_omaha(NULL))],
+    **{
+        level: [(f'{level}(path: "{OMAHA}") {{ path }}', on_omaha())]  # it is of another, for who may see it
+        for level in ("country", "region", "state", "county", "neighborhood", "postalCode", "store")
+    },
+    "locations": [("locations { nodes { path } }", [EMPTY, US_ROOT, US_ROOT, US_ROOT, US_ROOT, EMPTY])],
+    "node": [(f"node(id: $id) {PATH}", on_omaha(NULL))],
+    "nodes": [(f"nodes(ids: [$id]) {PATH}", [[NULL], SAME, SAME, [NULL], [NULL], [NULL]])],
+    "categoryNode": [('categoryNode(path: "Books") { path }', GOODS_ONLY)],
+    "category": [('category(path: "Books/Maps") { id }', GOODS_ONLY)],
+    "product": [('product(path: "Books/Maps/Atlas") { name }', GOODS_ONLY)],
+    "variant": [('variant(path: "Books/Maps/Atlas/A4") { path }', GOODS_ONLY)],
+    "categories": [("categories { nodes { path } }", [EMPTY] * 5 + [SAME])],
+    "deletedNode": [(f"deletedNode(id: $gone) {{ node {PATH} }}", [NULL, SAME, SAME, NULL, NULL, NULL])],
+    "changes": [
+        (
+            f'changes(hierarchy: "location", tree: "US", under: "{OMAHA}") {{ changes {{ event path }} }}',
+            [told(), told("CREATED", "+CREATED", "+DELETED"), SAME, told(), told("CREATED"), told()],
+        )
+    ],
+    "_entities": [
+        (
+            f'_entities(representations: [{{__typename: "City", path: "{OMAHA}"}}]) {{ ... on City {{ path }} }}',
+            [[NULL], SAME, SAME, [NULL], SAME, [NULL]],
+        ),
+        (
+            '_entities(representations: [{__typename: "City", id: $id}]) { ... on City { path } }',
+            [[NULL], SAME, SAME, [NULL], [NULL], [NULL]],
+        ),
+    ],
+    "_service": [("_service { sdl }", [SAME] * 6)],
+}
+
+
+# -- the mutations -----------------------------------------------------------------------------------------------------
+
+OK, UNSEEN = "OK", "NOT_FOUND"
+
+
+def writes(node: str = OK, child: str = FORBIDDEN) -> list[str]:
+    """What the cases get of a mutation on Omaha, in their order."""
+    return [UNSEEN, node, OK, UNSEEN, child, UNSEEN]
+
+
+DRY = "dryRun: true) { plan { nodes } }"
+OF_MUTATION: dict[str, list[tuple[str, list[str]]]] = {
+    "createLocation": [
+        (f'(parent: "{OMAHA}", key: "x", name: "x", attributes: {{postalCode: {{}}}}, ', writes()),
+        (f'(parent: "{OMAHA}", key: "x", id: "x", name: "x", attributes: {{postalCode: {{}}}}, ',
+         [UNSEEN, FORBIDDEN, FORBIDDEN, UNSEEN, FORBIDDEN, UNSEEN]),
+        ('(key: "AT", name: "x", attributes: {country: {}}, ', [FORBIDDEN] * 6),
+    ],
+    "updateLocation": [(f'(path: "{OMAHA}", name: "x", ', writes())],
+    "renameLocation": [(f'(path: "{OMAHA}", key: "x", ', writes(FORBIDDEN))],
+    "moveLocation": [
+        (f'(path: "{OMAHA}", to: "US/IA", ', writes(UNSEEN)),
+        (f'(path: "{CHILD}", to: "US/NE/Lincoln", ', [UNSEEN, UNSEEN, OK, UNSEEN, UNSEEN, UNSEEN]),
+    ],
+    "reorderLocation": [
+        (f'(path: "{OMAHA}", last: true, ', writes()),
+        (f'(path: "{OMAHA}", after: "US/NE/Omaha2", ', [UNSEEN, UNSEEN, OK, UNSEEN, FORBIDDEN, UNSEEN]),
+    ],
+    "deleteLocation": [
+        (f'(path: "{OMAHA}", policy: CASCADE, ', writes()),
+        (f'(path: "{OMAHA}", policy: REPARENT, ', writes(FORBIDDEN)),
+    ],
+    **{
+        f"{verb}CategoryNode": [(f"({arguments}, ", [UNSEEN] * 5 + [OK])]
+        for verb, arguments in {
+            "create": 'parent: "Books", key: "x", name: "x", attributes: {category: true}',
+            "update": 'path: "Books", name: "x"',
+            "rename": 'path: "Books", key: "x"',
+            "move": 'path: "Books/Maps", to: null',
+            "reorder": 'path: "Books", first: true',
+            "delete": 'path: "Books", policy: CASCADE',
+        }.items()
+    },
+}  # fmt: skip
+
+
+# -- the world ---------------------------------------------------------------------------------------------------------
+
+ALL = caller("write:location", "write:category")
+
+
+class World:
+    """A server, and the ids of Omaha and of a child of it that was deleted."""
+
+    def __init__(self, server: Server, ids: dict[str, str]) -> None:
+        self.server = server
+        self.ids = ids
+
+    async def answer(self, who: Any, asked: str) -> tuple[Any, list[str]]:
+        """What stands at the only field of an answer, and the codes of its errors."""
+        declared = [f"${name}: ID!" for name in self.ids if f"${name}" in asked]
+        head = f"query({', '.join(declared)}) " if declared else ""
+        answer = await self.server.ask(who, f"{head}{{ it: {asked} }}", **self.ids)
+        return (answer["data"] or {}).get("it"), list(codes(answer))
+
+
+@pytest.fixture
+async def world(store: Store) -> World:
+    # It had another name, to which its children were born.
+    old = [(path.replace("Omaha/", "Omaha-old/").replace("Omaha", "Omaha-old") if path == OMAHA else
+            path.replace(f"{OMAHA}/", f"{OMAHA}-old/"), *rest) for path, *rest in PLACES]  # fmt: skip
+    for cls, rows in ((Location, old), (CategoryNode, GOODS)):
+        await plant(store, cls, [(tuple(path.split("/")), *rest) for path, *rest in rows])
+    server = Server(store, Location, CategoryNode)
+
+    async def make(mutation: str) -> str:
+        answer = await server.write(ALL, f"mutation {{ it: {mutation} {{ node {{ id }} }} }}")
+        assert "errors" not in answer, answer
+        return answer["data"]["it"]["node"]["id"]
+
+    omaha = await make(f'renameLocation(path: "{OMAHA}-old", key: "Omaha")')
+    await make(f'createLocation(parent: "{OMAHA}", key: "gone", name: "g", attributes: {{postalCode: {{}}}})')
+    gone = await make(f'deleteLocation(path: "{OMAHA}/gone")')
+    return World(server, {"id": omaha, "gone": gone})
+
+
+def fields_of(kind: str) -> set[str]:
+    """The names of a type's fields, as the schema has them."""
+    server = Server(open_store("sqlite://:memory:"), Location, CategoryNode)
+    found = server.schema._schema.get_type(kind)
+    assert isinstance(found, GraphQLObjectType | GraphQLInterfaceType)
+    return set(found.fields)
+
+
+def test_every_field_that_reaches_a_node_has_its_expectation():
+    assert fields_of("City") == OF_A_NODE.keys()
+    assert fields_of("CategoryNode") <= OF_A_NODE.keys()
+    assert fields_of("Query") == OF_QUERY.keys()
+    assert fields_of("Mutation") == OF_MUTATION.keys()
+
+
+async def test_a_node_tells_each_caller_what_its_grants_show(world):
+    wrong = []
+    for name, (asked, on_node, on_child) in OF_A_NODE.items():
+        query = f'location(path: "{OMAHA}") {{ {asked} }}'
+        whole, none = await world.answer(ALL, query)
+        assert none == []
+        assert whole[name] is not None or name == "changedBy"
+        outcomes = dict(zip(CASES, on_omaha(on_child), strict=True)) | {"node": on_node}
+        for case, grants in CASES.items():
+            found = await world.answer(caller(*(f"read:{one}" for one in grants)), query)
+            match outcomes[case]:
+                case "FORBIDDEN":
+                    fits = found[1] == [FORBIDDEN] and (found[0] is None or found[0][name] is None)
+                case None:
+                    fits = found == (None, [])
+                case outcome if outcome is SAME:
+                    fits = found == (whole, [])
+                case value:
+                    fits = found == ({name: value}, [])
+            wrong += [] if fits else [(name, case, found)]
+    assert wrong == []
+
+
+async def test_every_way_to_a_node_leads_each_caller_to_what_its_grants_show(world):
+    wrong = []
+    for name, variants in OF_QUERY.items():
+        for asked, outcomes in variants:
+            whole = await world.answer(ALL, asked)
+            assert whole != (None, []) or 'Oma"' in asked, asked
+            for (case, grants), outcome in zip(CASES.items(), outcomes, strict=True):
+                found = await world.answer(caller(*(f"read:{one}" for one in grants)), asked)
+                expected = whole if outcome is SAME else (outcome, [])
+                wrong += [] if found == expected else [(name, case, asked, found)]
+    assert wrong == []
+
+
+async def test_every_mutation_is_made_or_refused_as_the_grants_say(world):
+    wrong = []
+    for name, variants in OF_MUTATION.items():
+        for arguments, outcomes in variants:
+            for (case, grants), outcome in zip(CASES.items(), outcomes, strict=True):
+                mutation = f"mutation {{ {name}{arguments}{DRY} }}"
+                # Whoever may only read is refused before the other end is looked at.
+                sees = outcome != UNSEEN or (name.endswith("Location") and case in ("node", "ancestor", "child"))
+                for verb, expected in (("write", outcome), ("read", FORBIDDEN if sees else UNSEEN)):
+                    answer = await world.server.write(caller(*(f"{verb}:{one}" for one in grants)), mutation)
+                    found = (list(codes(answer)) or [OK])[0]
+                    wrong += [] if found == expected else [(name, verb, case, arguments, found, expected)]
+    assert wrong == []
