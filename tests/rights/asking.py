@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from graph.cache import Cache
@@ -25,12 +26,17 @@ def caller(*grants: str, name: str = "somebody", reads: bool = True) -> Caller:
     return Caller(f"sub:{name}", name, rights if reads else None, rights)
 
 
+@cache
+def _schema(*classes: type[Node]) -> Any:
+    return build_schema(classes)
+
+
 class Server:
     """Hierarchies over one store, with all that is kept between requests."""
 
     def __init__(self, store: Store, *classes: type[Node], limits: Limits = Limits(), max_nodes: int = 10_000) -> None:
         self.store = store
-        self.schema, types = build_schema(classes)
+        self.schema, types = _schema(*classes)
         definitions = {cls.name: cls.definition() for cls in classes}
         kept, writer = Kept(10_000_000), Writer(store)
 
