@@ -120,10 +120,10 @@ def run(*command: str, environment: Mapping[str, str] | None = None, directory: 
         raise Silent(f"{' '.join(command[:4])} failed. It wrote: {written}")
 
 
-def ask(url: str, sent: bytes) -> bytes:
-    """The answer to a POST of JSON."""
+def ask(url: str, sent: bytes, *, seconds: float = ANSWER_SECONDS) -> bytes:
+    """The answer to a POST of JSON, which may take so many seconds."""
     request = urllib.request.Request(url, sent, JSON_BOTH_WAYS)
-    with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
+    with urllib.request.urlopen(request, timeout=seconds) as answer:
         found: bytes = answer.read()
         return found
 

@@ -1,0 +1,29 @@
+"""What the page on importing shows is run as it is written, from top to bottom."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from tests.conftest import CLADE
+from tests.readme import README, blocks
+
+PAGE = (README.parent / "docs" / "importing.md").read_text("utf-8")
+
+
+def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:
+    (tmp_path / "stores.csv").write_text(blocks("csv", PAGE)[0])
+    (tmp_path / "more.jsonl").write_text(blocks("json", PAGE)[0])
+    (tmp_path / "taxonomy.txt").write_text(blocks("text", PAGE)[0])
+    said = subprocess.run(
+        ["sh", "-ec", "\n".join(blocks("sh", PAGE))],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{CLADE.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert said.returncode == 0, said.stderr
+    shown = ("many", "2 COUNTRY, 1 STATE, 2 CITY, 3 STORE", "added: 3 (3 CATEGORY)", "Nothing would change.")
+    for words in (*shown, "Lincoln CITY"):
+        assert words in said.stdout, said.stdout
+    assert "New York City CITY" not in said.stdout

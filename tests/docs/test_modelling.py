@@ -1,0 +1,61 @@
+"""The page on modelling: each system's data is loaded as it stands, its queries take the requests that it says."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from graph.hierarchies import served
+from store.formats.jsonl import JSONLines
+from store.load import Outcome, load
+from store.rows import Wanted
+from store.stores import Store
+from tests.graph.asking import Client
+from tests.readme import README, blocks
+
+PAGE = (README.parent / "docs" / "modelling.md").read_text("utf-8")
+SECTIONS = [part for part in PAGE.split("\n## ") if "```graphql" in part]
+NUMBERS = {"One": 1, "Two": 2, "Four": 4}
+QUERY = re.compile(r"\b(One|Two|Four)\b[^`]*? requests?\b[^`]*?:\n\n```graphql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def title(section: str) -> str:
+    return section.partition("\n")[0]
+
+
+def test_there_are_the_seven_systems() -> None:
+    assert len(SECTIONS) == 7
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=title)
+async def test_every_query_of_a_system_takes_the_requests_that_the_page_says(
+    section: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await planted(section, store, tmp_path, monkeypatch)
+    queries = QUERY.findall(section)
+    assert [query for _, query in queries] == blocks("graphql", section), "each query says how many requests it takes"
+    for number, query in queries:
+        reply = await client.ask(query)
+        assert not reply.errors
+        assert reply.requests == NUMBERS[number], query
+        assert all(reply.data.values())
+
+
+async def planted(section: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """The data of a section in a store, and who asks it."""
+    named = re.search(r"^Served by `([\w.]+)`", section, re.MULTILINE)
+    module = named[1] if named else "sales"
+    for code in blocks("python", section):
+        (tmp_path / "sales.py").write_text(code)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, "sales", raising=False)
+    (hierarchy,) = served(module)
+    file = tmp_path / "nodes.jsonl"
+    file.write_text("".join(blocks("json", section)))
+    wanted, outcome = Wanted(hierarchy.definition()), Outcome()
+    for row in JSONLines().rows(file):
+        wanted.take(row)
+    await load(store, wanted, outcome)
+    assert not outcome.rejections
+    return Client(store, hierarchy)

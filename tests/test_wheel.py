@@ -1,0 +1,99 @@
+"""What is shipped: the archives hold what they must and no more, and the wheel serves from an empty environment."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.metadata import distributions
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.engines import free_port
+from tests.readme import README
+from tests.test_readme import await_answer
+
+ROOT = README.parent
+BUILD_SECONDS, INSTALL_SECONDS = 180, 400
+FLOORS = ("commands", "graph", "resolvers", "store", "demo", "examples")
+
+
+def tracked() -> list[str]:
+    """What is in the repository, or would be."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    return [
+        name for name in subprocess.check_output(command, cwd=ROOT, text=True).split("\0") if (ROOT / name).is_file()
+    ]
+
+
+def packaged() -> set[str]:
+    """The files of the packages."""
+    names = {name for name in tracked() if name.startswith(tuple(f"{floor}/" for floor in FLOORS))}
+    return {name for name in names if not name.endswith("/.gitattributes")}
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the sdist, and with the wheel that was built from it."""
+    source, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    for name in tracked():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    command = [sys.executable, "-m", "build", "--outdir", made, source]
+    subprocess.run(command, check=True, timeout=BUILD_SECONDS, capture_output=True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def wheel(archives: Path) -> Path:
+    (found,) = archives.glob("*.whl")
+    return found
+
+
+def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(wheel: Path):
+    inside = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert inside == packaged()
+
+
+def test_the_wheel_brings_the_licence(wheel: Path):
+    assert any(name.endswith("/licenses/LICENSE") for name in zipfile.ZipFile(wheel).namelist())
+
+
+def test_the_sdist_holds_what_it_takes_to_build_and_no_tests(archives: Path):
+    (sdist,) = archives.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    assert inside >= {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "schema.graphql", "docs/dynamodb.md"}
+    assert inside >= packaged()
+    assert [name for name in inside if name.startswith(("tests", "bench", ".ci"))] == []
+
+
+def test_the_wheel_serves_from_an_empty_environment(wheel: Path, tmp_path: Path):
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True, timeout=BUILD_SECONDS)
+    # The versions that the tests run with: else pip looks through years of them.
+    versions = [f"{one.name}=={one.version}" for one in distributions() if one.name != "clade-graphql"]
+    (tmp_path / "versions.txt").write_text("\n".join(versions))
+    pip = [tmp_path / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-compile"]
+    wanted = ["--constraint", tmp_path / "versions.txt", f"{wheel}[demo]"]
+    subprocess.run([*pip, *wanted], check=True, timeout=INSTALL_SECONDS)
+    port = free_port()
+    # Neither the checkout nor the environment of the tests is in sight.
+    seen = {"PATH": f"{tmp_path / 'venv' / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    commands = f"clade demo && exec clade serve --port {port}"
+    with subprocess.Popen(["sh", "-ec", commands], cwd=tmp_path, env=seen) as process:
+        try:
+            await_answer(f"http://127.0.0.1:{port}/readyz", process)
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+                asked = client.post(
+                    "/graphql", json={"query": '{ city(path: "US/NE/Omaha") { name parent { name } } }'}
+                )
+                assert asked.json() == {"data": {"city": {"name": "Omaha", "parent": {"name": "Nebraska"}}}}
+                page = client.get("/graphql", headers={"accept": "text/html"}).text
+                scripts = [part.partition('"')[0] for part in page.split('src="')[1:]]
+                assert len(scripts) >= 3
+                assert all(client.get(script).status_code == 200 for script in scripts)
+        finally:
+            process.terminate()
