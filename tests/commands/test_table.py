@@ -7,14 +7,14 @@ import uuid
 import pytest
 from typer.testing import CliRunner
 
-from commands.main import app
+from commands.main import app_of
 from store.errors import BadInput, WrongLayout
 from tests.engines import Engine
 from tests.store.test_layout import set_layout
 
 
 def run(*arguments: str):
-    return CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+    return CliRunner().invoke(app_of(), arguments, env={"COLUMNS": "200"})
 
 
 def test_a_table_is_made_described_and_left_as_it_is(engine: Engine) -> None:
@@ -63,6 +63,6 @@ def test_no_command_touches_a_table_of_a_newer_layout(command: list[str], tmp_pa
     url = f"sqlite:///{tmp_path / 'clade.db'}"
     run("table", "create", "--store", url)
     asyncio.run(set_layout(url, 2))
-    refused = CliRunner().invoke(app, command, env={"CLADE_STORE": url})
+    refused = CliRunner().invoke(app_of(), command, env={"CLADE_STORE": url})
     assert isinstance(refused.exception, WrongLayout)
     assert "use a newer Clade" in str(refused.exception)

@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 from typer.testing import CliRunner
 
-from commands.main import app
+from commands.main import app_of
 from graph.app import served_app
 from tests.conftest import CLADE
 from tests.engines import Engine
@@ -100,7 +100,7 @@ def ask(url: str, query: str) -> dict[str, Any]:
 
 
 async def run(*arguments: str) -> None:
-    result = await asyncio.to_thread(CliRunner().invoke, app, arguments)
+    result = await asyncio.to_thread(CliRunner().invoke, app_of(), arguments)
     assert result.exit_code == 0, result.exception
 
 

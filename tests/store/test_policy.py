@@ -10,7 +10,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from commands.main import app
+from commands.main import app_of
 from graph.app import served_app
 from store.items import Put
 from store.policy import ACTIONS, Use, policy
@@ -74,7 +74,7 @@ class Recorded:
         return set().union(*map(actions, calls))
 
     async def run(self, *arguments: str) -> None:
-        result = await asyncio.to_thread(CliRunner().invoke, app, [*arguments, "--store", self.url])
+        result = await asyncio.to_thread(CliRunner().invoke, app_of(), [*arguments, "--store", self.url])
         assert result.exit_code == 0, (arguments, result.output, result.exception)
 
     async def ask(self, queries: list[str]) -> None:
