@@ -1,0 +1,108 @@
+"""The docs as a site: every link leads somewhere, nothing is loaded from elsewhere, and no page is left out."""
+
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+
+from tests.conftest import CI
+from tests.readme import README
+
+ROOT = README.parent
+BUILD_SECONDS = 120
+LOADS = {"script": "src", "img": "src", "link": "href", "source": "src", "iframe": "src"}
+
+
+class Page(HTMLParser):
+    """The links, anchors and loaded files of a page."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.loaded: set[str] = set()
+        self.anchors: set[str] = {""}
+        self.feed(file.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = {name: value for name, value in attrs if value}
+        self.anchors |= {told[name] for name in ("id", "name") if name in told}
+        if tag == "a" and "href" in told:
+            self.links.add(told["href"])
+        if tag in LOADS and LOADS[tag] in told and told.get("rel") not in ("canonical", "prev", "next"):
+            self.loaded.add(told[LOADS[tag]])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site, of a copy of the checkout, whose environment is that of the tests."""
+    if not (Path(sys.prefix) / "bin" / "zensical").exists():
+        if CI:
+            pytest.fail("CI skips nothing, but zensical is missing")
+        pytest.skip("zensical is missing: pip install -e '.[docs]'")
+    checkout = tmp_path_factory.mktemp("checkout")
+    for name in ("docs", "examples", "scripts"):
+        shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("README.md", "pyproject.toml", "zensical.toml"):
+        shutil.copy(ROOT / name, checkout / name)
+    # Nothing is installed: the script takes the environment for one that it has made itself.
+    (checkout / "scripts" / "venv.sh").write_text("install() { :; }\n")
+    (checkout / ".venv").symlink_to(sys.prefix)
+    built = subprocess.run(
+        ["sh", checkout / "scripts" / "docs"], capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert "No issues found" in built.stdout + built.stderr
+    return checkout / "site"
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[str, Page]:
+    return {file.relative_to(site).as_posix(): Page(file) for file in site.rglob("*.html") if file.name != "404.html"}
+
+
+def test_every_page_of_the_docs_is_in_the_site(pages: dict[str, Page]) -> None:
+    written = {
+        file.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for file in (ROOT / "docs").rglob("*.md")
+    }
+    assert pages.keys() == written | {"start.html"}
+
+
+def test_every_page_can_be_reached_from_the_first(pages: dict[str, Page]) -> None:
+    reached, waiting = set(), ["index.html"]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += [target for target, _ in targets(name, pages[name].links) if target in pages]
+    assert reached == pages.keys()
+
+
+def test_every_link_leads_to_a_page_or_file_and_to_an_anchor_that_is_there(site: Path, pages: dict[str, Page]) -> None:
+    broken = [
+        (name, target, anchor)
+        for name, page in pages.items()
+        for target, anchor in targets(name, page.links)
+        if not (site / target).exists() or (target in pages and anchor not in pages[target].anchors)
+    ]
+    assert broken == []
+
+
+def test_no_page_loads_anything_from_elsewhere(site: Path, pages: dict[str, Page]) -> None:
+    for name, page in pages.items():
+        for loaded in page.loaded:
+            assert not urlsplit(loaded).scheme or loaded.startswith("data:"), f"{name} loads {loaded}"
+            assert loaded.startswith("data:") or (site / urljoin(name, unquote(loaded)).partition("?")[0]).exists()
+    styles = "".join(file.read_text("utf-8") for file in site.rglob("*.css"))
+    assert not re.search(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", styles)
+
+
+def targets(name: str, links: set[str]) -> list[tuple[str, str]]:
+    """The files and anchors within the site that a page's links lead to."""
+    inside = [link for link in links if not urlsplit(link).scheme and not link.startswith("//")]
+    found = [urljoin(name, unquote(link)).partition("#") for link in inside]
+    return [(target or name, anchor) for target, _, anchor in found]
