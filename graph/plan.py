@@ -7,7 +7,7 @@ Fields are merged by graphql-core's own `collect_subfields`. What was compiled i
 nodes), so a document's fragments are compiled once, however often and deep they are used.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, cast
@@ -322,26 +322,6 @@ class PlaceSelection(AnySelection):
             return self._relations.of(field)
         except (BadInput, GraphQLError):
             return None  # the field will tell when its turn comes, if it does
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """A plan with the variables of one question: those, and the arguments of each field that looks nodes up."""
-
-    plan: Plan
-    variables: VariableValues
-    arguments: Sequence[Mapping[str, Any]]
-
-    @classmethod
-    def of(cls, plan: Plan, variables: VariableValues) -> "Bound":
-        """Raises GraphQLError where the variables do not fit."""
-        return cls(plan, variables, [_arguments_of(root, variables) for root in plan.found])
-
-
-def _arguments_of(root: FoundRoot, variables: VariableValues) -> Mapping[str, Any]:
-    """The arguments of a field of Query, named as its resolver takes them."""
-    given = get_argument_values(root.definition, root.details[0].node, variables)
-    return {f"{name}_": value for name, value in given.items()}
 
 
 def resolver_of(definition: Any) -> Any:

@@ -1,13 +1,15 @@
 """The plans of operations."""
 
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from graphql import GraphQLSchema, OperationDefinitionNode
-from graphql.execution.values import VariableValues, get_variable_values
+from graphql.execution.values import VariableValues, get_argument_values, get_variable_values
 
 from graph.documents import Prepared
-from graph.plan import Bound, Plan
+from graph.plan import FoundRoot, Plan
 from graph.question import Question
 from graph.rendering import Surprise
 from graph.selection import Types
@@ -18,6 +20,26 @@ MAX_DECIDING_CHARACTERS = 10_000
 
 
 _NONE = VariableValues({}, {})
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A plan with the variables of one question: those, and the arguments of each field that looks nodes up."""
+
+    plan: Plan
+    variables: VariableValues
+    arguments: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, plan: Plan, variables: VariableValues) -> "Bound":
+        """Raises GraphQLError where the variables do not fit."""
+        return cls(plan, variables, [_arguments_of(root, variables) for root in plan.found])
+
+
+def _arguments_of(root: FoundRoot, variables: VariableValues) -> Mapping[str, Any]:
+    """The arguments of a field of Query, named as its resolver takes them."""
+    given = get_argument_values(root.definition, root.details[0].node, variables)
+    return {f"{name}_": value for name, value in given.items()}
 
 
 class Plans:

@@ -9,7 +9,6 @@ import orjson
 from graph.context import Context
 from graph.plan import (
     AboveField,
-    Bound,
     Connection,
     ListedRoots,
     ListField,
@@ -19,6 +18,7 @@ from graph.plan import (
     RootField,
     Shape,
 )
+from graph.plans import Bound
 from graph.rendering import KEPT_BYTES, Leaves, TypeName
 from resolvers.granted import lists, roots
 from resolvers.job import Job
