@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench import clients, measurement, places, servers
+from bench import clients, measurement, million, places, servers
 from bench.measurement import MAIN, Asked, Figures, Right, Schedule, Wrong, measure
 from bench.places import COUNTRY_NODES, Place
 from bench.processes import Process, ask
@@ -130,3 +130,10 @@ def test_other_servers_get_the_same_question_in_their_words():
     assert written(["a/b", "100%"]) == "a%2Fb/100%25"
     assert body(MENU, None, is_peer=False).endswith(b'"variables":{}}')
     assert plain({"children": {"nodes": [{"id": "1"}]}}) == {"children": [{"id": "1"}]}
+
+
+def test_a_large_store_has_about_as_many_nodes_as_asked_for_in_ten_trees_alike():
+    nodes = list(million.made(20_000))
+    assert len(nodes) == 10 * (2 + 100 * 20)
+    assert {place.path[0] for place in nodes} == {f"C{number}" for number in range(10)}
+    assert len({place.path for place in nodes}) == len({place.id for place in nodes}) == len(nodes)
