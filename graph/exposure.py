@@ -2,7 +2,14 @@
 
 from store.errors import BadInput
 
-NODE, NODES, CHANGES, HISTORY, MUTATIONS = EXPOSABLE = ("node", "nodes", "changes", "history", "mutations")
+NODE, NODES, CHANGES, HISTORY, MOVES, MUTATIONS = EXPOSABLE = (
+    "node",
+    "nodes",
+    "changes",
+    "history",
+    "moves",
+    "mutations",
+)
 
 
 def exposed(words: str) -> frozenset[str]:

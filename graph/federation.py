@@ -9,7 +9,7 @@ import strawberry
 from graphql import DocumentNode, NamedTypeNode, Node, Visitor, parse, print_ast, visit
 from strawberry.types.field import StrawberryField
 
-from graph.exposure import CHANGES, HISTORY, MUTATIONS, NODE, NODES
+from graph.exposure import CHANGES, HISTORY, MOVES, MUTATIONS, NODE, NODES
 from graph.field import class_of, field
 
 # Pinned: later versions add nothing that is needed here, and not every composer takes them.
@@ -17,7 +17,7 @@ LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", imp
 
 # What stays out unless it is exposed. Two subgraphs with a Query.node never compose rightly: each would be asked for
 # the other's nodes. The rest is of use to Clade's own clients only.
-_OF_QUERY = {"node": NODE, "nodes": NODES, "changes": CHANGES, "deletedNode": HISTORY}
+_OF_QUERY = {"node": NODE, "nodes": NODES, "changes": CHANGES, "deletedNode": HISTORY, "move": MOVES, "moves": MOVES}
 _OF_NODES = {"history": HISTORY, "atRevision": HISTORY}
 
 # A gateway calls these itself; they are no part of what is composed.

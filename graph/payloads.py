@@ -5,6 +5,7 @@ from typing import Any
 import strawberry
 
 from graph.field import class_of, field
+from graph.moves import Move
 from graph.scalars import Path
 from graph.types import HierarchyTypes
 from store.keys import format_path
@@ -30,6 +31,11 @@ def payload_of(types: HierarchyTypes) -> Any:
             lambda written, info: None if written.forecast else written.record,
             node | None,
             "The node as it was written, of a deleted one as it was at last; null for a dry run.",
+        ),
+        "move": field(
+            lambda written, info: written.move,
+            Move | None,
+            "The move by which it is done, where that takes more than one transaction; else null.",
         ),
         "plan": field(
             lambda written, info: written.forecast, WritePlan | None, "What a dry run would change; else null."

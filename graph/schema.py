@@ -12,6 +12,7 @@ from graph.federation import service_field
 from graph.field import REQUIRED, argument, class_of, field
 from graph.history import past_fields
 from graph.lookup import ById, ByIds, Find, RootsField
+from graph.moves import move_fields
 from graph.mutations import mutation_type
 from graph.node import Node
 from graph.scalars import SCALARS, Path
@@ -30,6 +31,7 @@ def build_schema(
     fields = _node_fields([types.name for types in published])
     for types in published:
         fields |= _root_fields(types)
+    fields |= move_fields([types.name for types in published])
     fields |= past_fields([types.name for types in published], NodeInterface)
     fields |= {"_entities": entities_field(published), "_service": service_field(expose)}
     query = strawberry.type(class_of("Query", fields), description="Where every query begins.")

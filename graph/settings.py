@@ -136,7 +136,7 @@ class Settings(BaseSettings):
     federation_expose: str = Field(
         "",
         description="What the subgraph's schema shows beyond the usual, divided by commas: `node`, `nodes`, `changes`, "
-        "`history`, `mutations`.",
+        "`history`, `moves`, `mutations`.",
     )
 
     production: bool = Field(

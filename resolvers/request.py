@@ -119,7 +119,7 @@ class Request:
         found = await self._outcomes(keys, trees)
         if self.version is None and (running := self._moving(trees)):
             if self.moves is None:
-                self.moves = Moves(self._read_now, self._learned)
+                self.moves = Moves(self.read_now, self._learned)
             await self.moves.meet(running)
             # What came together with the stamps was read before the states of their moves.
             found |= await self._outcomes([key for key in keys if self._is_moving(key)], ())
@@ -164,7 +164,8 @@ class Request:
             if not (isinstance(asked, Key) and self._is_moving(asked))
         }
 
-    async def _read_now(self, keys: Sequence[Key]) -> dict[Key, Item | None]:
+    async def read_now(self, keys: Sequence[Key]) -> dict[Key, Item | None]:
+        """What lies at these keys as of now, however often it was read before."""
         items = await self._round(self.store.get(keys, self.reads, strong=True))
         return dict(zip(keys, items, strict=True))
 
@@ -195,7 +196,7 @@ class Request:
 
     async def stamps_now(self) -> dict[str, int]:
         """The numbers that the stamps of all partitions read from have by now."""
-        items = await self._read_now([stamp_key(partition) for partition in sorted(self.partitions)])
+        items = await self.read_now([stamp_key(partition) for partition in sorted(self.partitions)])
         return {key.pk: Stamp.of(key.pk, item).n for key, item in items.items()}
 
     async def records(self, keys: Iterable[Key]) -> dict[Key, Record | None]:

@@ -68,12 +68,12 @@ def test_nothing_else_than_the_hidden_differs_from_the_whole_schema(schema, subg
         for name, one in schema._schema.type_map.items()
         if not is_specified_scalar_type(one) and not is_introspection_type(one)
     }
-    hidden = {"DeletedNode", "ChangeFeed", "Change", "Mutation", "WritePlan", "DeletePolicy"}
+    hidden = {"DeletedNode", "ChangeFeed", "Change", "Move", "MoveState", "Mutation", "WritePlan", "DeletePolicy"}
     hidden |= {name for name in whole if name.endswith(("Attributes", "Payload"))}
     assert set(subgraph) == whole - MACHINERY - hidden
     fields = {one.name.value for one in subgraph["Query"].fields}
     assert set(schema._schema.query_type.fields) - fields == {
-        "node", "nodes", "deletedNode", "changes", "_service", "_entities",
+        "node", "nodes", "deletedNode", "changes", "move", "moves", "_service", "_entities",
     }  # fmt: skip
     for name, definition in subgraph.items():
         if isinstance(definition, ObjectTypeDefinitionNode | InterfaceTypeDefinitionNode) and name != "Query":
@@ -129,7 +129,7 @@ def test_types_that_only_hidden_fields_lead_to_are_hidden_with_them(words, types
 
 
 def test_a_word_that_cannot_be_exposed_is_refused_with_those_that_can():
-    with pytest.raises(BadInput, match="names secrets; it can name node, nodes, changes, history, mutations"):
+    with pytest.raises(BadInput, match="names secrets; it can name node, nodes, changes, history, moves, mutations"):
         exposed("node,secrets")
 
 

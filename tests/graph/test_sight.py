@@ -86,13 +86,13 @@ async def check(url: str, tree: tuple[int, int, bool, bool], seed: int, asked: l
             assert await ask(store, text.text, text.variables, granted.grants, PLANS) == plain, told
 
 
-@settings(common, max_examples=EXAMPLES or 150)
+@settings(common, max_examples=EXAMPLES or 60)
 @given(models, seeds, queries)
 def test_an_answer_holds_exactly_what_is_granted(tree, seed, asked):
     asyncio.run(check("sqlite://:memory:", tree, seed, asked))
 
 
-@settings(common, max_examples=EXAMPLES or 15)
+@settings(common, max_examples=EXAMPLES or 8)
 @given(models, seeds, queries)
 def test_on_dynamodb_too(engine, tree, seed, asked):
     asyncio.run(check(engine.address(f"sight-{uuid.uuid4().hex}"), tree, seed, asked))

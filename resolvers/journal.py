@@ -1,0 +1,36 @@
+"""The moves that take more than one transaction, for those who may read both of their ends."""
+
+import re
+
+from resolvers.grants import Sight
+from resolvers.request import Request
+from store.journal import Move as Move
+from store.journal import MoveState as MoveState
+from store.journal import move_key, recent
+from store.keys import path_of
+
+_ID = re.compile(r"[0-9a-f]{1,64}")
+
+
+async def move(request: Request, move_id: str) -> Move | None:
+    """The move of an id as of now, None where there is none, or where it has ended more than a day ago."""
+    if not _ID.fullmatch(move_id):
+        return None
+    key = move_key(move_id)
+    item = (await request.read_now([key]))[key]
+    found = None if item is None else Move.of(item)
+    return found if found is not None and is_seen(request, found) else None
+
+
+async def moves(request: Request, hierarchy: str, first: int | None) -> list[Move]:
+    """The moves of a hierarchy that run or have ended within a day, or so many of them, the newest first."""
+    found = [one for one in await recent(request.store, request.reads, hierarchy) if is_seen(request, one)][:first]
+    request.spend(len(found))
+    return found
+
+
+def is_seen(request: Request, found: Move) -> bool:
+    """Whether both ends of a move may be read."""
+    grants = request.grants
+    ends = found.running.ends
+    return grants is None or all(grants.sight(found.hierarchy, path_of(*end)) is Sight.WHOLE for end in ends)
