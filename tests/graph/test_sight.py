@@ -9,6 +9,7 @@ import uuid
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 
 from graph.context import Context
@@ -96,3 +97,55 @@ def test_an_answer_holds_exactly_what_is_granted(tree, seed, asked):
 @given(models, seeds, queries)
 def test_on_dynamodb_too(engine, tree, seed, asked):
     asyncio.run(check(engine.address(f"sight-{uuid.uuid4().hex}"), tree, seed, asked))
+
+
+WITHHELD = "id revision updatedAt changedAt changedBy childCount descendantCount note".split()
+SHOWN = "path key name level depth __typename"
+SMALL = Model("ground", dict.fromkeys([("A",), ("A", "b"), ("A", "b", "c"), ("A", "d"), ("E",)], "AREA"))
+GRANTS = Grants.of([("ground", ("A", "b"))], [])
+
+
+@pytest.mark.parametrize("plans", [None, PLANS])
+@pytest.mark.parametrize("name", WITHHELD)
+async def test_what_a_stub_withholds_is_forbidden_at_its_field(store, name, plans):
+    await SMALL.plant(store)
+    body = await ask(store, f'{{ ground(path: "A") {{ path {name} }} }}', {}, GRANTS, plans)
+    (error,) = body["errors"]
+    assert (error["path"], error["extensions"]["code"]) == (["ground", name], "FORBIDDEN")
+
+
+@pytest.mark.parametrize("plans", [None, PLANS])
+async def test_a_stub_is_told_where_it_lies_and_by_what_is_granted(store, plans):
+    await SMALL.plant(store)
+    query = f"""{{
+      ground(path: "A") {{
+        {SHOWN} children {{ nodes {{ path id }} pageInfo {{ hasNextPage }} }} siblings {{ nodes {{ path }} }}
+      }}
+      grounds {{ totalCount nodes {{ {SHOWN} }} }}
+      beside: ground(path: "A/d") {{ path }}
+      other: ground(path: "E") {{ path }}
+      byId: ground(id: "{SMALL.nodes[("A",)].id}") {{ path }}
+      below: ground(path: "A/b/c") {{ id ancestors {{ {SHOWN} }} }}
+    }}"""
+    body = await ask(store, query, {}, GRANTS, plans)
+    stub = {"path": "A", "key": "A", "name": "N A", "level": "AREA", "depth": 0, "__typename": "Area"}
+    assert body == {
+        "data": {
+            "ground": stub
+            | {
+                "children": {
+                    "nodes": [{"path": "A/b", "id": SMALL.nodes[("A", "b")].id}],
+                    "pageInfo": {"hasNextPage": False},
+                },
+                "siblings": {"nodes": []},
+            },
+            "grounds": {"totalCount": 1, "nodes": [stub]},
+            "beside": None,
+            "other": None,
+            "byId": None,
+            "below": {
+                "id": SMALL.nodes[("A", "b", "c")].id,
+                "ancestors": [stub, stub | {"path": "A/b", "key": "b", "name": "N b", "depth": 1}],
+            },
+        }
+    }
