@@ -21,6 +21,7 @@ from store.stamps import Event, LogEntry, Running, Stamp, log_item, tier_name
 from store.wire import settled, size_of
 
 WRITE_UNIT_BYTES = 1024
+MOST_MOVES = 20  # under way in one tree: each reader of the tree reads their records
 INDEXES = 2  # beside the table, each of which a node's item is written to as well
 
 
@@ -153,8 +154,13 @@ class Draft:
     # -- moves that take more than one transaction ---------------------------------------------------------------------
 
     def begin(self, move: Move) -> None:
-        """Register a move, whose nodes and places nobody else writes to until it ends."""
+        """Register a move, whose nodes and places nobody else writes to until it ends.
+
+        Raises Conflict where it meets another one, or where so many are under way that readers would suffer.
+        """
         self._keep_apart(*move.running.ends)
+        if any(len(self.seen.stamp(partition).moves) >= MOST_MOVES for partition in move.running.partitions):
+            raise Conflict(f"{MOST_MOVES} large moves are under way in this tree; try again when some have ended.")
         self.move, self.nodes = move, move.nodes
         self._change(Put(move.item(), ABSENT))
         for partition in move.running.partitions:

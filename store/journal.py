@@ -113,9 +113,14 @@ class Move:
 
 def begun(top: Record, target: Key | None, now: float, at: str, by: str | None) -> Move:
     """The move of a node with all below it that somebody begins `now`, which is `at` as text."""
-    move_id = f"{int(now * 1000):012x}{secrets.token_hex(6)}"  # in the order of time
+    move_id = least_id(now) + secrets.token_hex(6)
     nodes = 1 + sum(top.below.values())
     return Move(move_id, top.key, target, top.id, MoveState.COPYING, nodes, 0, 1, now + LEASE_SECONDS, at, None, by)
+
+
+def least_id(now: float) -> str:
+    """What the ids of moves begin with that begin at a time, in seconds since 1970; they are in the order of time."""
+    return f"{int(now * 1000):012x}"
 
 
 def move_key(move_id: str) -> Key:
@@ -123,9 +128,12 @@ def move_key(move_id: str) -> Key:
     return Key(PARTITION, move_id)
 
 
-async def recent(store: Store, reads: Reads, hierarchy: str | None = None) -> list[Move]:
-    """The moves that run, or have ended within a day, the newest first; of one hierarchy or of all."""
-    items = await store.range(Span(Index.TABLE, PARTITION, "0", "g"), reads, reverse=True, strong=True)
+async def recent(store: Store, reads: Reads, hierarchy: str | None = None, since: str = "0") -> list[Move]:
+    """The moves that run, or have ended within a day, the newest first; of one hierarchy or of all.
+
+    Those with ids from `since` on, which are in the order of their beginnings.
+    """
+    items = await store.range(Span(Index.TABLE, PARTITION, since, "g"), reads, reverse=True, strong=True)
     moves = map(Move.of, items)
     return [move for move in moves if hierarchy in (None, move.hierarchy)]
 

@@ -6,9 +6,9 @@ import logging
 import time
 from collections.abc import AsyncIterator, Container
 
-from store.errors import Unavailable
+from store.errors import Conflict, Unavailable
 from store.hold import Hold, Lost
-from store.journal import Move, recent
+from store.journal import Move, least_id, recent
 from store.journey import Journey
 from store.keys import stamp_key
 from store.pace import Pace
@@ -18,6 +18,7 @@ from store.stamps import Stamp
 from store.stores import Store
 
 LONGEST_DELAY_SECONDS = 10.0
+SKEW_SECONDS = 3600.0  # by so much the clocks of processes may differ
 STOP_SECONDS = 5.0  # to tell others that they may go on
 
 logger = logging.getLogger("clade")
@@ -32,6 +33,7 @@ class Mover:
         self._queue = queue or Queue()
         self._journeys: dict[str, Journey] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._since = "0"
 
     def start(self, move: Move) -> Journey:
         """Go on with a move that nobody else works on."""
@@ -66,9 +68,14 @@ class Mover:
         return taken
 
     async def _left(self) -> list[Move]:
-        """The moves that have not ended and that this process does not work on."""
-        moves = await recent(self._store, Reads())
-        return [move for move in moves if move.ended_at is None and move.id not in self._tasks]
+        """The moves that have not ended and that this process does not work on.
+
+        Only the first look is at all that there are: what had ended by then need not be read again.
+        """
+        now = time.time()
+        moves = [move for move in await recent(self._store, Reads(), since=self._since) if move.ended_at is None]
+        self._since = min([least_id(now - SKEW_SECONDS), *[move.id for move in moves]])
+        return [move for move in moves if move.id not in self._tasks]
 
     async def finished(self) -> None:
         """Wait until all moves that this process works on have ended, or were lost to others."""
@@ -124,13 +131,12 @@ class Mover:
             await _persist(journey)
         except Lost:
             logger.info("The move %s is somebody else's by now.", journey.move.id)
-        except BaseException as error:
-            if not isinstance(error, asyncio.CancelledError):
-                logger.exception("The move %s stopped; it is taken up again later.", journey.move.id)
-            with contextlib.suppress(Exception):
-                await journey.hold.release()
-            if isinstance(error, asyncio.CancelledError):
-                raise
+        except Exception:
+            logger.exception("The move %s stopped; it is taken up again later.", journey.move.id)
+            await _release(journey)
+        except BaseException:  # the process ends
+            await _release(journey)
+            raise
         finally:
             journey.has_flipped.set()
 
@@ -143,13 +149,18 @@ async def _is_registered(store: Store, move: Move) -> bool:
     return all(move.running in stamp.moves for stamp in stamps)
 
 
+async def _release(journey: Journey) -> None:
+    with contextlib.suppress(Exception):  # then it is free when its lease has run out
+        await journey.hold.release()
+
+
 async def _persist(journey: Journey) -> None:
-    """Run a journey, again where the store was away for a while."""
+    """Run a journey, again where the store was away for a while, or others were at the same items all the time."""
     delay = 0.1
     while True:
         try:
             return await journey.run()
-        except Unavailable as error:
+        except (Conflict, Unavailable) as error:
             logger.warning("The move %s waits: %s", journey.move.id, error)
             await asyncio.sleep(delay)
             delay = min(2 * delay, LONGEST_DELAY_SECONDS)

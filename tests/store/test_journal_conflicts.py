@@ -124,6 +124,19 @@ async def test_of_two_large_moves_of_one_subtree_one_wins(store: Store) -> None:
     await journaled.has_ended(store)
 
 
+async def test_no_more_large_moves_are_under_way_in_a_tree_than_readers_bear(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.draft.MOST_MOVES", 1)
+    await journaled.plant(store, *[f"r/big/n{n}" for n in range(9)], "r/big")
+    await journaled.halted(store, move("r/a", "r/z"), MoveState.COPYING)
+    with pytest.raises(Conflict, match="1 large moves are under way in this tree"):
+        await journaled.write(store, cascade("r/big"))
+    await journaled.lapse(store)
+    await journaled.resume(store)
+    await journaled.write(store, cascade("r/big"))
+
+
 # -- imports -----------------------------------------------------------------------------------------------------------
 
 

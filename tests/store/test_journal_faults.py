@@ -20,6 +20,7 @@ from store.repair import Repair
 from store.stores import Store, open_store
 from store.writes import Writer
 from tests.hierarchies import CATEGORY
+from tests.readers import Witness
 from tests.store import journaled
 from tests.store.journaled import OTHERS, cascade, move
 
@@ -171,6 +172,19 @@ async def test_a_node_that_came_to_be_too_long_meanwhile_undoes_the_move(store: 
     await writer.mover.finished()
     assert await journaled.paths(store) == before | {f"r/a/{long}/{'n' * 20}"}
     await journaled.has_ended(store, MoveState.UNDONE)
+
+
+async def test_a_mover_looks_at_moves_that_have_ended_once_alone(store: Store) -> None:
+    await journaled.plant(store)
+    await journaled.write(store, move("r/a", "o/p/a"))
+    ended = await journaled.only_move(store)
+    await store.commit([Put({**ended.item(), "sk": "0" * 24})])
+    witness: Any = Witness(store)
+    mover = Mover(witness, journaled.SOON)
+    for _ in range(2):
+        assert await mover.resume() == []
+    (first, *_), (second, *_) = witness.spans
+    assert first.lo < "0" * 24 < second.lo < ended.id
 
 
 # -- what check and repair make of it ----------------------------------------------------------------------------------
