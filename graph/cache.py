@@ -61,11 +61,13 @@ class Cache:
         entry = self._entries.get(question)
         if entry is None:
             return None
-        if await self._is_current(entry, request):
-            self._entries.move_to_end(question)
-            return entry
-        self._drop(question)
-        return None
+        is_current = await self._is_current(entry, request)
+        if self._entries.get(question) is entry:  # another request may have dropped it while this one read the proof
+            if is_current:
+                self._entries.move_to_end(question)
+            else:
+                self._drop(question)
+        return entry if is_current else None
 
     async def put(self, question: Hashable, data: bytes, request: Request, began: float) -> None:
         """Keep an answer that `request` has read since `began`, if it can be proven; an answer with errors never is."""

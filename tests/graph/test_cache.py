@@ -3,7 +3,7 @@
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -29,9 +29,9 @@ GROUND = Ground.definition()
 LIST = '{ area(path: "a") { childCount children { nodes { key } } } }'
 
 
-def server(store: Store, settle: float = 0.3) -> Execution:
+def server(store: Store, settle: float = 0.3, clock: Callable[[], float] = time.monotonic) -> Execution:
     """What one server process has: plans, kept pages and a cache of its own."""
-    kept, cache = Kept(1_000_000), Cache(1_000_000, settle_seconds=settle)
+    kept, cache = Kept(1_000_000), Cache(1_000_000, settle_seconds=settle, clock=clock)
 
     def context() -> Context:
         return Context(Request(store, {"ground": GROUND}, kept=kept), TYPES)
@@ -95,6 +95,41 @@ async def test_a_write_by_this_or_another_process_is_in_the_next_answer(store_ur
             await plant(writer, f"a/n{number}")
             assert f"n{number}" in await keys(execution)
             await until_kept(execution)
+
+
+class Held:
+    """A store whose reads by key wait while it is held."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.may_go = asyncio.Event()
+        self.may_go.set()
+        self.waiting = asyncio.Event()
+
+    async def get(self, keys: Sequence[Any], reads: Any, *, strong: bool = False) -> Any:
+        self.waiting.set()
+        await self.may_go.wait()
+        return await self._store.get(keys, reads, strong=strong)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+async def test_an_answer_that_is_given_up_while_its_proof_is_read_for_another_is_that_ones_answer_still(engine):
+    async with two(engine.address(f"clade-{uuid.uuid4().hex}")) as (one, _):
+        held, later = Held(one), [0.0]
+        execution = server(held, clock=lambda: time.monotonic() + later[0])  # type: ignore[arg-type]
+        await until_kept(execution)
+        held.may_go.clear()
+        held.waiting.clear()
+        proving = asyncio.create_task(ask(execution))
+        await held.waiting.wait()
+        later[0] = 61.0  # too old for whoever asks from now on
+        anew = asyncio.create_task(ask(execution))
+        await asyncio.sleep(0.05)
+        held.may_go.set()
+        (data, reads), (same, reads_anew) = await asyncio.gather(proving, anew)
+        assert (data, reads["cached"], reads_anew["cached"]) == (same, True, False)
 
 
 async def test_a_write_to_another_tree_leaves_the_proof_on_dynamodb_as_it_is(engine):
