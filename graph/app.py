@@ -169,7 +169,7 @@ def served_app() -> ASGIApp:
         observers=observers,
         marking=traces.mark if traces else None,
         background=background,
-        check_hosts=settings.writes == "on",
+        check_hosts=home_writes(settings),
         callers=callers_of(settings, store),
     )
     gc.freeze()  # all that was made so far stays
@@ -194,8 +194,13 @@ def callers_of(settings: Settings, store: Store) -> Callers:
         Keyring(store),
         tokens_of(settings),
         open_reads=settings.reads == "open",
-        home_writes=settings.writes == "on" and not settings.production,
+        home_writes=home_writes(settings),
     )
+
+
+def home_writes(settings: Settings) -> bool:
+    """Whether everybody on this machine may write; what comes by another name is then not taken for theirs."""
+    return settings.writes == "on" and settings.reads == "open" and not settings.production
 
 
 def pace_of(settings: Settings) -> resolvers.Pace:

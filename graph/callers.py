@@ -28,8 +28,8 @@ class Unauthenticated(Exception):
 class Callers:
     """Tells who calls, and what a caller may do under the settings.
 
-    `open_reads` lets everybody read everything. `home_writes` lets whoever needs no grant to read, and asks at an
-    address that only this machine reaches, write without a credential.
+    `open_reads` lets everybody read everything. `home_writes` lets whoever asks at an address that only this machine
+    reaches read and write everything without a credential.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Callers:
         self._keyring = keyring
         self._tokens = tokens
         self._open_reads = open_reads
-        self._home_writes = home_writes and open_reads
+        self._home_writes = home_writes
         self._anonymous = Caller(reads=None if open_reads else NOTHING, writes=NOTHING)
 
     async def of(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:

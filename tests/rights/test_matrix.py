@@ -3,6 +3,7 @@
 The fields are taken from the schema: one that has no expectation here fails the first tests. The node is Omaha.
 """
 
+import time
 from typing import Any
 
 import pytest
@@ -10,8 +11,12 @@ from graphql import GraphQLInterfaceType, GraphQLObjectType
 
 from graph.categories import CategoryNode
 from graph.locations import Location
+from store.items import Put
+from store.journal import Move, MoveState
+from store.keys import node_key, parse_path
 from store.stores import Store, open_store
 from tests.graph.asking import plant
+from tests.model import AT
 from tests.rights.asking import Server, caller, codes
 
 PLACES = [
@@ -115,6 +120,8 @@ OF_QUERY: dict[str, list[tuple[str, list[Any]]]] = {
     "product": [('product(path: "Books/Maps/Atlas") { name }', GOODS_ONLY)],
     "variant": [('variant(path: "Books/Maps/Atlas/A4") { path }', GOODS_ONLY)],
     "categories": [("categories { nodes { path } }", [EMPTY] * 5 + [SAME])],
+    "move": [("move(id: $move) { from to }", [NULL, SAME, SAME, NULL, NULL, NULL])],
+    "moves": [('moves(hierarchy: "location") { from to }', [[], SAME, SAME, [], [], []])],
     "deletedNode": [(f"deletedNode(id: $gone) {{ node {PATH} }}", [NULL, SAME, SAME, NULL, NULL, NULL])],
     "changes": [
         (
@@ -187,8 +194,14 @@ OF_MUTATION: dict[str, list[tuple[str, list[str]]]] = {
 ALL = caller("write:location", "write:category")
 
 
+MOVED = Move(
+    "0" * 24, node_key("location", parse_path(f"{OMAHA}/old")), node_key("location", parse_path(CHILD)), "location:x",
+    MoveState.DONE, 1, 1, 1, time.time(), AT, AT,
+)  # fmt: skip
+
+
 class World:
-    """A server, and the ids of Omaha and of a child of it that was deleted."""
+    """A server, and the ids of Omaha, of a child of it that was deleted, and of a move of another child."""
 
     def __init__(self, server: Server, ids: dict[str, str]) -> None:
         self.server = server
@@ -219,7 +232,8 @@ async def world(store: Store) -> World:
     omaha = await make(f'renameLocation(path: "{OMAHA}-old", key: "Omaha")')
     await make(f'createLocation(parent: "{OMAHA}", key: "gone", name: "g", attributes: {{postalCode: {{}}}})')
     gone = await make(f'deleteLocation(path: "{OMAHA}/gone")')
-    return World(server, {"id": omaha, "gone": gone})
+    await store.commit([Put(MOVED.item())])
+    return World(server, {"id": omaha, "gone": gone, "move": MOVED.id})
 
 
 def fields_of(kind: str) -> set[str]:
