@@ -142,6 +142,7 @@ class Execution:
         context = self._make_context()
         if caller is not ANYONE:
             context.act_for(caller)
+            tell_reads = tell_reads and caller.reads is None  # else they would tell of what is hidden that it is there
         call = Call(question, prepared, operation)
         if observed is not None:
             observed.kind, observed.operation = operation.operation.value, call.name
