@@ -4,6 +4,7 @@ A page can have its own name resolved to 127.0.0.1 and then reads and writes as 
 but the request still carries that name as its host.
 """
 
+from functools import lru_cache
 from ipaddress import ip_address
 
 import orjson
@@ -41,7 +42,13 @@ def is_loopback(host: str) -> bool:
 def listens_on_loopback(scope: Scope) -> bool:
     """Whether the connection came in at a loopback address; a server that tells none is behind a socket file."""
     server = scope.get("server")
-    return server is not None and is_loopback(server[0] if ":" not in server[0] else f"[{server[0]}]")
+    return server is not None and _is_own(server[0])
+
+
+@lru_cache(64)
+def _is_own(address: str) -> bool:
+    """The same of one of the few addresses that this server has."""
+    return is_loopback(address if ":" not in address else f"[{address}]")
 
 
 def _host(scope: Scope) -> str:
