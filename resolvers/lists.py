@@ -53,7 +53,9 @@ async def lists(request: Request, jobs: Sequence[Job]) -> list[Page | Exception]
     asked: list[Job] = []
     nothing: dict[Relation, Page] = {}  # most nodes of most trees have nothing below them
     for job in jobs:
-        if job.is_empty and not job.window.is_narrow:
+        # A list of roots tells their counts without their trees' stamps, where indexes trail behind a move's flip.
+        is_sure = request.version is not None or not job.owner.is_root
+        if is_sure and job.is_empty and not job.window.is_narrow:
             results[job] = nothing.get(job.relation) or nothing.setdefault(job.relation, _empty(job.relation))
             continue
         try:

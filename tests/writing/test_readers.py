@@ -1,0 +1,112 @@
+"""Readers beside a large move and a large deletion, over indexes that show everything late."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import orjson
+import pytest
+
+from graph.context import Context
+from graph.execution import Execution
+from graph.limits import Limits
+from graph.plans import Plans
+from resolvers.request import Request
+from store.deletions import Delete, Policy
+from store.keys import format_path
+from store.moves import Move
+from store.pace import Pace
+from store.reads import Reads
+from store.stores import Store, open_store
+from store.writes import Writer
+from tests.engines import NoEngine, find
+from tests.graph.asking import plant
+from tests.graph.test_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES
+from tests.late import LateIndexes
+from tests.model import Ground
+
+LAG, SETTLE, REQUEST = 0.2, 0.6, 2.0
+PACE = Pace(REQUEST + 0.2, SETTLE, 60.0, 60.0)
+SUBTREE = [("x",), *[("x", f"n{n}") for n in range(20)], *[("x", "n0", f"m{n}") for n in range(10)]]
+NODE = """{
+  childCount children { totalCount nodes { key } }
+  descendants { nodes { path } } page: descendants(last: 9) { nodes { path } }
+}"""
+ROOTS = "grounds { nodes { children { nodes { path } } } }"
+QUERY = f'{{ a: area(path: "a") {NODE} b: area(path: "b") {NODE} {ROOTS} }}'
+
+
+@asynccontextmanager
+async def late_stores() -> AsyncIterator[list[Store]]:
+    """A writer and a reader on one table whose indexes trail `LAG` seconds behind it."""
+    async with AsyncExitStack() as stack:
+        try:
+            table, indexes = stack.enter_context(find()), stack.enter_context(find())
+        except NoEngine as missing:
+            pytest.skip(str(missing))
+        proxy = await stack.enter_async_context(LateIndexes(table.url, indexes.url, LAG))
+        url = f"dynamodb://clade?region=eu-west-1&endpoint={proxy.url}"
+        stores = [await stack.enter_async_context(open_store(url)) for _ in range(2)]
+        await stores[0].create()
+        await asyncio.sleep(LAG)
+        yield stores
+
+
+async def read(store: Store, plans: Plans | None) -> dict[str, Any] | None:
+    """What is answered, None where it took too long on a busy machine: then it is ended, and promises nothing."""
+    execution = Execution(
+        SCHEMA,
+        lambda: Context(Request(store, DEFINITIONS), SCHEMA_TYPES),
+        plans=plans,
+        limits=Limits(request_seconds=REQUEST),
+    )
+    answer = await execution.execute(QUERY, allow_mutations=False)
+    return None if "errors" in answer.body else orjson.loads(orjson.dumps(answer.body))["data"]
+
+
+def places(data: dict[str, Any]) -> list[str]:
+    """Below which of both nodes the subtree is told; it is told whole, by all lists of the answer alike."""
+    found = []
+    for top in "ab":
+        node, whole = data[top], [format_path((top, *path)) for path in SUBTREE]
+        there = [one["path"] for one in node["descendants"]["nodes"]]
+        assert there in ([], sorted(whole)), there
+        assert [one["path"] for one in node["page"]["nodes"]] == there[-9:]
+        keys = [one["key"] for one in node["children"]["nodes"]]
+        assert keys == (["x"] if there else [])
+        assert node["childCount"] == node["children"]["totalCount"] == len(keys)
+        found += [top] if there else []
+    nested = [one["path"] for root in data["grounds"]["nodes"] for one in root["children"]["nodes"]]
+    assert nested == [f"{top}/x" for top in found]
+    return found
+
+
+async def told_meanwhile(writer: Writer, reader: Store, edit: Any) -> list[list[str]]:
+    """Where readers found the subtree, one after another, from before a change until it is swept."""
+    plans = Plans(SCHEMA._schema, SCHEMA_TYPES, keep=10)
+
+    async def change() -> None:
+        assert (await writer.write(edit, Reads())).move is not None
+        await writer.mover.finished()
+
+    making, found = asyncio.create_task(change()), []
+    while not making.done():
+        for one in (plans, None):
+            if (data := await read(reader, one)) is not None:
+                found.append(places(data))
+    await making
+    return found
+
+
+async def test_readers_find_a_subtree_at_one_place_while_it_is_moved_and_until_it_is_deleted():
+    async with late_stores() as (store, reader):
+        await plant(store, Ground, [(("a",), "AREA"), (("b",), "AREA"), *[(("a", *path), "AREA") for path in SUBTREE]])
+        await asyncio.sleep(2 * LAG)
+        store.most_changes = 24
+        writer, ground = Writer(store, PACE), Ground.definition()
+        moved = await told_meanwhile(writer, reader, Move(ground, ("a", "x"), ("b", "x")))
+        assert [one for n, one in enumerate(moved) if one != moved[max(0, n - 1)] or n == 0] == [["a"], ["b"]]
+        gone = await told_meanwhile(writer, reader, Delete(ground, ("b", "x"), Policy.CASCADE))
+        assert set(map(tuple, gone)) <= {("b",), ()}
+        assert gone[-1] == []
