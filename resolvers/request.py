@@ -262,17 +262,19 @@ class Request:
         span, limit, reverse = read.span, read.limit, read.reverse
         view = self.view
         if view is None:
-            return list(map(Record.of, await self.items(span, limit=limit, reverse=reverse)))
+            return await self._nodes(span, limit, reverse)
         records: list[Record] = []
         more = view.tops_in(span)
         for part in view.parts(span)[:: -1 if reverse else 1]:
             rest = None if limit is None else limit + more - len(records)
             if rest != 0:
-                items = await self.items(part, limit=rest, reverse=reverse)
-                records += map(Record.of, items)
+                records += await self._nodes(part, rest, reverse)
         if self.moves is not None:
             records = list(map(self.moves.renewed, records))
         return [record for record in records if not more or view.sight(record.key) is Sight.WHOLE][:limit]
+
+    async def _nodes(self, span: Span, limit: int | None, reverse: bool) -> list[Record]:
+        return await self._round(self.store.nodes(span, self.reads, limit=limit, reverse=reverse))
 
     async def items(self, span: Span, *, limit: int | None = None, reverse: bool = False) -> list[Item]:
         """What lies in a span that is not about nodes."""

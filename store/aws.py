@@ -98,8 +98,10 @@ class Connection:
         await self._opened.aclose()
         self._client = None
 
-    async def call(self, operation: str, **parameters: object) -> Answer:
-        """The answer to one call.
+    async def call(
+        self, operation: str, *, parse: Callable[[bytes], Answer] = parse_answer, **parameters: object
+    ) -> Answer:
+        """The answer to one call, perhaps as `parse` reads its body.
 
         Raises NoTable, Refused where the answer says no, and Unavailable where there is none.
         """
@@ -110,7 +112,7 @@ class Connection:
             raise Unavailable("DynamoDB has not answered for a while; try again.")
         self.calls.made += 1
         try:
-            answer = await self._answer(operation, parameters)
+            answer = await self._answer(operation, parameters, parse)
         except ClientError as error:
             self._circuit.answered()
             raise self._translate(error) from error
@@ -125,10 +127,10 @@ class Connection:
         self.calls.is_silent = False
         return answer
 
-    async def _answer(self, operation: str, parameters: dict[str, Any]) -> Answer:
+    async def _answer(self, operation: str, parameters: dict[str, Any], parse: Callable[[bytes], Answer]) -> Answer:
         ordinary = partial(getattr(self._client, operation), **parameters)
         if self._direct is not None and self._credentials is not None and operation in _HOT:
-            return await self._direct.call(operation, parameters, self._credentials, ordinary)
+            return await self._direct.call(operation, parameters, self._credentials, ordinary, parse)
         return cast(Answer, await ordinary())
 
     def _count_attempt(self, response: Any, attempts: int, **_: object) -> None:

@@ -63,9 +63,17 @@ class Direct(AIOHTTPSession):
         await super().__aexit__(*error)
 
     async def call(
-        self, operation: str, parameters: dict[str, Any], credentials: Any, ordinary: Callable[[], Awaitable[Answer]]
+        self,
+        operation: str,
+        parameters: dict[str, Any],
+        credentials: Any,
+        ordinary: Callable[[], Awaitable[Answer]],
+        parse: Callable[[bytes], Answer] = parse_answer,
     ) -> Answer:
-        """The answer to a read: directly where that is known how, else as the `ordinary` call tells or raises it."""
+        """The answer to a read: directly where that is known how, else as the `ordinary` call tells or raises it.
+
+        `parse` is for direct answers alone; it raises msgspec.DecodeError where a body is none.
+        """
         frozen = await credentials.get_frozen_credentials()  # asked each time, since they rotate
         form = self._forms.get(operation)
         outcome: Reply | Exception | None = None
@@ -73,7 +81,7 @@ class Direct(AIOHTTPSession):
             outcome = await self._ask(form, parameters)
             if isinstance(outcome, Reply) and outcome.status == 200:
                 with contextlib.suppress(msgspec.DecodeError):
-                    return parse_answer(outcome.body)
+                    return parse(outcome.body)
         return await self._go_by_the_library(_Call(operation, frozen, outcome), ordinary)
 
     async def _ask(self, form: Form, parameters: dict[str, Any]) -> Reply | Exception:

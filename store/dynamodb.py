@@ -6,9 +6,9 @@ import random
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 from urllib.parse import parse_qsl
 
 from store import wire
@@ -21,8 +21,12 @@ from store.items import Change, Check, Delete, Item, Put, key_of
 from store.keys import Index, Key, Span
 from store.layout import LAYOUT_KEY
 from store.reads import Reads, units_of
+from store.records import Record
 from store.stores import check_changes
 from store.table import TableOptions
+from store.wire_nodes import NodeAnswer, NodeParser
+
+Row = TypeVar("Row", Item, Record)
 
 MAX_CHANGES = 100  # of one TransactWriteItems
 MAX_COMMIT_BYTES = 4 * 1024 * 1024  # likewise, all items together
@@ -49,6 +53,7 @@ class DynamoDBStore:
         self.region = region
         self._aws = Connection(table, region, endpoint)
         self.calls: Calls | None = self._aws.calls
+        self._parsers: dict[str, NodeParser] = {}
 
     @classmethod
     def at(cls, address: str) -> Self:
@@ -73,7 +78,10 @@ class DynamoDBStore:
     async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
         wanted = list(dict.fromkeys(keys))
         chunks = [wanted[start : start + CHUNK] for start in range(0, len(wanted), CHUNK)]
-        found: dict[Key, Item] = {}
+        if len(chunks) == 1:  # as nearly always; it costs no task
+            found = await self._get_chunk(wanted, reads, strong)
+            return [found.get(key) for key in keys]
+        found = {}
         for part in await asyncio.gather(*[self._get_chunk(chunk, reads, strong) for chunk in chunks]):
             found.update(part)
         return [found.get(key) for key in keys]
@@ -100,26 +108,46 @@ class DynamoDBStore:
     async def range(
         self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False, strong: bool = False
     ) -> list[Item]:
+        return await self._query(span, reads, limit, reverse, strong, wire.parse_answer, _items)
+
+    async def nodes(self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
+        hierarchy = span.partition.partition("#")[0]
+        if hierarchy not in self._parsers:
+            self._parsers[hierarchy] = NodeParser()
+        return await self._query(span, reads, limit, reverse, False, self._parsers[hierarchy].parse, _records)
+
+    async def _query(
+        self,
+        span: Span,
+        reads: Reads,
+        limit: int | None,
+        reverse: bool,
+        strong: bool,
+        parse: Callable[[bytes], wire.Answer],
+        rows: Callable[[wire.Answer], list[Row]],
+    ) -> list[Row]:
+        """The rows of a span, or the first `limit`, page by page."""
         if limit == 0 or span.lo >= span.hi:
             return []
         strong = strong and span.index is Index.TABLE
         query = {**wire.key_range(span), "ScanIndexForward": not reverse, "ConsistentRead": strong}
         spare = 1 if reverse and wire.may_be_key(span.hi) else 0  # the bound's own item comes first and does not belong
-        items: list[Item] = []
+        kept: list[Row] = []
         while True:
             if limit is not None:
-                query["Limit"] = min(limit - len(items) + spare, MAX_LIMIT)
-            page = await self._aws.call("query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
-            found = [wire.decode(item) for item in page["Items"]]
+                query["Limit"] = min(limit - len(kept) + spare, MAX_LIMIT)
+            page = await self._aws.call(
+                "query", parse=parse, TableName=self.table, ReturnConsumedCapacity="TOTAL", **query
+            )
+            found = rows(page)
             units = _units(page)
             if units is None:
-                units = units_of(sum(map(wire.size_of, found)), strong=strong)
-            kept = [item for item in _alive(found) if span.lo <= _sort_key(item, span) < span.hi]
-            kept = kept[: None if limit is None else limit - len(items)]
-            reads.add(items=len(kept), units=units)
-            items += kept
-            if "LastEvaluatedKey" not in page or len(items) == limit or _is_through(span, found, reverse):
-                return items
+                units = units_of(sum(map(_size_of, found)), strong=strong)
+            new = _within(span, found)[: None if limit is None else limit - len(kept)]
+            reads.add(items=len(new), units=units)
+            kept += new
+            if "LastEvaluatedKey" not in page or len(kept) == limit or _is_through(span, found, reverse):
+                return kept
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def version(self) -> object:
@@ -236,11 +264,33 @@ def _alive(items: list[Item]) -> list[Item]:
     return [item for item in items if item.get("expires", math.inf) > now]  # type: ignore[operator]
 
 
-def _sort_key(item: Item, span: Span) -> str:
-    return cast(str, item[span.index.sort])
+def _items(page: wire.Answer) -> list[Item]:
+    return _alive([wire.decode(item) for item in page["Items"]])
 
 
-def _is_through(span: Span, found: list[Item], reverse: bool) -> bool:
+def _records(page: wire.Answer) -> list[Record]:
+    """Nodes, which a parser of nodes or, where it had to give up, the ordinary one has read."""
+    nodes = cast(NodeAnswer, page).get("Nodes")
+    return [Record.of(item) for item in _items(page)] if nodes is None else nodes
+
+
+def _size_of(row: Item | Record) -> int:
+    return wire.size_of(row.item() if isinstance(row, Record) else row)
+
+
+def _sort_key(row: Item | Record, span: Span) -> str:
+    name = span.index.sort
+    return cast(str, getattr(row, name) if isinstance(row, Record) else row[name])
+
+
+def _within(span: Span, found: list[Row]) -> list[Row]:
+    """Those rows that lie in a span; since they are in order, the first and the last mostly tell that all do."""
+    if all(span.lo <= _sort_key(row, span) < span.hi for row in found[:1] + found[-1:]):
+        return found
+    return [row for row in found if span.lo <= _sort_key(row, span) < span.hi]
+
+
+def _is_through(span: Span, found: Sequence[Item | Record], reverse: bool) -> bool:
     """Whether a page reached beyond the far end of a span, so that nothing of it can follow."""
     if not found:
         return False

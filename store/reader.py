@@ -77,5 +77,4 @@ class Reader:
 
     async def range(self, span: Span, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
         """The nodes of a span of an index, which may trail behind what is told strongly."""
-        items = await self._store.range(span, self._reads, limit=limit, reverse=reverse)
-        return [Record.of(item) for item in items]
+        return await self._store.nodes(span, self._reads, limit=limit, reverse=reverse)

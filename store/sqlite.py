@@ -25,7 +25,7 @@ from store.items import ABSENT, Change, Delete, Item, Put, holds
 from store.keys import Index, Key, Span
 from store.layout import check_known, check_layout
 from store.reads import Reads, units_of
-from store.records import MAX_ITEM_BYTES
+from store.records import MAX_ITEM_BYTES, Record
 from store.statements import COLUMNS, DELETE, EXPIRED, INSERT, MARK, PUT, SCAN, SCHEMA, where
 from store.stores import check_changes
 from store.table import TableOptions
@@ -113,6 +113,9 @@ class SQLiteStore:
             bodies = [row[0] for row in rows]
         reads.add(items=len(bodies), units=units_of(sum(map(len, bodies)), strong=strong))
         return [_decode(body) for body in bodies]
+
+    async def nodes(self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
+        return [Record.of(item) for item in await self.range(span, reads, limit=limit, reverse=reverse)]
 
     async def count(self, span: Span, reads: Reads) -> int:
         if span.lo >= span.hi:

@@ -11,6 +11,7 @@ from store.errors import BadInput
 from store.items import Change, Item
 from store.keys import Key, Span
 from store.reads import Reads
+from store.records import Record
 from store.table import TableOptions
 
 
@@ -41,6 +42,10 @@ class Store(Protocol):
         self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False, strong: bool = False
     ) -> list[Item]:
         """All items of a span in its order, or the first `limit`; `strong` is for the table's own order alone."""
+        ...
+
+    async def nodes(self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
+        """What `range` brings as records, of a span where nothing but nodes lies."""
         ...
 
     async def count(self, span: Span, reads: Reads) -> int:

@@ -7,6 +7,7 @@ Both stores keep an item in one form (`settled`), so that both give the same one
 - an attribute that is None is not kept; absent and None are the same (within lists and maps None stays)
 """
 
+from collections.abc import Callable
 from typing import Any, TypedDict, cast
 
 import msgspec
@@ -125,7 +126,7 @@ class Answer(TypedDict, total=False):
     Tags: list[dict[str, str]]
 
 
-parse_answer = msgspec.json.Decoder(Answer).decode
+parse_answer: Callable[[bytes], Answer] = msgspec.json.Decoder(Answer).decode
 
 
 # -- items -------------------------------------------------------------------------------------------------------------
@@ -159,10 +160,10 @@ def encode_key(key: Key) -> Json:
 def decode(wire: WireItem) -> Item:
     """The item that an answer holds; sets and bytes, which Clade never writes, come as lists and base64."""
     # A list of a thousand items has some fifteen thousand values, most of them texts: they cost no call.
-    return {name: value.S if value.S is not None else _decode_value(value) for name, value in wire.items()}
+    return {name: value.S if value.S is not None else decode_value(value) for name, value in wire.items()}
 
 
-def _decode_value(value: WireValue) -> Value:
+def decode_value(value: WireValue) -> Value:
     if value.S is not None:
         return value.S
     if value.N is not None:
@@ -170,7 +171,7 @@ def _decode_value(value: WireValue) -> Value:
     if value.M is not None:
         return decode(value.M) if value.M else {}
     if value.L is not None:
-        return [one.S if one.S is not None else _decode_value(one) for one in value.L]
+        return [one.S if one.S is not None else decode_value(one) for one in value.L]
     if value.NS is not None:
         return [_decode_number(one) for one in value.NS]
     return cast(Value, next((one for one in (value.BOOL, value.SS, value.B, value.BS) if one is not None), None))

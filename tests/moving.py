@@ -108,6 +108,10 @@ class Flipping:
         await self._step()
         return await self._store.range(span, reads, **how)
 
+    async def nodes(self, span: Span, reads: Reads, **how: Any) -> list[Record]:
+        await self._step()
+        return await self._store.nodes(span, reads, **how)
+
     async def count(self, span: Span, reads: Reads) -> int:
         await self._step()
         return await self._store.count(span, reads)

@@ -7,6 +7,7 @@ from typing import Any
 from store.items import Item
 from store.keys import Key, Span
 from store.reads import Reads
+from store.records import Record
 from store.stores import Store
 
 
@@ -34,6 +35,9 @@ class Witness:
     ) -> list[Item]:
         self.spans.append((span, limit, reverse))
         return await self._store.range(span, reads, limit=limit, reverse=reverse, strong=strong)
+
+    async def nodes(self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
+        return [Record.of(item) for item in await self.range(span, reads, limit=limit, reverse=reverse)]
 
     async def count(self, span: Span, reads: Reads) -> int:
         self.counts.append(span)

@@ -9,6 +9,7 @@ from store.items import Item
 from store.keys import Span
 from store.moves import Move
 from store.reads import Reads
+from store.records import Record
 from store.stores import Store, open_store
 from store.writes import Writer
 from tests.graph.writing import Clients
@@ -30,6 +31,10 @@ class Moved:
     async def range(self, span: Span, *arguments: Any, **options: Any) -> list[Item]:
         await self._move()
         return await self._store.range(span, *arguments, **options)
+
+    async def nodes(self, span: Span, *arguments: Any, **options: Any) -> list[Record]:
+        await self._move()
+        return await self._store.nodes(span, *arguments, **options)
 
     async def _move(self) -> None:
         self.left -= 1

@@ -199,6 +199,19 @@ async def test_a_limit_takes_the_first_items_of_the_order_in_one_request(
     assert (reads.requests, reads.items) == (1, min(limit, 5))
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("limit", [None, 0, 2, 100])
+async def test_nodes_are_the_records_of_a_ranges_items(store: Store, limit: int | None, reverse: bool) -> None:
+    await put(store, *(node("US", text, code=text, area=1.5) for text in ("a", "b", "c")), node("US", "d", of=["x", 1]))
+    for span in (below("location#US", "#"), children("location#US", "#"), below("location#US", "#").after("#b#")):
+        items = await store.range(span, Reads(), limit=limit, reverse=reverse)
+        for _ in range(2):  # first attributes are new, then they are known
+            reads, costs = Reads(), Reads()
+            nodes = await store.nodes(span, reads, limit=limit, reverse=reverse)
+            assert nodes == list(map(Record.of, await store.range(span, costs, limit=limit, reverse=reverse)))
+            assert (reads, len(nodes)) == (costs, len(items))
+
+
 async def test_a_limit_of_none_and_an_empty_span_cost_nothing(store: Store) -> None:
     await put(store, *TREE)
     reads = Reads()

@@ -1,0 +1,110 @@
+"""Nodes that are read at once are those that are read one value after the other."""
+
+from typing import cast
+
+import msgspec
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store import wire_nodes
+from store.attributes import Value
+from store.items import Item
+from store.records import Record
+from store.wire import decode, encode, parse_answer, settled
+from store.wire_nodes import NodeAnswer, NodeParser
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+numbers = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0.1, -2.5, 1e-130, 1e125, 41.0, 1e30, -(2.0**80)])
+values: st.SearchStrategy[Value] = st.recursive(
+    texts | numbers | st.booleans() | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+names = st.sampled_from(["population", "own0", "Nodes", "größe", "S"]) | st.text("aö_", min_size=1, max_size=3)
+counts = st.dictionaries(st.sampled_from(["CITY", "STATE"]), st.integers(0, 10**6), max_size=2)
+records = st.builds(
+    Record,
+    pk=st.just("location#US"), sk=texts.map(lambda text: f"#{text}#"), rank=texts, id=texts, level=texts, name=texts,
+    updated_at=texts, above=st.lists(texts, max_size=3), kids=counts, below=counts, revision=st.integers(1, 10**6),
+    changed_by=st.none() | texts, attributes=st.dictionaries(names, values, max_size=4),
+)  # fmt: skip
+
+
+def node(name: str, **attributes: Value) -> Record:
+    return Record(
+        pk="location#US", sk=f"#{name}#", rank=f"CITY#{name}#", id=f"location:{name}", level="CITY", name=name,
+        above=["COUNTRY"], kids={}, below={}, revision=1, updated_at="2026-11-20T21:00:00Z", attributes=attributes,
+    )  # fmt: skip
+
+
+def told(*items: Item, **more: object) -> bytes:
+    """An answer's body, as DynamoDB writes it."""
+    return orjson.dumps({"Items": [encode(settled(item)) for item in items], "Count": len(items), **more})
+
+
+def nodes_of(items: list[Item]) -> list[Record]:
+    return [Record.of(item) for item in items]
+
+
+@given(st.lists(records, max_size=4))
+def test_what_is_read_at_once_is_what_is_read_value_by_value(made: list[Record]) -> None:
+    body, parser = told(*[one.item() for one in made]), NodeParser()
+    slowly = nodes_of([decode(item) for item in parse_answer(body)["Items"]])
+    parser.parse(body)  # from which it learns
+    at_once = cast(NodeAnswer, parser.parse(body))["Nodes"]
+    assert at_once == slowly
+    assert list(map(shown, at_once)) == list(map(shown, slowly))
+
+
+def shown(record: Record) -> dict[str, str]:
+    """Its attributes with their types, since 1, 1.0 and True are equal to Python."""
+    return {name: repr(value) for name, value in record.attributes.items()}
+
+
+def test_attributes_are_learnt_once_and_may_be_absent() -> None:
+    parser = NodeParser()
+    assert "Items" in parser.parse(told(node("a", code="x").item()))
+    made = [node("a", code="x"), node("b")]
+    assert parser.parse(told(*[one.item() for one in made])) == {"Nodes": made, "ConsumedCapacity": None}
+    assert "Items" in parser.parse(told(node("c", population=1).item()))
+    made.append(node("c", population=1))
+    assert parser.parse(told(*[one.item() for one in made])) == {"Nodes": made, "ConsumedCapacity": None}
+
+
+def test_what_stands_beside_the_nodes_is_kept() -> None:
+    key, capacity = {"pk": {"S": "location#US"}, "sk": {"S": "#a#"}}, {"CapacityUnits": 0.5}
+    found = NodeParser().parse(told(node("a").item(), LastEvaluatedKey=key, ConsumedCapacity=capacity))
+    assert found == {"Nodes": [node("a")], "LastEvaluatedKey": key, "ConsumedCapacity": capacity}
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"pk": "location#US", "sk": "!", "n": 4}, {**node("a").item(), "expires": 7},
+        {**node("a").item(), "revision": 1.5}, {**node("a").item(), "name": 7},
+        {**node("a").item(), "kids": {"CITY": "many"}}, {**node("a").item(), 'a "name"\n': 1},
+    ],
+    ids=["no node", "what expires", "a broken number", "a number for a text", "texts for counts", "an odd name"],
+)  # fmt: skip
+def test_what_is_no_ordinary_node_is_left_to_the_ordinary_way(item: Item) -> None:
+    parser, body = NodeParser(), told(item)
+    for _ in range(2):
+        assert [decode(one) for one in parser.parse(body)["Items"]] == [settled(item)]
+
+
+def test_no_more_names_are_learnt_than_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire_nodes, "MAX_NAMES", 2)
+    parser, many = NodeParser(), told(node("a", b=1, c=2, d=3).item())
+    for _ in range(2):
+        assert "Items" in parser.parse(many)
+    few = told(node("a", b=1, c=2).item())
+    parser.parse(few)
+    assert "Nodes" in parser.parse(few)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"Items": [', b'{"Items": 7}'])
+def test_what_is_no_answer_is_refused(body: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        NodeParser().parse(body)
