@@ -44,6 +44,10 @@ class Refused(Unavailable):
         self.reasons = reasons
 
 
+class Silent(Unavailable):
+    """There was no answer, so that what was asked may be done or not."""
+
+
 # What the error names of the wire mean.
 _REASONS = {
     "AccessDeniedException": "may not be used with these credentials",
@@ -122,7 +126,7 @@ class Connection:
             self.calls.failed += 1
             self._circuit.was_silent()
             self.calls.is_silent = self._circuit.is_open
-            raise Unavailable("DynamoDB does not answer; try again.") from error
+            raise Silent("DynamoDB does not answer; try again.") from error
         self._circuit.answered()
         self.calls.is_silent = False
         return answer

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 from store import wire
 from store.administration import Administration
 from store.attributes import Value
-from store.aws import Connection, Refused
+from store.aws import Connection, Refused, Silent
 from store.calls import Calls
 from store.errors import BadInput, Conflict, Unavailable
 from store.items import Change, Check, Delete, Item, Put, key_of
@@ -36,6 +36,10 @@ ATTEMPTS = 8  # for what a call leaves undone; botocore has its own for calls th
 FIRST_DELAY_SECONDS = 0.05
 LONGEST_DELAY_SECONDS = 1.0
 
+_UNKNOWN = (
+    "DynamoDB does not answer, so it is not known whether this was changed; look, or repeat it with the same "
+    "idempotencyKey."
+)
 _WRITTEN_BY_OTHERS = frozenset({"TransactionConflict", "TransactionInProgressException"})
 _THROTTLED = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
 
@@ -210,9 +214,13 @@ class DynamoDBStore:
                 if failed := tuple(i for i, reason in enumerate(error.reasons) if reason == "ConditionalCheckFailed"):
                     raise Conflict.over(failed) from error
                 codes = {error.name, *error.reasons}
+                if error.name == "InternalServerError":
+                    raise Unavailable(_UNKNOWN) from error
                 self._aws.calls.throttled += bool(codes & _THROTTLED)
                 if not codes & (_WRITTEN_BY_OTHERS | _THROTTLED):
                     raise
+            except Silent as error:
+                raise Unavailable(_UNKNOWN) from error
         raise Conflict.over() if codes & _WRITTEN_BY_OTHERS else self._overloaded()
 
     def _transaction(self, changes: Sequence[Change]) -> list[wire.Json]:

@@ -45,6 +45,10 @@ class Proxy:
         """Have the next calls of an operation meet these faults, one each."""
         self._faults[operation].extend(faults)
 
+    def mend(self) -> None:
+        """Spoil nothing more."""
+        self._faults.clear()
+
     def count(self, operation: str) -> int:
         """How many calls of an operation came."""
         return sum(call.operation == operation for call in self.calls)

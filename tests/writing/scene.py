@@ -21,7 +21,7 @@ from tests.servers import Server
 from tests.wandering import Subtree
 from tests.writing.killing import PACE, READ_SECONDS, hasten
 
-REST_SECONDS = 120.0
+REST_SECONDS = 300.0
 
 
 @dataclass
@@ -38,14 +38,15 @@ class Scene:
     async def rest(self) -> None:
         """Wait until no move runs any more, or the server that writes is dead."""
         end = time.monotonic() + REST_SECONDS
-        while self.writing.is_alive and (await self._stamp()).moves:
+        while self.writing.is_alive and await self.is_moving():
             assert time.monotonic() < end, "The interrupted move is not finished."
             await asyncio.sleep(0.05)
 
-    async def _stamp(self) -> Stamp:
+    async def is_moving(self) -> bool:
+        """Whether a move runs in the tree."""
         key = stamp_key("category#r")
         (item,) = await self.store.get([key], Reads(), strong=True)
-        return Stamp.of(key.pk, item)
+        return bool(Stamp.of(key.pk, item).moves)
 
     async def check(self, place: str | None) -> None:
         """Fail unless nothing is wrong in the whole table, and the subtree lies in one place alone."""
@@ -62,9 +63,9 @@ async def scene(
     folder: Path, url: str, subtree: Subtree, *prepare: Callable[[], None], through: str | None = None
 ) -> AsyncIterator[Scene]:
     """A scene on a new table; the server that writes is prepared, and reaches the table by the address `through`."""
-    settle = str(PACE.settle_seconds)
-    reading = Server(folder, "reading", store=url, settle_seconds=settle, request_seconds=str(READ_SECONDS))
-    writing = Server(folder, "writing", store=through or url, settle_seconds=settle, writes="on")
+    settings = {"settle_seconds": str(PACE.settle_seconds), "max_nodes": str(10 * subtree.size)}
+    reading = Server(folder, "reading", store=url, request_seconds=str(READ_SECONDS), **settings)
+    writing = Server(folder, "writing", store=through or url, writes="on", **settings)
     async with open_store(url) as store:
         await store.create()
         await subtree.plant(store)

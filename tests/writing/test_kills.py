@@ -5,7 +5,6 @@ With CLADE_KILLS=1000 so many kills come at random moments, during moves of some
 
 import asyncio
 import contextlib
-import os
 import subprocess
 import uuid
 from collections.abc import AsyncIterator
@@ -20,10 +19,9 @@ import pytest
 from tests.conftest import CLADE
 from tests.proxy import Proxy, passed
 from tests.wandering import HERE, NOWHERE, THERE, Subtree, Watchers
-from tests.writing.killing import die_at_statement, killing
+from tests.writing.killing import KILLS, die_at_statement, killing
 from tests.writing.scene import Scene, outcome, scene
 
-KILLS = int(os.environ.get("CLADE_KILLS", "0"))
 LONGEST_SECONDS = 0.3  # between two kills; in the long form as long as a move takes
 MOVED = {"data": {"changed": {"node": {"path": THERE}}}}
 
@@ -72,22 +70,25 @@ async def test_on_sqlite_a_cascade_killed_at_any_statement_is_made_or_not(tmp_pa
 
 
 async def wander_killed(played: Scene, kills: int, longest: float) -> None:
-    """Move to and fro, and kill the server after a random time, so often."""
-    place, random = HERE, Random(kills)  # noqa: S311
-    for number in range(kills):
-        to = other(place)
-        asking = asyncio.create_task(played.subtree.move(played.writing, to, key=f"{number}"))
-        await asyncio.sleep(random.uniform(0, longest))
-        played.writing.kill()
+    """Move to and fro, and kill the server after random times, so often in all."""
+    place, random, left = HERE, Random(kills), kills  # noqa: S311
+    while left:
+        key, to = f"{left}", other(place)
+        asking = asyncio.create_task(played.subtree.move(played.writing, to, key=key))
+        while True:
+            await asyncio.sleep(random.uniform(0, longest))
+            await played.restart()
+            left -= 1
+            if not left or random.random() < 0.5 or not await played.is_moving():
+                break
         answer = await outcome(asking)
-        await played.restart()
         await played.rest()
         found = await played.subtree.seen_by(played.writing)
-        assert found in ((to,) if answer else (place, to)), number
-        assert "errors" not in await played.subtree.move(played.writing, to, key=f"{number}")
+        assert found in ((to,) if answer else (place, to)), key
+        assert "errors" not in await played.subtree.move(played.writing, to, key=key)
         await played.rest()
         place = to
-        if number % 20 == 0:
+        if left % 20 == 0:
             await played.check(place)
     await played.check(place)
 
@@ -99,7 +100,9 @@ async def test_servers_killed_at_random_moments_leave_a_subtree_whole(store_url,
         if KILLS:
             began = asyncio.get_running_loop().time()
             await subtree.move(played.writing, THERE)
+            await played.rest()
             await subtree.move(played.writing, HERE)
+            await played.rest()
             longest = 0.6 * (asyncio.get_running_loop().time() - began)
         async with Watchers(subtree, [played.reading], pause=0.5 if KILLS else 0.02) as watchers:
             await wander_killed(played, KILLS or 3, longest)

@@ -1,0 +1,203 @@
+"""An engine that fails while it is written to: each edit is made wholly or not at all, and told truthfully."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from store.deletions import Delete, Policy
+from store.edits import Create, Edit, Update
+from store.errors import CladeError, Unavailable
+from store.moves import Move
+from store.order import Reorder, Side
+from store.reads import Reads
+from store.records import Record
+from store.stores import open_store
+from store.writes import Terms, Writer
+from tests import invariants
+from tests.graph.writing import Clients
+from tests.hierarchies import CATEGORY
+from tests.model_writes import Model, compare
+from tests.proxy import (
+    Call,
+    Fault,
+    Forward,
+    Proxy,
+    answer_dropped,
+    cancelled,
+    delayed,
+    dropped,
+    garbled,
+    passed,
+    refused,
+    status,
+    throttled,
+    unprocessed,
+)
+from tests.store import journaled
+
+WRITES, ALL = "TransactWriteItems", 1000  # calls: more than anybody makes
+MOST_CALLS = 16  # that one edit makes: 8, each sent twice
+PASSING = [throttled, refused("InternalServerError", 500), status(503), dropped, answer_dropped, delayed(0.2),
+           cancelled("TransactionConflict")]  # fmt: skip
+LASTING = [throttled, status(500), dropped]
+READS = [unprocessed(0), unprocessed(1), throttled, status(500), dropped, delayed(0.2)]
+EDITS: list[Edit] = [
+    Create(CATEGORY, ("r", "new"), "CATEGORY", "New", {}),
+    Update(CATEGORY, ("r", "a"), "Other", None, {}),
+    Reorder(CATEGORY, ("r", "b"), Side.FIRST),
+    Move(CATEGORY, ("r", "a"), ("o", "a")),
+    Delete(CATEGORY, ("r",), Policy.CASCADE),
+]
+PLANTED = ("r", "r/a", "r/a/x", "r/b", "o")
+
+
+class Faulty:
+    """A table behind a proxy, looked at past it."""
+
+    def __init__(self, proxy: Proxy, through: str, past: str) -> None:
+        self.proxy = proxy
+        self.through = open_store(through)
+        self.past = open_store(past)
+        self.planted: dict[str, Record] = {}
+
+    async def items(self) -> list[bytes]:
+        found = await invariants.all_items(self.past)
+        return sorted(msgspec.json.encode(item, order="sorted") for item in found)
+
+
+@pytest.fixture
+async def faulty(engine, monkeypatch) -> AsyncIterator[Faulty]:
+    monkeypatch.setattr("store.dynamodb.FIRST_DELAY_SECONDS", 0.0005)
+    monkeypatch.setattr("store.dynamodb.LONGEST_DELAY_SECONDS", 0.01)
+    monkeypatch.setattr("store.aws.ATTEMPTS", 2)  # whose delays are long
+    past = engine.address(f"faults-{uuid4().hex}")
+    async with Proxy(engine.url) as proxy:
+        made = Faulty(proxy, past.replace(engine.url, proxy.url), past)
+        async with made.through, made.past:
+            await made.past.create()
+            for path in PLANTED:
+                made.planted[path] = (await Writer(made.past).write(journaled.create(path), Reads())).record
+            yield made
+
+
+def apart(faults: list[Fault]) -> list[Fault]:
+    """No two of them one after the other, which would be more than a call is sent again."""
+    return [one for fault in faults for one in (fault, passed)]
+
+
+def keyed(edit: Edit) -> Terms:
+    return Terms(key=type(edit).__name__)
+
+
+@pytest.mark.parametrize("fault", PASSING)
+async def test_a_fault_that_passes_is_not_noticed_and_nothing_is_made_twice(faulty: Faulty, fault: Fault) -> None:
+    writer, model = Writer(faulty.through), Model()
+    for path in PLANTED:
+        model.apply(journaled.create(path))(faulty.planted[path])
+    for edit in EDITS:
+        faulty.proxy.spoil(WRITES, fault)
+        made = model.apply(edit)
+        made((await writer.write(edit, Reads())).record)
+        await compare(faulty.past, model)
+
+
+def lost(proxy: Proxy, *, reads: bool) -> Fault:
+    """What was written is done, but no answer comes any more; also none of reads."""
+
+    async def fault(call: Call, forward: Forward) -> web.Response:
+        await forward(call.body)
+        proxy.spoil(WRITES, *[dropped] * ALL)
+        if reads:
+            proxy.spoil("BatchGetItem", *[dropped] * ALL)
+        raise ConnectionAbortedError
+
+    return fault
+
+
+@pytest.mark.parametrize("fault", LASTING)
+async def test_a_fault_that_lasts_is_told_and_a_retry_with_the_key_settles_it(faulty: Faulty, fault: Fault) -> None:
+    for edit in EDITS:
+        before, calls, terms = await faulty.items(), faulty.proxy.count(WRITES), keyed(edit)
+        faulty.proxy.spoil(WRITES, *[fault] * ALL)
+        with pytest.raises(CladeError) as caught:
+            await Writer(faulty.through).write(edit, Reads(), terms)
+        assert caught.value.code in ("UNAVAILABLE", "CONFLICT")
+        assert faulty.proxy.count(WRITES) - calls <= MOST_CALLS
+        assert await faulty.items() == before
+        faulty.proxy.mend()
+        once = await Writer(faulty.through).write(edit, Reads(), terms)
+        made = await faulty.items()
+        assert made != before
+        assert (await Writer(faulty.through).write(edit, Reads(), terms)).record == once.record
+        assert await faulty.items() == made
+    await invariants.check(faulty.past)
+
+
+@pytest.mark.parametrize("fault", [lost, garbled])
+async def test_who_gets_no_answer_is_told_that_the_edit_may_be_made(faulty: Faulty, fault: Any) -> None:
+    for edit in EDITS:
+        before = await faulty.items()
+        faulty.proxy.spoil(WRITES, fault(faulty.proxy, reads=False) if fault is lost else fault)
+        with pytest.raises(Unavailable, match="not known whether this was changed"):
+            await Writer(faulty.through).write(edit, Reads())
+        assert await faulty.items() != before
+        faulty.proxy.mend()
+    await invariants.check(faulty.past)
+
+
+@pytest.mark.parametrize("reads", [False, True])
+async def test_a_key_settles_what_became_of_an_edit_without_an_answer(faulty: Faulty, reads: bool) -> None:
+    for edit in EDITS:
+        before, terms = await faulty.items(), keyed(edit)
+        faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=reads))
+        with pytest.raises(Unavailable) if reads else contextlib.nullcontext():
+            await Writer(faulty.through).write(edit, Reads(), terms)
+        made = await faulty.items()
+        assert made != before
+        faulty.proxy.mend()
+        await Writer(faulty.through).write(edit, Reads(), terms)
+        assert await faulty.items() == made
+    await invariants.check(faulty.past)
+
+
+@pytest.mark.parametrize("operation", ["BatchGetItem", "Query"])
+async def test_reads_that_fail_once_make_no_wrong_edit(faulty: Faulty, operation: str) -> None:
+    for edit, fault in zip(EDITS, READS if operation == "BatchGetItem" else READS[2:], strict=False):
+        faulty.proxy.spoil(operation, fault)
+        await Writer(faulty.through).write(edit, Reads())
+        await invariants.check(faulty.past)
+        faulty.proxy.mend()
+
+
+async def test_a_journaled_move_goes_on_through_every_kind_of_fault(faulty: Faulty) -> None:
+    await journaled.plant(faulty.past)
+    faulty.through.most_changes = journaled.SMALL
+    writer = Writer(faulty.through, journaled.SOON)
+    faulty.proxy.spoil(WRITES, *apart(PASSING), *[dropped] * 3, answer_dropped, *[dropped] * 3, answer_dropped)
+    faulty.proxy.spoil("BatchGetItem", *apart(READS))
+    faulty.proxy.spoil("Query", *apart(READS[2:]))
+    await writer.write(journaled.move("r/a", "o/p/a"), Reads(), Terms(key="once"))
+    async with asyncio.timeout(60):
+        await writer.mover.finished()
+    await journaled.has_ended(faulty.past)
+    assert await journaled.paths(faulty.past) == {*journaled.OTHERS, *journaled.at("r/a", "o/p/a"), "o/p/a/x"}
+
+
+async def test_clients_are_told_what_they_may_do_and_nothing_of_the_engine(faulty: Faulty) -> None:
+    clients = Clients(faulty.through)
+    ask = 'mutation { updateCategoryNode(path: "r/a", name: "Z", idempotencyKey: "k") { node { name } } }'
+    faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=True))
+    code, sentence = await clients.refusal(ask)
+    assert code == "UNAVAILABLE"
+    assert not {"127.0.0.1", "Traceback", "botocore", "Transact"} & set(sentence.split())
+    faulty.proxy.mend()
+    answer = await clients.ask(ask)
+    assert answer == {"updateCategoryNode": {"node": {"name": "Z"}}}
+    (record,) = [one for one in (await invariants.nodes(faulty.past, "category")).values() if one["name"] == "Z"]
+    assert record["revision"] == 2
