@@ -24,6 +24,7 @@ from tests.hierarchies import CATEGORY
 
 NODES = 10_000
 SINGLE = 1_000
+CLIENTS = 32
 SIDE = 100  # children of each node that has any
 
 
@@ -51,6 +52,28 @@ async def single(name: str, store: Store, count: int) -> None:
     print(f"{name}: {count / (created - began):,.0f} nodes created/s, {count / (updated - created):,.0f} updated/s")
 
 
+async def together(name: str, store: Store, count: int) -> None:
+    """Create so many nodes by clients that do not wait for each other."""
+    writer = Writer(store)
+    await writer.write(Create(CATEGORY, ("together",), "CATEGORY", "Together", {}), Reads())
+
+    async def client(first: int) -> None:
+        for number in range(first, count, CLIENTS):
+            await writer.write(Create(CATEGORY, ("together", f"n{number}"), "CATEGORY", "A node", {}), Reads())
+
+    began = time.perf_counter()
+    await asyncio.gather(*map(client, range(CLIENTS)))
+    print(f"{name}: {count / (time.perf_counter() - began):,.0f} nodes created/s by {CLIENTS} clients at once")
+
+
+async def watch(pauses: list[float]) -> None:
+    """Note how long everything else in this process has to wait for its turn."""
+    while True:
+        began = time.perf_counter()
+        await asyncio.sleep(0)
+        pauses.append(time.perf_counter() - began)
+
+
 async def large(name: str, store: Store, nodes: int) -> None:
     """Move a subtree to another tree and back, and remove it; journaled moves without their waits."""
     await load(store, tree(nodes), Outcome())
@@ -60,10 +83,16 @@ async def large(name: str, store: Store, nodes: int) -> None:
         ("moved to another tree", Move(CATEGORY, ("renamed",), ("other", "renamed"))),
         ("deleted", Delete(CATEGORY, ("other",), Policy.CASCADE)),
     ):
+        pauses: list[float] = []
+        watching = asyncio.create_task(watch(pauses))
+        await asyncio.sleep(0)
         began = time.perf_counter()
         await writer.write(edit, Reads())
         await writer.mover.finished()
-        print(f"{name}: {nodes:,} nodes {what} in {time.perf_counter() - began:.2f} s")
+        seconds = time.perf_counter() - began
+        await asyncio.sleep(0)
+        watching.cancel()
+        print(f"{name}: {nodes:,} nodes {what} in {seconds:.2f} s, in which others waited {max(pauses):.2f} s at most")
 
 
 async def main(nodes: int) -> None:
@@ -71,6 +100,7 @@ async def main(nodes: int) -> None:
         async with open_store(f"sqlite:///{directory}/clade.db") as store:
             await store.create()
             await single("SQLite", store, SINGLE)
+            await together("SQLite", store, SINGLE)
             await large("SQLite", store, nodes)
         try:
             engine = engines.find(Path(directory) / "engine.db")
@@ -80,6 +110,7 @@ async def main(nodes: int) -> None:
             async with open_store(engine.address("bench")) as store:
                 await store.create()
                 await single(f"DynamoDB ({engine.name})", store, SINGLE // 5)
+                await together(f"DynamoDB ({engine.name})", store, SINGLE // 5)
                 await large(f"DynamoDB ({engine.name})", store, nodes)
 
 

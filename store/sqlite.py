@@ -32,6 +32,7 @@ from store.table import TableOptions
 from store.wire import checked_size, index_name, settled
 
 MAX_CHANGES = 2000  # of an import's commit, whose price is its flush to the disk; there is no bound
+TURN_CHANGES = 1000  # made ready before others have their turn
 SCAN_ITEMS = 1000  # in one page of a scan
 CHUNK = 100  # keys in one statement, as in one BatchGetItem
 PIECE = 500  # nodes decoded in one go, which takes some 3 ms
@@ -187,6 +188,8 @@ class SQLiteStore:
         new: list[tuple[Value | bytes, ...]] = []
         rows: list[tuple[Value | bytes, ...]] = []
         for place, change in enumerate(changes):
+            if place % TURN_CHANGES == TURN_CHANGES - 1:
+                await asyncio.sleep(0)
             inserted = not look and isinstance(change, Put) and change.when == ABSENT
             if change.when and not inserted:
                 conditions.append((place, change))

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from store.deletions import Delete, Policy
 from store.errors import CladeError
 from store.keys import Path, format_path
+from store.pace import Pace
 from store.reads import Reads
 from store.stores import Store, open_store
 from store.writes import Writer
@@ -21,6 +23,7 @@ SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(1, 25))  # a seed, an
 NODE = "path level name revision childCount descendantCount parent { path }"
 EVERYTHING = f"{{ categories {{ nodes {{ {NODE} descendants {{ nodes {{ {NODE} }} }} }} }} }}"
 MAX_HOPS = 8
+TINY = 14  # changes in a transaction, so that a handful of nodes takes several
 ALIASES = 20  # of fields in one operation
 
 
@@ -68,12 +71,15 @@ async def check(clients: Clients, model: Model) -> None:
             assert answer[f"p{n}"] == (place and {"path": format_path(place)}), path
 
 
-async def follow(store: Store, seed: int, length: int) -> None:
+async def follow(store: Store, seed: int, length: int, most_changes: int | None) -> None:
     await store.create()
-    writer, model = Writer(store), Model()
+    store.most_changes = most_changes or store.most_changes
+    writer, model = Writer(store, Pace(0.0, 0.0)), Model()
     wishes, readers = Wishes(seed, model), [Clients(store, planned=planned) for planned in (True, False)]
     for _ in range(length):
         edit = wishes.one()
+        if most_changes and isinstance(edit, Delete) and edit.policy is Policy.REPARENT:
+            continue  # which is refused where it is no transaction
         try:
             made = model.apply(edit)
         except Refused:
@@ -81,14 +87,15 @@ async def follow(store: Store, seed: int, length: int) -> None:
                 await writer.write(edit, Reads())
             continue
         made((await writer.write(edit, Reads())).record)
+        await writer.mover.finished()
         for clients in readers:
             await check(clients, model)
 
 
-def run(url: str, sequence: tuple[int, int]) -> None:
+def run(url: str, sequence: tuple[int, int], most_changes: int | None = None) -> None:
     async def opened() -> None:
         async with open_store(url) as store:
-            await follow(store, *sequence)
+            await follow(store, *sequence, most_changes)
 
     asyncio.run(opened())
 
@@ -97,6 +104,12 @@ def run(url: str, sequence: tuple[int, int]) -> None:
 @given(SEQUENCES)
 def test_on_sqlite_clients_read_what_was_written(sequence: tuple[int, int]) -> None:
     run("sqlite://:memory:", sequence)
+
+
+@settings(max_examples=EXAMPLES or 10, deadline=None)
+@given(SEQUENCES)
+def test_clients_read_what_many_small_transactions_have_moved(sequence: tuple[int, int]) -> None:
+    run("sqlite://:memory:", sequence, TINY)
 
 
 @settings(max_examples=EXAMPLES or 5, deadline=None, suppress_health_check=list(HealthCheck))
