@@ -61,6 +61,13 @@ class Engine:
             self.process.wait(STOP_SECONDS)
         self.process = None
 
+    def kill(self) -> None:
+        """End the process as it stands."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(STOP_SECONDS)
+        self.process = None
+
     def address(self, table: str) -> str:
         """What `open_store` takes for a table of this engine."""
         return f"dynamodb://{table}?region=eu-west-1&endpoint={self.url}"

@@ -16,6 +16,8 @@ from random import Random
 import httpx
 import pytest
 
+from store.circuit import REST_SECONDS
+from tests import engines
 from tests.conftest import CLADE
 from tests.proxy import Proxy, passed
 from tests.wandering import HERE, NOWHERE, THERE, Subtree, Watchers
@@ -167,3 +169,22 @@ async def test_on_dynamodb_a_journaled_change_killed_at_any_transaction_is_finis
     ]
     killed = await asyncio.gather(*kills)
     assert sum(killed) >= len(chosen) // 2
+
+
+async def test_an_engine_killed_again_and_again_during_a_journaled_move_ends_in_a_whole_subtree(tmp_path):
+    engine = engines.find(tmp_path / "engine.db")
+    if not engine.command or engine.name != "dynoxide":
+        pytest.skip("only dynoxide keeps its tables when it is killed")
+    with engine:
+        async with scene(tmp_path, engine.address("kills"), Subtree(6, 6)) as played:
+            async with Watchers(played.subtree, [played.reading]) as watchers:
+                assert "errors" not in await played.subtree.move(played.writing, THERE, key="once")
+                for seconds in (0.2, 0.7, 0.9, 0.6):
+                    await asyncio.sleep(seconds)
+                    await asyncio.to_thread(engine.kill)
+                    await asyncio.to_thread(engine.start)
+                await asyncio.sleep(2 * REST_SECONDS)  # until a store that has given it up asks it again
+                await played.rest()
+                assert "errors" not in await played.subtree.move(played.writing, THERE, key="once")
+            assert watchers.seen.total() > 0
+            await played.check(THERE)
