@@ -12,11 +12,11 @@ import uvicorn
 
 from commands.workers import Workers
 from graph import logs
+from graph.callers import tokens_of
 from graph.exporter import exported
 from graph.hierarchies import served
 from graph.loopback import is_loopback
 from graph.settings import Settings, host_and_port
-from graph.tokens import tokens_of
 from store.errors import Unavailable, WrongLayout
 from store.stores import opened
 

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph import logs, playground
 from graph.cache import Cache
-from graph.callers import Callers
+from graph.callers import Callers, tokens_of
 from graph.context import Context
 from graph.drain import Drain
 from graph.execution import Execution
@@ -32,7 +32,6 @@ from graph.plans import Plans
 from graph.schema import build_schema
 from graph.security_headers import SecurityHeaders
 from graph.settings import Settings
-from graph.tokens import tokens_of
 from graph.trusted import Trusted, read_trusted
 from graph.watch import Observer, Watch
 from resolvers import request as resolvers

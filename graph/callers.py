@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from starlette.types import Scope
 
 from graph.loopback import listens_on_loopback
-from graph.tokens import Tokens
+from graph.settings import Settings
 from resolvers.caller import ANYONE, Caller
 from resolvers.grants import Grants
 from resolvers.keyring import Keyring, is_key
+
+if TYPE_CHECKING:
+    from graph.tokens import Tokens
 
 MAX_CREDENTIAL_BYTES = 8_192
 NOTHING = Grants.of([], [])
@@ -33,7 +37,7 @@ class Callers:
     """
 
     def __init__(
-        self, keyring: Keyring, tokens: Tokens | None = None, *, open_reads: bool = True, home_writes: bool = False
+        self, keyring: Keyring, tokens: "Tokens | None" = None, *, open_reads: bool = True, home_writes: bool = False
     ) -> None:
         self._keyring = keyring
         self._tokens = tokens
@@ -56,6 +60,15 @@ class Callers:
         if found is None:
             raise Unauthenticated
         return replace(found, reads=None) if self._open_reads else found
+
+
+def tokens_of(settings: Settings) -> "Tokens | None":
+    """What checks tokens as the settings say, None where they trust no issuer. Raises BadInput."""
+    if not (settings.jwt_secret or settings.jwt_secret_file or settings.jwt_keys):
+        return None
+    from graph import tokens  # its libraries take a while to load, and most servers need none of them
+
+    return tokens.tokens_of(settings)
 
 
 def is_at_home(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:

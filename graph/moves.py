@@ -13,6 +13,7 @@ from graph.scalars import Path
 from resolvers import journal
 from resolvers.journal import Move as Journaled
 from resolvers.journal import MoveState as Stored
+from resolvers.window import Window
 from store.errors import BadInput
 from store.keys import Key, format_path, path_of, shorten
 
@@ -63,9 +64,7 @@ def move_fields(known: Collection[str]) -> dict[str, StrawberryField]:
     async def latest(root: Any, info: Any, hierarchy_: str, first_: Any = None) -> list[Journaled]:
         if hierarchy_ not in known:
             raise BadInput(f'There is no hierarchy "{shorten(hierarchy_)}"; there are {", ".join(known)}.')
-        if isinstance(first_, int) and first_ < 0:
-            raise BadInput(f"first is {first_}; it must be 0 or more.")
-        return await journal.moves(info.context.request, hierarchy_, first_ if isinstance(first_, int) else None)
+        return await journal.moves(info.context.request, hierarchy_, Window(first=first_))
 
     one = argument("id", strawberry.ID, "The move's id.", default=REQUIRED)
     of = argument("hierarchy", str, "The hierarchy's name, such as location.", default=REQUIRED)

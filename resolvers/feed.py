@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from resolvers.grants import Grants, Sight
 from resolvers.request import Request
-from resolvers.window import Order, decode_cursor, encode_cursor
+from resolvers.window import Order, decode_number, encode_cursor
 from store.feed import expired, transactions
 from store.keys import Path, format_path, hierarchy_of, parse_path, path_of, tree_key
 from store.stamps import Event, LogEntry
@@ -52,7 +52,7 @@ class Feed:
 async def feed(request: Request, hierarchy: str, root: Path, since: str | None, under: Path | None) -> Feed:
     """What has changed in a tree since a cursor, or since all that is kept began; `under` leaves out other subtrees."""
     tree, grants = tree_key(hierarchy, root), request.grants
-    seen = None if since is None else int(decode_cursor(since, Order.CHANGES, tree))
+    seen = None if since is None else decode_number(since, Order.CHANGES, tree)
     if grants is not None and grants.sight(hierarchy, root) is Sight.NOTHING:
         if seen:  # nothing ever followed in a tree that is not there
             raise expired()

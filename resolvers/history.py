@@ -6,7 +6,7 @@ from typing import Any, cast
 from resolvers.grants import Sight
 from resolvers.lists import Page, paged
 from resolvers.request import Request
-from resolvers.window import Order, Window, decode_cursor, encode_cursor
+from resolvers.window import Order, Window, decode_number, encode_cursor
 from store.history import former, last_state, versions
 from store.items import Item
 from store.keys import hierarchy_of, id_key, path_of, version_key
@@ -23,7 +23,7 @@ class States:
         return encode_cursor(Order.HISTORY, self.node_id, str(record.revision))
 
     def revision(self, cursor: str) -> int:
-        return int(decode_cursor(cursor, Order.HISTORY, self.node_id))
+        return decode_number(cursor, Order.HISTORY, self.node_id)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import re
 
 from resolvers.grants import Sight
 from resolvers.request import Request
+from resolvers.window import Window
 from store.journal import Move as Move
 from store.journal import MoveState as MoveState
 from store.journal import move_key, recent
@@ -22,11 +23,12 @@ async def move(request: Request, move_id: str) -> Move | None:
     return found if found is not None and is_seen(request, found) else None
 
 
-async def moves(request: Request, hierarchy: str, first: int | None) -> list[Move]:
-    """The moves of a hierarchy that run or have ended within a day, or so many of them, the newest first."""
-    found = [one for one in await recent(request.store, request.reads, hierarchy) if is_seen(request, one)][:first]
-    request.spend(len(found))
-    return found
+async def moves(request: Request, hierarchy: str, window: Window) -> list[Move]:
+    """The moves of a hierarchy that run or have ended within a day, or the first of them, the newest first."""
+    found = [one for one in await recent(request.store, request.reads, hierarchy) if is_seen(request, one)]
+    shown = found[: window.size]
+    request.spend(len(shown))
+    return shown
 
 
 def is_seen(request: Request, found: Move) -> bool:

@@ -30,6 +30,16 @@ def may_change(request: Request, hierarchy: str, path: Path) -> None:
     must_write(request, hierarchy, path, f"change {shorten(format_path(path))}")
 
 
+def may_order(request: Request, hierarchy: str, path: Path) -> None:
+    """Raise Forbidden unless the caller may read all siblings of a node: its place among them tells of each."""
+    family = path[:-1]
+    if request.grants is not None and request.grants.sight(hierarchy, family) is not Sight.WHOLE:
+        grant = f"read:{hierarchy}/{format_path(family)}" if family else f"read:{hierarchy}"
+        raise Forbidden(
+            f"You may not put a node in order among siblings unseen; that takes the grant {shorten(grant)}."
+        )
+
+
 def may_put(request: Request, hierarchy: str, path: Path) -> None:
     """Raise NotFound or Forbidden unless the caller may have a node at a path where there is none yet."""
     writes = request.caller.writes

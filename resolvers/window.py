@@ -5,14 +5,17 @@ where the owner lies, so it stays valid when the owner moves.
 """
 
 import binascii
+import re
 from base64 import b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
 
 from store.errors import BadCursor, BadInput
-from store.keys import shorten
+from store.keys import MAX_SORT_KEY_BYTES, shorten
 from store.records import Record
+
+_NUMBER = re.compile(r"[0-9]{1,12}")
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,17 @@ def decode_cursor(cursor: str, order: Order, owner: str) -> str:
         raise BadCursor(f'"{shorten(cursor)}" is no cursor; take one from edges or pageInfo.') from None
     if raw[:7] != order.encode() + _digest(owner) or not position:
         raise BadCursor(f'"{shorten(cursor)}" is a cursor of another list; a cursor goes with the list it came from.')
+    if len(raw) > 7 + MAX_SORT_KEY_BYTES:  # lists are kept under their cursors, which must not fill the memory
+        raise BadCursor("A cursor holds a position that is longer than any key.")
     return position
+
+
+def decode_number(cursor: str, order: Order, owner: str) -> int:
+    """The same of a list whose positions are numbers."""
+    position = decode_cursor(cursor, order, owner)
+    if not _NUMBER.fullmatch(position):
+        raise BadCursor(f'"{shorten(cursor)}" holds no number, as the cursors of this list do; take one from it.')
+    return int(position)
 
 
 def _digest(owner: str) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from resolvers.request import Request
-from resolvers.rights import may_change, may_put, must_see, must_write
+from resolvers.rights import may_change, may_order, may_put, must_see, must_write
 from store.attributes import Value
 from store.deletions import Delete, Policy
 from store.edits import Create, Edit, Update
@@ -63,6 +63,7 @@ async def reorder(
     """A node to another place among its siblings: `first`, `last`, or `before` or `after` the one at `beside`."""
     may_change(request, hierarchy.name, path)
     must_see(request, hierarchy.name, beside or path)
+    may_order(request, hierarchy.name, path)
     settle = request.settle_seconds if request.version is None else 0.0  # a store that knows its version never lags
     return await _write(request, Reorder(hierarchy, path, Side(side), beside, expected, settle), terms)
 

@@ -1,10 +1,14 @@
 """What is kept of requests stays small, whatever they send."""
 
+from itertools import product
+
 from graph.cache import Cache
 from graph.context import Context
 from graph.execution import Execution
 from graph.plans import Plans
+from resolvers.kept import Kept
 from resolvers.request import Request
+from resolvers.window import Order, encode_cursor
 from store.stores import open_store
 from tests.graph.test_cache import GROUND, SCHEMA, TYPES, plant
 
@@ -27,6 +31,23 @@ async def test_variables_of_any_length_leave_nothing_behind_in_plans_or_the_cach
         assert execution.planned == 5
         assert 0 < len(str(list(execution._documents.get(QUERY).plans))) < SIZE
         assert 0 < len(str(list(cache._entries))) < SIZE
+
+
+async def test_cursors_of_any_length_leave_nothing_behind_in_what_is_kept_of_lists():
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        await plant(store, "a", "a/b")
+        kept = Kept(10_000_000)
+        execution = Execution(SCHEMA, lambda: Context(Request(store, {"ground": GROUND}, kept=kept), TYPES))
+        found = await execution.execute('{ area(path: "a") { id } }', allow_mutations=False)
+        children = 'query($after: String) { area(path: "a") { children(after: $after) { nodes { id } } } }'
+        roots = "query($after: String) { grounds(after: $after) { nodes { id } } }"
+        lists = [(children, Order.CHILDREN, found.body["data"]["area"]["id"]), (roots, Order.ROOTS, "ground")]
+        for (query, order, owner), length in product(lists, (0, SIZE)):
+            after = encode_cursor(order, owner, "A" + "x" * length)
+            found = await execution.execute(query, {"after": after}, allow_mutations=False)
+            assert ("errors" in found.body) == (length > 0), found.body
+        assert 0 < len(str(list(kept._answers))) < SIZE
 
 
 async def test_fields_share_the_ids_that_a_request_may_look_up():

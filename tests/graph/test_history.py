@@ -3,6 +3,7 @@
 import pytest
 
 from resolvers import feed
+from resolvers.window import Order, encode_cursor
 from store.edits import Update
 from store.items import Delete, Put
 from store.keys import log_key
@@ -80,6 +81,19 @@ async def test_history_comes_in_pages(audits):
         '{ asset: assetNode(path: "Equipment_1/Motor") { history(after: "x") { totalCount } } }'
     )
     assert code == "BAD_CURSOR"
+
+
+@pytest.mark.parametrize("position", ["abc", "-1", "1_0", " 1", "\u0663", "9" * 5_000])
+async def test_a_cursor_that_is_made_up_holds_no_number(audits, position):
+    made_up = encode_cursor(Order.CHANGES, "asset#Equipment_1", position)
+    query = 'query($since: String) { changes(hierarchy: "asset", tree: "Equipment_1", since: $since) { cursor } }'
+    assert (await audits.refusal(query, since=made_up))[0] == "BAD_CURSOR"
+    found = await audits.ask('{ audit(path: "Equipment_1/2026-10") { id } }')
+    made_up = encode_cursor(Order.HISTORY, found["audit"]["id"], position)
+    query = (
+        'query($after: String) { audit(path: "Equipment_1/2026-10") { history(after: $after) { nodes { revision } } } }'
+    )
+    assert (await audits.refusal(query, after=made_up))[0] == "BAD_CURSOR"
 
 
 async def test_one_revision_is_one_get_and_there_is_none_outside_of_them(audits):

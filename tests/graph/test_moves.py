@@ -143,6 +143,17 @@ async def test_a_move_is_told_to_those_who_may_read_both_ends(store, tops, is_se
     assert answer.body["data"] == expected
 
 
+async def test_moves_come_as_a_window_says(store):
+    await plant(store, Moving(SMALL, ("A", "x"), ("B", "x")))
+    execution = Execution(SCHEMA, lambda: Context(Request(store, DEFINITIONS), SCHEMA_TYPES))
+    for arguments, expected in (("", 1), (", first: null", 1), (", first: 1", 1), (", first: 0", 0)):
+        query = f'{{ moves(hierarchy: "ground"{arguments}) {{ id }} }}'
+        answer = await execution.execute(query, {}, allow_mutations=False)
+        assert len(answer.body["data"]["moves"]) == expected
+    answer = await execution.execute('{ moves(hierarchy: "ground", first: -1) { id } }', {}, allow_mutations=False)
+    assert [error["extensions"]["code"] for error in answer.body["errors"]] == ["BAD_USER_INPUT"]
+
+
 async def test_a_request_that_meets_no_move_reads_nothing_more(tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         await store.create()

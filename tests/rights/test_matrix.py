@@ -168,7 +168,7 @@ OF_MUTATION: dict[str, list[tuple[str, list[str]]]] = {
         (f'(path: "{CHILD}", to: "US/NE/Lincoln", ', [UNSEEN, UNSEEN, OK, UNSEEN, UNSEEN, UNSEEN]),
     ],
     "reorderLocation": [
-        (f'(path: "{OMAHA}", last: true, ', writes()),
+        (f'(path: "{OMAHA}", last: true, ', writes(FORBIDDEN)),
         (f'(path: "{OMAHA}", after: "US/NE/Omaha2", ', [UNSEEN, UNSEEN, OK, UNSEEN, FORBIDDEN, UNSEEN]),
     ],
     "deleteLocation": [

@@ -128,6 +128,18 @@ async def test_children_that_take_a_nodes_place_need_the_grant_above_it(server):
     assert await outcome(server, caller("write:location/US/NE"), DELETE, path="US/NE/Omaha", policy="REPARENT") is None
 
 
+@pytest.mark.parametrize("place", ["first: true", "last: true", 'after: "US/NE/Lincoln"', 'before: "US/NE/Lincoln"'])
+async def test_a_place_among_siblings_takes_sight_of_all_of_them_for_it_tells_that_they_are_there(server, place):
+    dry = f'mutation {{ reorderLocation(path: "US/NE/Omaha", {place}, dryRun: true) {{ plan {{ nodes }} }} }}'
+    both = ("write:location/US/NE/Omaha", "write:location/US/NE/Lincoln")
+    assert (await server.refusal(caller(*both), dry))[0] == "FORBIDDEN"
+    for who in (caller(*both, "read:location/US/NE"), sees_all(*both)):
+        assert "errors" not in await server.write(who, dry)
+    root = 'mutation { reorderLocation(path: "US", first: true, dryRun: true) { plan { nodes } } }'
+    assert (await server.refusal(caller("write:location/US"), root))[0] == "FORBIDDEN"
+    assert "errors" not in await server.write(caller("write:location/US", "read:location"), root)
+
+
 async def test_an_id_is_chosen_only_by_whoever_may_write_the_whole_hierarchy(server):
     more = {"parent": "US/NE", "key": "Bellevue", "id": "mine", "attributes": CITY}
     assert await outcome(server, caller("write:location/US"), CREATE, **more) == "FORBIDDEN"
