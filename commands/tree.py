@@ -51,14 +51,25 @@ def tree(
 
 
 async def _read(url: str, hierarchy: Hierarchy, path: Path | None, depth: int) -> tuple[list[Record], Family]:
-    """The nodes at the top, and the children of every node above the lowest that is shown."""
+    """The nodes at the top, and the children of every node above the lowest that is shown.
+
+    They are read anew where a large move has flipped meanwhile.
+    """
     async with opened(url) as store:
         request = Request(store, {hierarchy.name: hierarchy}, MAX_NODES)
-        if path is None:
-            tops = (await roots(request, hierarchy.name, Window(), nodes=True, total=False)).records
-        else:
-            tops = [await _node(request, hierarchy, path)]
-        return tops, await _family(request, tops, depth)
+        while True:
+            tops = await _tops(request, hierarchy, path)
+            family = await _family(request, tops, depth)
+            if await request.is_steady():
+                return tops, family
+            request.forget()
+            request.begin_again()
+
+
+async def _tops(request: Request, hierarchy: Hierarchy, path: Path | None) -> list[Record]:
+    if path is None:
+        return (await roots(request, hierarchy.name, Window(), nodes=True, total=False)).records
+    return [await _node(request, hierarchy, path)]
 
 
 async def _node(request: Request, hierarchy: Hierarchy, path: Path) -> Record:

@@ -7,8 +7,9 @@ from typing import Any, cast
 from store.errors import BadInput, Unavailable
 from store.formats.jsonl import line_of
 from store.hierarchy import Hierarchy
-from store.items import Item
-from store.keys import Index, Path, Span, format_path, node_key, shorten, siblings, stamp_key, subtree
+from store.items import Item, key_of
+from store.keys import Index, Key, Path, Span, format_path, node_key, shorten, siblings, stamp_key, subtree
+from store.reader import Reader
 from store.reads import Reads
 from store.records import Record
 from store.stamps import Stamp
@@ -23,7 +24,8 @@ async def export(store: Store, hierarchy: Hierarchy, path: Path | None = None) -
     """The lines of all nodes of a hierarchy, or of a node and all below it; import takes them back.
 
     Of its attributes a node's line has those that its level defines. Each page is as the table is when it is read, so
-    what is written meanwhile may be in it or not. Raises BadInput where the path leads to no node.
+    what is written meanwhile may be in it or not; what large moves hide is not. Raises BadInput where the path leads to
+    no node.
     """
     reads = Reads()
     if path is not None:
@@ -49,8 +51,9 @@ async def count(store: Store, hierarchy: Hierarchy, path: Path | None = None) ->
 
 async def _span_at(store: Store, hierarchy: Hierarchy, path: Path, reads: Reads) -> Span:
     key = node_key(hierarchy.name, path)
+    hidden = await _hidden(store, key.pk, reads)
     (item,) = await store.get([key], reads, strong=True)
-    if item is None:
+    if item is None or any(top.holds(key) for top in hidden):
         raise BadInput(f'{hierarchy.name} has no node "{shorten(format_path(path), 200)}".')
     return subtree(key.pk, key.sk)
 
@@ -77,13 +80,24 @@ async def _trees(store: Store, hierarchy: Hierarchy, reads: Reads) -> list[str]:
 
 
 async def _pages(store: Store, span: Span, reads: Reads) -> AsyncIterator[list[Item]]:
-    """All items of a span; as of now in the table's own order, the only one that can be read so."""
+    """All items of a span that are seen; as of now in the table's own order, the only one that can be read so.
+
+    What moves hide is asked before each page, for they are begun and flip while pages are written out.
+    """
     strong = span.index is Index.TABLE
-    while page := await store.range(span, reads, limit=PAGE_ITEMS, strong=strong):
-        yield page
+    while True:
+        hidden = await _hidden(store, span.partition, reads)
+        page = await store.range(span, reads, limit=PAGE_ITEMS, strong=strong)
+        yield [item for item in page if not any(top.holds(key_of(item)) for top in hidden)]
         if len(page) < PAGE_ITEMS:
             return
         span = span.after(cast(str, page[-1][span.index.sort]))
+
+
+async def _hidden(store: Store, partition: str, reads: Reads) -> frozenset[Key]:
+    """The tops of what moves under way hide in a tree, or among the roots of a hierarchy."""
+    reader = Reader(store, reads)
+    return await reader.hidden(await reader.seen([partition], []), partition)
 
 
 def _line(hierarchy: Hierarchy, record: Record) -> bytes:

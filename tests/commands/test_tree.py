@@ -12,9 +12,12 @@ from graph.hierarchies import hierarchies
 from resolvers.lists import roots
 from resolvers.request import Request
 from resolvers.window import Window
+from store.journal import MoveState
 from store.load import Outcome, load
 from store.rows import Part, Row, Wanted
 from store.stores import open_store
+from tests.hierarchies import CATEGORY
+from tests.store import journaled
 
 NODES = [
     ("US", "COUNTRY", "United States"),
@@ -100,3 +103,24 @@ def test_more_nodes_than_anybody_reads_are_refused_before_they_are_read(url, mon
     with pytest.raises(SystemExit) as ended:
         run()
     assert ended.value.code == "clade: These are more than 3 nodes; a lesser --depth or a longer path shows fewer."
+
+
+async def test_a_tree_in_which_a_move_flips_meanwhile_is_read_anew(engine, monkeypatch):
+    address, read_on, read = engine.address("flips"), tree._family, []
+    async with open_store(address) as store:
+        await store.create()
+        await journaled.plant(store)
+        await journaled.halted(store, journaled.move("r/a", "r/b/a"), MoveState.COPYING)
+
+        async def flipped(*asked):
+            if not read:
+                await journaled.lapse(store)
+                await journaled.resume(store)
+            read.append(asked)
+            return await read_on(*asked)
+
+        monkeypatch.setattr(tree, "_family", flipped)
+        (top,), family = await tree._read(address, CATEGORY, ("r",), 2)
+    assert [one.path[1:] for one in family[top.key]] == [("0",), ("b",)]
+    assert {one.path[1:] for child in family[top.key] for one in family[child.key]} == {("b", "a"), ("b", "c")}
+    assert len(read) == 2
