@@ -98,9 +98,9 @@ class _Line(asyncio.Protocol):
         self._answer: asyncio.Future[Reply] | None = None  # while one is waited for
 
     async def ask(self, sent: bytes, seconds: float) -> Reply:
+        if not self.is_open:
+            raise ConnectionResetError("closed by the other side")
         self._parser = httptools.HttpResponseParser(self)
-        self._headers: dict[str, str] = {}
-        self._parts: list[bytes] = []
         answer: asyncio.Future[Reply] = self._loop.create_future()
         self._answer = answer
         deadline = self._loop.call_later(seconds, self._fail, TimeoutError("no whole answer in time"))
@@ -134,11 +134,19 @@ class _Line(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._fail(error)
+        except httptools.HttpParserUpgrade:
+            self._fail(ConnectionError("the other side would speak another protocol"))
 
     def connection_lost(self, error: Exception | None) -> None:
         self._fail(error or ConnectionResetError("closed by the other side"))
 
     # -- what the parser calls -----------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._headers: dict[str, str] = {}
+        self._parts: list[bytes] = []
+        if self._is_answered:
+            self.is_open = False  # what was not asked for would be taken for the next answer
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
@@ -147,7 +155,12 @@ class _Line(asyncio.Protocol):
         self._parts.append(body)
 
     def on_message_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if self._is_answered or status < 200:  # those below tell that the answer is still to come
+            return
         self.is_open = self._parser.should_keep_alive()
-        if self._answer is not None and not self._answer.done():
-            status = self._parser.get_status_code()
-            self._answer.set_result(Reply(status, self._headers, b"".join(self._parts)))
+        cast("asyncio.Future[Reply]", self._answer).set_result(Reply(status, self._headers, b"".join(self._parts)))
+
+    @property
+    def _is_answered(self) -> bool:
+        return self._answer is None or self._answer.done()

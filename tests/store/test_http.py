@@ -58,6 +58,51 @@ async def test_one_connection_serves_one_call_after_the_other() -> None:
     assert heard == [15]
 
 
+@pytest.mark.parametrize("pause", [0.0, 0.02], ids=["together", "one after the other"])
+async def test_what_tells_of_an_answer_to_come_is_not_the_answer(pause: float) -> None:
+    async def early(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while asked := await reader.read(100):
+            writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n")
+            await asyncio.sleep(pause)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n" + asked)
+
+    lines = pool()
+    async with serving(early) as url:
+        replies = [await lines.post(url, asked) for asked in (b"1", b"2", b"3")]
+        lines.close()
+    assert [(reply.status, reply.body, "link" in reply.headers) for reply in replies] == [
+        (200, asked, False) for asked in (b"1", b"2", b"3")
+    ]
+
+
+async def test_a_connection_on_which_more_comes_than_was_asked_is_not_used_again() -> None:
+    async def twice(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = await reader.read(100)
+        whole = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n"
+        writer.write(whole + asked + whole[:20])
+        await reader.read(100)
+        writer.write(whole[20:] + asked)
+        writer.close()
+
+    lines = pool()
+    async with serving(twice) as url:
+        assert [(await lines.post(url, asked)).body for asked in (b"1", b"2", b"3")] == [b"1", b"2", b"3"]
+        lines.close()
+
+
+async def test_nothing_is_asked_over_a_connection_that_was_lost_at_once() -> None:
+    tell, _ = telling(WHOLE)
+    lines = pool()
+    async with serving(tell) as url:
+        line = await lines._open(url)
+        line.close()
+        await asyncio.sleep(0)  # in which it hears of that
+        await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            with pytest.raises(ConnectionResetError):
+                await line.ask(b"asked", 30.0)
+
+
 async def test_a_connection_that_was_closed_is_not_used_again() -> None:
     tell, heard = telling(LAST)
     lines = pool()
@@ -106,8 +151,9 @@ async def test_as_many_connections_are_open_as_there_may_be() -> None:
     [
         (WHOLE[:-1], ConnectionResetError), (b"", ConnectionResetError),
         (b"SSH-2.0-OpenSSH_9.2\r\n", httptools.HttpParserError),
+        (b"HTTP/1.1 101 Upgrade\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", ConnectionError),
     ],
-    ids=["broken off", "nothing", "another protocol"],
+    ids=["broken off", "nothing", "another protocol", "a wish for another protocol"],
 )  # fmt: skip
 async def test_what_is_no_whole_answer_is_an_error(answer: bytes, error: type[Exception]) -> None:
     tell, _ = telling(answer)
