@@ -13,7 +13,8 @@ from typing import Annotated, Literal
 import typer
 
 from commands.columns import columns
-from commands.progress import Meter, progress
+from commands.pace import pace
+from commands.progress import progress
 from graph.hierarchies import hierarchies
 from graph.settings import Settings
 from store import formats
@@ -23,9 +24,12 @@ from store.formats.jsonl import JSONLines
 from store.formats.taxonomy import Taxonomy
 from store.hierarchy import Hierarchy
 from store.load import Outcome, load
+from store.resettlement import Resettlement
 from store.rows import Wanted
 from store.stamps import Event
-from store.stores import opened
+from store.stores import Store, opened
+from store.trial import trial
+from store.writes import Writer
 
 EXIT_REJECTED = 1
 EXIT_INTERRUPTED = 130
@@ -36,7 +40,8 @@ ROWS_A_STEP = 1000
 # of it again and again for a quarter of the time.
 COLLECT_AFTER = 200_000
 
-_DONE = ("added", "changed", "removed")
+_EVENTS = (Event.MOVED, Event.CREATED, Event.UPDATED, Event.DELETED)
+_DONE = ("moved", "added", "changed", "removed")
 
 HierarchyName = Annotated[str, typer.Argument(help="The hierarchy, such as location.", metavar="HIERARCHY")]
 File = Annotated[Path, typer.Argument(help="A .csv, .tsv, .jsonl or .txt file.", exists=True, dir_okay=False)]
@@ -51,6 +56,7 @@ FormatName = Annotated[
 IgnoreUnknown = Annotated[bool, typer.Option("--ignore-unknown", help="Leave out attributes that a level has not.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and write nothing.")]
 Prune = Annotated[bool, typer.Option("--prune", help="Remove what the file lacks below the nodes that it has.")]
+Moves = Annotated[bool, typer.Option("--moves", help="Move nodes that lie elsewhere to where the file has their ids.")]
 AllowRejects = Annotated[bool, typer.Option("--allow-rejects", help="Exit with 0 although rows were rejected.")]
 StoreUrl = Annotated[str | None, typer.Option("--store", help="Another store than CLADE_STORE names.", metavar="URL")]
 
@@ -67,6 +73,7 @@ def import_file(
     ignore_unknown: IgnoreUnknown = False,
     dry_run: DryRun = False,
     prune: Prune = False,
+    moves: Moves = False,
     allow_rejects: AllowRejects = False,
     store: StoreUrl = None,
 ) -> None:
@@ -80,7 +87,7 @@ def import_file(
     options = [levels or [], names or [], ids or [], attributes or [], folded or []]
     chosen = _format(kind, file, format_name or formats.name_of(file), options)
     wanted = Wanted(kind, ignore_unknown=ignore_unknown)
-    work = _Import(file, chosen, wanted, store or Settings().store, prune=prune, dry_run=dry_run)
+    work = _Import(file, chosen, wanted, store or Settings().store, prune=prune, moves=moves, dry_run=dry_run)
     work.run()
     work.tell()
     if work.outcome.rejections and not allow_rejects:
@@ -117,6 +124,7 @@ class _Import:
     wanted: Wanted
     url: str
     prune: bool
+    moves: bool
     dry_run: bool
     outcome: Outcome = field(default_factory=Outcome)
 
@@ -128,8 +136,7 @@ class _Import:
             self._read()
             gc.freeze()
             nodes, rows = self.wanted.nodes, self.wanted.rows
-            with progress("Comparing" if self.dry_run else "Writing", "nodes", nodes) as meter:
-                asyncio.run(self._load(meter))
+            asyncio.run(self._write())
         except KeyboardInterrupt:
             self._tell_stopped("Stopped")
             raise typer.Exit(EXIT_INTERRUPTED) from None
@@ -146,9 +153,24 @@ class _Import:
                 if self.wanted.rows % ROWS_A_STEP == 0:
                     meter(ROWS_A_STEP)
 
-    async def _load(self, meter: Meter) -> None:
+    async def _write(self) -> None:
         url = "sqlite://:memory:" if self.dry_run and not await _holds_table(self.url) else self.url
         async with opened(url, make=not self.dry_run or url != self.url) as store:
+            if not self.moves:
+                await self._load(store)
+            elif self.dry_run:
+                async with trial(store, self.wanted) as copy:
+                    await self._load(await self._moved(copy))
+            else:
+                await self._load(await self._moved(store))
+
+    async def _moved(self, store: Store) -> Store:
+        with progress("Moving", "nodes", len(self.wanted.ids)) as meter:
+            await Resettlement(store, Writer(store, pace()), self.wanted, self.outcome).run(meter)
+        return store
+
+    async def _load(self, store: Store) -> None:
+        with progress("Comparing" if self.dry_run else "Writing", "nodes", self.wanted.nodes) as meter:
             await load(store, self.wanted, self.outcome, prune=self.prune, dry_run=self.dry_run, settled=meter)
 
     def _tell_stopped(self, how: str) -> None:
@@ -159,13 +181,12 @@ class _Import:
     def tell(self) -> None:
         """Print what was done, or would be, and leave the rejected rows in a file beside the one that was read."""
         outcome = self.outcome
-        verbs = ("would be added", "would be changed", "would be removed") if self.dry_run else _DONE
-        events = (Event.CREATED, Event.UPDATED, Event.DELETED)
-        kinds = zip(verbs, events, (outcome.added, outcome.changed, outcome.removed), strict=True)
-        for verb, event, counts in kinds:
+        kinds = (outcome.moved, outcome.added, outcome.changed, outcome.removed)
+        for verb, event, counts in zip(_DONE, _EVENTS, kinds, strict=True):
             if counts:
-                typer.echo(f"{verb}: {counts.total():,} ({self._by_level(counts)})")
-                for example in outcome.examples[event] if self.dry_run else ():
+                would = "would be " if self.dry_run else ""
+                typer.echo(f"{would}{verb}: {counts.total():,} ({self._by_level(counts)})")
+                for example in outcome.examples[event] if self.dry_run or event is Event.MOVED else ():
                     typer.echo(f"  {example}")
         if not outcome.written:
             typer.echo(f"Nothing {'would change' if self.dry_run else 'changed'}.")

@@ -5,10 +5,9 @@ import asyncio
 import typer
 
 from commands.check import EXIT_INTERRUPTED, EXIT_WRONG, MaybeHierarchy, Pass
+from commands.pace import pace
 from commands.progress import progress
 from commands.table import StoreUrl
-from graph.settings import Settings
-from store.pace import Pace
 from store.repair import Repair
 from store.stores import opened
 
@@ -37,8 +36,7 @@ def repair(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
 
 async def _repair(work: Pass) -> tuple[int, int]:
     """Print what is mended and what cannot be; how many things each are."""
-    counts, settings = {True: 0, False: 0}, Settings()
-    pace = Pace.of(settings.request_seconds, settings.settle_seconds, settings.move_wait_seconds)
+    counts = {True: 0, False: 0}
     async with opened(work.url) as store:
         with progress("Repairing", "items") as meter:
 
@@ -46,7 +44,7 @@ async def _repair(work: Pass) -> tuple[int, int]:
                 work.nodes += nodes
                 meter(nodes)
 
-            async for finding, mended in Repair(store, work.hierarchies, work.at, met, meter, pace).run():
+            async for finding, mended in Repair(store, work.hierarchies, work.at, met, meter, pace()).run():
                 typer.echo(f"{'mended' if mended else 'cannot mend'}: {finding}")
                 counts[mended] += 1
     return counts[True], counts[False]

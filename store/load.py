@@ -2,7 +2,8 @@
 
 For each tree its stamp is read, then its records, then the difference is written. Each transaction requires the stamp
 that the one before left, so whoever else writes to the tree makes it fail: then the tree is read and compared anew.
-A tree with a journaled move under way is waited for, since not all that lies in it is seen.
+A tree with a journaled move under way is waited for, since not all that lies in it is seen. Nodes that the file has
+elsewhere than the table are moved before, or not at all (see `resettlement`).
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from uuid import uuid4
 from store.batches import Creation, batches
 from store.errors import Conflict
 from store.items import Change, Item
-from store.keys import format_path, id_key, parent_sort_key, path_of, shorten, stamp_key, subtree
+from store.keys import Key, format_path, id_key, parent_sort_key, path_of, shorten, stamp_key, subtree
 from store.merge import Difference, Merge
 from store.reads import Reads
 from store.records import made_id
@@ -41,6 +42,7 @@ class Outcome:
     added: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)
     removed: Counter[str] = field(default_factory=Counter)
+    moved: Counter[str] = field(default_factory=Counter)  # tops of subtrees, without what came along
     unchanged: int = 0
     commits: int = 0
     rejections: list[Rejection] = field(default_factory=list)
@@ -48,14 +50,21 @@ class Outcome:
 
     @property
     def written(self) -> int:
-        return self.added.total() + self.changed.total() + self.removed.total()
+        return self.added.total() + self.changed.total() + self.removed.total() + self.moved.total()
 
     def note(self, event: Event, level: str, pk: str, sk: str) -> None:
         kind = {Event.CREATED: self.added, Event.UPDATED: self.changed, Event.DELETED: self.removed}[event]
         kind[level] += 1
+        self._show(event, _shown(pk, sk))
+
+    def note_move(self, level: str, source: Key, target: Key) -> None:
+        self.moved[level] += 1
+        self._show(Event.MOVED, f"{_shown(*source)} -> {_shown(*target)}")
+
+    def _show(self, event: Event, example: str) -> None:
         examples = self.examples.setdefault(event, [])
         if len(examples) < EXAMPLES:
-            examples.append(shorten(format_path(path_of(pk, sk)), 200))
+            examples.append(example)
 
 
 async def load(
@@ -114,17 +123,13 @@ class _Load:
             if tree.nodes:
                 await _TreeLoad(self, f"{self.wanted.hierarchy.name}#{root}", tree).run()
 
-    async def stamp(self, partition: str) -> Stamp:
-        (item,) = await self.store.get([stamp_key(partition)], self.reads, strong=True)
-        return Stamp.of(partition, item)
-
     async def commit(self, changes: list[Change], roots: Mapping[str, int]) -> None:
         """Write a transaction, with the hierarchy's stamp where it makes roots; those follow one another."""
         if not roots:
             await self.store.commit(changes)
         else:
             async with self.roots_lock:
-                stamp = self.roots or await self.stamp(self.wanted.hierarchy.name)
+                stamp = self.roots or await _stamp(self.store, self.wanted.hierarchy.name, self.reads)
                 self.roots = None
                 raised = stamp.raised(dict(roots))
                 await self.store.commit([*changes, raised])
@@ -145,22 +150,13 @@ class _TreeLoad:
 
     async def run(self) -> None:
         for attempt in range(ATTEMPTS):
-            stamp = await self._still()
+            stamp = await still(self._load.store, self._pk, self._load.reads)
             try:
                 return await self._attempt(stamp)
             except Conflict:
                 await asyncio.sleep(random.uniform(0, 0.02 * (attempt + 1)))  # noqa: S311 - no secret
         name = format_path(path_of(self._pk, "#"))
         raise Conflict(f"{name} is being written by others all the time; the same command later goes on.")
-
-    async def _still(self) -> Stamp:
-        """The tree's stamp when no move has an end there; raises Conflict where one does not come to its own."""
-        last = time.monotonic() + MOVE_SECONDS
-        while (stamp := await self._load.stamp(self._pk)).moves:
-            if time.monotonic() > last:
-                raise Conflict(f"{stamp.moves[0].refusal} One that nobody works on is ended by clade repair.")
-            await asyncio.sleep(MOVE_DELAY_SECONDS)
-        return stamp
 
     async def _attempt(self, stamp: Stamp) -> None:
         """Compare the tree with its records and write what differs."""
@@ -211,17 +207,16 @@ class _TreeLoad:
     def _id_of(self, node: Node) -> str:
         """The full id: the given one, or one made from the path, unless the file gives that to another node."""
         hierarchy = self._load.wanted.hierarchy.name
-        made = node.id or made_id(hierarchy, node.path)
-        claimed = self._load.wanted.ids.get(made)
-        return f"{hierarchy}:{made if claimed is None or claimed is node else uuid4().hex}"
+        return f"{hierarchy}:{self._load.wanted.id_of(node) or made_id(hierarchy, node.path)}"
 
     def _taken(self, node: Node, item: Item | None) -> Rejection | None:
         """What is wrong with a given id that lies at `item`."""
         if item is None or "deleted" in item or node.id is None or self._is_at(node, item):
             return None
-        place = shorten(format_path(path_of(cast(str, item["tree"]), cast(str, item["key"]))), 200)
-        reason = f"The id {node.id} belongs to {place} already, and an import does not move nodes."
-        return Rejection(node.number, reason, moved=True)
+        reason = f"The id {node.id} belongs to {_shown(cast(str, item['tree']), cast(str, item['key']))} already"
+        if (unmoved := self._load.wanted.unmoved.get(node.id)) is None:
+            return Rejection(node.number, f"{reason}; an import moves it only with --moves.", moved=True)
+        return Rejection(node.number, f"{reason}, and cannot be moved here: {unmoved}", moved=True)
 
     def _creation(self, node: Node, node_id: str, item: Item | None) -> Creation:
         """A deleted node's id goes on with its revisions; a made id that is another's gives way to a random one."""
@@ -254,3 +249,22 @@ def _orphaned(node: Node, lost: Mapping[str, int]) -> Rejection | None:
     if len(node.sk) == 1 or (parent := parent_sort_key(node.sk)) not in lost:
         return None
     return Rejection(node.number, f"The parent of {node} is missing, since row {lost[parent]} was rejected.")
+
+
+async def still(store: Store, pk: str, reads: Reads) -> Stamp:
+    """A tree's stamp when no move has an end there; raises Conflict where one does not come to its own."""
+    last = time.monotonic() + MOVE_SECONDS
+    while (stamp := await _stamp(store, pk, reads)).moves:
+        if time.monotonic() > last:
+            raise Conflict(f"{stamp.moves[0].refusal} One that nobody works on is ended by clade repair.")
+        await asyncio.sleep(MOVE_DELAY_SECONDS)
+    return stamp
+
+
+async def _stamp(store: Store, partition: str, reads: Reads) -> Stamp:
+    (item,) = await store.get([stamp_key(partition)], reads, strong=True)
+    return Stamp.of(partition, item)
+
+
+def _shown(pk: str, sk: str) -> str:
+    return shorten(format_path(path_of(pk, sk)), 200)

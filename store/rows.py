@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
+from uuid import uuid4
 
 from msgspec import Struct
 
@@ -22,7 +23,7 @@ from store.keys import (
     path_of,
     shorten,
 )
-from store.records import checked_id
+from store.records import checked_id, made_id
 
 NOTHING: Mapping[str, object] = {}
 _NO_VALUES: dict[str, Value] = {}
@@ -88,7 +89,8 @@ class Wanted:
     """All nodes that a file asks for, and the rows that cannot be taken as far as the file alone tells.
 
     `trees` are by their root as it stands in keys. `ids` tells which node claims an id, `refused_ids` are those of
-    rejected rows. `obscure` counts the rows that do not even tell which node they are about.
+    rejected rows, `unmoved` why a node that lies elsewhere was not moved to where the file has it, by id. `obscure`
+    counts the rows that do not even tell which node they are about.
     """
 
     def __init__(self, hierarchy: Hierarchy, *, ignore_unknown: bool = False) -> None:
@@ -97,6 +99,7 @@ class Wanted:
         self.trees: dict[str, Tree] = {}
         self.ids: dict[str, Node] = {}
         self.refused_ids: set[str] = set()
+        self.unmoved: dict[str, str] = {}
         self.rejections: list[Rejection] = []
         self.rows = 0
         self.nodes = 0
@@ -126,6 +129,14 @@ class Wanted:
         for node in found:
             self._keep(node, tree)
         return None
+
+    def id_of(self, node: Node) -> str | None:
+        """The id that the file gives a node, without its hierarchy's prefix; None for the one that is made from its
+        path, and a random one where the file gives that one to another node.
+        """
+        if node.id is not None:
+            return node.id
+        return uuid4().hex if made_id(self.hierarchy.name, node.path) in self.ids else None
 
     def _reject(self, rejection: Rejection) -> None:
         self.rejections.append(rejection)

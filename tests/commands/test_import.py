@@ -51,6 +51,10 @@ def shops(tmp_path: Path) -> Path:
     return written(tmp_path / "shops.csv", SHOPS)
 
 
+def json_lines(file: Path, lines: list[dict[str, str]]) -> Path:
+    return written(file, "".join(f"{json.dumps(line)}\n" for line in lines))
+
+
 def written(file: Path, content: str) -> Path:
     file.write_text(content, encoding="utf-8")
     return file
@@ -143,6 +147,26 @@ def test_pruning_says_what_was_removed(clade: Clade, shops: Path) -> None:
         in clade("import", "location", shops, *OPTIONS, "--prune", "--dry-run").stdout
     )
     assert "removed: 1 (1 STORE)" in clade("import", "location", shops, *OPTIONS, "--prune").stdout
+
+
+def test_nodes_that_lie_elsewhere_are_moved_when_asked_to_and_told_beforehand(clade: Clade, tmp_path: Path) -> None:
+    lines = [{"path": path, "level": level} for path, level in (("a", "CATEGORY"), ("b", "CATEGORY"))]
+    lines += [{"path": "a/x", "level": "CATEGORY", "id": "x"}, {"path": "a/x/1", "level": "PRODUCT", "id": "x1"}]
+    clade("import", "category", json_lines(tmp_path / "before.jsonl", lines))
+    lines[2:] = [{**line, "path": line["path"].replace("a/", "b/")} for line in lines[2:]]
+    after = json_lines(tmp_path / "after.jsonl", [*lines, {"path": "b/x/1/y", "level": "CATEGORY", "id": "x"}])
+    plain = clade("import", "category", after)
+    assert "would be moved, and are not: 2" in plain.stdout
+    assert "row 3: The id x belongs to a/x already; an import moves it only with --moves." in plain.stderr
+    told = "moved: 1 (1 CATEGORY)\n  a/x -> b/x\nunchanged: 4\n"
+    assert f"would be {told}" in clade("import", "category", after, "--moves", "--dry-run").stdout
+    assert '"path":["a","x"]' in clade("export", "category").stdout
+    moved = clade("import", "category", after, "--moves")
+    assert (told in moved.stdout, moved.exit_code) == (True, 1), moved.output
+    assert "rejected: 1 rows" in moved.stderr
+    assert [json.loads(line)["path"] for line in clade("export", "category").stdout.splitlines()] == [
+        ["a"], ["b"], ["b", "x"], ["b", "x", "1"],
+    ]  # fmt: skip
 
 
 def test_pruning_stops_where_a_row_does_not_tell_its_node(clade: Clade, shops: Path) -> None:

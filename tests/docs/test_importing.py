@@ -13,6 +13,7 @@ PAGE = (README.parent / "docs" / "importing.md").read_text("utf-8")
 def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:
     (tmp_path / "stores.csv").write_text(blocks("csv", PAGE)[0])
     (tmp_path / "more.jsonl").write_text(blocks("json", PAGE)[0])
+    (tmp_path / "moving.jsonl").write_text(blocks("json", PAGE)[1])
     (tmp_path / "taxonomy.txt").write_text(blocks("text", PAGE)[0])
     said = subprocess.run(
         ["sh", "-ec", "\n".join(blocks("sh", PAGE))],
@@ -24,6 +25,7 @@ def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:
     )
     assert said.returncode == 0, said.stderr
     shown = ("many", "2 COUNTRY, 1 STATE, 2 CITY, 3 STORE", "added: 3 (3 CATEGORY)", "Nothing would change.")
+    shown += ("would be moved: 1 (1 CITY)\n  US/NE/Lincoln -> US/NE/Lancaster/Lincoln\nwould be added: 1 (1 COUNTY)",)
     for words in (*shown, "Lincoln CITY"):
         assert words in said.stdout, said.stdout
     assert "New York City CITY" not in said.stdout

@@ -283,7 +283,7 @@ async def test_an_id_that_lies_elsewhere_is_rejected_and_its_node_is_not_pruned(
                         ("US/IA/Omaha/1", "POSTAL_CODE")]  # fmt: skip
     outcome = await imported(store, told, prune=True)
     assert reasons(outcome) == {
-        3: "The id 5074472 belongs to US/NE/Omaha already, and an import does not move nodes.",
+        3: "The id 5074472 belongs to US/NE/Omaha already; an import moves it only with --moves.",
         4: "The parent of US/IA/Omaha/1 is missing, since row 3 was rejected.",
     }
     assert [rejection.moved for rejection in outcome.rejections] == [True, False]
