@@ -122,7 +122,7 @@ class Settings(BaseSettings):
         5.0,
         ge=0,
         description="How long a mutation waits for a move that takes several transactions before it answers that it is "
-        "under way, in seconds.",
+        "under way, in seconds; half of `CLADE_REQUEST_SECONDS` at most.",
     )
     max_inflight: int = Field(
         256,

@@ -22,5 +22,5 @@ class Pace:
 
     @classmethod
     def of(cls, request_seconds: float, settle_seconds: float, wait_seconds: float) -> Self:
-        """The pace where no request takes longer than `request_seconds`."""
-        return cls(request_seconds + MARGIN_SECONDS, settle_seconds, wait_seconds)
+        """The pace where no request takes longer than `request_seconds`, of which half at most goes by waiting."""
+        return cls(request_seconds + MARGIN_SECONDS, settle_seconds, min(wait_seconds, request_seconds / 2))

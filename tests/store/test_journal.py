@@ -96,3 +96,7 @@ async def test_a_repeated_large_move_with_one_key_moves_once_and_tells_the_same_
     assert told[-1].move.state is MoveState.DONE
     assert len({written.record.id for written in told}) == 1
     await journaled.has_ended(store)
+
+
+def test_a_request_waits_for_a_move_for_half_of_its_time_at_most():
+    assert Pace.of(10.0, 2.0, 60.0).wait_seconds == 5.0
