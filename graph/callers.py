@@ -19,7 +19,8 @@ MAX_CREDENTIAL_BYTES = 8_192
 NOTHING = Grants.of([], [])
 
 # A proxy on this machine hands on requests of the whole world; those that say so are none of this machine's.
-_FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via")
+_FORWARDED = (b"forwarded", b"via", b"x-real-ip")
+_FORWARDED_MORE = b"x-forwarded-"  # for, host, proto, server and others
 
 
 class Unauthenticated(Exception):
@@ -73,4 +74,6 @@ def tokens_of(settings: Settings) -> "Tokens | None":
 
 def is_at_home(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
     """Whether a request came in at an address that only this machine reaches, and through no proxy that says so."""
-    return listens_on_loopback(scope) and not any(name in headers for name in _FORWARDED)
+    return listens_on_loopback(scope) and not any(
+        name in _FORWARDED or name.startswith(_FORWARDED_MORE) for name in headers
+    )

@@ -39,6 +39,8 @@ ALLOWED_FOR_MUTATIONS = (b"allow", b"POST")
 CHALLENGE = (b"www-authenticate", b'Bearer realm="clade", error="invalid_token"')
 # The same address answers a browser with a page and a client with JSON, and each caller with what it may see.
 VARY = (b"vary", b"accept, authorization")
+# Caches on the way may keep what does not forbid it, some of them also what was asked for with a credential.
+NO_STORE = (b"cache-control", b"no-store")
 RETRY_AFTER = (b"retry-after", b"1")
 ASKS_FOR_READS = b"clade-reads"
 ASKS = (b"query=", b"documentId=", b"extensions=")
@@ -82,7 +84,7 @@ class GraphQLEndpoint:
             await self._page(scope, receive, send)
             return
         media_type = choose(accept, (GRAPHQL, JSON))
-        extra: Sequence[Header] = ()
+        extra: Sequence[Header] = [NO_STORE]
         observed: Observed | None = scope.get(KEY)
         try:
             if media_type is None:
@@ -92,12 +94,13 @@ class GraphQLEndpoint:
             if observed is not None and "errors" in answer.body:
                 observed.codes = codes_of(answer.body["errors"])
             if scope["method"] != "POST":
-                extra = tag_of(answer, caller)
-                if extra and headers.get(b"if-none-match") == extra[0][1]:
-                    return await write_unchanged(send, extra)
+                tag = tag_of(answer, caller)
+                if tag and headers.get(b"if-none-match") == tag[0][1]:
+                    return await write_unchanged(send, tag)
+                extra = tag or extra
             status, content = status_of(answer, media_type), answer.content()
         except Refused as no:
-            status, content, extra = no.status, only_error(str(no), no.code), no.headers
+            status, content, extra = no.status, only_error(str(no), no.code), [NO_STORE, *no.headers]
             tell(observed, no.code)
         except Gone:
             return

@@ -1,6 +1,7 @@
 """The keys that tokens are checked with: a secret, or the public keys that an issuer publishes as a JWKS."""
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable, Collection
@@ -85,8 +86,15 @@ class PublishedKeys:
 
 
 def keys_in(file: Path) -> Callable[[], PyJWKSet]:
-    """Reads a JWKS from a file."""
-    return lambda: PyJWKSet.from_json(file.read_text("utf-8"))
+    """Reads a JWKS from a file; raises OSError, PyJWTError or ValueError where there is none."""
+
+    def read() -> PyJWKSet:
+        found = json.loads(file.read_text("utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError("A JWKS is an object.")
+        return PyJWKSet.from_dict(found)
+
+    return read
 
 
 def keys_at(url: str) -> Callable[[], PyJWKSet]:

@@ -20,7 +20,7 @@ from graph.observed import Observed
 from store.stores import Store
 
 EXCLUDED = "healthz,readyz"
-VERBS = ("get", "range", "count", "commit")
+VERBS = ("get", "range", "nodes", "count", "commit")
 
 
 def exporting() -> TracerProvider:

@@ -97,7 +97,7 @@ class Draft:
         for key in keys:
             for running in self.seen.stamp(key.pk).moves:
                 if running.holds(key):
-                    raise Conflict(running.refusal)
+                    raise Conflict(running.refusal(key))
 
     # -- what can be done ----------------------------------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class Draft:
         for top in tops:
             for running in self.seen.stamp(top.pk).moves:
                 if running.meets(top):
-                    raise Conflict(running.refusal)
+                    raise Conflict(running.refusal(top))
 
     def _change(self, change: Change) -> None:
         """Note a change; of two of one item, as where a node comes to the place that another leaves, the put stays."""

@@ -76,7 +76,7 @@ class Create:
             await reader.add(seen, [place.pk], [])
             for running in seen.stamp(place.pk).moves:
                 if running.target is None and running.holds(place):
-                    raise Conflict(running.refusal)
+                    raise Conflict(running.refusal(place))
 
     def _identity(self, node_id: str, found: Item | None, key: Key) -> tuple[str, Condition]:
         """The id and what is required of its record: a deleted node's goes on, a living one's is refused if given."""

@@ -256,7 +256,8 @@ async def still(store: Store, pk: str, reads: Reads) -> Stamp:
     last = time.monotonic() + MOVE_SECONDS
     while (stamp := await _stamp(store, pk, reads)).moves:
         if time.monotonic() > last:
-            raise Conflict(f"{stamp.moves[0].refusal} One that nobody works on is ended by clade repair.")
+            refusal = stamp.moves[0].refusal(Key(pk, "#"))
+            raise Conflict(f"{refusal} One that nobody works on is ended by clade repair.")
         await asyncio.sleep(MOVE_DELAY_SECONDS)
     return stamp
 

@@ -43,11 +43,12 @@ class Running(NamedTuple):
         """Whether the subtree at a key and one at an end of it have anything in common."""
         return any(end.holds(key) or key.holds(end) for end in self.ends)
 
-    @property
-    def refusal(self) -> str:
-        """What is said to whoever would write there."""
-        path, verb = shorten(format_path(path_of(*self.source))), "deleted" if self.target is None else "moved"
-        return f"{path} is being {verb} with all below it; try again when the move {self.id} has ended."
+    def refusal(self, key: Key) -> str:
+        """What is said to whoever would write at a key that meets an end; the other end may be hidden from them."""
+        end = next((one for one in self.ends if one.holds(key) or key.holds(one)), self.source)
+        path, verb = shorten(format_path(path_of(*end))), "deleted" if self.target is None else "moved"
+        told = f"{path} is being {verb} with all below it" if end == self.source else f"A subtree is moved to {path}"
+        return f"{told}; try again when the move {self.id} has ended."
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def spans(monkeypatch, demo_store):
 
 def test_a_request_has_spans_for_itself_its_plan_and_its_reads(spans):
     found = spans('query Cities { country(path: "US") { children { nodes { name } } } }', traceparent=PARENT)
-    assert set(found) == {"query Cities", "plan", "store get", "store range"}
+    assert set(found) == {"query Cities", "plan", "store get", "store nodes"}
     request = found["query Cities"]
     assert f"{request.context.trace_id:032x}" == PARENT.split("-")[1]
     assert {span.parent.span_id for name, span in found.items() if name != "query Cities"} == {request.context.span_id}

@@ -145,7 +145,7 @@ def test_where_reads_are_granted_nobody_writes_without_a_grant(server):
 
 def test_what_a_proxy_hands_on_is_not_of_this_machine(server):
     with server(writes="on") as client:
-        for name in ("forwarded", "x-forwarded-for", "X-Real-IP", "Via"):
+        for name in ("forwarded", "x-forwarded-for", "X-Forwarded-Proto", "X-Real-IP", "Via"):
             assert code_of(client.post("/graphql", json=RENAME, headers={name: "for=203.0.113.7"})) == "FORBIDDEN"
 
 
@@ -170,3 +170,17 @@ def test_answers_are_private_and_their_tags_are_of_who_asks(server, url):
         again = client.get("/graphql", params=LOOK, headers={**headers[1], "if-none-match": some})
         other = client.get("/graphql", params=LOOK, headers={**headers[0], "if-none-match": some})
         assert (again.status_code, other.status_code) == (304, 200)
+
+
+def test_an_answer_without_a_tag_is_kept_by_nobody_on_the_way(server, url):
+    headers = bearer(key_for(url, "read:location/US/NE"))
+    forbidden = {"query": '{ location(path: "US") { path revision } }'}
+    with server(reads="granted") as client:
+        answers = [
+            client.get("/graphql", params=forbidden, headers=headers),
+            client.post("/graphql", json=LOOK, headers=headers),
+            client.get("/graphql", params=RENAME, headers=headers),
+            client.get("/graphql", params=LOOK, headers=bearer("clade_")),
+        ]
+        assert [one.status_code for one in answers] == [200, 200, 405, 401]
+        assert {one.headers["cache-control"] for one in answers} == {"no-store"}

@@ -52,6 +52,24 @@ EITHER = [
 ]  # fmt: skip
 
 
+TOLD = "^(r/a is being moved with all below it|A subtree is moved to o/p/a)"
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_a_refusal_names_the_end_that_is_met_and_never_the_other(store: Store, state: MoveState) -> None:
+    await journaled.plant(store)
+    await journaled.halted(store, move("r/a", "o/p/a"), state)
+    for edit, told, other in (
+        (cascade("r"), "^r/a is", "o/p/a"),
+        (move("r", "s"), "^r/a is", "o/p/a"),
+        (cascade("o"), "to o/p/a;", "r/a"),
+        (create("o/p/a"), "to o/p/a;", "r/a"),
+    ):
+        with pytest.raises(Conflict, match=told) as refused:
+            await Writer(store, journaled.SOON).write(edit, Reads())
+        assert other not in str(refused.value)
+
+
 @pytest.mark.parametrize("state", STATES)
 async def test_nobody_writes_to_either_end_or_takes_away_what_it_lies_in(store: Store, state: MoveState) -> None:
     await journaled.plant(store)
@@ -59,7 +77,7 @@ async def test_nobody_writes_to_either_end_or_takes_away_what_it_lies_in(store: 
     before = await journaled.paths(store)
     for edit in [*INSIDE[state], *EITHER]:
         for dry_run in (True, False):
-            with pytest.raises(Conflict, match=f"^r/a is being moved with all below it; .* the move {found.id}"):
+            with pytest.raises(Conflict, match=f"{TOLD}; .* the move {found.id}"):
                 await Writer(store, journaled.SOON).write(edit, Reads(), Terms(dry_run=dry_run))
     assert await journaled.paths(store) == before
     await journaled.lapse(store)
