@@ -58,10 +58,12 @@ def list_keys(store: StoreUrl = None) -> None:
 
     Example: clade key list
     """
-    table = Table("id", "name", "grants", "created", "state")
+    table = Table()
+    for heading in ("id", "name", "grants", "created", "state"):
+        table.add_column(heading, overflow="fold")  # whoever looks for what a key may do must see the whole of it
     for key in asyncio.run(_all(store or Settings().store)):
         table.add_row(key.id, key.name, "\n".join(key.grants), key.created_at[:10], _state(key, time.time()))
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
 
 
 @app.command()

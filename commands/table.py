@@ -68,7 +68,7 @@ def describe(store: StoreUrl = None) -> None:
     table = Table("", "", show_header=False)
     for name, value in description.items():
         table.add_row(name, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
 
 
 @app.command()

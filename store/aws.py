@@ -126,7 +126,8 @@ class Connection:
             self.calls.failed += 1
             self._circuit.was_silent()
             self.calls.is_silent = self._circuit.is_open
-            raise Silent("DynamoDB does not answer; try again.") from error
+            where, kind = self._client.meta.endpoint_url, type(error).__name__
+            raise Silent(f"DynamoDB does not answer at {where} ({kind}); try again.") from error
         self._circuit.answered()
         self.calls.is_silent = False
         return answer

@@ -32,7 +32,7 @@ def _row(number: int, line: bytes) -> Row | Rejection:
     try:
         found = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        return Rejection(number, f"The line is no JSON: {error}.")
+        return Rejection(number, f"The line is no JSON: {error}." if _is_text(line) else "The line is no valid UTF-8.")
     if not isinstance(found, dict):
         return Rejection(number, f"The line is no JSON object: {shorten(line.decode())}.")
     try:
@@ -41,6 +41,13 @@ def _row(number: int, line: bytes) -> Row | Rejection:
         return Rejection(number, str(error))
     attributes = {name: value for name, value in found.items() if name not in _OWN}
     return Row(number, path, [Part(str(found.get("level", "")), found.get("name"), found.get("id"), attributes)])
+
+
+def _is_text(line: bytes) -> bool:
+    try:
+        return bool(line.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def _path(path: object) -> Sequence[object]:

@@ -46,6 +46,16 @@ def test_a_key_is_shown_once_then_listed_then_revoked(run):
     assert "was revoked before" in run("revoke", key_id).stdout
 
 
+def test_grants_and_names_are_listed_as_they_are_and_whole_on_a_narrow_terminal(table):
+    def call(*words):
+        return CliRunner().invoke(main.app_of(), ["key", *words], env={"CLADE_STORE": table, "COLUMNS": "80"})
+
+    call("create", "--name", "[red]:smile:", "--grant", f"read:location/US/[NE]/{'Omaha-' * 9}end")
+    cells = [line.split("│")[1:-1] for line in call("list").stdout.splitlines() if "│" in line]
+    _, name, grants, *_ = ("".join(part.strip() for part in column) for column in zip(*cells, strict=True))
+    assert (name, grants) == ("[red]:smile:", f"read:location/US/[NE]/{'Omaha-' * 9}end")
+
+
 def test_a_key_may_hold_for_days_or_to_the_end_of_one(run):
     run("create", "--grant", "read:location", "--expires", "90d")
     run("create", "--grant", "read:location", "--expires", "2999-01-31")

@@ -225,7 +225,7 @@ def test_a_line_is_a_node(tmp_path: Path) -> None:
         ('{"path": "US", "level": "COUNTRY", "id": 7}', "An id is a text, not 7."),
         ('{"path": "US", "level": "COUNTRY", "colour": "red"}', 'COUNTRY has no attribute "colour"; it has iso3,'),
         ('{"path": "US", "level": "COUNTRY", "population": "many"}', "population: 'many' is no Long."),
-        (b'{"path": "\xff", "level": "COUNTRY"}', "The line is no JSON: str is not valid UTF-8"),
+        (b'{"path": "\xff", "level": "COUNTRY"}', "The line is no valid UTF-8."),
     ],
 )
 def test_a_line_that_cannot_be_taken_tells_why(tmp_path: Path, line: str | bytes, reason: str) -> None:
