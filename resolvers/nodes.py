@@ -1,24 +1,27 @@
 """Nodes by path and by id, and what lies above a node: its parent, its root and all its ancestors."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 from weakref import WeakKeyDictionary
 
 from resolvers.aliases import redirected
-from resolvers.request import Request
+from resolvers.grants import Sight
+from resolvers.request import Outcomes, Request
 from resolvers.selection import Kind, Relation, Selection
 from resolvers.stub import Stub
+from store.history import place_of
 from store.keys import Key, Path, ancestor_keys, id_key, node_key
 from store.records import Record
 
+Place = Key | Exception | None  # of a node, or why it is not known
 Lookup = tuple[str, Path | str]  # a hierarchy with a path, or with a full id such as "location:5074472"
 
 
 async def nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
     """The nodes at these paths and of these ids, None where there is none, with what is asked above them.
 
-    Paths cost one read for all, ids one more, and paths that nodes have left what `aliases` tells. Where a read fails
-    its error stands in the place of each node that needed it.
+    Paths cost one read for all, ids one more, and two more where a node moves meanwhile; paths that nodes have left
+    what `aliases` tells. Where a read fails its error stands in the place of each node that needed it.
     """
     request.spend(len(lookups), "The nodes that are looked up")
     keys = await _keys(request, [lookup for lookup, _ in lookups])
@@ -29,6 +32,8 @@ async def nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -
             wanted.append(key)
             above += _asked_above(key, _everywhere(request, lookup[0], selection))
     found = await request.current_outcomes(wanted + above)
+    if astray := _astray(request, lookups, keys, found):
+        keys, found = await _followed(request, astray, keys, found)
     pairs = zip(lookups, keys, strict=True)
     missing = [key for (one, _), key in pairs if isinstance(key, Key) and found[key] is None and _is_path(one)]
     moved = await redirected(request, missing) if missing else {}
@@ -38,10 +43,10 @@ async def nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -
     ]
 
 
-async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Key | Exception | None]:
+async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Place]:
     """Where the nodes lie: a path tells itself, an id's record has to be read."""
     places = await request.outcomes([id_key(target) for _, target in lookups if isinstance(target, str)])
-    keys: list[Key | Exception | None] = []
+    keys: list[Place] = []
     for hierarchy, target in lookups:
         if not isinstance(target, str):
             keys.append(node_key(hierarchy, target))
@@ -54,6 +59,30 @@ async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Key | Excep
         request.met_unknown_id |= gone
         keys.append(None if place is None or gone else Key(cast(str, place["tree"]), cast(str, place["key"])))
     return keys
+
+
+def _astray(
+    request: Request, lookups: Sequence[tuple[Lookup, Selection]], keys: Sequence[Place], found: Outcomes
+) -> dict[int, Key]:
+    """The records of those ids whose nodes, which may be seen, are not where these told: they move meanwhile."""
+    view = request.view
+    return {
+        number: id_key(target)
+        for number, (((_, target), _), key) in enumerate(zip(lookups, keys, strict=True))
+        if isinstance(target, str) and isinstance(key, Key)
+        if _of_id(("", target), found[key]) is None and (view is None or view.sight(key) is Sight.WHOLE)
+    }
+
+
+async def _followed(
+    request: Request, astray: Mapping[int, Key], keys: Sequence[Place], found: Outcomes
+) -> tuple[list[Place], Outcomes]:
+    """The same keys and outcomes, with those to which these records of ids lead as of now."""
+    request.met_unknown_id = True  # where one leads to nowhere, no stamp tells when it comes back
+    items = await request.read_now(list(dict.fromkeys(astray.values())))
+    led = {number: place for number, key in astray.items() if (place := place_of(items[key])) is not None}
+    there = await request.current_outcomes(led.values())
+    return [led.get(number, key) for number, key in enumerate(keys)], found | there
 
 
 def _is_path(lookup: Lookup) -> bool:

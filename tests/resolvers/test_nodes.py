@@ -1,0 +1,57 @@
+"""Nodes found by their ids while they move."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from resolvers.nodes import nodes
+from resolvers.request import Request
+from resolvers.selection import Nothing
+from store.edits import Edit
+from store.items import Item
+from store.keys import Key, parse_path
+from store.reads import Reads
+from store.stores import Store
+from store.writes import Writer
+from tests.hierarchies import CATEGORY
+from tests.store import journaled
+
+
+class Overtaken:
+    """A store to which somebody else writes when the first read of it is over."""
+
+    def __init__(self, store: Store, *edits: Edit) -> None:
+        self._store = store
+        self._edits = [*edits]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
+        items = await self._store.get(keys, reads, strong=strong)
+        while self._edits:
+            await Writer(self._store).write(self._edits.pop(0), Reads())
+        return items
+
+
+@pytest.mark.parametrize("target", ["r/0/c", "o/p/c", "c"])
+async def test_a_node_that_moves_while_its_id_is_looked_up_is_found(store: Store, target: str) -> None:
+    await journaled.plant(store)
+    there = (await store.get([Key("category#r", "#b#c#")], Reads()))[0]
+    assert there is not None
+    others = journaled.create("r/b/c")
+    overtaken: Any = Overtaken(store, journaled.move("r/b/c", target), others)
+    request = Request(overtaken, {"category": CATEGORY})
+    (found,) = await nodes(request, [(("category", str(there["id"])), Nothing())])
+    assert getattr(found, "path", found) == parse_path(target)
+
+
+async def test_an_id_whose_node_is_deleted_meanwhile_finds_none_by_three_reads(store: Store) -> None:
+    await journaled.plant(store)
+    there = (await store.get([Key("category#r", "#b#c#")], Reads()))[0]
+    assert there is not None
+    overtaken: Any = Overtaken(store, journaled.cascade("r/b/c"))
+    request = Request(overtaken, {"category": CATEGORY})
+    assert await nodes(request, [(("category", str(there["id"])), Nothing())]) == [None]
+    assert request.reads.requests == 3
