@@ -183,7 +183,8 @@ class Journey:
         size = 0
         for record in records:
             more = changes_of(record)
-            weight = sum(size_of(change.item) for change in more if isinstance(change, Put))
+            # What a deletion removes is weighed as well: a sweep that were refused as too large could never end.
+            weight = sum(size_of(change.item if isinstance(change, Put) else record.item()) for change in more)
             if batch and (len(changes) + len(more) > self._most or size + weight > MAX_BATCH_BYTES):
                 yield changes, batch
                 changes, batch, size = [], [], 0
