@@ -57,7 +57,7 @@ class Resettlement:
         Moves that an import left half-way are finished first. Raises Conflict where others never stop writing.
         """
         try:
-            await self._writer.mover.finish({self._wanted.hierarchy.name})
+            await self._finish()
             waiting = sorted(self._wanted.ids.values(), key=lambda node: (node.root, node.sk))
             moved = -1
             while waiting and moved < self._outcome.moved.total():
@@ -66,6 +66,13 @@ class Resettlement:
             settled(len(waiting))
         finally:
             await self._writer.mover.stop()
+
+    async def _finish(self) -> None:
+        """Bring moves that were left half-way to their ends, and tell of those that the file asks for."""
+        for move in await self._writer.mover.finish({self._wanted.hierarchy.name}):
+            node = self._wanted.ids.get(move.top_id.partition(":")[2])
+            if node is not None and move.target == self._key(node) and await self._places([node]) == [move.target]:
+                self._outcome.note_move(node.level, move.source, move.target)
 
     async def _round(self, nodes: Sequence[Node], settled: Callable[[int], None]) -> list[Node]:
         """Move each of these nodes, parents first; those that are stuck are left."""
@@ -98,7 +105,7 @@ class Resettlement:
         try:
             if not self._stuck.isdisjoint(ancestor_keys(target)):
                 raise BadInput("what it shall lie below cannot be moved to there either.")
-            await self._make_parents(target)
+            await self._make_parents(node, target)
             await self._move(node, source, target)
         except BadInput as error:
             self._stuck.add(target)
@@ -107,11 +114,16 @@ class Resettlement:
         self._wanted.unmoved.pop(node_id, None)
         return True
 
-    async def _make_parents(self, target: Key) -> None:
-        """Create the nodes above a place that only the file has."""
+    async def _make_parents(self, child: Node, target: Key) -> None:
+        """Create the nodes above a place that only the file has; raises BadInput where one that is there will move."""
         nodes = self._wanted.trees[target.pk.partition("#")[2]].nodes
         above = sorted(ancestor_keys(target))
         for key, item in zip(above, await self._store.get(above, self._reads, strong=True), strict=True):
+            other = item and self._wanted.ids.get(str(item["id"]).partition(":")[2])
+            if (
+                other and other is not child and self._key(other) != key
+            ):  # it would take along what was moved to below it
+                raise BadInput(f"{shorten(format_path(path_of(*key)), 200)} has to move away first.")
             if item is not None or (node := nodes.get(key.sk)) is None:
                 continue
             name = node.path[-1] if node.name is None else node.name

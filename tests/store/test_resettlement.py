@@ -74,6 +74,14 @@ async def test_a_place_that_another_one_leaves_later_is_free_then(store: Store) 
     assert await paths(store, "category") == ["r", "r/b", "r/c", "r/d"]
 
 
+async def test_nothing_is_moved_to_below_a_node_that_will_move_away_itself(store: Store) -> None:
+    await imported(store, [("r", "CATEGORY"), *_chain("a", "n")], CATEGORY)
+    told: list[Told] = [("r/a", "CATEGORY"), ("r/a/n", "CATEGORY", {"id": "1"}), ("r/z", "CATEGORY", {"id": "0"})]
+    outcome = await resettled(store, told, CATEGORY)
+    assert (outcome.moved, outcome.added, outcome.rejections) == ({"CATEGORY": 2}, {"CATEGORY": 1}, [])
+    assert await paths(store, "category") == ["r", "r/a", "r/a/n", "r/z"]
+
+
 async def test_nodes_that_would_change_places_stay_and_nothing_is_moved_to_below_them(store: Store) -> None:
     await imported(store, [("r", "CATEGORY"), *_chain("a", "b"), ("r/x", "CATEGORY", {"id": "x"})], CATEGORY)
     outcome = await resettled(store, [*_chain("b", "a"), ("r/b/x", "CATEGORY", {"id": "x"})], CATEGORY)
@@ -126,7 +134,8 @@ async def test_a_move_that_a_stopped_import_left_is_brought_to_its_end(store: St
     edit = Move(CATEGORY, parse_path("r/a"), parse_path("o/a"))
     assert await journaled.died(store, edit, 2)
     await journaled.lapse(store)
-    await resettled(store, [("o/b", "CATEGORY")], CATEGORY)
+    told: list[Told] = [("o/a", "CATEGORY", {"id": (await journaled.only_move(store)).top_id.partition(":")[2]})]
+    assert (await resettled(store, told, CATEGORY)).moved == {"CATEGORY": 1}
     await journaled.has_ended(store)
 
 
