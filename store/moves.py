@@ -14,12 +14,15 @@ from store.reader import Reader
 from store.records import Record
 from store.relocation import Relocation
 
+MAX_SURVEYED = 100_000  # nodes, which take seconds; a request has ten, and a move of any size shall begin within it
+
 
 @dataclass(frozen=True)
 class Move:
     """A node with all below it to another path, whose last segment is its key there.
 
-    What does not fit into one transaction is only registered by the draft, and journaled.
+    What does not fit into one transaction is only registered by the draft, and journaled. Whether all its keys fit at
+    the new place is seen before, or of a very large subtree while it is copied, which is then undone.
     """
 
     hierarchy: Hierarchy
@@ -47,7 +50,7 @@ class Move:
         if not draft.collisions:
             draft.record = way.moved(top)
             draft.begin(begun(top, way.target, moment.now, moment.at, moment.by))
-            if way.may_not_fit:
+            if way.may_not_fit and draft.nodes <= MAX_SURVEYED:
                 await reader.survey(way)
         return draft
 

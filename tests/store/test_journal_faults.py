@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from store import moves
 from store.errors import BadPath, Unavailable
 from store.hold import Hold, Lost
 from store.items import Change, Put
@@ -171,6 +172,21 @@ async def test_a_node_that_came_to_be_too_long_meanwhile_undoes_the_move(store: 
         await writer.write(move("r/a", f"o/{long}/a"), Reads())
     await writer.mover.finished()
     assert await journaled.paths(store) == before | {f"r/a/{long}/{'n' * 20}"}
+    await journaled.has_ended(store, MoveState.UNDONE)
+
+
+async def test_a_very_large_subtree_is_looked_through_only_while_it_is_copied(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "m" * 500
+    await journaled.plant(store, f"o/{long}", f"r/a/{long}", f"r/a/{long}/{'n' * 20}")
+    monkeypatch.setattr(moves, "MAX_SURVEYED", 10)
+    before = await journaled.paths(store)
+    writer = Writer(store, journaled.SOON)
+    with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are possible"):
+        await writer.write(move("r/a", f"o/{long}/a"), Reads())
+    await writer.mover.finished()
+    assert await journaled.paths(store) == before
     await journaled.has_ended(store, MoveState.UNDONE)
 
 
