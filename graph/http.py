@@ -48,6 +48,7 @@ ASKS = (b"query=", b"documentId=", b"extensions=")
 # Clients ask few questions again and again. Of a longer one reading is a small part of the work.
 REMEMBERED = 1_000
 REMEMBERED_BYTES = 2_000
+MEDIA_TYPE_BYTES = 1_000  # of a header that names media types, since what it means is remembered; more says nothing
 
 
 class GraphQLEndpoint:
@@ -79,7 +80,7 @@ class GraphQLEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
-        accept = headers.get(b"accept", b"").decode("latin-1")
+        accept = headers.get(b"accept", b"")[:MEDIA_TYPE_BYTES].decode("latin-1")
         if self._page is not None and wants_page(scope, accept):
             await self._page(scope, receive, send)
             return
@@ -177,7 +178,7 @@ class GraphQLEndpoint:
 
     async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
         """The body of a POST. Raises Refused for one that is not taken or comes too slowly, Gone."""
-        if not is_json(headers.get(b"content-type", b"").decode("latin-1")):
+        if not is_json(headers.get(b"content-type", b"")[:MEDIA_TYPE_BYTES].decode("latin-1")):
             raise Refused(415, f"The body must be {JSON} in UTF-8, and the header Content-Type must say so.")
         try:
             return await within(self._body_seconds, read_body(receive, self._max_body_bytes))

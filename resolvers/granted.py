@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from resolvers import lists as whole
-from resolvers.grants import Grants, Sight
+from resolvers.grants import Grants, Sight, highest
 from resolvers.job import Job
 from resolvers.lists import Page, paged
 from resolvers.request import Request
 from resolvers.selection import Kind, Relation
-from resolvers.sight import highest
 from resolvers.stub import Stub
 from resolvers.window import ListCursors, Order, Window, decode_cursor, encode_cursor
 from store.errors import Forbidden

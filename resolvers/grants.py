@@ -8,7 +8,7 @@ from functools import cached_property
 from hashlib import blake2b
 
 from store.errors import BadInput
-from store.keys import Path, format_path, parse_path, shorten
+from store.keys import Path, Span, format_path, node_key, parse_path, shorten, subtree
 
 MAX_GRANTS = 1_000  # of one caller: each place is compared with all of them
 
@@ -65,8 +65,17 @@ class Grants:
     @cached_property
     def digest(self) -> bytes:
         """The same for grants that show the same, and for no others."""
-        tops = [f"{name}/{format_path(path)}" for name, paths in self.read.items() for path in _highest(paths)]
+        tops = [f"{name}/{format_path(path)}" for name, paths in self.read.items() for path in highest(paths)]
         return blake2b("\n".join(sorted(tops)).encode(), digest_size=16).digest()
+
+    @cached_property
+    def subtrees(self) -> dict[str, list[Span]]:
+        """The ranges of the table that may be read where not all of a hierarchy may, by tree and in their order."""
+        found: dict[str, list[Span]] = {}
+        for hierarchy, tops in self.read.items():
+            for key in [node_key(hierarchy, top) for top in highest(tops) if top]:
+                found.setdefault(key.pk, []).append(subtree(*key))
+        return {pk: sorted(spans, key=lambda span: span.lo) for pk, spans in found.items()}
 
     def sight(self, hierarchy: str, path: Path) -> Sight:
         """What of the node at a path may be read."""
@@ -87,7 +96,7 @@ def _covers(tops: frozenset[Path], path: Path) -> bool:
     return any(path[:length] in tops for length in range(len(path) + 1))
 
 
-def _highest(tops: frozenset[Path]) -> list[Path]:
+def highest(tops: frozenset[Path]) -> list[Path]:
     """Those that lie below no other."""
     return [top for top in tops if not any(top[:length] in tops for length in range(len(top)))]
 

@@ -4,11 +4,11 @@ Both hide or show whole subtrees, and a subtree is one range of the table and of
 out of sight is some smaller ranges. Among the children of a node that is seen, only the top of a subtree can be hidden.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from resolvers.grants import Grants, Sight
-from store.keys import Index, Key, Path, Span, hierarchy_of, node_key, parent_partition, path_of, subtree
+from store.keys import Index, Key, Span, hierarchy_of, parent_partition, path_of, subtree
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,12 @@ class View:
         return self.grants.sight(hierarchy, path) is Sight.WHOLE
 
     def _granted(self, span: Span, pk: str, grants: Grants) -> list[Span]:
-        hierarchy = hierarchy_of(pk)
-        tops = highest(grants.tops(hierarchy))
-        if tops == [()]:
+        if () in grants.tops(hierarchy_of(pk)):
             return [span]
-        keys = [node_key(hierarchy, top) for top in tops]
-        around = [subtree(*key) for key in sorted(keys) if key.pk == pk]
-        return [_cut(span, one.lo, one.hi) for one in around]
-
-
-def highest(paths: Iterable[Path]) -> list[Path]:
-    """Those paths of some that lie below no other of them."""
-    some = frozenset(paths)
-    return [path for path in some if not any(path[:length] in some for length in range(len(path)))]
+        subtrees = grants.subtrees.get(pk, [])  # apart from each other, so their ends are in order as well
+        first = bisect_right(subtrees, span.lo, key=lambda one: one.hi)
+        last = bisect_left(subtrees, span.hi, key=lambda one: one.lo)
+        return [_cut(span, one.lo, one.hi) for one in subtrees[first:last]]
 
 
 def _cut(span: Span, lo: str, hi: str) -> Span:

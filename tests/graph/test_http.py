@@ -112,6 +112,14 @@ def test_the_answer_has_the_type_that_the_client_likes_best(client, accept, cont
     assert (answer.status_code, answer.headers["content-type"]) == (200, f"{content_type}; charset=utf-8")
 
 
+def test_of_a_long_list_of_types_the_beginning_counts_and_the_rest_is_not_remembered(client):
+    misses = media_types.choose.cache_info().misses
+    for number in range(3):
+        answer = ask(client, "{ hello }", accept=f"{GRAPHQL}, x/{'y' * 20_000}{number}")
+        assert answer.headers["content-type"].startswith(GRAPHQL)
+    assert media_types.choose.cache_info().misses - misses == 1
+
+
 @pytest.mark.parametrize("accept", ["image/png", "text/html", f"{JSON};q=0", "*/*;q=0", f"{GRAPHQL};q=x"])
 def test_a_client_that_takes_neither_type_is_told_so_in_json(client, accept):
     answer = ask(client, "{ hello }", accept=accept)

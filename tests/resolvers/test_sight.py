@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolvers.grants import Grants, Sight
-from resolvers.sight import View, highest
+from resolvers.grants import Grants, Sight, highest
+from resolvers.sight import View
 from resolvers.stub import WITHHELD, Stub
 from store.errors import Forbidden
 from store.keys import Index, Key, Span, children, node_key, subtree, tier
