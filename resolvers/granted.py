@@ -5,8 +5,9 @@ tops of what is granted, and no query is made that would meet their neighbours. 
 either: the order is that of levels and keys, never where a hand has put a node among its siblings.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from resolvers import lists as whole
 from resolvers.grants import Grants, Sight, highest
@@ -39,7 +40,8 @@ async def lists(request: Request, jobs: Sequence[Job]) -> list[Page | Exception]
     if not partial or grants is None:
         return await whole.lists(request, jobs)
     results: dict[Job, Page | Exception] = {}
-    calls = [_partly(request, grants, job) for job in partial]
+    families = _Families(request, grants)
+    calls = [_partly(families, job) for job in partial]
     for job, outcome in zip(partial, await request.together(calls), strict=True):
         if not isinstance(outcome, Page | Exception):
             raise outcome
@@ -53,7 +55,8 @@ async def roots(request: Request, hierarchy: str, window: Window, *, nodes: bool
     """A hierarchy's roots in their order, of those that the request's grants let see."""
     if request.grants is None or () in request.grants.tops(hierarchy):
         return await whole.roots(request, hierarchy, window, nodes=nodes, total=total)
-    return _family_page(request, await _family(request, request.grants, hierarchy, ()), _Family(window, hierarchy))
+    family = await _Families(request, request.grants).of(hierarchy, ())
+    return _family_page(request, family, _Family(window, hierarchy))
 
 
 def _is_partial(grants: Grants, job: Job) -> bool:
@@ -64,14 +67,14 @@ def _is_partial(grants: Grants, job: Job) -> bool:
     )
 
 
-async def _partly(request: Request, grants: Grants, job: Job) -> Page:
-    owner = job.owner
+async def _partly(families: "_Families", job: Job) -> Page:
+    request, owner = families.request, job.owner
     if job.relation.total and isinstance(owner, Stub):
         raise Forbidden(f"Only what lies below {shorten(format_path(owner.path))} may be read, so nothing is counted.")
     if job.relation.kind is Kind.DESCENDANTS:
-        return await _descendants(request, grants, job)
+        return await _descendants(request, families.grants, job)
     is_beside = job.relation.kind is Kind.SIBLINGS
-    family = await _family(request, grants, owner.hierarchy, owner.path[:-1] if is_beside else owner.path)
+    family = await families.of(owner.hierarchy, owner.path[:-1] if is_beside else owner.path)
     others = [record for record in family if record.key != owner.key]
     return _family_page(request, others, _Family(job.window, format_path(owner.path), job.order, owner.sk))
 
@@ -91,7 +94,7 @@ class _Family:
     def position(self, record: Record) -> str:
         if self.order is Order.CHILDREN_BY_KEY:
             return record.sk[len(self.sk) :]
-        return first_rank(record.level, last_segment(record.pk, record.sk))
+        return _rank(record)
 
     def cursor(self, record: Record) -> str:
         return encode_cursor(self.order, self.owner, self.position(record))
@@ -110,16 +113,39 @@ class _Family:
         return _bounds(self.window, lambda cursor: decode_cursor(cursor, self.order, self.owner))
 
 
-async def _family(request: Request, grants: Grants, hierarchy: str, parent: Path) -> list[Record]:
-    """What is seen of a node's children, or of a hierarchy's roots, where it is not granted itself."""
-    depth = len(parent)
-    below = {top[: depth + 1] for top in grants.tops(hierarchy) if len(top) > depth and top[:depth] == parent}
-    found = await request.records([node_key(hierarchy, path) for path in sorted(below)])
-    return [record for record in found.values() if record is not None]
+def _rank(record: Record) -> str:
+    """The place that a node has among its siblings as long as no hand has given it another."""
+    return first_rank(record.level, last_segment(record.pk, record.sk))
+
+
+@dataclass
+class _Families:
+    """What is seen of the children of nodes that are not granted themselves, and of roots; each family is found once,
+    for many may ask for the same.
+    """
+
+    request: Request
+    grants: Grants
+    _found: dict[tuple[str, Path], asyncio.Future[list[Record]]] = field(default_factory=dict)
+
+    async def of(self, hierarchy: str, parent: Path) -> list[Record]:
+        """A node's children, or a hierarchy's roots, in the order of levels and keys."""
+        place = hierarchy, parent
+        if place not in self._found:
+            self._found[place] = asyncio.ensure_future(self._read(*place))
+        return await self._found[place]
+
+    async def _read(self, hierarchy: str, parent: Path) -> list[Record]:
+        depth, tops = len(parent), self.grants.tops(hierarchy)
+        below = {top[: depth + 1] for top in tops if len(top) > depth and top[:depth] == parent}
+        found = await self.request.records([node_key(hierarchy, path) for path in sorted(below)])
+        return sorted([record for record in found.values() if record is not None], key=_rank)
 
 
 def _family_page(request: Request, records: Iterable[Record], family: _Family) -> Page:
-    found = sorted([record for record in records if family.holds(record)], key=family.position)
+    found = [record for record in records if family.holds(record)]
+    if family.order is Order.CHILDREN_BY_KEY:
+        found.sort(key=family.position)
     lo, hi = family.bounds()
     window = family.window
     page = [

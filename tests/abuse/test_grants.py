@@ -1,6 +1,7 @@
 """Callers who try to see past their grants: with others' cursors and ids, and with paths that look like theirs."""
 
 import itertools
+import json
 import logging
 
 import httpx
@@ -8,6 +9,7 @@ import pytest
 
 from graph.app import served_app
 from graph.locations import Location
+from resolvers.request import Request
 from store.api_keys import add_key, made
 from store.stores import Store, open_store
 from tests.graph.asking import plant
@@ -124,3 +126,22 @@ async def test_no_credential_is_in_answers_or_logs(tmp_path, monkeypatch, caplog
     shown += caplog.text + "".join(str(record.__dict__) for record in caplog.records if "http" not in record.name)
     for part in (text.rpartition("_")[2], text[:-1], secret, "head.body.tail", key.hash):
         assert part not in shown
+
+
+async def test_of_many_lists_of_one_family_that_is_seen_in_part_it_is_looked_for_once(server, monkeypatch):
+    looked = []
+    read = Request.records
+
+    async def records(self, keys):
+        keys = list(keys)
+        looked.append([key.sk for key in keys])
+        return await read(self, keys)
+
+    monkeypatch.setattr(Request, "records", records)
+    query = '{ location(path: "US/NE") { descendants { nodes { path siblings { nodes { path } } } } } }'
+    some = caller("read:location/US/NE/Omaha", "read:location/US/NE/Kearney", "read:location/US/NE/Lincoln")
+    answer = await server.planned.execute(query, caller=some, allow_mutations=False)
+    found = json.loads(answer.data)["location"]["descendants"]["nodes"]
+    assert [len(one["siblings"]["nodes"]) for one in found] == [2, 2, 2]
+    family = ["#NE#Kearney#", "#NE#Lincoln#", "#NE#Omaha#"]
+    assert [sorted(keys) for keys in looked] == [family, family], "for the descendants, and for all siblings"
