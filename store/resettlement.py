@@ -12,6 +12,7 @@ from store.draft import Draft, Moment
 from store.edits import Create
 from store.errors import BadInput, NotFound, WrongLevel
 from store.history import place_of
+from store.items import Item
 from store.keys import Key, ancestor_keys, format_path, id_key, path_of, shorten
 from store.load import Outcome, still
 from store.moves import Move
@@ -119,12 +120,10 @@ class Resettlement:
         nodes = self._wanted.trees[target.pk.partition("#")[2]].nodes
         above = sorted(ancestor_keys(target))
         for key, item in zip(above, await self._store.get(above, self._reads, strong=True), strict=True):
-            other = item and self._wanted.ids.get(str(item["id"]).partition(":")[2])
-            if (
-                other and other is not child and self._key(other) != key
-            ):  # it would take along what was moved to below it
-                raise BadInput(f"{shorten(format_path(path_of(*key)), 200)} has to move away first.")
-            if item is not None or (node := nodes.get(key.sk)) is None:
+            if item is not None:
+                self._check_stays(item, child)
+                continue
+            if (node := nodes.get(key.sk)) is None:
                 continue
             name = node.path[-1] if node.name is None else node.name
             node_id = self._wanted.id_of(node)
@@ -133,6 +132,13 @@ class Resettlement:
             await self._writer.write(edit, self._reads)
             self._outcome.note(Event.CREATED, node.level, *key)
             self._outcome.unchanged -= 1  # the load will find it as it wants it, and count it there
+
+    def _check_stays(self, item: Item, child: Node) -> None:
+        """Raise BadInput for a node that will move itself, and would take along what was moved to below it."""
+        other = self._wanted.ids.get(cast(str, item["id"]).partition(":")[2])
+        if other is not None and other is not child and self._key(other) != (item["pk"], item["sk"]):
+            place = path_of(cast(str, item["pk"]), cast(str, item["sk"]))
+            raise BadInput(f"{shorten(format_path(place), 200)} has to move away first.")
 
     async def _move(self, node: Node, source: Key, target: Key) -> None:
         """Move a node and wait for the end, as the load does not compare trees with moves under way."""

@@ -1,13 +1,18 @@
 """Imports that move nodes to where their file has them, on both stores."""
 
+from random import Random
+
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from store.hierarchy import Hierarchy
 from store.keys import parse_path
 from store.load import Outcome, load
 from store.moves import Move
+from store.records import Record
 from store.resettlement import Resettlement
-from store.stores import Store
+from store.stores import Store, open_store
 from store.trial import trial
 from store.writes import Writer
 from tests import invariants
@@ -148,3 +153,37 @@ async def test_a_trial_tells_what_would_move_and_leaves_the_table_alone(store: S
         await load(copy, wanted, outcome, dry_run=True)
     assert (outcome.moved, outcome.added, outcome.rejections) == ({"CITY": 1}, {"STATE": 1, "CITY": 1}, [])
     assert await invariants.all_items(store) == before
+
+
+@st.composite
+def _plans(draw: st.DrawFn) -> list[str]:
+    """Paths of a tree of categories, parents first."""
+    found: list[str] = []
+    for _ in range(draw(st.integers(2, 8))):
+        parent = draw(st.sampled_from(["", *(f"{one}/" for one in found)]))
+        found.append(parent + draw(st.sampled_from([key for key in "abcdefgh" if parent + key not in found])))
+    return found
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(_plans(), _plans(), st.randoms(use_true_random=False))
+async def test_any_tree_becomes_any_other_or_tells_which_rows_could_not_be_taken(
+    before: list[str], after: list[str], chance: Random
+) -> None:
+    ids = chance.sample(range(8), len(before))
+    wanted = dict(zip(map(str, chance.sample(range(8), len(after))), after, strict=True))
+    told: list[Told] = [(path, "CATEGORY", {"id": node_id}) for node_id, path in wanted.items()]
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        old: list[Told] = [(path, "CATEGORY", {"id": str(number)}) for number, path in zip(ids, before, strict=True)]
+        await imported(store, old, CATEGORY)
+        outcome = await resettled(store, told, CATEGORY)
+        lie = {node.id.partition(":")[2]: "/".join(node.path) for node in await _records(store)}
+        if not outcome.rejections:
+            assert lie == {**lie, **wanted}
+            assert (await resettled(store, told, CATEGORY)).written == 0
+        assert lie.keys() >= {str(number) for number in ids}
+
+
+async def _records(store: Store) -> list[Record]:
+    return [Record.of(item) for item in (await invariants.nodes(store, "category")).values()]
