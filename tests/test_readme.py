@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,7 @@ import pytest
 from graph import errors as graph_errors
 from graph.settings import Settings
 from store.errors import CladeError
+from tests import engines
 from tests.conftest import CLADE
 from tests.engines import Engine, free_port
 from tests.readme import README, blocks, section, table
@@ -153,13 +155,25 @@ def test_a_line_of_json_is_taken_as_it_says(tmp_path):
     assert {name: written[name] for name in taken} == {**taken, "path": taken["path"].split("/")}
 
 
-def test_it_runs_on_dynamodb_as_it_says(engine: Engine, tmp_path):
+@pytest.fixture
+def new_engine() -> Iterator[Engine]:
+    """An engine without any table."""
+    try:
+        found = engines.find()
+    except engines.NoEngine as missing:
+        pytest.skip(str(missing))
+    found.start()
+    yield found
+    found.stop()
+
+
+def test_it_runs_on_dynamodb_as_it_says(new_engine: Engine, tmp_path):
     (tmp_path / "shops.csv").write_text(blocks("csv")[0])
     in_aws, on_an_endpoint = blocks("sh", section("On DynamoDB"))
     credentials = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
-    said = run(in_aws, tmp_path, AWS_ENDPOINT_URL_DYNAMODB=engine.url, **credentials)
+    said = run(in_aws, tmp_path, AWS_ENDPOINT_URL_DYNAMODB=new_engine.url, **credentials)
     assert "the table is made" in said
-    said = run(on_an_endpoint.replace("http://127.0.0.1:8001", engine.url), tmp_path)
+    said = run(on_an_endpoint.replace("http://127.0.0.1:8001", new_engine.url), tmp_path)
     assert "the table exists" in said  # both are the same engine here
 
 

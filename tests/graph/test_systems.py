@@ -11,21 +11,21 @@ from tests.graph.asking import WIDE, Client, plant, write
 from tests.model import Model
 
 
-class Sale(Node, hierarchy="sale", many="sales"):
+class Event(Node, hierarchy="event", many="events"):
     """Customers and devices with what happened to them over time."""
 
 
-class Customer(Sale, under=None):
+class Customer(Event, under=None):
     """A customer, or a device."""
 
 
-class Order(Sale, under=[Customer]):
+class Order(Event, under=[Customer]):
     """An order; its key begins with its date."""
 
     total: Decimal | None = attribute("What it came to.")
 
 
-class Reading(Sale, under=[Customer]):
+class Reading(Event, under=[Customer]):
     """A reading of a device; its key is its time."""
 
     value: float | None = attribute("What was read.")
@@ -196,25 +196,25 @@ async def test_a_list_below_any_node_is_one_query(geography):
 
 
 @pytest.fixture
-async def sales(store):
+async def events(store):
     orders = [(("ann", f"2026-{month:02}-{day:02}#{day}"), "ORDER") for month in (9, 10, 11) for day in (1, 15, 30)]
     readings = [(("d7", f"2026-10-05T{hour:02}:00:00Z"), "READING") for hour in range(24)]
-    await plant(store, Sale, [(("ann",), "CUSTOMER"), (("d7",), "CUSTOMER"), *orders, *readings])
-    return Client(store, Sale)
+    await plant(store, Event, [(("ann",), "CUSTOMER"), (("d7",), "CUSTOMER"), *orders, *readings])
+    return Client(store, Event)
 
 
-async def test_the_orders_of_a_month_are_one_query(sales):
+async def test_the_orders_of_a_month_are_one_query(events):
     query = '{ customer(path: "ann") { children(from: "2026-10", to: "2026-11") { nodes { path } } } }'
-    reply = await sales.ask(query)
+    reply = await events.ask(query)
     assert paths(reply.data["customer"]["children"]) == [f"ann/2026-10-{day}#{int(day)}" for day in ("01", "15", "30")]
     assert (reply.requests, reply.items) == (2, 2 + 3), "the customer and the stamp; the three orders"
 
 
-async def test_the_latest_readings_before_a_moment_are_one_query_of_so_many_items(sales):
+async def test_the_latest_readings_before_a_moment_are_one_query_of_so_many_items(events):
     query = (
         '{ customer(path: "d7") { children(to: "2026-10-05T12:00:00Z", first: 2, reverse: true) { nodes { path } } } }'
     )
-    reply = await sales.ask(query)
+    reply = await events.ask(query)
     assert paths(reply.data["customer"]["children"]) == ["d7/2026-10-05T11:00:00Z", "d7/2026-10-05T10:00:00Z"]
     assert (reply.requests, reply.items) == (2, 2 + 3), "one more than asked for tells that there are others"
 

@@ -45,12 +45,13 @@ async def test_what_one_server_writes_is_in_the_next_answer_of_each(store_url, t
     async with open_store(store_url) as store:
         await store.create()
     async with AsyncExitStack() as stack:
-        one, other = [
-            await stack.enter_async_context(
-                Server(tmp_path, name, store=store_url, writes="on", settle_seconds="0.1", cache_mb="8")
-            )
+        one, other = servers = [
+            Server(tmp_path, name, store=store_url, writes="on", settle_seconds="0.1", cache_mb="8")
             for name in ("one", "other")
         ]
+        for server in servers:
+            stack.push_async_callback(server.close)
+            await server.start()
         await create(one, "A")
         made: list[str] = []
         for number in range(TIMES):
