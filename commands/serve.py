@@ -50,7 +50,7 @@ def serve(
     asyncio.run(_check_store(settings.store))
     _greet(settings.store, host, port)
     config = uvicorn.Config(
-        "graph.app:served_app",
+        "commands.workers:worker_app",
         factory=True,
         host=host,
         port=port,

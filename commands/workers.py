@@ -1,8 +1,12 @@
 """Several processes that share one port."""
 
+import multiprocessing
+import os
+import signal
 import socket
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
@@ -26,3 +30,17 @@ class Workers(Multiprocess):
     def _refuse(self) -> None:
         for one in self.sockets:
             one.close()
+
+
+def worker_app() -> Any:
+    """The ASGI application of one worker, which stops when its parent is gone: killed, that could not tell it to."""
+    from graph.app import served_app  # not in the parent: what is loaded there says where metrics are kept
+
+    if parent := multiprocessing.parent_process():
+        threading.Thread(target=_stop_after, args=(parent,), daemon=True).start()
+    return served_app()
+
+
+def _stop_after(parent: multiprocessing.process.BaseProcess) -> None:
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -94,8 +94,16 @@ async def test_nobody_connects_to_workers_that_have_stopped_listening_while_one_
 
 def until_refused(url):
     """Wait until nobody can connect to the server any more."""
+    end = time.monotonic() + START_SECONDS
     while answers(f"{url}/healthz"):
+        assert time.monotonic() < end, "The server goes on."
         time.sleep(0.05)
+
+
+def test_workers_stop_when_their_parent_is_killed(tmp_path, demo_store):
+    with served(tmp_path, demo_store, "--workers", "2", CLADE_DRAIN_SECONDS="0") as (url, process):
+        process.kill()
+        until_refused(url)
 
 
 async def test_what_does_not_end_in_time_is_cancelled_and_told(tmp_path, demo_store):
