@@ -12,11 +12,11 @@ import httpx
 import orjson
 import pytest
 
-from graph.app import build_app
 from graph.context import Context
 from graph.execution import Execution
 from graph.limits import Limits
 from graph.plans import Plans
+from graph.routes import build_app
 from resolvers.request import Request
 from store.stores import open_store
 from tests.graph.small_app import SmallStore, small_app

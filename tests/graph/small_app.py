@@ -7,9 +7,9 @@ import strawberry
 from starlette.types import ASGIApp
 from strawberry.scalars import JSON
 
-from graph.app import build_app
 from graph.execution import Execution
 from graph.limits import Limits
+from graph.routes import build_app
 from store.errors import BadPath, Unavailable
 
 MAX_BODY_BYTES = 40_000
