@@ -75,13 +75,17 @@ def build_app(
         Route("/", to_graphql),
     ]
     app = by_path(endpoint, Starlette(routes=routes, lifespan=lifespan_of(store, writer, drain, background)))
+    return Watch(guarded(app, cors_origins, check_hosts=check_hosts), observers, drain, marking)
+
+
+def guarded(app: ASGIApp, cors_origins: Sequence[str], *, check_hosts: bool) -> ASGIApp:
+    """The application behind what browsers are told and what is asked of the names that it is called by."""
     if cors_origins:
         app = CORSMiddleware(
             app, allow_origins=cors_origins, allow_methods=METHODS, allow_headers=["*"], expose_headers=["etag"]
         )
     # Outside of Starlette's own error handling, whose answers need the headers too.
-    app = SecurityHeaders(LoopbackHosts(app) if check_hosts else app)
-    return Watch(app, observers, drain, marking)
+    return SecurityHeaders(LoopbackHosts(app) if check_hosts else app)
 
 
 def lifespan_of(
