@@ -53,9 +53,9 @@ class Delete:
         records = await reader.subtree(record, len(self.path))
         if self.policy is Policy.REPARENT:
             await self._reparent(draft, reader, record, records)
-            draft.remove([record])
+            await draft.remove([record])
         elif records is not None:
-            draft.remove(records)
+            await draft.remove(records)
         else:
             draft.begin(begun(record, None, moment.now, moment.at, moment.by))
         draft.record = replace(record, kids={}, below={})

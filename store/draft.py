@@ -17,7 +17,9 @@ from store.items import ABSENT, UNCONDITIONAL, Change, Condition, Delete, Item, 
 from store.journal import Move
 from store.keys import Key, Path, ancestor_keys, format_path, parent_sort_key, stamp_key
 from store.records import Counts, Record
+from store.relocation import Relocation
 from store.stamps import Event, LogEntry, Running, Stamp, log_item, tier_name
+from store.turns import in_turns
 from store.wire import settled, size_of
 
 WRITE_UNIT_BYTES = 1024
@@ -126,30 +128,32 @@ class Draft:
             self._log(Event.MOVED, record, record.path, record.path)
         return new
 
-    def remove(self, records: Sequence[Record]) -> None:
+    async def remove(self, records: Sequence[Record]) -> None:
         """A node and all below it, its own record first."""
         top = records[0]
         self._keep_apart(top.key)
-        for record in records:
-            self._change(Delete(record.key))
-            self._change(Put(version_item(record)))
-            self._change(Put(tombstone_item(record, self.moment.at, self.moment.by)))
+        async for some in in_turns(records):
+            for record in some:
+                self._change(Delete(record.key))
+                self._change(Put(version_item(record)))
+                self._change(Put(tombstone_item(record, self.moment.at, self.moment.by)))
         self.nodes += len(records)
         self.count_removed(top, shape_of(records))
 
-    def relocate(self, records: Sequence[Record], moved: Sequence[Record]) -> None:
-        """A node and all below it to another place: how they lay, its own record first, and how they will lie."""
-        old, new = records[0], moved[0]
-        self._keep_apart(old.key, new.key)
-        for one in records:
-            self._change(Delete(one.key))
-        self.nodes += len(moved)
-        for one in moved:
-            # At the new place may lie a node that the same transaction removes.
-            free = one is new and self.seen.item(one.key) is None
-            self._change(Put(one.item(), ABSENT if free else UNCONDITIONAL))
-            self._change(Put(id_item(one)))
-        self.count_moved(old, new, shape_of(records))
+    async def relocate(self, records: Sequence[Record], way: Relocation) -> None:
+        """A node and all below it to another place, its own record first. Raises BadPath where that is none for all."""
+        top = way.moved(records[0])
+        self._keep_apart(way.source, way.target)
+        async for some in in_turns(records):
+            for record in some:
+                moved = way.moved(record)
+                # At the new place may lie a node that the same transaction removes.
+                free = moved.key == way.target and self.seen.item(way.target) is None
+                self._change(Delete(record.key))
+                self._change(Put(moved.item(), ABSENT if free else UNCONDITIONAL))
+                self._change(Put(id_item(moved)))
+        self.nodes += len(records)
+        self.count_moved(records[0], top, shape_of(records))
 
     # -- moves that take more than one transaction ---------------------------------------------------------------------
 

@@ -199,7 +199,7 @@ class DynamoDBStore:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def commit(self, changes: Sequence[Change]) -> None:
-        check_changes(changes, MAX_CHANGES)
+        await check_changes(changes, MAX_CHANGES)
         if not changes:
             return
         items = self._transaction(changes)

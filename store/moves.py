@@ -63,10 +63,9 @@ async def move_in(
     The node at `leaving` is removed in the same draft. Raises a CladeError where the node may not lie there.
     """
     way = await _way(draft, reader, hierarchy, records[0], target, leaving=leaving)
-    moved = [way.moved(one) for one in records]
     if not draft.collisions:
-        draft.relocate(records, moved)
-        draft.record = moved[0]
+        await draft.relocate(records, way)
+        draft.record = way.moved(records[0])
 
 
 async def _way(

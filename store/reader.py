@@ -5,11 +5,12 @@ requires them is made only if nothing that was read after them has changed.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import cast
 
 from store.batches import MAX_BATCH_BYTES
 from store.draft import Seen
+from store.items import Item
 from store.journal import running
 from store.keys import Key, Span, below, stamp_key, subtree
 from store.reads import Reads
@@ -53,22 +54,30 @@ class Reader:
         most, nodes = self._store.most_changes, 1 + sum(record.below.values())
         if most is not None and CHANGES_A_NODE * nodes + above + OTHER_CHANGES > most:
             return None
-        items = await self._store.range(below(record.pk, record.sk), self._reads, strong=True)
-        if most is not None and sum(map(size_of, [record.item(), *items])) > MAX_BATCH_BYTES:
-            return None
-        return [record, *map(Record.of, items)]
+        records, size = [record], size_of(record.item())
+        async for page in self._pages(below(record.pk, record.sk)):
+            records += map(Record.of, page)
+            size += 0 if most is None else sum(map(size_of, page))
+        return records if most is None or size <= MAX_BATCH_BYTES else None
 
     async def survey(self, way: Relocation) -> None:
         """Look through a large subtree, page by page and once in all attempts; raises BadPath where it does not fit."""
         if way in self._surveyed:
             return
-        span = subtree(*way.source)
-        while items := await self._store.range(span, self._reads, limit=PAGE_ITEMS, strong=True):
-            for item in items:
+        async for page in self._pages(subtree(*way.source)):
+            for item in page:
                 way.moved(Record.of(item))
-            await asyncio.sleep(0)
-            span = span.after(cast(str, items[-1]["sk"]))
         self._surveyed.append(way)
+
+    async def _pages(self, span: Span) -> AsyncIterator[list[Item]]:
+        """All items of a span of the table; between two pages others have their turn."""
+        while True:
+            page = await self._store.range(span, self._reads, limit=PAGE_ITEMS, strong=True)
+            yield page
+            if len(page) < PAGE_ITEMS:
+                return
+            await asyncio.sleep(0)
+            span = span.after(cast(str, page[-1]["sk"]))
 
     async def hidden(self, seen: Seen, partition: str) -> frozenset[Key]:
         """The tops of what moves under way hide in a tree, or among the roots of a hierarchy, whose stamp was seen."""

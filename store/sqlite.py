@@ -29,10 +29,11 @@ from store.records import MAX_ITEM_BYTES, Record
 from store.statements import COLUMNS, DELETE, EXPIRED, INSERT, MARK, PUT, SCAN, SCHEMA, where
 from store.stores import check_changes
 from store.table import TableOptions
+from store.turns import in_turns
 from store.wire import checked_size, index_name, settled
 
 MAX_CHANGES = 2000  # of an import's commit, whose price is its flush to the disk; there is no bound
-TURN_CHANGES = 1000  # made ready before others have their turn
+LARGE_CHANGES = MAX_CHANGES  # from which on others have their turns while a commit is made
 SCAN_ITEMS = 1000  # in one page of a scan
 CHUNK = 100  # keys in one statement, as in one BatchGetItem
 PIECE = 500  # nodes decoded in one go, which takes some 3 ms
@@ -175,7 +176,13 @@ class SQLiteStore:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def commit(self, changes: Sequence[Change]) -> None:
-        check_changes(changes, self.most_changes)
+        await check_changes(changes, self.most_changes)
+        if len(changes) <= LARGE_CHANGES or self.path == ":memory:":  # which no second connection sees
+            return await self._commit(changes)
+        async with _Apart(self.path) as apart:
+            await apart._commit(changes)
+
+    async def _commit(self, changes: Sequence[Change]) -> None:
         with self._translated():
             try:
                 await self._write(changes, look=False)
@@ -187,21 +194,26 @@ class SQLiteStore:
         conditions: list[tuple[int, Change]] = []
         new: list[tuple[Value | bytes, ...]] = []
         rows: list[tuple[Value | bytes, ...]] = []
-        for place, change in enumerate(changes):
-            if place % TURN_CHANGES == TURN_CHANGES - 1:
-                await asyncio.sleep(0)
-            inserted = not look and isinstance(change, Put) and change.when == ABSENT
-            if change.when and not inserted:
-                conditions.append((place, change))
-            if isinstance(change, Put):
-                (new if inserted else rows).append(_row(change.item))
+        gone = [change.key for change in changes if isinstance(change, Delete)]
+        async for some in in_turns(list(enumerate(changes))):
+            for place, change in some:
+                inserted = not look and isinstance(change, Put) and change.when == ABSENT
+                if change.when and not inserted:
+                    conditions.append((place, change))
+                if isinstance(change, Put):
+                    (new if inserted else rows).append(_row(change.item))
         async with self._transaction() as connection:
             if failed := self._failed(conditions):
                 raise Conflict.over(failed)
-            connection.executemany(DELETE, [change.key for change in changes if isinstance(change, Delete)])
-            connection.executemany(INSERT, sorted(new))
-            connection.executemany(PUT, sorted(rows))
+            for statement, values in ((DELETE, gone), (INSERT, sorted(new)), (PUT, sorted(rows))):
+                await self._execute(connection, statement, values)
             self._purge(connection)
+
+    async def _execute(self, connection: sqlite3.Connection, statement: str, values: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each of some values in one go, since whatever else were done meanwhile would be part
+        of the transaction.
+        """
+        connection.executemany(statement, values)
 
     def _failed(self, conditions: Sequence[tuple[int, Change]]) -> tuple[int, ...]:
         """The places of the changes whose conditions are not true."""
@@ -346,6 +358,14 @@ class _Snapshot(SQLiteStore):
                 self._store._connection().backup(connection)
             connection.execute("BEGIN")
         return connection
+
+
+class _Apart(SQLiteStore):
+    """Another connection, for a large commit alone, so that others have their turns while it is made."""
+
+    async def _execute(self, connection: sqlite3.Connection, statement: str, values: Sequence[Sequence[Any]]) -> None:
+        async for some in in_turns(values):
+            connection.executemany(statement, some)
 
 
 def _connect(path: str, mode: str) -> sqlite3.Connection:

@@ -13,6 +13,7 @@ from store.keys import Key, Span
 from store.reads import Reads
 from store.records import Record
 from store.table import TableOptions
+from store.turns import in_turns
 
 
 class Store(Protocol):
@@ -97,11 +98,14 @@ class Store(Protocol):
     ) -> None: ...
 
 
-def check_changes(changes: Sequence[Change], most: int | None) -> None:
+async def check_changes(changes: Sequence[Change], most: int | None) -> None:
     """What every store refuses: too many changes at once (BadInput), and two of one item (ValueError, a mistake)."""
     if most is not None and len(changes) > most:
         raise BadInput(f"One commit holds at most {most} changes, not {len(changes)}; make several.")
-    if len({change.key for change in changes}) < len(changes):
+    keys: set[Key] = set()
+    async for some in in_turns(changes):
+        keys.update([change.key for change in some])
+    if len(keys) < len(changes):
         raise ValueError("A commit changes the same item twice.")
 
 

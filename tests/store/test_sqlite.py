@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from store.errors import BadInput, NoTable, Unavailable
+from store.errors import BadInput, Conflict, NoTable, Unavailable
 from store.items import ABSENT, Put
 from store.keys import Index, Key, Span, below
 from store.reads import Reads
-from store.sqlite import PURGE_ITEMS, SQLiteStore
+from store.sqlite import LARGE_CHANGES, PURGE_ITEMS, SQLiteStore
 from store.stores import open_store
 
 ALL = Span(Index.TABLE, "t", "!", "~")
@@ -209,6 +209,58 @@ async def test_while_another_process_writes_reads_go_on_and_a_commit_waits_besid
         other.close()
         await asyncio.wait_for(waiting, 10)
         assert [item["sk"] for item in await store.range(ALL, Reads())] == ["b"]
+
+
+LARGE = [Put({"pk": "t", "sk": f"n{n:05}", "n": n}, ABSENT) for n in range(3 * LARGE_CHANGES)]
+
+
+async def test_while_a_large_commit_is_made_others_have_their_turns_and_see_all_of_it_or_nothing(
+    tmp_path: Path,
+) -> None:
+    async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
+        await store.create()
+        before, counts = store.version(), []
+        commit = asyncio.create_task(store.commit(LARGE))
+        while not commit.done():
+            counts.append(await store.count(ALL, Reads()))
+            await asyncio.sleep(0)
+        await commit
+        assert len(counts) > 10
+        assert set(counts) <= {0, len(LARGE)}
+        assert await store.count(ALL, Reads()) == len(LARGE)
+        assert store.version() != before
+
+
+async def test_a_small_commit_beside_a_large_one_waits_for_it(tmp_path: Path) -> None:
+    async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
+        await store.create()
+        small = [Put({"pk": "t", "sk": "small"}, ABSENT)]
+        await asyncio.gather(store.commit(LARGE), store.commit(small), store.commit([Put({"pk": "u", "sk": "s"})]))
+        assert await store.count(ALL, Reads()) == len(LARGE) + 1
+
+
+async def test_a_large_commit_that_is_given_up_half_way_changes_nothing(tmp_path: Path) -> None:
+    async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
+        await store.create()
+        for turns in (1, 5, 10, 15):  # so many others had theirs before
+            commit = asyncio.create_task(store.commit(LARGE))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            assert commit.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await commit
+            assert await store.count(ALL, Reads()) == 0
+        await store.commit(LARGE)
+        assert await store.count(ALL, Reads()) == len(LARGE)
+
+
+async def test_a_large_commit_is_refused_by_one_condition(tmp_path: Path) -> None:
+    async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
+        await store.create()
+        await store.commit(LARGE[-1:])
+        with pytest.raises(Conflict):
+            await store.commit(LARGE)
+        assert await store.count(ALL, Reads()) == 1
 
 
 async def test_a_commit_that_waits_too_long_for_another_process_is_unavailable(
