@@ -2,7 +2,7 @@
 
 64 connections read and write through `clade serve` on a local DynamoDB; every answer is compared with what it must be.
 Between the two a proxy spoils one call in a hundred. With OUTAGE the engine is killed in the middle instead, and is
-back after so many seconds. Needs an engine (CLADE_DYNOXIDE, or npm's @dynoxide/linux-x64 in tests/).
+back after so many seconds. Needs an engine (CLADE_TEST_DYNOXIDE, or npm's @dynoxide/linux-x64 in tests/).
 """
 
 import asyncio

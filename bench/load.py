@@ -1,8 +1,8 @@
 """How fast files are imported, and how much memory that takes: python -m bench.load [NODES].
 
 A CSV file of made-up places is imported into a new SQLite file by a process of its own, as `clade import` does it, and
-then once more, when nothing changes. With an engine (CLADE_DYNOXIDE, or npm's @dynoxide/linux-x64 in tests/) a tenth
-of the nodes go into a local DynamoDB as well.
+then once more, when nothing changes. With an engine (CLADE_TEST_DYNOXIDE, or npm's @dynoxide/linux-x64 in tests/) a
+tenth of the nodes go into a local DynamoDB as well.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """How fast single nodes are written, and how long a large move takes: python -m bench.writes [NODES].
 
-On a new SQLite file with durable commits; with an engine (CLADE_DYNOXIDE, or npm's @dynoxide/linux-x64 in tests/) all
-of it goes to a local DynamoDB as well.
+On a new SQLite file with durable commits; with an engine (CLADE_TEST_DYNOXIDE, or npm's @dynoxide/linux-x64 in tests/)
+all of it goes to a local DynamoDB as well.
 """
 
 import asyncio

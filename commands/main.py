@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from graph.settings import ignored_variables
 from store.errors import CladeError
 
 COMMANDS = {
@@ -62,6 +63,8 @@ def app_of(names: Iterable[str] = tuple(COMMANDS)) -> typer.Typer:
 
 def run() -> None:
     """The entry point. What Clade or the system says no to is one line on the error output and exit status 1."""
+    for variable in ignored_variables():
+        print(f"clade: {variable} is no setting, and is ignored; the README has all settings.", file=sys.stderr)
     called = sys.argv[1:2]
     try:  # a server starts sooner without the modules of all other commands
         (app_of(called) if set(called) & set(COMMANDS) else app_of())()

@@ -1,34 +1,41 @@
 """Every setting, with its unit, its default and what it is for; nothing else reads the environment."""
 
+import os
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import Field, ValidationError, field_validator
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from graph.exposure import exposed
 from graph.limits import Limits
+from graph.misspelt import PREFIX, refuse_misspelt, unknown
 from graph.trusted import read_trusted
 from store.errors import BadInput
 from store.keys import shorten
+
+_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most"}
 
 
 class Settings(BaseSettings):
     """Read from environment variables that begin with `CLADE_`, of which an empty one is none.
 
-    Raises BadInput for a value that cannot be taken.
+    Raises BadInput for a value that cannot be taken, and for a variable with nearly the name of a setting.
     """
 
-    model_config = SettingsConfigDict(env_prefix="CLADE_", env_ignore_empty=True, allow_inf_nan=False, frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, allow_inf_nan=False, frozen=True)
 
     def __init__(self, **values: Any) -> None:
+        refuse_misspelt(os.environ, _names())
         try:
             super().__init__(**values)
         except ValidationError as error:
             wrong = error.errors()[0]
-            name, value = str(wrong["loc"][0]).upper(), shorten(str(wrong["input"]))
-            reason = wrong["msg"].replace("Input", "it")
-            raise BadInput(f'CLADE_{name} cannot be "{value}": {reason}.') from None
+            name, value = str(wrong["loc"][0]), shorten(str(wrong["input"]))
+            told = wrong.get("ctx", {}).get("error")  # by a check of ours
+            reason = told or f"it must be {taken_by(type(self).model_fields[name])}"
+            raise BadInput(f'{PREFIX}{name.upper()} cannot be "{value}": {reason}.') from None
 
     store: str = Field(
         "sqlite:///clade.db",
@@ -215,6 +222,31 @@ class Settings(BaseSettings):
     def _readable(cls, file: str) -> str:
         read_trusted(file)
         return file
+
+
+def ignored_variables() -> list[str]:
+    """The variables of the environment that begin like settings and are none."""
+    return unknown(os.environ, _names())
+
+
+def taken_by(field: FieldInfo) -> str:
+    """What a setting takes, if not any text, as words for a sentence."""
+    if field.annotation is bool:
+        return "true or false"
+    if get_origin(field.annotation) is Literal:
+        return f"one of {', '.join(get_args(field.annotation))}"
+    kind = "a whole number" if field.annotation is int else "a number"
+    bounds = [
+        f"{words} {getattr(bound, name)}"
+        for bound in field.metadata
+        for name, words in _BOUNDS.items()
+        if hasattr(bound, name)
+    ]
+    return f"{kind}, {' and '.join(bounds)}"
+
+
+def _names() -> list[str]:
+    return [name.upper() for name in Settings.model_fields]
 
 
 def host_and_port(address: str) -> tuple[str, int]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from graph.app import served_app
+from graph.settings import ignored_variables
 from store.stores import Store, open_store
 from tests import engines
 from tests.serving import serving
@@ -21,6 +22,12 @@ CLADE = Path(sysconfig.get_path("scripts")) / "clade"
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("here", deadline=None)
 settings.load_profile("ci" if CI else "here")
+
+
+def pytest_configure() -> None:
+    """Refuse a variable that no test reads: a long form that is misspelt would pass as a short one."""
+    if strange := ignored_variables():
+        raise pytest.UsageError(f"no test reads {', '.join(strange)}; what tests read begins with CLADE_TEST_")
 
 
 @pytest.fixture(scope="session")

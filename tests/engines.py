@@ -1,6 +1,6 @@
 """Engines that speak DynamoDB's API, started as processes of their own for the tests and ended by them.
 
-Which one is taken: the endpoint that CLADE_TEST_DYNAMODB names; else dynoxide, from CLADE_DYNOXIDE or from an npm
+Which one is taken: the endpoint that CLADE_TEST_DYNAMODB names; else dynoxide, from CLADE_TEST_DYNOXIDE or from an npm
 package of this checkout; else moto, which tells no capacities and cuts no pages.
 """
 
@@ -127,7 +127,7 @@ def moto() -> Engine:
 
 
 def _dynoxide() -> Path | None:
-    if named := os.environ.get("CLADE_DYNOXIDE"):
+    if named := os.environ.get("CLADE_TEST_DYNOXIDE"):
         return Path(named)
     places = (_CHECKOUT / _PACKAGE, _CHECKOUT / "tests" / _PACKAGE)
     return next((place for place in places if place.exists()), None)

@@ -1,6 +1,6 @@
 """Load on a server whose engine fails: every answer is right or says that the store does not answer.
 
-Short here; CLADE_LOAD_SECONDS=300 and CLADE_OUTAGE_SECONDS=30 make it what docs/operation.md tells of.
+Short here; CLADE_TEST_LOAD_SECONDS=300 and CLADE_TEST_OUTAGE_SECONDS=30 make it what docs/operation.md tells of.
 """
 
 import os
@@ -10,8 +10,8 @@ import pytest
 from bench import endurance
 from tests.engines import NoEngine, find
 
-LOAD_SECONDS = float(os.environ.get("CLADE_LOAD_SECONDS") or 8.0)
-OUTAGE_SECONDS = float(os.environ.get("CLADE_OUTAGE_SECONDS") or 3.0)
+LOAD_SECONDS = float(os.environ.get("CLADE_TEST_LOAD_SECONDS") or 8.0)
+OUTAGE_SECONDS = float(os.environ.get("CLADE_TEST_OUTAGE_SECONDS") or 3.0)
 REQUEST_SECONDS = 10.0
 LONG = LOAD_SECONDS >= 60  # enough for figures of memory
 

@@ -1,6 +1,6 @@
 """Operations that a machine makes of the schema, of any shape and with any values: schemathesis asks a running server.
 
-CLADE_FUZZ_EXAMPLES sets how many; the few of every run take some 15 seconds.
+CLADE_TEST_FUZZ_EXAMPLES sets how many; the few of every run take some 15 seconds.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from tests.graph.asking import plant
 from tests.rights.asking import codes
 from tests.serving import serving
 
-EXAMPLES = int(os.environ.get("CLADE_FUZZ_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("CLADE_TEST_FUZZ_EXAMPLES", "200"))
 PLACES = [
     ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NE/Omaha/68118", "POSTAL_CODE"),
     ("US/MO", "STATE"), ("US/MO/St. Louis", "CITY"), ("FR", "COUNTRY"), ("FR/a\u0301", "CITY"),

@@ -1,5 +1,7 @@
 """The command line as a whole: its help, its version, and how what goes wrong is told."""
 
+import os
+import subprocess
 from importlib.metadata import version
 
 import pytest
@@ -8,6 +10,7 @@ from typer.testing import CliRunner
 
 from commands import main
 from store.errors import BadInput
+from tests.conftest import CLADE
 
 COMMANDS = {"serve", "demo", "import", "export", "tree", "schema", "table create", "table describe"}
 
@@ -86,3 +89,11 @@ def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr(main, "app_of", lambda *_: fail)
     with pytest.raises(OSError, match="a socket that nobody named"):
         main.run()
+
+
+def test_a_variable_that_looks_like_a_setting_and_is_none_is_told_beside_what_is_asked_for():
+    shown = subprocess.run(
+        [CLADE, "--version"], env={**os.environ, "CLADE_TIMEOUT": "5"}, capture_output=True, text=True, timeout=60
+    )
+    assert shown.stdout == f"clade {version('clade-graphql')}\n"
+    assert shown.stderr == "clade: CLADE_TIMEOUT is no setting, and is ignored; the README has all settings.\n"

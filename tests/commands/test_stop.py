@@ -15,7 +15,7 @@ from tests.conftest import CLADE
 from tests.connection import Connection
 from tests.engines import free_port
 
-SECONDS = float(os.environ.get("CLADE_STOP_TEST_SECONDS") or 1.0)  # under load, before the signal
+SECONDS = float(os.environ.get("CLADE_TEST_STOP_SECONDS") or 1.0)  # under load, before the signal
 CLIENTS = 16
 QUERY = '{ city(path: "US/NE/Omaha") { name children { nodes { name } } } }'
 START_SECONDS = 60

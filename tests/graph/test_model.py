@@ -1,6 +1,6 @@
 """Random trees and random queries: both stores answer as the plain model does, and read nothing twice.
 
-The long form: CLADE_MODEL_EXAMPLES=2000 pytest tests/graph/test_model.py
+The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/graph/test_model.py
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from tests.graph.asking import WIDE
 from tests.model import TYPES, Field, GraphText, Ground, Model, On, Word, failures, without_failures
 from tests.readers import Witness
 
-EXAMPLES = int(os.environ.get("CLADE_MODEL_EXAMPLES", "0"))
+EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 SCHEMA, SCHEMA_TYPES = build_schema([Ground])
 DEFINITIONS = {"ground": Ground.definition()}
 SEGMENTS = [

@@ -1,6 +1,6 @@
 """Readers beside running moves: whenever the flip comes, an answer is that of before or that of after, never of both.
 
-The long form: CLADE_MODEL_EXAMPLES=2000 pytest tests/graph/test_moves.py
+The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/graph/test_moves.py
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from tests.graph.test_plan import wire
 from tests.model import AT, Field, GraphText, Model, Word, failures, without_failures
 from tests.moving import MOVE, Flipping, Moving, any_move, flip_back, plant
 
-EXAMPLES = int(os.environ.get("CLADE_MODEL_EXAMPLES", "0"))
+EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 NEVER = 1_000_000
 PLANS = Plans(SCHEMA._schema, SCHEMA_TYPES, keep=100)
 

@@ -1,6 +1,6 @@
 """Plans answer as Strawberry does, whatever is asked of whatever lies in the table.
 
-The long form: CLADE_MODEL_EXAMPLES=2000 pytest tests/graph/test_plan.py
+The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/graph/test_plan.py
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from tests.graph.test_cache import plant
 from tests.graph.test_model import Writer, grow, models, queries
 from tests.model import GraphText, Ground, Model
 
-EXAMPLES = int(os.environ.get("CLADE_MODEL_EXAMPLES", "0"))
+EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 SCHEMA, TYPES = build_schema([Ground])
 DEFINITIONS = {"ground": Ground.definition()}
 told: Counter[str] = Counter()

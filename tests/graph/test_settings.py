@@ -1,11 +1,12 @@
 """Settings are read from the environment, once, and a value that cannot be taken is told in one sentence."""
 
+import os
 import re
 
 import pytest
 from pydantic import ValidationError
 
-from graph.settings import Settings
+from graph.settings import Settings, ignored_variables
 from store.errors import BadInput
 
 NUMBERS = [name for name, field in Settings.model_fields.items() if field.annotation in (int, float)]
@@ -14,8 +15,8 @@ NUMBERS = [name for name, field in Settings.model_fields.items() if field.annota
 @pytest.fixture(autouse=True)
 def bare(monkeypatch):
     """An environment in which nothing is set."""
-    for name in Settings.model_fields:
-        monkeypatch.delenv(f"CLADE_{name.upper()}", raising=False)
+    for name in [one for one in os.environ if one.upper().startswith("CLADE_")]:
+        monkeypatch.delenv(name)
 
 
 def test_nothing_has_to_be_set():
@@ -38,7 +39,7 @@ def test_an_empty_variable_is_none(monkeypatch):
 @pytest.mark.parametrize("value", ["abc", "-1", "1e999", "1_"])
 def test_what_is_no_such_number_is_told_with_the_variable_and_the_value(monkeypatch, name, value):
     monkeypatch.setenv(f"CLADE_{name.upper()}", value)
-    with pytest.raises(BadInput, match=rf'^CLADE_{name.upper()} cannot be "{value}": it should be .*\.$') as wrong:
+    with pytest.raises(BadInput, match=rf'^CLADE_{name.upper()} cannot be "{value}": it must be a .*\.$') as wrong:
         Settings()
     assert "\n" not in str(wrong.value)
 
@@ -62,3 +63,68 @@ def test_every_setting_has_a_default_and_a_sentence_that_names_its_unit(name, fi
     assert re.fullmatch(r"[A-Z].*\.", field.description)
     if name in NUMBERS:
         assert re.search(r", in [\w\s]+\b", field.description)
+
+
+# -- variables that are no settings ------------------------------------------------------------------------------------
+
+OF_KUBERNETES = {
+    "CLADE_PORT": "tcp://10.0.0.7:8000",
+    "CLADE_SERVICE_HOST": "10.0.0.7",
+    "CLADE_SERVICE_PORT": "8000",
+    "CLADE_SERVICE_PORT_HTTP": "8000",
+    "CLADE_PORT_8000_TCP": "tcp://10.0.0.7:8000",
+    "CLADE_PORT_8000_TCP_PROTO": "tcp",
+    "CLADE_PORT_8000_TCP_PORT": "8000",
+    "CLADE_PORT_8000_TCP_ADDR": "10.0.0.7",
+    "CLADE_METRICS_PORT": "tcp://10.0.0.8:9464",
+    "CLADE_STORE_SERVICE_HOST": "10.0.0.9",
+}
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("CLADE_MAX_NODE", "CLADE_MAX_NODES"),
+        ("CLADE_READ", "CLADE_READS"),
+        ("CLADE_WRITE", "CLADE_WRITES"),
+        ("CLADE_HIERARCHY", "CLADE_HIERARCHIES"),
+        ("clade_maxnodes", "CLADE_MAX_NODES"),
+    ],
+)
+def test_a_misspelt_setting_is_refused_with_the_name_that_is_meant(monkeypatch, variable, meant):
+    monkeypatch.setenv(variable, "1")
+    with pytest.raises(BadInput, match=f"^{variable} is no setting, but {meant} is"):
+        Settings()
+
+
+def test_what_is_nearly_no_setting_is_ignored_and_can_be_told(monkeypatch):
+    for variable in ("CLADE_PORT", "CLADE_TIMEOUT", "CLADE_EMPTY"):
+        monkeypatch.setenv(variable, "" if variable == "CLADE_EMPTY" else "9000")
+    Settings()
+    assert ignored_variables() == ["CLADE_PORT", "CLADE_TIMEOUT"]
+
+
+def test_what_the_tests_and_kubernetes_set_is_no_mistake(monkeypatch):
+    for variable, value in {**OF_KUBERNETES, "CLADE_TEST_LOAD_SECONDS": "8", "clade_max_nodes": "5"}.items():
+        monkeypatch.setenv(variable, value)
+    assert Settings().max_nodes == 5
+    assert ignored_variables() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("MAX_NODES", "many", "a whole number, at least 1"),
+        ("MAX_NODES", "-3", "a whole number, at least 1"),
+        ("STOP_SECONDS", "601", "a whole number, at least 1 and at most 600"),
+        ("SLOW_SECONDS", "nan", "a number, above 0"),
+        ("PRODUCTION", "perhaps", "true or false"),
+        ("READS", "closed", "one of open, granted"),
+        ("METRICS", "9464", "HOST:PORT"),
+    ],
+)
+def test_a_value_that_cannot_be_taken_is_told_with_what_can(monkeypatch, name, value, allowed):
+    monkeypatch.setenv(f"CLADE_{name}", value)
+    with pytest.raises(BadInput) as wrong:
+        Settings()
+    assert str(wrong.value) == f'CLADE_{name} cannot be "{value}": it must be {allowed}.'

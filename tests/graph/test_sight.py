@@ -1,6 +1,6 @@
 """Random trees, grants and queries: an answer holds exactly what the granted part of the tree holds.
 
-The long form: CLADE_MODEL_EXAMPLES=2000 pytest tests/graph/test_sight.py
+The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/graph/test_sight.py
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from tests.graph.test_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES, Writer, co
 from tests.graph.test_plan import wire
 from tests.model import GraphText, Model, failures, without_failures
 
-EXAMPLES = int(os.environ.get("CLADE_MODEL_EXAMPLES", "0"))
+EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 PLANS = Plans(SCHEMA._schema, SCHEMA_TYPES, keep=100)
 
 

@@ -18,7 +18,7 @@ from store.writes import Writer
 from tests.graph.writing import Clients
 from tests.model_writes import Model, Refused, Wishes
 
-EXAMPLES = int(os.environ.get("CLADE_MODEL_EXAMPLES", "0"))
+EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(1, 25))  # a seed, and how many edits
 NODE = "path level name revision childCount descendantCount parent { path }"
 EVERYTHING = f"{{ categories {{ nodes {{ {NODE} descendants {{ nodes {{ {NODE} }} }} }} }} }}"

@@ -1,7 +1,7 @@
 """Random trees, grants and queries: no answer holds anything of a node that its caller may not see.
 
 Each node's key, name, id and note hold marks that no other node has, which the whole answer is searched for, cursors
-included. The long form: CLADE_RIGHTS_EXAMPLES=2000 pytest tests/rights/test_nothing_else.py
+included. The long form: CLADE_TEST_RIGHTS_EXAMPLES=2000 pytest tests/rights/test_nothing_else.py
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from tests.graph.test_model import UNDER, Writer
 from tests.model import GraphText, Ground, Model
 from tests.rights.asking import Server
 
-EXAMPLES = int(os.environ.get("CLADE_RIGHTS_EXAMPLES", "0"))
+EXAMPLES = int(os.environ.get("CLADE_TEST_RIGHTS_EXAMPLES", "0"))
 EVERYTHING = """
 { found: WAY { ...all } seen: WAY { ...way } grounds { nodes { ...way } totalCount } }
 fragment stub on Ground { __typename path key name level depth pathOf(level: AREA) isDescendantOf(path: "k0k") }

@@ -21,7 +21,7 @@ from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, Refused, Wishes, compare
 from tests.store.journaled import AT
 
-EXAMPLES = int(os.environ.get("CLADE_MODEL_EXAMPLES", "0"))
+EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 TINY = 14  # changes in a transaction, in which not even two nodes can move
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(1, 60))  # a seed, and how many edits
 

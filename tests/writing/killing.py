@@ -13,7 +13,7 @@ from resolvers.request import Pace
 from store import sqlite
 from tests.proxy import Call, Fault, Forward
 
-KILLS = int(os.environ.get("CLADE_KILLS", "0"))  # in the long form, with thousands of nodes
+KILLS = int(os.environ.get("CLADE_TEST_KILLS", "0"))  # in the long form, with thousands of nodes
 READ_SECONDS = 5.0 if KILLS else 0.6  # that a reader may take
 PACE = Pace(grace_seconds=READ_SECONDS + 0.5, settle_seconds=0.1, wait_seconds=0.1, lease_seconds=1.0)
 

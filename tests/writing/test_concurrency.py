@@ -24,7 +24,7 @@ from tests.writing.killing import hasten
 from tests.writing.scene import scene
 
 CLIENTS = 32
-CHANGES = int(os.environ.get("CLADE_CHANGES", "5"))  # that each client makes
+CHANGES = int(os.environ.get("CLADE_TEST_CHANGES", "5"))  # that each client makes
 
 
 async def plant(store: Store) -> list[str]:

@@ -1,6 +1,6 @@
 """Servers that are killed while they move or delete a subtree: it is whole at one place, whoever reads, whenever.
 
-With CLADE_KILLS=1000 so many kills come at random moments, during moves of some 5,000 nodes.
+With CLADE_TEST_KILLS=1000 so many kills come at random moments, during moves of some 5,000 nodes.
 """
 
 import asyncio
