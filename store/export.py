@@ -1,10 +1,12 @@
 """Bringing nodes out of the table, in path order, a page at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import nullcontext
 from typing import Any, cast
 
 from store.errors import BadInput, Unavailable
+from store.feed import transactions
 from store.formats.jsonl import line_of
 from store.hierarchy import Hierarchy
 from store.items import Item, key_of
@@ -12,10 +14,11 @@ from store.keys import Index, Key, Path, Span, format_path, node_key, shorten, s
 from store.reader import Reader
 from store.reads import Reads
 from store.records import Record
-from store.stamps import Stamp
+from store.stamps import Event, Stamp
 from store.stores import Store
 
 PAGE_ITEMS = 1000
+LOG_PAGE_ITEMS = 50  # an item of the log may have 300 KB
 INDEX_WAITS = 20  # how often the list of roots is read again while the index trails behind the table
 INDEX_WAIT_SECONDS = 0.25
 
@@ -23,18 +26,25 @@ INDEX_WAIT_SECONDS = 0.25
 async def export(store: Store, hierarchy: Hierarchy, path: Path | None = None) -> AsyncIterator[bytes]:
     """The lines of all nodes of a hierarchy, or of a node and all below it; import takes them back.
 
-    Of its attributes a node's line has those that its level defines. Each page is as the table is when it is read, so
-    what is written meanwhile may be in it or not; what large moves hide is not. Raises BadInput where the path leads to
-    no node.
+    Of its attributes a node's line has those that its level defines. From SQLite it is as of one moment. Elsewhere each
+    page is as the table is when it is read, so what is written meanwhile may be in it or not, and what large moves hide
+    is not. Raises BadInput where the path leads to no node; and at its end Unavailable where nodes were moved
+    meanwhile, since they can be in it twice or not at all.
     """
     reads = Reads()
-    if path is not None:
-        spans = [await _span_at(store, hierarchy, path, reads)]
-    else:
-        spans = [subtree(pk, "#") for pk in await _trees(store, hierarchy, reads)]
-    for span in spans:
-        async for page in _pages(store, span, reads):
-            yield b"".join([_line(hierarchy, Record.of(item)) for item in page])
+    async with store.snapshot() or nullcontext(store) as seen:
+        if path is not None:
+            spans = [await _span_at(seen, hierarchy, path, reads)]
+        else:
+            spans = [subtree(pk, "#") for pk in await _trees(seen, hierarchy, reads)]
+        trees = [span.partition for span in spans]
+        before = await _stamps(seen, trees, reads)
+        for span in spans:
+            async for page in _pages(seen, span, reads):
+                yield b"".join([_line(hierarchy, Record.of(item)) for item in page])
+        for then, now in zip(before, await _stamps(seen, trees, reads), strict=True):
+            if now.n != then.n:
+                await _check_moves(seen, then, reads)
 
 
 async def count(store: Store, hierarchy: Hierarchy, path: Path | None = None) -> int:
@@ -47,6 +57,24 @@ async def count(store: Store, hierarchy: Hierarchy, path: Path | None = None) ->
     async for page in _pages(store, siblings(hierarchy.name), reads):
         total += sum(1 + sum(Record.of(item).below.values()) for item in page)
     return total
+
+
+async def _stamps(store: Store, trees: Sequence[str], reads: Reads) -> list[Stamp]:
+    items = await store.get(list(map(stamp_key, trees)), reads, strong=True)
+    return [Stamp.of(*one) for one in zip(trees, items, strict=True)]
+
+
+async def _check_moves(store: Store, then: Stamp, reads: Reads) -> None:
+    """Raise Unavailable where anything was moved in a tree since its stamp was read."""
+    number = then.n
+    while found := await transactions(store, then.partition, number, LOG_PAGE_ITEMS, reads):
+        for entry in [entry for one in found for entry in one.entries]:
+            if entry.event is Event.MOVED and entry.source != entry.target:
+                raise Unavailable(
+                    f"{shorten(str(entry.source))} was moved to {shorten(str(entry.target))} while it was exported, so "
+                    "that it can be in the export twice or not at all; export again."
+                )
+        number = found[-1].number
 
 
 async def _span_at(store: Store, hierarchy: Hierarchy, path: Path, reads: Reads) -> Span:

@@ -1,17 +1,20 @@
 """Nodes brought out of a table in which a large subtree is being moved: each once, where it is seen."""
 
 import json
+from typing import Any
 
 import pytest
 
-from store.errors import BadInput
+from store.errors import BadInput, Unavailable
 from store.export import export
 from store.journal import MoveState
 from store.keys import parse_path
+from store.order import Reorder, Side
+from store.sqlite import SQLiteStore
 from store.stores import Store
 from tests.hierarchies import CATEGORY
 from tests.store import journaled
-from tests.store.journaled import OTHERS, SUBTREE, move
+from tests.store.journaled import OTHERS, SUBTREE, create, move, write
 
 PLACES = {"another parent": "r/b/c/a", "before it": "r/Z", "another tree": "o/p/q", "a root": "a"}
 
@@ -50,3 +53,42 @@ async def test_an_export_lacks_what_a_cascade_is_removing(store: Store) -> None:
     await journaled.plant(store)
     await journaled.halted(store, journaled.cascade("r"), MoveState.SWEEPING)
     assert sorted(await exported(store)) == ["o", "o/p"]
+
+
+async def with_edits(store: Store, *edits: Any, path: str | None = None) -> list[str]:
+    """What is exported while edits are made as soon as a first page is out."""
+    pages = export(store, CATEGORY, parse_path(path) if path else None)
+    lines = [await anext(pages)]
+    for edit in edits:
+        await write(store, edit)
+    lines += [page async for page in pages]
+    return ["/".join(json.loads(line)["path"]) for line in b"".join(lines).splitlines()]
+
+
+MOVES = {
+    "a small one": move("r/b", "r/Z"), "a large one": move("r/a", "o/p/q"), "a rename": move("r/b/c", "r/b/d"),
+    "a root": move("o", "r/o"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MOVES)
+async def test_an_export_is_of_one_moment_or_says_that_it_cannot_be_whole(
+    store: Store, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.export.PAGE_ITEMS", 4)
+    await journaled.plant(store)
+    if isinstance(store, SQLiteStore):
+        assert sorted(await with_edits(store, MOVES[what])) == sorted([*OTHERS, *SUBTREE])
+    else:
+        with pytest.raises(Unavailable, match=r"was moved to .* while it was exported.*export again"):
+            await with_edits(store, MOVES[what])
+    assert len(await exported(store)) == len([*OTHERS, *SUBTREE])
+
+
+async def test_other_edits_do_not_end_an_export(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.export.PAGE_ITEMS", 4)
+    monkeypatch.setattr("store.export.LOG_PAGE_ITEMS", 1)
+    await journaled.plant(store)
+    edits = [create("r/0/new"), create("r/c"), Reorder(CATEGORY, ("r", "b"), Side.FIRST)]
+    found = await with_edits(store, *edits, journaled.cascade("r/b"))
+    assert {"r", *SUBTREE} <= set(found) <= {*OTHERS, *SUBTREE, "r/0/new", "r/c"}
