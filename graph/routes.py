@@ -95,7 +95,7 @@ def lifespan_of(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with store, writer.mover.watching() if writer else nullcontext(), beside(background):
+        async with store, writer.watching() if writer else nullcontext(), beside(background):
             with drain.on_sigterm():
                 yield
         logs.flush()

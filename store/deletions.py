@@ -11,7 +11,7 @@ from store.edits import existing, touched
 from store.errors import NotEmpty, TooLarge
 from store.hierarchy import Hierarchy
 from store.journal import begun
-from store.keys import Path, ancestor_keys, format_path, node_key, shorten
+from store.keys import Key, Path, ancestor_keys, format_path, node_key, shorten
 from store.moves import move_in
 from store.reader import Reader
 from store.records import Record
@@ -40,9 +40,12 @@ class Delete:
     def partitions(self) -> set[str]:
         return touched(self.hierarchy.name, self.path)
 
-    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+    def needs(self) -> list[Key]:
         place = node_key(self.hierarchy.name, self.path)
-        seen = await reader.seen(self.partitions(), [place, *ancestor_keys(place)])
+        return [place, *ancestor_keys(place)]
+
+    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+        seen = await reader.seen(self.partitions(), self.needs())
         record = existing(seen, self.hierarchy, self.path, self.expected)
         if self.policy is Policy.REFUSE and (children := sum(record.kids.values())):
             raise NotEmpty(

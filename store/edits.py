@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, cast
 from uuid import uuid4
 
@@ -29,6 +30,10 @@ class Edit(Protocol):
         """The trees, and the hierarchy where its roots change, that it writes to as far as can be told beforehand."""
         ...
 
+    def needs(self) -> list[Key]:
+        """What it reads of these trees for certain, as far as can be told beforehand."""
+        ...
+
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
         """Read what it takes and draft the transaction; raises a CladeError where it cannot be done."""
         ...
@@ -48,11 +53,14 @@ class Create:
     def partitions(self) -> set[str]:
         return touched(self.hierarchy.name, self.path)
 
+    def needs(self) -> list[Key]:
+        key = node_key(self.hierarchy.name, self.path)
+        return [key, *ancestor_keys(key), id_key(f"{self.hierarchy.name}:{self._wanted_id}")]
+
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
-        key, name = node_key(self.hierarchy.name, self.path), self.hierarchy.name
-        node_id = self.node_id or made_id(name, self.path)
-        place = id_key(f"{name}:{node_id}")
-        seen = await reader.seen(self.partitions(), [key, *ancestor_keys(key), place])
+        keys, name = self.needs(), self.hierarchy.name
+        key, place, node_id = keys[0], keys[-1], self._wanted_id
+        seen = await reader.seen(self.partitions(), keys)
         above = levels_above(seen, self.hierarchy, self.path, self.level)
         await self._check_gone(reader, seen, seen.item(place))
         node_id, when = self._identity(node_id, seen.item(place), key)
@@ -68,6 +76,10 @@ class Create:
         else:
             draft.create(record, when)
         return draft
+
+    @cached_property
+    def _wanted_id(self) -> str:
+        return self.node_id or made_id(self.hierarchy.name, self.path)
 
     async def _check_gone(self, reader: Reader, seen: Seen, found: Item | None) -> None:
         """Raise Conflict where the given id is that of a node which is about to go with a cascade."""
@@ -104,9 +116,11 @@ class Update:
     def partitions(self) -> set[str]:
         return {tree_key(self.hierarchy.name, self.path)}
 
+    def needs(self) -> list[Key]:
+        return [node_key(self.hierarchy.name, self.path)]
+
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
-        key = node_key(self.hierarchy.name, self.path)
-        seen = await reader.seen(self.partitions(), [key])
+        seen = await reader.seen(self.partitions(), self.needs())
         old = existing(seen, self.hierarchy, self.path, self.expected)
         if self.level is not None and self.level != old.level:
             raise WrongLevel(f"{shorten(format_path(self.path))} is of the level {old.level}, not {self.level}.")

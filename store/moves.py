@@ -9,7 +9,7 @@ from store.edits import existing, levels_above, touched
 from store.errors import Misplaced
 from store.hierarchy import Hierarchy
 from store.journal import begun
-from store.keys import Path, ancestor_keys, format_path, node_key, shorten
+from store.keys import Key, Path, ancestor_keys, format_path, node_key, shorten
 from store.reader import Reader
 from store.records import Record
 from store.relocation import Relocation
@@ -33,9 +33,12 @@ class Move:
     def partitions(self) -> set[str]:
         return touched(self.hierarchy.name, self.path, self.target)
 
-    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+    def needs(self) -> list[Key]:
         place = node_key(self.hierarchy.name, self.path)
-        seen = await reader.seen(self.partitions(), [place, *ancestor_keys(place)])
+        return [place, *ancestor_keys(place)]
+
+    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+        seen = await reader.seen(self.partitions(), self.needs())
         top = existing(seen, self.hierarchy, self.path, self.expected)
         if self.target == self.path:
             return Draft(seen, moment, top)

@@ -43,12 +43,15 @@ class Reorder:
     def partitions(self) -> set[str]:
         return touched(self.hierarchy.name, self.path, self.beside or self.path)
 
+    def needs(self) -> list[Key]:
+        return [node_key(self.hierarchy.name, path) for path in (self.path, self.beside or self.path)]
+
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
-        paths = [self.path, self.beside or self.path]
-        seen = await reader.seen(self.partitions(), [node_key(self.hierarchy.name, path) for path in paths])
-        record, beside = [existing(seen, self.hierarchy, path) for path in paths]
+        seen = await reader.seen(self.partitions(), self.needs())
+        record, beside = [existing(seen, self.hierarchy, path) for path in (self.path, self.beside or self.path)]
         existing(seen, self.hierarchy, self.path, self.expected)
         self._check(record, beside)
+        reader.stand_first()
         await self._settle(reader, seen, record, moment)
         draft = Draft(seen, moment, record)
         draft.keep_out(record.key, beside.key)

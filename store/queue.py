@@ -14,18 +14,12 @@ class Queue:
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self.waiting = 0
-        """How many have no turn yet."""
 
     @asynccontextmanager
     async def turn(self, partitions: Iterable[str]) -> AsyncIterator[None]:
         """Wait until nobody else here writes to these partitions; all wait in one order, so none in a ring."""
         locks = [self._locks.setdefault(one, asyncio.Lock()) for one in sorted(set(partitions))]
         async with AsyncExitStack() as held:
-            self.waiting += 1
-            try:
-                for lock in locks:
-                    await held.enter_async_context(lock)
-            finally:
-                self.waiting -= 1
+            for lock in locks:
+                await held.enter_async_context(lock)
             yield

@@ -17,6 +17,7 @@ from store.reads import Reads
 from store.records import Record
 from store.relocation import Relocation
 from store.stores import Store
+from store.view import Later, View
 from store.wire import size_of
 
 CHANGES_A_NODE = 3  # of one that is moved or removed: its old item, its new one or last state, its id's record
@@ -25,11 +26,12 @@ PAGE_ITEMS = 1000
 
 
 class Reader:
-    """The reads for one edit, in all attempts at its transaction."""
+    """The reads for one edit, in all attempts at its transaction; what is in the `view` already is not read again."""
 
-    def __init__(self, store: Store, reads: Reads) -> None:
+    def __init__(self, store: Store, reads: Reads, view: View | None = None) -> None:
         self._store = store
         self._reads = reads
+        self._view = view or View(store)
         self._surveyed: list[Relocation] = []
 
     async def seen(self, partitions: Iterable[str], keys: Iterable[Key]) -> Seen:
@@ -41,10 +43,14 @@ class Reader:
     async def add(self, seen: Seen, partitions: Iterable[str], keys: Iterable[Key]) -> None:
         """Read what is not among the seen yet."""
         for wanted in (map(stamp_key, partitions), keys):
-            missing = [key for key in dict.fromkeys(wanted) if key not in seen]
-            if missing:
-                items = await self._store.get(missing, self._reads, strong=True)
-                seen.add(dict(zip(missing, items, strict=True)))
+            missing = [key for key in wanted if key not in seen]
+            await self._view.read(missing, self._reads)
+            seen.add({key: self._view.item(key) for key in missing})
+
+    def stand_first(self) -> None:
+        """Raise Later where changes are pending, of which no range tells: called before any is read."""
+        if self._view.is_pending:
+            raise Later
 
     async def subtree(self, record: Record, above: int) -> list[Record] | None:
         """A node and all below it, None where they cannot all change in one transaction with so many above them.
@@ -54,6 +60,8 @@ class Reader:
         most, nodes = self._store.most_changes, 1 + sum(record.below.values())
         if most is not None and CHANGES_A_NODE * nodes + above + OTHER_CHANGES > most:
             return None
+        if not record.below:
+            return [record]
         records, size = [record], size_of(record.item())
         async for page in self._pages(below(record.pk, record.sk)):
             records += map(Record.of, page)
@@ -71,6 +79,7 @@ class Reader:
 
     async def _pages(self, span: Span) -> AsyncIterator[list[Item]]:
         """All items of a span of the table; between two pages others have their turn."""
+        self.stand_first()
         while True:
             page = await self._store.range(span, self._reads, limit=PAGE_ITEMS, strong=True)
             yield page
@@ -86,4 +95,5 @@ class Reader:
 
     async def range(self, span: Span, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
         """The nodes of a span of an index, which may trail behind what is told strongly."""
+        self.stand_first()
         return await self._store.nodes(span, self._reads, limit=limit, reverse=reverse)

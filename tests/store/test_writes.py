@@ -145,7 +145,7 @@ async def test_an_edit_that_somebody_came_before_is_drafted_again(store: Store) 
 
 
 async def test_an_edit_that_others_never_let_through_is_a_conflict(store: Store, monkeypatch: Any) -> None:
-    monkeypatch.setattr("store.writes.LONGEST_DELAY_SECONDS", 0.001)
+    monkeypatch.setattr("store.group.LONGEST_DELAY_SECONDS", 0.001)
     await write(store, create("r"))
     with pytest.raises(Conflict, match="try again later"):
         await write(Rival(store, 1000), create("r", "a"))

@@ -1,0 +1,126 @@
+"""What lies in a table under changes that are not committed yet, and what becomes of several changes of one item."""
+
+from typing import Any
+
+import pytest
+
+from store.errors import Conflict
+from store.items import ABSENT, Change, Delete, Item, Put, holds
+from store.keys import Key
+from store.reads import Reads
+from store.stores import Store
+from store.view import Later, View
+from tests.readers import Witness
+
+THERE, NOT_THERE = Key("there", "x"), Key("not there", "x")
+
+
+def item(key: Key, n: int, **more: Any) -> Item:
+    return {"pk": key.pk, "sk": key.sk, "n": n, **more}
+
+
+def put(key: Key, n: int, when: Any = None) -> Put:
+    return Put(item(key, n), when or {})
+
+
+def possible(key: Key, found: Item | None, n: int) -> list[Change]:
+    """All changes of an item that can be made where this lies."""
+    conditions = [None, ABSENT, {"n": 1}, {"n": 2}]
+    some: list[Change] = [put(key, n, when) for when in conditions] + [Delete(key, when or {}) for when in conditions]
+    return [change for change in some if holds(change.when, found)]
+
+
+def after(change: Change) -> Item | None:
+    return change.item if isinstance(change, Put) else None
+
+
+async def found(store: Store, key: Key) -> Item | None:
+    return (await store.get([key], Reads(), strong=True))[0]
+
+
+@pytest.mark.parametrize("key", [THERE, NOT_THERE])
+async def test_changes_of_one_item_come_to_the_same_in_one_commit_as_one_after_another(store: Store, key: Key) -> None:
+    start = item(key, 1) if key is THERE else None
+    for first in possible(key, start, 2):
+        for second in possible(key, after(first), 3):
+            await store.commit([Delete(key) if start is None else Put(start)])
+            view = View(store)
+            await view.take([first])
+            await view.take([second])
+            assert view.item(key) == after(second)
+            await store.commit(view.changes)
+            assert await found(store, key) == after(second), (first, second)
+
+
+@pytest.mark.parametrize("key", [THERE, NOT_THERE])
+async def test_what_the_first_change_requires_is_required_of_the_table(store: Store, key: Key) -> None:
+    other = None if key is THERE else item(key, 7)  # of what the first change has seen
+    first = put(key, 2, {"n": 1} if key is THERE else ABSENT)
+    for second in (put(key, 3), Delete(key)):
+        await store.commit([Delete(key) if other is None else Put(other)])
+        view = View(store)
+        await view.take([first])
+        await view.take([second])
+        with pytest.raises(Conflict):
+            await store.commit(view.changes)
+        assert await found(store, key) == other
+
+
+async def test_what_a_later_change_requires_is_required_of_what_is_pending(store: Store) -> None:
+    view = View(store)
+    await view.take([put(THERE, 1)])
+    with pytest.raises(Conflict):
+        await view.take([put(THERE, 2, ABSENT)])
+
+
+async def test_what_is_known_is_not_read_and_all_else_once(store: Store) -> None:
+    await store.commit([put(THERE, 1)])
+    witness: Any = Witness(store)
+    view, changed = View(witness), Key("changed", "x")
+    await view.take([put(changed, 5)])
+    await view.read([THERE, NOT_THERE, changed, THERE], Reads())
+    await view.read([NOT_THERE, THERE], Reads())
+    assert witness.keys == [THERE, NOT_THERE]
+    assert [view.item(key) for key in (THERE, NOT_THERE, changed)] == [item(THERE, 1), None, item(changed, 5)]
+
+
+async def test_what_was_committed_stays_known_and_what_was_dropped_does_not(store: Store) -> None:
+    view = View(store)
+    await view.read([THERE], Reads())
+    await view.take([put(THERE, 1)])
+    view.keep()
+    await view.take([put(THERE, 2, {"n": 1})])
+    view.drop()
+    assert view.item(THERE) == item(THERE, 1)
+    assert not view.is_pending
+    view.forget()
+    assert THERE not in view
+
+
+async def test_what_is_pending_looks_as_it_would_if_it_were_stored(store: Store) -> None:
+    wanted = item(THERE, 1, price=3.0, gone=None)
+    view = View(store)
+    await view.take([Put(wanted)])
+    pending = view.item(THERE)
+    await store.commit(view.changes)
+    assert pending == await found(store, THERE)
+    assert type(pending["price"]) is int
+
+
+async def test_no_more_is_pending_than_one_commit_holds(store: Store) -> None:
+    store.most_changes = 3
+    view = View(store)
+    await view.take([put(Key("a", "x"), 1), put(Key("b", "x"), 1)])
+    with pytest.raises(Later):
+        await view.take([put(Key("c", "x"), 1), put(Key("d", "x"), 1)])
+    await view.take([put(Key("b", "x"), 2), put(Key("c", "x"), 1)])
+    assert len(view.changes) == 3
+    view.drop()
+    large = [Put(item(Key(f"{n}", "x"), n, text="x" * 390_000)) for n in range(3)]
+    for _ in range(2):
+        await view.take(large)
+    assert len(view.changes) == 3
+    for one in large[:2]:
+        await view.take([one])
+    with pytest.raises(Later):
+        await view.take(large[:1])
