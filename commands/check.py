@@ -14,6 +14,7 @@ from graph.hierarchies import hierarchies
 from graph.settings import Settings
 from store.check import Check
 from store.hierarchy import Hierarchy
+from store.quantity import quantity
 from store.stamps import rfc3339
 from store.stores import opened
 
@@ -41,7 +42,8 @@ class Pass:
         return rfc3339(self._began)
 
     def summary(self, outcome: str) -> str:
-        return f"{', '.join(self.hierarchies)}: {self.nodes:,} nodes in {time.time() - self._began:.1f} s, {outcome}."
+        seconds = time.time() - self._began
+        return f"{', '.join(self.hierarchies)}: {quantity(self.nodes, 'node')} in {seconds:.1f} s, {outcome}."
 
 
 def check(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
@@ -57,7 +59,8 @@ def check(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
     except KeyboardInterrupt:
         typer.echo("Stopped; what was not read is not proven.", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    typer.echo(work.summary(f"{findings:,} findings; clade repair mends what it can" if findings else "all is right"))
+    found = f"{quantity(findings, 'finding')}; clade repair mends what it can"
+    typer.echo(work.summary(found if findings else "all is right"))
     if findings:
         raise typer.Exit(EXIT_WRONG)
 

@@ -14,6 +14,7 @@ from store.errors import BadInput
 from store.hierarchy import Hierarchy
 from store.keys import stamp_key
 from store.load import Outcome, load
+from store.quantity import quantity
 from store.reads import Reads
 from store.rows import Part, Row, Wanted
 from store.stores import Store, opened
@@ -48,7 +49,7 @@ async def _load_demo(url: str, again: bool) -> None:
         began = time.monotonic()
         rows = _rows()
         nodes = [await _load_rows(store, kind, rows.get(name, ())) for name, kind in hierarchies().items()]
-        typer.echo(f"Loaded {sum(nodes):,} nodes in {time.monotonic() - began:.1f} s.")
+        typer.echo(f"Loaded {quantity(sum(nodes), 'node')} in {time.monotonic() - began:.1f} s.")
 
 
 async def _holds_something(store: Store) -> bool:

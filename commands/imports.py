@@ -24,6 +24,7 @@ from store.formats.jsonl import JSONLines
 from store.formats.taxonomy import Taxonomy
 from store.hierarchy import Hierarchy
 from store.load import Outcome, load
+from store.quantity import quantity
 from store.resettlement import Resettlement
 from store.rows import Wanted
 from store.stamps import Event
@@ -144,7 +145,8 @@ class _Import:
             if self.outcome.written:
                 self._tell_stopped("Failed half-way")
             raise
-        typer.echo(f"{self.file.name}: {rows:,} rows, {nodes:,} nodes in {time.monotonic() - began:.1f} s.")
+        read = f"{quantity(rows, 'row')}, {quantity(nodes, 'node')}"
+        typer.echo(f"{self.file.name}: {read} in {time.monotonic() - began:.1f} s.")
 
     def _read(self) -> None:
         with progress("Reading", "rows") as meter:
@@ -174,7 +176,7 @@ class _Import:
             await load(store, self.wanted, self.outcome, prune=self.prune, dry_run=self.dry_run, settled=meter)
 
     def _tell_stopped(self, how: str) -> None:
-        typer.echo(f"{how}: {self.outcome.written:,} nodes are written. The same command goes on.", err=True)
+        typer.echo(f"{how}: {quantity(self.outcome.written, 'node')} written. The same command goes on.", err=True)
 
     # -- what it did ---------------------------------------------------------------------------------------------------
 
@@ -211,8 +213,9 @@ class _Import:
         if not self.dry_run:
             _write_rejected(target, reasons, self.format.contents(self.file))
         if reasons:
-            place = "" if self.dry_run else f"; they are in {target}"
-            typer.echo(f"rejected: {len(reasons):,} rows{place}. The first:", err=True)
+            place = "" if self.dry_run else f"; {'it is' if len(reasons) == 1 else 'they are'} in {target}"
+            first = ". The first:" if len(reasons) > REASONS_SHOWN else ":"
+            typer.echo(f"rejected: {quantity(len(reasons), 'row')}{place}{first}", err=True)
             for number, reason in list(reasons.items())[:REASONS_SHOWN]:
                 typer.echo(f"  row {number}: {reason}", err=True)
 

@@ -78,5 +78,5 @@ def directives_in(document: DocumentNode) -> Iterator[Sequence[DirectiveNode]]:
 
 def too_much(found: str, what: str, limit: int, setting: str) -> GraphQLError:
     """The refusal of a document, with what it has and what it may have."""
-    message = f"The query has {found} {what}; {limit:,} are allowed. Ask in several requests, or raise CLADE_{setting}."
-    return GraphQLError(message, extensions={"code": LIMIT_EXCEEDED, "limit": limit})
+    allowed = f"the limit is {limit:,}. Ask in several requests, or raise CLADE_{setting}."
+    return GraphQLError(f"The query has {found} {what}; {allowed}", extensions={"code": LIMIT_EXCEEDED, "limit": limit})

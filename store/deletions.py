@@ -13,6 +13,7 @@ from store.hierarchy import Hierarchy
 from store.journal import begun
 from store.keys import Key, Path, ancestor_keys, format_path, node_key, shorten
 from store.moves import move_in
+from store.quantity import quantity
 from store.reader import Reader
 from store.records import Record
 
@@ -49,8 +50,8 @@ class Delete:
         record = existing(seen, self.hierarchy, self.path, self.expected)
         if self.policy is Policy.REFUSE and (children := sum(record.kids.values())):
             raise NotEmpty(
-                f"{shorten(format_path(self.path))} has {children:,} children; delete them with it (CASCADE) "
-                "or let them take its place (REPARENT)."
+                f"{shorten(format_path(self.path))} has {quantity(children, 'child', 'children')}; delete them with it "
+                "(CASCADE) or let them take its place (REPARENT)."
             )
         draft = Draft(seen, moment, record)
         records = await reader.subtree(record, len(self.path))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from store.attributes import Attribute
 from store.errors import BadInput
+from store.keys import shorten
 
 MAX_NAME_CHARACTERS = 64  # of a hierarchy and of a level, which stand in keys
 
@@ -54,8 +55,8 @@ class Hierarchy:
         try:
             return self.levels[name.upper()]
         except KeyError:
-            known = ", ".join(self.levels)
-            raise BadInput(f'{self.name} has no level "{name}"; it has {known}.') from None
+            wrong = f'{self.name} has no level "{shorten(name)}"; it' if name else f"The level is missing; {self.name}"
+            raise BadInput(f"{wrong} has {', '.join(self.levels)}.") from None
 
     def may_stand(self, level: str, under: str | None) -> bool:
         return under in self.levels[level].under

@@ -12,6 +12,7 @@ from store.hierarchy import Hierarchy
 from store.history import versions
 from store.items import Check, Item
 from store.keys import Key, id_key, shorten
+from store.quantity import quantity
 from store.reads import Reads
 from store.stores import Store
 from store.walk import MAX_REVISION, is_id, is_revision, led_to
@@ -99,7 +100,8 @@ class Strays:
             return [self._finding(stray, f"the deleted node {stray.id} has no revision")]
         count = cast(int, revision)
         missing = count - await self._store.count(versions(stray.id, count + 1), self._reads)
-        return [self._finding(stray, f"{missing} states of the deleted node {stray.id} are missing")] if missing else []
+        wrong = f"{quantity(missing, 'state')} of the deleted node {stray.id} missing"
+        return [self._finding(stray, wrong)] if missing else []
 
     async def _lost(self, stray: _Stray) -> Finding:
         """An id that no node has where its record leads; the node there may have lost it."""

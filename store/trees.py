@@ -185,7 +185,7 @@ class Trees:
             if one.id not in known:
                 self._tell(found, f"its stamp names the move {one.id}, which is not under way", moves=None)
         if stamp.get("aliases") != found.aliases:
-            wrong = f"its stamp counts {shorten(repr(stamp.get('aliases')))} aliases; there are {found.aliases}"
+            wrong = f"its stamp counts {shorten(repr(stamp.get('aliases')))} aliases, and not {found.aliases}"
             self._tell(found, wrong, aliases=found.aliases)
 
     # -- reading -------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from store.errors import BadInput
 from store.keys import shorten
+from store.quantity import quantity
 from store.rows import Part, Rejection, Row
 
 MAX_CELL_CHARACTERS = 1 << 20  # more than any item holds; csv's own limit is less than some
@@ -161,7 +162,7 @@ def _header(file: Path, records: Iterator[Record]) -> list[str]:
 
 def _malformed(number: int, cells: list[str], columns: int) -> Rejection | None:
     if len(cells) != columns:
-        return Rejection(number, f"The row has {len(cells)} columns, the header {columns}.")
+        return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {columns}.")
     try:
         "".join(cells).encode()
     except UnicodeEncodeError:

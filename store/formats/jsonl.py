@@ -40,7 +40,7 @@ def _row(number: int, line: bytes) -> Row | Rejection:
     except BadPath as error:
         return Rejection(number, str(error))
     attributes = {name: value for name, value in found.items() if name not in _OWN}
-    return Row(number, path, [Part(str(found.get("level", "")), found.get("name"), found.get("id"), attributes)])
+    return Row(number, path, [Part(str(found.get("level") or ""), found.get("name"), found.get("id"), attributes)])
 
 
 def _is_text(line: bytes) -> bool:

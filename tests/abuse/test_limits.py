@@ -76,7 +76,7 @@ async def test_a_document_at_the_limit_passes_and_one_past_it_is_refused(name, m
     monkeypatch.setattr(documents, "validate", None)  # the costly rules are not reached
     error = await refusal(AT_EDGE[name](limit + 1), limits)
     assert error["extensions"] == {"code": "LIMIT_EXCEEDED", "limit": limit}
-    assert f"{limit:,} are allowed" in error["message"]
+    assert f"the limit is {limit:,}." in error["message"]
     assert f"CLADE_{name.upper()}" in error["message"]
     assert "locations" not in error
 

@@ -47,7 +47,7 @@ def test_what_is_wrong_is_printed_then_mended_and_then_right(filled: Clade, stor
     done = filled("check", "location")
     assert done.exit_code == 1
     assert without_time(done.stdout) == [
-        line, "location: 8 nodes in T s, 1 findings; clade repair mends what it can.",
+        line, "location: 8 nodes in T s, 1 finding; clade repair mends what it can.",
     ]  # fmt: skip
     done = filled("repair", "location")
     assert done.exit_code == 0

@@ -127,7 +127,7 @@ BROKEN: dict[str, tuple[Break, list[str]]] = {
     ),
     "the state of a deleted node": (
         removed(version_key(GONE_ID, 1)),
-        ["location US/NE/Gone: 1 states of the deleted node location:gone are missing"],
+        ["location US/NE/Gone: 1 state of the deleted node location:gone missing"],
     ),
     "a deleted node without a revision": (
         changed(id_key(GONE_ID), revision=None),
@@ -190,7 +190,7 @@ BROKEN: dict[str, tuple[Break, list[str]]] = {
     ),
     "the aliases of a stamp": (
         changed(stamp_key(US), aliases=0),
-        ["location US: its stamp counts 0 aliases; there are 1"],
+        ["location US: its stamp counts 0 aliases, and not 1"],
     ),
     "a stamp": (
         removed(stamp_key(FR)),
