@@ -31,7 +31,7 @@ class Edit(Protocol):
         ...
 
     def needs(self) -> list[Key]:
-        """What it reads of these trees for certain, as far as can be told beforehand."""
+        """The keys of what it reads for certain, as far as can be told beforehand."""
         ...
 
     async def draft(self, reader: Reader, moment: Moment) -> Draft:

@@ -95,6 +95,8 @@ class Writer:
             told = Unavailable(_ENDING) if isinstance(error, asyncio.CancelledError) else error
             for wish in line:
                 wish.settle(told)
+            if self._lines.get(partitions) is line:
+                del self._lines[partitions]
             raise
 
     def _ended(self, task: asyncio.Task[None]) -> None:

@@ -331,6 +331,8 @@ async def test_who_waits_when_a_process_ends_is_told_so(counted: Any, monkeypatc
     assert [type(outcome) for outcome in outcomes] == [Unavailable, Unavailable]
     assert not writer._tasks
     assert writer.waiting == 0
+    counted.open.set()
+    assert await told(writer, create("r/b")) == [("r/b", 1)]
 
 
 # -- other processes ---------------------------------------------------------------------------------------------------

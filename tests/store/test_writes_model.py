@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from store.check import Check
 from store.deletions import Delete, Policy
+from store.edits import Create, Edit
 from store.errors import CladeError
 from store.keys import Path, siblings, tree_key
 from store.order import Reorder, Side
 from store.pace import Pace
 from store.reads import Reads
 from store.stores import Store, open_store
-from store.writes import Terms, Writer
+from store.writes import Terms, Writer, Written
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, Refused, Wishes, compare
 from tests.store.journaled import AT
@@ -93,6 +94,32 @@ async def follow(store: Store, seed: int, length: int) -> None:
                 assert [one for one in before[key] if one in stay] == [one for one in after[key] if one in stay]
 
 
+async def follow_together(store: Store, seed: int, length: int) -> None:
+    """Edits of one tree, some at a time: each has to come out as in its turn, first come, first served."""
+    writer, model = Writer(store), Model()
+    wishes, tree = Wishes(seed, model), {tree_key("category", ("a",))}
+    await at_once(writer, model, [Create(CATEGORY, ("a",), "CATEGORY", "a", {})])
+    while length > 0:
+        wanted = [wishes.one() for _ in range(min(length, wishes.random.randint(1, 9)))]
+        length -= len(wanted)
+        await at_once(writer, model, [edit for edit in wanted if edit.partitions() == tree])  # others have turns apart
+        await compare(store, model)
+    assert [one async for one in Check(store, {"category": CATEGORY}, AT).findings()] == []
+
+
+async def at_once(writer: Writer, model: Model, edits: list[Edit]) -> None:
+    outcomes = await asyncio.gather(*[writer.write(edit, Reads()) for edit in edits], return_exceptions=True)
+    for edit, outcome in zip(edits, outcomes, strict=True):
+        try:
+            made, refusal = model.apply(edit), None
+        except Refused as refused:
+            made, refusal = None, str(refused)
+        assert getattr(outcome, "code", None) == refusal, (edit, outcome, edits)
+        if made is not None:
+            assert isinstance(outcome, Written), (edit, outcome)
+            made(outcome.record)
+
+
 @settings(max_examples=EXAMPLES or 50, deadline=None)
 @given(SEQUENCES)
 def test_edits_one_after_another_leave_what_the_model_holds(sequence: tuple[int, int]) -> None:
@@ -126,5 +153,27 @@ def test_edits_on_dynamodb_leave_what_the_model_holds(engine, sequence: tuple[in
         async with open_store(engine.address(f"writes-{uuid.uuid4().hex}")) as store:
             await store.create()
             await follow(store, *sequence)
+
+    asyncio.run(run())
+
+
+@settings(max_examples=EXAMPLES or 50, deadline=None)
+@given(SEQUENCES)
+def test_edits_at_once_come_out_as_one_after_another(sequence: tuple[int, int]) -> None:
+    async def run() -> None:
+        async with open_store("sqlite://:memory:") as store:
+            await store.create()
+            await follow_together(store, *sequence)
+
+    asyncio.run(run())
+
+
+@settings(max_examples=EXAMPLES or 10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(SEQUENCES)
+def test_edits_at_once_on_dynamodb_come_out_as_one_after_another(engine, sequence: tuple[int, int]) -> None:
+    async def run() -> None:
+        async with open_store(engine.address(f"at-once-{uuid.uuid4().hex}")) as store:
+            await store.create()
+            await follow_together(store, *sequence)
 
     asyncio.run(run())

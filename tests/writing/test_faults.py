@@ -13,6 +13,7 @@ from aiohttp import web
 from store.deletions import Delete, Policy
 from store.edits import Create, Edit, Update
 from store.errors import CladeError, Unavailable
+from store.keys import format_path
 from store.moves import Move
 from store.order import Reorder, Side
 from store.reads import Reads
@@ -163,6 +164,54 @@ async def test_a_key_settles_what_became_of_an_edit_without_an_answer(faulty: Fa
         faulty.proxy.mend()
         await Writer(faulty.through).write(edit, Reads(), terms)
         assert await faulty.items() == made
+    await invariants.check(faulty.past)
+
+
+GROUP = [("r/g", Terms(key="g")), ("r/g/h", Terms()), ("r/g", Terms()), ("r/i", Terms(key="i"))]
+
+
+async def made_together(faulty: Faulty) -> list[str]:
+    """What becomes of creations that wait together, of which the third is refused: the path, or the code and words."""
+    writer = Writer(faulty.through)
+    calls = [writer.write(journaled.create(path), Reads(), terms) for path, terms in GROUP]
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert not writer._tasks
+    return [f"{one.code} {one}" if isinstance(one, CladeError) else format_path(one.record.path) for one in outcomes]
+
+
+@pytest.mark.parametrize("fault", PASSING)
+async def test_edits_made_together_do_not_notice_a_fault_that_passes(faulty: Faulty, fault: Fault) -> None:
+    faulty.proxy.spoil(WRITES, fault)
+    assert [one.split()[0] for one in await made_together(faulty)] == ["r/g", "r/g/h", "ALREADY_EXISTS", "r/i"]
+    await invariants.check(faulty.past)
+
+
+async def test_without_an_answer_each_of_several_is_told_what_can_be_known(faulty: Faulty) -> None:
+    faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=False))
+    keyed, unknown, refused, last = await made_together(faulty)
+    assert (keyed, last) == ("r/g", "r/i")  # whose keys tell that they were made
+    assert "not known whether this was changed" in unknown
+    assert refused.startswith("ALREADY_EXISTS")
+    assert {"r/g", "r/g/h", "r/i"} <= await journaled.paths(faulty.past)
+    await invariants.check(faulty.past)
+
+
+@pytest.mark.parametrize("fault", LASTING)
+async def test_of_several_that_cannot_be_written_nothing_is(faulty: Faulty, fault: Fault) -> None:
+    before = await faulty.items()
+    faulty.proxy.spoil(WRITES, *[fault] * ALL)
+    told = await made_together(faulty)
+    assert {one.split()[0] for one in told} <= {"UNAVAILABLE", "CONFLICT"}
+    assert await faulty.items() == before
+    faulty.proxy.mend()
+    assert [one.split()[0] for one in await made_together(faulty)] == ["r/g", "r/g/h", "ALREADY_EXISTS", "r/i"]
+    await invariants.check(faulty.past)
+
+
+@pytest.mark.parametrize("fault", READS)
+async def test_reads_for_several_edits_that_fail_once_spoil_none(faulty: Faulty, fault: Fault) -> None:
+    faulty.proxy.spoil("BatchGetItem", fault)
+    assert (await made_together(faulty))[0] == "r/g"
     await invariants.check(faulty.past)
 
 
