@@ -32,6 +32,8 @@ STORE_MESSAGE = "The store cannot answer now; try again later. The server's log 
 MAX_MESSAGE_CHARACTERS = 1_000
 MAX_ALIKE = 100  # errors of one code in one answer; a list of too many lists would have one for each
 
+_EXPECTED, _NOT_NONE = "Expected value of type", " not to be None."  # graphql-core's words
+
 logger = logging.getLogger("clade")
 
 
@@ -104,8 +106,12 @@ def request_error(error: GraphQLError, code: str) -> GraphQLError:
 
     Also where a scalar fails in Python's words, as at an integer of 5,000 digits.
     """
-    if not isinstance(cause_of(error), CladeError | GraphQLError):
+    cause = cause_of(error)
+    if not isinstance(cause, CladeError | GraphQLError):
         return GraphQLError(UNREADABLE_MESSAGE, error.nodes, extensions={"code": code})
+    if isinstance(cause, CladeError):  # a scalar's own sentence, within one that tells the value as Python does
+        error.message = f"{error.message.partition(_EXPECTED)[0]}{cause}"
+    error.message = error.message.replace(_NOT_NONE, " not to be null.")
     error.extensions = {**(error.extensions or {}), "code": code}
     return error
 

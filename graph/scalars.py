@@ -7,13 +7,14 @@ from strawberry.types.scalar import ScalarDefinition
 
 from graph.attribute import Date, DateTime, Decimal, Long
 from store.attributes import Attribute, Kind
+from store.errors import BadInput
 
 Path = NewType("Path", str)
 
 
 def _path(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("A Path is written as a text, such as US/NE/Omaha.")
+        raise BadInput("A Path is written as a text, such as US/NE/Omaha.")
     return value
 
 

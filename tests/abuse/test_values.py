@@ -51,6 +51,25 @@ ENTITIES = "query($r: [_Any!]!) { _entities(representations: $r) { __typename } 
 PLACE = '{ city(path: "US/NE/Omaha") { %s } }'
 
 
+PATH = "query($p: Path!) { location(path: $p) { id } }"
+WRONG = "Variable '$%s' has invalid value%s: "
+
+
+@pytest.mark.parametrize(
+    ("query", "variables", "message"),
+    [
+        (PATH, {"p": ["US", None]}, WRONG % ("p", "") + "A Path is written as a text, such as US/NE/Omaha."),
+        (PATH, {"p": None}, WRONG % ("p", "") + "Expected value of non-null type 'Path!' not to be null."),
+        (PATH, {}, WRONG % ("p", "") + "Expected a value of non-null type 'Path!' to be provided."),
+        (IDS, {"i": ["a", None]}, WRONG % ("i", " at [1]") + "Expected value of non-null type 'ID!' not to be null."),
+        ("{ location(path: 5) { id } }", None, "A Path is written as a text, such as US/NE/Omaha."),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_told_with_its_variable_and_in_our_words(client, query, variables, message):
+    (error,) = send(client, query, variables)["errors"]
+    assert (error["message"], error["extensions"]["code"]) == (message, "BAD_USER_INPUT")
+
+
 @pytest.mark.parametrize(
     ("query", "variables", "code"),
     [
