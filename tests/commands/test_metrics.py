@@ -61,6 +61,7 @@ def test_what_was_asked_is_counted_exactly(tmp_path, demo_store, workers):
         }  # fmt: skip
         assert {name: found[f"clade_read_{name}_total",] for name in cost} == cost
         assert found["clade_request_seconds_count", "query"] == 10
+        assert not [key for key in found if key[0].endswith("_created")]
         assert until(address, (1e7).__lt__, "clade_memory_bytes")["clade_in_flight",] == 0
 
 
