@@ -3,6 +3,7 @@
 import asyncio
 import json
 from typing import Annotated
+from urllib.parse import parse_qs, urlsplit
 
 import typer
 from rich.console import Console
@@ -55,7 +56,7 @@ def create(
         recovery, protection, _capacity(units), _capacity(index_units), dict(map(_tag, tags or [])), kms_key
     )
     made = asyncio.run(_create(url, options))
-    print(f"{url}: {'the table is made' if made else 'the table exists'}.")
+    print(f"{url}: the table is made.{_without(url, options)}" if made else f"{url}: the table exists.")
 
 
 @app.command()
@@ -95,6 +96,15 @@ def print_policy(use: For = Use.READING, account: Account = None, store: StoreUr
     if not isinstance(named, DynamoDBStore):
         raise BadInput(f'"{url}" is no table of DynamoDB, so it needs no policy; name one with --store.')
     print(json.dumps(policy(use, named.table, region=named.region, account=account), indent=2))
+
+
+def _without(url: str, options: TableOptions) -> str:
+    """A sentence of what a new table has not, since its address names an endpoint and nobody said what it shall have."""
+    asked = {"recovery": options.recovery, "protection": options.protection}
+    left = [name for name, wish in asked.items() if wish is None]
+    if not left or "endpoint" not in parse_qs(urlsplit(url).query):
+        return ""
+    return f" At an endpoint it is without {' and '.join(left)} unless one asks for --{' --'.join(left)}."
 
 
 def _tag(text: str) -> tuple[str, str]:

@@ -20,13 +20,29 @@ def run(*arguments: str):
 def test_a_table_is_made_described_and_left_as_it_is(engine: Engine) -> None:
     url = engine.address(f"clade-{uuid.uuid4().hex}")
     made = run("table", "create", "--units", "50:10", "--protection", "--tag", "team=maps", "--store", url)
-    assert made.output == f"{url}: the table is made.\n"
+    assert (
+        made.output
+        == f"{url}: the table is made. At an endpoint it is without recovery unless one asks for --recovery.\n"
+    )
     again = run("table", "create", "--store", url)
     assert again.output == f"{url}: the table exists.\n"
     shown = run("table", "describe", "--store", url).output
     for words in ("ACTIVE", "table 50 read and 10 write units", "by_level, by_parent", "expires"):
         assert words in shown
     assert run("table", "migrate", "--store", url).output == f"{url}: layout 1.\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ([], " At an endpoint it is without recovery and protection unless one asks for --recovery --protection."),
+        (["--no-recovery"], " At an endpoint it is without protection unless one asks for --protection."),
+        (["--no-recovery", "--no-protection"], ""),
+    ],
+)
+def test_what_a_table_at_an_endpoint_has_not_is_told_unless_it_was_declined(engine, options, told) -> None:
+    url = engine.address(f"clade-{uuid.uuid4().hex}")
+    assert run("table", "create", *options, "--store", url).output == f"{url}: the table is made.{told}\n"
 
 
 @pytest.mark.parametrize(
