@@ -99,7 +99,7 @@ def print_policy(use: For = Use.READING, account: Account = None, store: StoreUr
 
 
 def _without(url: str, options: TableOptions) -> str:
-    """A sentence of what a new table has not, since its address names an endpoint and nobody said what it shall have."""
+    """A sentence of what a new table has not, since it is at an endpoint and nobody said what it shall have."""
     asked = {"recovery": options.recovery, "protection": options.protection}
     left = [name for name, wish in asked.items() if wish is None]
     if not left or "endpoint" not in parse_qs(urlsplit(url).query):
