@@ -7,9 +7,8 @@ Fields are merged by graphql-core's own `collect_subfields`. What was compiled i
 nodes), so a document's fragments are compiled once, however often and deep they are used.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from graphql import (
@@ -24,8 +23,9 @@ from graphql import (
 from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_fields, collect_subfields
 from graphql.execution.values import VariableValues, get_argument_values
 
+from graph.connection import EMPTY, Part, joined
 from graph.lookup import RootsField, TargetField
-from graph.rendering import LeafField, Leaves, Surprise, TypeName
+from graph.rendering import Constant, LeafField, Leaves, Surprise, TypeName
 from graph.selection import AnySelection, Types, window_of
 from graph.variables import fields_with_variables
 from resolvers.selection import Kind, Relation
@@ -171,7 +171,10 @@ class Place:
 
 
 class Shape:
-    """One object type at one place: its fields in the order of the query, runs of leaves in one."""
+    """One object type at one place: its fields in the order of the query, runs of leaves in one.
+
+    `bare` tells the whole of a node that has nothing below it, where its lists alone are asked for; else it is None.
+    """
 
     def __init__(self, plan: Plan, concrete: Any, details: list[FieldDetails]) -> None:
         if not isinstance(concrete, GraphQLObjectType):
@@ -184,8 +187,8 @@ class Shape:
                 self.parts.append(Leaves(list(leaves), whole=whole))
                 leaves.clear()
 
-        for key, fields in plan.collect(concrete, details).items():
-            part = _part(plan, concrete, key, fields)
+        fields = [_part(plan, concrete, key, some) for key, some in plan.collect(concrete, details).items()]
+        for part in fields:
             if isinstance(part, LeafField | TypeName):
                 leaves.append(part)
             else:
@@ -196,11 +199,25 @@ class Shape:
         self.relations = [part for part in self.parts if not isinstance(part, Leaves)]
         self.lists = [part for part in self.parts if isinstance(part, ListField)]
         self.above = [part for part in self.parts if isinstance(part, AboveField)]
+        self.bare = None if self.is_leaf else _bare(fields)
+
+
+def _bare(fields: Sequence[TypeName | LeafField | ListField | AboveField]) -> Leaves | None:
+    """What tells these fields of a node that has nothing below it, where they ask for nothing above or beside it."""
+    told: list[TypeName | LeafField | Constant] = []
+    for field in fields:
+        if isinstance(field, TypeName | LeafField):
+            told.append(field)
+        elif isinstance(field, ListField) and field.kind is not Kind.SIBLINGS:
+            told.append(Constant(field.key, field.connection.empty))
+        else:
+            return None
+    return Leaves(told, whole=True)
 
 
 def _part(
     plan: Plan, concrete: GraphQLObjectType, key: str, fields: list[FieldDetails]
-) -> "TypeName | LeafField | ListField | AboveField":
+) -> TypeName | LeafField | ListField | AboveField:
     """What a merged field of an object is: its type's name, a leaf, or a relation."""
     node = fields[0].node
     name = node.name.value
@@ -218,56 +235,52 @@ def _part(
     return AboveField(key, kind, plan.place(definition.type, fields))
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """One field of a connection: its response key, its name, and the place of nodes in it, if there are."""
-
-    key: str
-    name: str
-    place: Place | None = None
-    fields: Sequence[tuple[str, str]] = ()
-    number: int = field(default_factory=count().__next__)
-    """Under which pages keep it told: a page may be kept for longer than its plan."""
-
-
 class Connection:
-    """A connection's fields in the order of the query."""
+    """A connection's fields in the order of the query, and the places of the nodes in those that have any.
+
+    `empty` is how a page tells that there is nothing in it.
+    """
 
     def __init__(self, plan: Plan, kind: GraphQLObjectType, details: list[FieldDetails]) -> None:
-        self.name = kind.name
-        self.edge = get_named_type(kind.fields["edges"].type).name
-        nodes: list[FieldDetails] = []
         self.parts: list[Part] = []
+        self.places: dict[Part, Place] = {}
+        nodes: list[FieldDetails] = []
         for key, fields in plan.collect(kind, details).items():
             name = fields[0].node.name.value
-            below = get_named_type(kind.fields[name].type) if name != "__typename" else None
+            below: Any = kind if name == "__typename" else get_named_type(kind.fields[name].type)
+            inner: list[FieldDetails] = []
             match name:
                 case "nodes":
-                    nodes += fields
-                    self.parts.append(Part(key, name, plan.place(below, fields)))
+                    part, inner = Part(key, name, kind.name), fields
                 case "edges":
-                    edge = plan.collect(below, fields)  # type: ignore[arg-type]
-                    inner = [one for some in edge.values() if some[0].node.name.value == "node" for one in some]
-                    nodes += inner
-                    self.parts += self._edges(plan, key, edge, inner, below)
+                    edge = plan.collect(below, fields)
+                    part, inner = Part(key, name, below.name, _names(edge)), _nodes_of(edge)
                 case "pageInfo":
-                    asked = plan.collect(below, fields).items()  # type: ignore[arg-type]
-                    self.parts.append(Part(key, name, None, [(one, some[0].node.name.value) for one, some in asked]))
+                    part = Part(key, name, below.name, _names(plan.collect(below, fields)))
                 case _:
-                    self.parts.append(Part(key, name))
+                    part = Part(key, name, kind.name)
+            self.parts.append(part)
+            if inner:
+                self.places[part] = plan.place(below.fields["node"].type if name == "edges" else below, inner)
+                nodes += inner
         names = {part.name for part in self.parts}
         self.nodes = bool(names & {"nodes", "edges", "pageInfo"})
         self.total = "totalCount" in names
         self.merged = plan.place(kind.fields["nodes"].type, nodes)
+        (self.empty,) = joined([[part.tell(EMPTY, iter(()))] for part in self.parts], 1)
 
-    def _edges(
-        self, plan: Plan, key: str, edge: dict[str, list[FieldDetails]], inner: list[FieldDetails], kind: Any
-    ) -> Iterable[Part]:
-        """The edges as one part; a node told twice under two keys in them is left to Strawberry."""
-        fields = [(one, some[0].node.name.value) for one, some in edge.items()]
-        if sum(name == "node" for _, name in fields) > 1:
-            raise Surprise
-        yield Part(key, "edges", plan.place(kind.fields["node"].type, inner) if inner else None, fields)
+
+def _names(collected: dict[str, list[FieldDetails]]) -> list[tuple[str, str]]:
+    """Response keys, each with the name of its field."""
+    return [(key, fields[0].node.name.value) for key, fields in collected.items()]
+
+
+def _nodes_of(edge: dict[str, list[FieldDetails]]) -> list[FieldDetails]:
+    """The field with an edge's node; one that is told twice under two keys is left to Strawberry."""
+    found = [fields for fields in edge.values() if fields[0].node.name.value == "node"]
+    if len(found) > 1:
+        raise Surprise
+    return found[0] if found else []
 
 
 class Relations:

@@ -60,13 +60,21 @@ class TypeName:
     name: str
 
 
+@dataclass(frozen=True)
+class Constant:
+    """A field that every node tells alike: its response key, and its value as JSON."""
+
+    key: str
+    json: bytes
+
+
 class Leaves:
     """Some leaf fields of one object type; calling it tells them as JSON, without the braces unless `whole`.
 
     What was told of a record is kept with it, for the next time that it is told the same way.
     """
 
-    def __init__(self, fields: "Sequence[LeafField | TypeName]", *, whole: bool) -> None:
+    def __init__(self, fields: Sequence[LeafField | TypeName | Constant], *, whole: bool) -> None:
         self._number = next(_numbers)
         self.make = _generate(fields, whole)
         """The same, but made anew for each call."""
@@ -84,7 +92,7 @@ class Leaves:
         return found
 
 
-def _generate(fields: Sequence[LeafField | TypeName], whole: bool) -> Callable[[Record], bytes]:
+def _generate(fields: Sequence[LeafField | TypeName | Constant], whole: bool) -> Callable[[Record], bytes]:
     """A function of the record, as `def tell(record): v0 = record.name; if not …: v0 = slowly0(record); return …`."""
     scope: dict[str, Any] = {"dumps": orjson.dumps}
     lines, shown = [], []
@@ -94,6 +102,9 @@ def _generate(fields: Sequence[LeafField | TypeName], whole: bool) -> Callable[[
             shown.append(f'"{leaf.key}": "{leaf.name}"')
             continue
         shown.append(f'"{leaf.key}": v{n}')
+        if isinstance(leaf, Constant):
+            scope[f"v{n}"] = orjson.Fragment(leaf.json)
+            continue
         scope[f"slowly{n}"] = leaf.slowly
         quick = _quick(leaf, n, scope)
         lines += [f"v{n} = slowly{n}(record)"] if quick is None else [

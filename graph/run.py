@@ -1,34 +1,36 @@
 """One run of a plan: reads level by level, then tells the whole answer as bytes."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, compress, islice
+from operator import attrgetter
 from typing import Any
 
 import orjson
 
+from graph.connection import Part, joined, key_of
 from graph.context import Context
 from graph.plan import (
     AboveField,
     Connection,
     ListedRoots,
     ListField,
-    Part,
     Place,
     Relations,
     RootField,
     Shape,
 )
 from graph.plans import Bound
-from graph.rendering import KEPT_BYTES, Leaves, TypeName
-from resolvers.granted import lists, roots
+from graph.rendering import Leaves, TypeName
+from resolvers.granted import have_lists, lists, roots
 from resolvers.job import Job
 from resolvers.lists import Page
 from resolvers.nodes import Lookup, above, nodes
 from resolvers.request import Request
 from resolvers.selection import Relation, Selection
+from store.keys import hierarchy_of
 from store.records import Record
 
-KEPT_FIELDS = 4  # of one page; more are asked for by no ordinary set of clients
+_PK, _LEVEL = attrgetter("pk"), attrgetter("level")
 
 
 async def run(bound: Bound, context: Context) -> bytes:
@@ -38,62 +40,87 @@ async def run(bound: Bound, context: Context) -> bytes:
     found = await _roots(bound, context, relations)
     await _fetch(context.request, relations, [visit for one in found.values() for visit in one.visits])
     fields = [
-        _key(root.key) + (orjson.dumps(root.name) if isinstance(root, TypeName) else found[root].tell()[0])
+        key_of(root.key) + (orjson.dumps(root.name) if isinstance(root, TypeName) else found[root].tell()[0])
         for root in plan.roots
     ]
     return b"{" + b",".join(fields) + b"}"
 
 
 class Group:
-    """The nodes of one level at one place: how they look, and what each of their relations led to."""
+    """The nodes of one level at one place: how they look, and what each of their relations led to.
 
-    def __init__(self, shape: Shape) -> None:
+    `owners` are those of which relations have to be read; all others are told `bare`.
+    """
+
+    def __init__(self, shape: Shape, records: Sequence[Record]) -> None:
         self.shape = shape
-        self.indices: list[int] = []
-        self.records: list[Record] = []
+        self.owners = self._records = records
         self.found: dict[ListField | AboveField, Listed | Found] = {}
+        self._owns: Sequence[object] | None = None
+
+    def part(self, request: Request, relations: Relations) -> None:
+        """Leave only those to be read for that may have something in the lists that are asked for."""
+        if self.shape.bare is None or any(relations.of(field).window.is_narrow for field in self.shape.lists):
+            return
+        self._owns = have_lists(request, self._records)
+        self.owners = list(compress(self._records, self._owns))
 
     def tell(self, *, once: bool) -> list[bytes]:
         """Each node as a JSON object; `once` where whoever asks keeps what is told of nodes without relations."""
-        parts = self.shape.parts
+        bare, parts = self.shape.bare, self.shape.parts
         if self.shape.is_leaf:
             (leaves,) = parts or (_nothing,)
             tell: Any = leaves.make if once and isinstance(leaves, Leaves) else leaves
-            return [tell(record) for record in self.records]
+            return [tell(record) for record in self._records]
+        if self._owns is None or bare is None:
+            return self._tell_owners()
+        owners = iter(self._tell_owners())
+        return [next(owners) if owns else bare(one) for one, owns in zip(self._records, self._owns, strict=True)]
+
+    def _tell_owners(self) -> list[bytes]:
         columns = [
-            [part(record) for record in self.records]
+            [part(record) for record in self.owners]
             if isinstance(part, Leaves)
-            else [_key(part.key) + one for one in self.found[part].tell()]
-            for part in parts
+            else list(map(key_of(part.key).__add__, self.found[part].tell()))
+            for part in self.shape.parts
         ]
-        return [b"{" + b",".join(fields) + b"}" for fields in zip(*columns, strict=True)]
+        return joined(columns, len(self.owners))
 
 
 class Visit:
     """The nodes that stand at one place of this answer, in order, grouped by level."""
 
     def __init__(self, place: Place, records: Sequence[Record]) -> None:
-        self.size = len(records)
-        by_tree: dict[tuple[str, str], Group] = {}  # most records are of few trees, which tell their hierarchy
-        groups: dict[Shape, Group] = {}
+        # Most places hold nodes of one level, which is found out without looking at each node by itself.
+        hierarchies = {hierarchy_of(pk) for pk in set(map(_PK, records))}
+        levels = set(map(_LEVEL, records))
+        self._indices: list[Sequence[int]] = []
+        if len(hierarchies) == len(levels) == 1:
+            self.groups = [Group(place.shape(*hierarchies, *levels), records)]
+        else:
+            self.groups = self._grouped(place, records)
+        self.is_leaf = all(group.shape.is_leaf for group in self.groups)
+
+    def _grouped(self, place: Place, records: Sequence[Record]) -> list[Group]:
+        by_tree: dict[tuple[str, str], list[int]] = {}  # most records are of few trees, which tell their hierarchy
+        groups: dict[Shape, list[int]] = {}
         for index, record in enumerate(records):
             key = (record.pk, record.level)
-            group = by_tree.get(key)
-            if group is None:
+            indices = by_tree.get(key)
+            if indices is None:
                 shape = place.shape(record.hierarchy, record.level)
-                group = by_tree[key] = groups.get(shape) or groups.setdefault(shape, Group(shape))
-            group.indices.append(index)
-            group.records.append(record)
-        self.groups = list(groups.values())
-        self.is_leaf = all(group.shape.is_leaf for group in self.groups)
+                indices = by_tree[key] = groups.setdefault(shape, [])
+            indices.append(index)
+        self._indices = list(groups.values())
+        return [Group(shape, [records[index] for index in indices]) for shape, indices in groups.items()]
 
     def tell(self, *, once: bool = False) -> list[bytes]:
         """Each node as a JSON object, in order."""
         if len(self.groups) == 1:
             return self.groups[0].tell(once=once)
-        told = [b""] * self.size
-        for group in self.groups:
-            for index, one in zip(group.indices, group.tell(once=once), strict=True):
+        told = [b""] * sum(map(len, self._indices))
+        for group, indices in zip(self.groups, self._indices, strict=True):
+            for index, one in zip(indices, group.tell(once=once), strict=True):
                 told[index] = one
         return told
 
@@ -127,80 +154,32 @@ class Listed:
         self._visits: dict[Part, Visit] = {}
         # As of now: while others are read, or by a page that stands here twice, more of them are told.
         self._told: dict[Part, list[bytes | None]] = {}
-        for part in connection.parts:
-            if part.place is not None:
-                told = self._told[part] = [page.told.get(part.number) for page in pages]
-                untold = [page for page, one in zip(pages, told, strict=True) if one is None]
-                self._visits[part] = Visit(part.place, [record for page in untold for record in page.records])
+        for part, place in connection.places.items():
+            told = self._told[part] = [part.kept(page) for page in pages]
+            untold = [page.records for page, one in zip(pages, told, strict=True) if one is None]
+            self._visits[part] = Visit(place, list(chain.from_iterable(untold)))
 
     @property
     def visits(self) -> list[Visit]:
         return list(self._visits.values())
 
     def tell(self) -> list[bytes]:
-        columns = [self._tell_column(part) for part in self._connection.parts]
-        if not columns:  # every field was skipped
-            return [b"{}"] * len(self._pages)
-        return [b"{" + b",".join(fields) + b"}" for fields in zip(*columns, strict=True)]
+        return joined([self._tell_column(part) for part in self._connection.parts], len(self._pages))
 
     def _tell_column(self, part: Part) -> list[bytes]:
-        """One field of every page, in order."""
+        """One field of every page, in order; where nothing that was read for its nodes is in it, the page keeps it."""
         visit = self._visits.get(part)
         if visit is None:
-            return [self._tell_part(part, page, iter(())) for page in self._pages]
+            return [part.tell(page, iter(())) for page in self._pages]
         told = iter(visit.tell(once=visit.is_leaf))
         column = []
         for page, one in zip(self._pages, self._told[part], strict=True):
-            if one is None and not page.records:  # many lists share one empty page
-                one = page.told.get(part.number)
-            column.append(self._tell_part(part, page, told) if one is None else one)
+            if one is None:
+                one = part.tell(page, told)
+                if visit.is_leaf:
+                    part.keep(page, one)
+            column.append(one)
         return column
-
-    def _tell_part(self, part: Part, page: Page, told: Iterator[bytes]) -> bytes:
-        """One field of one page; where nothing that was read for its nodes is in it, the page keeps it."""
-        field = _key(part.key) + self._tell_value(part, page, told)
-        visit = self._visits.get(part)
-        small = len(field) <= KEPT_BYTES * (len(page.records) + 1)
-        if visit is not None and (visit.is_leaf or not page.records) and small and len(page.told) < KEPT_FIELDS:
-            page.told[part.number] = field
-        return field
-
-    def _tell_value(self, part: Part, page: Page, told: Iterator[bytes]) -> bytes:
-        match part.name:
-            case "nodes":
-                return b"[" + b",".join(islice(told, len(page.records))) + b"]"
-            case "edges":
-                return b"[" + b",".join([self._tell_edge(part, page, record, told) for record in page.records]) + b"]"
-            case "pageInfo":
-                return orjson.dumps({key: _page_info(page, name) for key, name in part.fields})
-            case "totalCount":
-                return orjson.dumps(page.total)
-            case _:
-                return orjson.dumps(self._connection.name)
-
-    def _tell_edge(self, part: Part, page: Page, record: Record, told: Iterator[bytes]) -> bytes:
-        values = {"cursor": lambda: orjson.dumps(page.cursor(record)), "node": lambda: next(told)}
-        typename = orjson.dumps(self._connection.edge)
-        fields = [_key(key) + (values[name]() if name in values else typename) for key, name in part.fields]
-        return b"{" + b",".join(fields) + b"}"
-
-
-def _page_info(page: Page, name: str) -> Any:
-    match name:
-        case "hasNextPage":
-            return page.has_next
-        case "hasPreviousPage":
-            return page.has_previous
-        case "startCursor":
-            return page.cursor(page.records[0]) if page.records else None
-        case "endCursor":
-            return page.cursor(page.records[-1]) if page.records else None
-        case _:
-            return "PageInfo"
-
-
-def _key(key: str) -> bytes:
-    return b'"' + key.encode() + b'":'
 
 
 def _nothing(record: Record) -> bytes:
@@ -243,15 +222,16 @@ async def _fetch(request: Request, relations: Relations, visits: list[Visit]) ->
         jobs: list[Job] = []
         asked: list[tuple[Record, Relation]] = []
         for group in groups:
+            group.part(request, relations)
             for field in group.shape.lists:
                 relation = relations.of(field)
-                jobs += [Job(record, relation) for record in group.records]
+                jobs += [Job(record, relation) for record in group.owners]
             for up in group.shape.above:
                 relation = relations.of(up)
-                asked += [(record, relation) for record in group.records]
+                asked += [(record, relation) for record in group.owners]
         pages, found = await _read(request, jobs, asked)
         for group in groups:
-            size = len(group.records)
+            size = len(group.owners)
             for field in group.shape.lists:
                 group.found[field] = Listed(field.connection, list(islice(pages, size)))
             for up in group.shape.above:

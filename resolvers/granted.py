@@ -33,6 +33,14 @@ from store.keys import (
 from store.records import Record
 
 
+def have_lists(request: Request, owners: Sequence[Record]) -> Sequence[object]:
+    """For each node whether anything may lie below it; of the others their own counts tell that nothing does."""
+    if request.version is not None and request.grants is None:
+        return [owner.kids for owner in owners]
+    # Of a stub nothing is told, and where indexes trail behind a move's flip a root's counts need its tree's stamp.
+    return [isinstance(owner, Stub) or owner.is_root or owner.kids for owner in owners]
+
+
 async def lists(request: Request, jobs: Sequence[Job]) -> list[Page | Exception]:
     """The pages of many lists, in order, of what the request's grants let see; what fails is an error in its place."""
     grants = request.grants

@@ -5,8 +5,9 @@ each tier one deeper in key order; its descendants are one range of the table, o
 siblings are the partition of `by_parent` that it lies in itself.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from resolvers.selection import Kind, Relation
 from resolvers.window import ListCursors, Order, Window, decode_cursor
@@ -16,8 +17,7 @@ from store.records import Counts, Record
 from store.stamps import Stamp
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
+class Job(Struct, frozen=True, eq=False, dict=True):
     """A relation of one node that is a list."""
 
     owner: Record
@@ -60,7 +60,10 @@ class Job:
     @property
     def is_empty(self) -> bool:
         """Whether the owner's counts tell that there is nothing in it."""
-        return self.relation.kind is not Kind.SIBLINGS and (not self.counts or not self.levels)
+        if self.relation.kind is Kind.SIBLINGS:
+            return False
+        level = self.relation.window.level
+        return not (any(self.counts.values()) if level is None else self.counts.get(level))
 
     @property
     def needs_nodes(self) -> bool:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Awaitable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, cast
 
 from resolvers.answers import answer
 from resolvers.budget import refusal
@@ -11,7 +11,6 @@ from resolvers.job import Job
 from resolvers.known import Read
 from resolvers.plan import Planner
 from resolvers.request import Request
-from resolvers.selection import Relation
 from resolvers.totals import others, parent_key, totals
 from resolvers.window import ListCursors, Order, Window, decode_cursor
 from store.errors import CladeError
@@ -49,41 +48,41 @@ class Page:
 
 async def lists(request: Request, jobs: Sequence[Job]) -> list[Page | Exception]:
     """The pages of many lists, in order, read as `resolvers.plan` decides; what fails is an error in its place."""
-    results: dict[Job, Page | Exception] = {}
-    asked: list[Job] = []
-    nothing: dict[Relation, Page] = {}  # most nodes of most trees have nothing below them
-    for job in jobs:
-        # A list of roots tells their counts without their trees' stamps, where indexes trail behind a move's flip.
-        is_sure = request.version is not None or not job.owner.is_root
-        if is_sure and job.is_empty and not job.window.is_narrow:
-            results[job] = nothing.get(job.relation) or nothing.setdefault(job.relation, _empty(job.relation))
-            continue
-        try:
-            page = request.recall(_question(job))
-            if page is None:
-                job.check()
-                asked.append(job)
-            else:
-                request.spend(len(page.records))
-                results[job] = page
-        except CladeError as error:
-            results[job] = error
-    if asked:
-        results.update(await _read(request, asked))
+    found = [_at_once(request, job) for job in jobs]
+    asked = [job for job, page in zip(jobs, found, strict=True) if page is None]
+    if not asked:
+        return cast(list[Page | Exception], found)
+    results = await _read(request, asked)
     for job in asked:
         if isinstance(page := results[job], Page):
             request.keep(_question(job), page, len(page.records))
-    return [results[job] for job in jobs]
+    return [results[job] if page is None else page for job, page in zip(jobs, found, strict=True)]
 
 
-def _empty(relation: Relation) -> Page:
-    return Page([], total=0 if relation.total else None)
+def _at_once(request: Request, job: Job) -> Page | Exception | None:
+    """What the counts tell of a list, or what an earlier request has kept of it; None where it has to be read."""
+    # A list of roots tells their counts without their trees' stamps, where indexes trail behind a move's flip.
+    is_sure = request.version is not None or not job.owner.is_root
+    if is_sure and job.is_empty and not job.window.is_narrow:
+        return _UNCOUNTED if not job.relation.total else _NONE
+    try:
+        page: Page | None = request.recall(_question(job))
+        if page is None:
+            job.check()
+        else:
+            request.spend(len(page.records))
+    except CladeError as error:
+        return error
+    return page
+
+
+# Most nodes of most trees have nothing below them.
+_UNCOUNTED, _NONE = Page([]), Page([], total=0)
 
 
 def _question(job: Job) -> Hashable:
     """What a list is kept under: two jobs with the same question have the same page."""
-    relation = job.relation
-    return job.owner.pk, job.owner.sk, relation.kind, relation.window, relation.nodes, relation.total
+    return job.owner.pk, job.owner.sk, job.relation.question
 
 
 async def _read(request: Request, jobs: Sequence[Job]) -> dict[Job, Page | Exception]:

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Protocol
+
+from msgspec import Struct
 
 from resolvers.window import Window
 
@@ -16,6 +19,15 @@ class Kind(StrEnum):
     CHILDREN = "children"
     DESCENDANTS = "descendants"
     SIBLINGS = "siblings"
+
+
+class Question(Struct, frozen=True, cache_hash=True):
+    """What decides the pages of a relation, wherever it is asked."""
+
+    kind: Kind
+    window: Window
+    nodes: bool
+    total: bool
 
 
 class Selection(Protocol):
@@ -39,6 +51,10 @@ class Relation:
     selection: Selection
     nodes: bool = True
     total: bool = False
+
+    @cached_property
+    def question(self) -> Question:
+        return Question(self.kind, self.window, self.nodes, self.total)
 
     @property
     def is_complete(self) -> bool:

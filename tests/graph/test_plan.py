@@ -137,6 +137,14 @@ QUERIES = [
     '{__typename: "Tree", path: "x"}]) { __typename ... on Ground { path parent { path } } ... on Area { key } } }',
     '{ _entities(representations: [{__typename: "Area", path: "a"}, {__typename: "Nothing"}]) { __typename } }',
     '{ area(path: "a") { isDescendantOf(path: "/") name } }',
+    "{ grounds { nodes { descendants { nodes { key children(first: 1) { t: __typename nodes { id } n: totalCount "
+    "edges { cursor t: __typename node { id } } e: edges { t: __typename } pageInfo { hasNextPage hasPreviousPage "
+    "startCursor endCursor t: __typename } } k: key descendants(level: TREE) { totalCount } } } } } }",
+    "query Q($after: String) { grounds { nodes { children { nodes { children(after: $after) { totalCount } } } } } }",
+    '{ grounds { nodes { children { nodes { key children(after: "x") { totalCount } } } } } }',
+    "{ grounds { nodes { descendants { nodes { children { nodes { key } } siblings { nodes { key } } } } } } }",
+    "{ grounds { nodes { descendants { nodes { name children { nodes { key } } parent { key } } } } } }",
+    "{ grounds { nodes { descendants { nodes { children { totalCount @skip(if: true) } } } } } }",
 ]
 
 
@@ -175,6 +183,17 @@ async def test_data_that_breaks_the_types_is_told_alike(planted, harm):
     below = "children { nodes { id name level revision updatedAt parent { name } ... on Area { note } } }"
     body = await compare(planning, plain, f'{{ area(path: "a") {{ name {below} }} }}')
     assert ("errors" in body) == (harm in BROKEN.values())
+
+
+@pytest.mark.parametrize("harm", [{"name": None}, {"kids": {"TREE": 0}, "below": {"TREE": 0}}], ids=["name", "counts"])
+async def test_a_node_with_nothing_below_it_is_told_alike_whatever_its_item_holds(planted, harm):
+    store, file = planted
+    change_bodies(file, "#b#t#", harm)
+    planning, plain = executions(store, kept=Kept(1_000_000))
+    below = "nodes { name level children { totalCount nodes { key } } }"
+    for _ in range(2):
+        body = await compare(planning, plain, f'{{ area(path: "a") {{ descendants {{ {below} }} }} }}')
+        assert ("errors" in body) == ("name" in harm)
 
 
 def change_bodies(file, sk: str, harm: dict[str, Any]) -> None:

@@ -1,0 +1,87 @@
+"""How a page is told as a connection: field by field, from nodes that are told already."""
+
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
+from typing import Any
+
+import orjson
+
+from graph.rendering import KEPT_BYTES
+from resolvers.lists import Page
+from store.records import Record
+
+KEPT_FIELDS = 4  # of one page; more are asked for by no ordinary set of clients
+
+EMPTY = Page([], total=0)
+_numbers = count()
+
+
+class Part:
+    """One field of a connection: its response key, its name, the type that a `__typename` in it tells, and the response
+    keys and names of the fields below it.
+    """
+
+    def __init__(self, key: str, name: str, kind: str, fields: Sequence[tuple[str, str]] = ()) -> None:
+        self.name = name
+        self.kind = kind
+        self.number = next(_numbers)
+        """Under which pages keep it told: a page may be kept for longer than its plan."""
+        self._start = key_of(key)
+        self._fields = fields
+
+    def tell(self, page: Page, told: Iterator[bytes]) -> bytes:
+        """The field of a page with its key; `told` are nodes, of which it takes those of the page."""
+        match self.name:
+            case "nodes":
+                return b"".join((self._start, b"[", b",".join(islice(told, len(page.records))), b"]"))
+            case "edges":
+                edges = [self._edge(page, record, told) for record in page.records]
+                return b"".join((self._start, b"[", b",".join(edges), b"]"))
+            case "pageInfo":
+                values = {key: _page_info(page, name, self.kind) for key, name in self._fields}
+                return self._start + orjson.dumps(values)
+            case "totalCount":
+                return self._start + orjson.dumps(page.total)
+            case _:
+                return self._start + orjson.dumps(self.kind)
+
+    def kept(self, page: Page) -> bytes | None:
+        """The same as the page keeps it; None where it does not."""
+        return page.told.get(self.number)
+
+    def keep(self, page: Page, field: bytes) -> None:
+        """Leave the field with its page, unless it is uncommonly long or there are many others."""
+        if page.records and len(field) <= KEPT_BYTES * (len(page.records) + 1) and len(page.told) < KEPT_FIELDS:
+            page.told[self.number] = field
+
+    def _edge(self, page: Page, record: Record, told: Iterator[bytes]) -> bytes:
+        values = {"cursor": lambda: orjson.dumps(page.cursor(record)), "node": lambda: next(told)}
+        typename = orjson.dumps(self.kind)
+        fields = [key_of(key) + (values[name]() if name in values else typename) for key, name in self._fields]
+        return b"{" + b",".join(fields) + b"}"
+
+
+def _page_info(page: Page, name: str, kind: str) -> Any:
+    match name:
+        case "hasNextPage":
+            return page.has_next
+        case "hasPreviousPage":
+            return page.has_previous
+        case "startCursor":
+            return page.cursor(page.records[0]) if page.records else None
+        case "endCursor":
+            return page.cursor(page.records[-1]) if page.records else None
+        case _:
+            return kind
+
+
+def key_of(key: str) -> bytes:
+    """A response key, which is a GraphQL name, as JSON with its colon."""
+    return b'"' + key.encode() + b'":'
+
+
+def joined(columns: Sequence[Sequence[bytes]], size: int) -> list[bytes]:
+    """So many JSON objects from their fields, told column by column; all of these may have been skipped."""
+    if not columns:
+        return [b"{}"] * size
+    return [b"{%b}" % b",".join(fields) for fields in zip(*columns, strict=True)]
