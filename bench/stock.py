@@ -23,8 +23,8 @@ def app() -> ASGIApp:
     classes = served(settings.hierarchies)
     definitions = {cls.name: cls.definition() for cls in classes}
     schema, types = build_schema(classes)
-    store = open_store(settings.store)
-    kept = Kept(settings.keep_mb * 1_000_000)
+    store = open_store(settings.store, keep_bytes=settings.keep_bytes)
+    kept = Kept(settings.keep_bytes)
 
     class Stock(GraphQL[Any, Any]):
         async def get_context(self, request: Any, response: Any) -> Any:

@@ -41,7 +41,7 @@ COLLECT_AFTER = (50_000, 20, 100)
 def served_app() -> ASGIApp:
     """The application as the settings in the environment describe it; each worker process makes its own."""
     settings = Settings()
-    store = open_store(settings.store)
+    store = open_store(settings.store, keep_bytes=settings.keep_bytes)
     writer = resolvers.Writer(store, pace_of(settings)) if settings.writes != "off" else None
     traces = traces_of(settings, store)
     cache = Cache(settings.cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
@@ -102,7 +102,7 @@ def contexts_of(
     writer: resolvers.Writer | None,
 ) -> Callable[[], Context]:
     """Makes the context of each operation."""
-    kept = Kept(settings.keep_mb * 1_000_000)
+    kept = Kept(settings.keep_bytes)
 
     def make() -> Context:
         request = resolvers.Request(store, definitions, settings.max_nodes, settings.max_parallel_reads, kept=kept)

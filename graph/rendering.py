@@ -76,8 +76,7 @@ class Leaves:
 
     def __init__(self, fields: Sequence[LeafField | TypeName | Constant], *, whole: bool) -> None:
         self._number = next(_numbers)
-        self.make = _generate(fields, whole)
-        """The same, but made anew for each call."""
+        self._tell = _generate(fields, whole)
 
     def __call__(self, record: Record) -> bytes:
         fragments = record.fragments
@@ -86,7 +85,7 @@ class Leaves:
             if len(fragments) >= KEPT_FRAGMENTS:
                 fragments.clear()
             # A copy of just its size: what orjson makes has some kilobytes of room behind it.
-            found = bytes(memoryview(self.make(record)))
+            found = bytes(memoryview(self._tell(record)))
             if len(found) <= KEPT_BYTES:
                 fragments[self._number] = found
         return found

@@ -65,13 +65,13 @@ class Group:
         self._owns = have_lists(request, self._records)
         self.owners = list(compress(self._records, self._owns))
 
-    def tell(self, *, once: bool) -> list[bytes]:
-        """Each node as a JSON object; `once` where whoever asks keeps what is told of nodes without relations."""
+    def tell(self) -> list[bytes]:
+        """Each node as a JSON object."""
         bare, parts = self.shape.bare, self.shape.parts
         if self.shape.is_leaf:
             (leaves,) = parts or (_nothing,)
-            tell: Any = leaves.make if once and isinstance(leaves, Leaves) else leaves
-            return [tell(record) for record in self._records]
+            tell: Any = leaves
+            return list(map(tell, self._records))
         if self._owns is None or bare is None:
             return self._tell_owners()
         owners = iter(self._tell_owners())
@@ -114,13 +114,13 @@ class Visit:
         self._indices = list(groups.values())
         return [Group(shape, [records[index] for index in indices]) for shape, indices in groups.items()]
 
-    def tell(self, *, once: bool = False) -> list[bytes]:
+    def tell(self) -> list[bytes]:
         """Each node as a JSON object, in order."""
         if len(self.groups) == 1:
-            return self.groups[0].tell(once=once)
+            return self.groups[0].tell()
         told = [b""] * sum(map(len, self._indices))
         for group, indices in zip(self.groups, self._indices, strict=True):
-            for index, one in zip(indices, group.tell(once=once), strict=True):
+            for index, one in zip(indices, group.tell(), strict=True):
                 told[index] = one
         return told
 
@@ -171,7 +171,7 @@ class Listed:
         visit = self._visits.get(part)
         if visit is None:
             return [part.tell(page, iter(())) for page in self._pages]
-        told = iter(visit.tell(once=visit.is_leaf))
+        told = iter(visit.tell())
         column = []
         for page, one in zip(self._pages, self._told[part], strict=True):
             if one is None:

@@ -96,7 +96,8 @@ class Settings(BaseSettings):
     keep_mb: int = Field(
         64,
         ge=0,
-        description="How much of what was last read from SQLite is kept in memory until something changes, in MB.",
+        description="How much of the nodes read last is kept decoded in memory, in MB; 0 for nothing. With SQLite half "
+        "of it is for whole lists, which are kept until something changes.",
     )
     cache_mb: int = Field(
         64, ge=0, description="How many whole answers are kept while they are proven to be current, in MB; 0 for none."
@@ -196,6 +197,11 @@ class Settings(BaseSettings):
     def shows(self, name: Literal["introspection", "suggestions", "graphiql"]) -> bool:
         """Whether one of these is on."""
         return getattr(self, name) and (not self.production or name in self.model_fields_set)
+
+    @property
+    def keep_bytes(self) -> int:
+        """How much may be kept of nodes, and of lists as much again: these are kept with SQLite alone."""
+        return self.keep_mb * (500_000 if self.store.startswith("sqlite:") else 1_000_000)
 
     @field_validator("federation_expose")
     @classmethod

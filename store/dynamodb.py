@@ -16,6 +16,7 @@ from store.administration import Administration
 from store.attributes import Value
 from store.aws import Connection, Refused, Silent
 from store.calls import Calls
+from store.decoded import Decoded
 from store.errors import BadInput, Conflict, Unavailable
 from store.items import Change, Check, Delete, Item, Put, key_of
 from store.keys import Index, Key, Span
@@ -45,28 +46,35 @@ _THROTTLED = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
 
 
 class DynamoDBStore:
-    """A store in the table of this name. Where region or credentials are left out the usual AWS chain gives them."""
+    """A store in the table of this name. Where region or credentials are left out the usual AWS chain gives them.
+
+    Of the nodes that it reads, up to `keep_bytes` are kept decoded.
+    """
 
     max_changes = MAX_CHANGES
     most_changes: int | None = MAX_CHANGES
 
-    def __init__(self, table: str, *, region: str | None = None, endpoint: str | None = None) -> None:
+    def __init__(
+        self, table: str, *, region: str | None = None, endpoint: str | None = None, keep_bytes: int = 0
+    ) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_.-]{3,255}", table):
             raise BadInput(f'"{table}" is no table\'s name: 3 to 255 letters, digits, _, . and -.')
         self.table = table
         self.region = region
         self._aws = Connection(table, region, endpoint)
         self.calls: Calls | None = self._aws.calls
+        self._decoded = Decoded(keep_bytes)
         self._parsers: dict[str, NodeParser] = {}
 
     @classmethod
-    def at(cls, address: str) -> Self:
+    def at(cls, address: str, *, keep_bytes: int = 0) -> Self:
         """The store at `table?region=…&endpoint=…`; both options may be left out."""
         table, _, query = address.partition("?")
         options = dict(parse_qsl(query, keep_blank_values=True))
         if unknown := options.keys() - {"region", "endpoint"}:
             raise BadInput(f"A DynamoDB store has no option {', '.join(sorted(unknown))}; it has region and endpoint.")
-        return cls(table, region=options.get("region") or None, endpoint=options.get("endpoint") or None)
+        region, endpoint = options.get("region") or None, options.get("endpoint") or None
+        return cls(table, region=region, endpoint=endpoint, keep_bytes=keep_bytes)
 
     async def __aenter__(self) -> Self:
         await self._aws.__aenter__()
@@ -117,7 +125,7 @@ class DynamoDBStore:
     async def nodes(self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
         hierarchy = span.partition.partition("#")[0]
         if hierarchy not in self._parsers:
-            self._parsers[hierarchy] = NodeParser()
+            self._parsers[hierarchy] = NodeParser(self._decoded)
         return await self._query(span, reads, limit, reverse, False, self._parsers[hierarchy].parse, _records)
 
     async def _query(

@@ -20,6 +20,7 @@ import msgspec
 
 from store.attributes import Value
 from store.calls import Calls
+from store.decoded import Decoded
 from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable
 from store.items import ABSENT, Change, Delete, Item, Put, holds
 from store.keys import Index, Key, Span
@@ -60,16 +61,20 @@ _decode = msgspec.msgpack.Decoder(dict[str, Any]).decode
 
 
 class SQLiteStore:
-    """A store in the file at `path`, or in memory where that is `:memory:`. Only `create` makes the file."""
+    """A store in the file at `path`, or in memory where that is `:memory:`. Only `create` makes the file.
+
+    Of the nodes that it reads, up to `keep_bytes` are kept decoded.
+    """
 
     max_changes = MAX_CHANGES
     most_changes: int | None = None
     calls: Calls | None = None
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, keep_bytes: int = 0) -> None:
         if not path:
             raise BadInput("The store's address names no file; write sqlite:///FILE.")
         self.path = path
+        self._decoded = Decoded(keep_bytes)
         self._entered = False
         self._open: sqlite3.Connection | None = None
         self._purged = -PURGE_SECONDS
@@ -113,8 +118,15 @@ class SQLiteStore:
         for start in range(0, len(bodies), PIECE):
             if start:
                 await asyncio.sleep(0)  # so that small requests are answered before a large one is decoded
-            records += [Record.of(_decode(body)) for body in bodies[start : start + PIECE]]
+            records += map(self._record, bodies[start : start + PIECE])
         return records
+
+    def _record(self, body: bytes) -> Record:
+        record = self._decoded.get(body)
+        if record is None:
+            record = Record.of(_decode(body))
+            self._decoded.put(body, record)
+        return record
 
     def _bodies(self, span: Span, reads: Reads, limit: int | None, reverse: bool, strong: bool) -> list[bytes]:
         if limit == 0 or span.lo >= span.hi:
@@ -345,6 +357,7 @@ class _Snapshot(SQLiteStore):
     def __init__(self, store: SQLiteStore) -> None:
         super().__init__(store.path)
         self._store = store
+        self._decoded = store._decoded
         self._moment = object()
 
     def version(self) -> object:

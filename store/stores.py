@@ -109,23 +109,24 @@ async def check_changes(changes: Sequence[Change], most: int | None) -> None:
         raise ValueError("A commit changes the same item twice.")
 
 
-def open_store(url: str) -> Store:
+def open_store(url: str, *, keep_bytes: int = 0) -> Store:
     """The store at an address, to be used as an async context manager.
 
     `sqlite:///clade.db` is a file beside the working directory, `sqlite:////srv/clade.db` an absolute one,
     `sqlite://:memory:` lives as long as it is open. `dynamodb://table?region=eu-west-1&endpoint=http://…` is a table of
     DynamoDB or of what speaks its API; region and credentials come from the usual AWS chain where they are left out.
+    Of the nodes that it reads, up to `keep_bytes` are kept decoded.
     """
     scheme, _, rest = url.partition("://")
     match scheme:
         case "sqlite":
             from store.sqlite import SQLiteStore
 
-            return SQLiteStore(rest if rest == ":memory:" else rest.removeprefix("/"))
+            return SQLiteStore(rest if rest == ":memory:" else rest.removeprefix("/"), keep_bytes=keep_bytes)
         case "dynamodb":
             from store.dynamodb import DynamoDBStore
 
-            return DynamoDBStore.at(rest)
+            return DynamoDBStore.at(rest, keep_bytes=keep_bytes)
         case _:
             raise BadInput(f'"{url}" is no store; write sqlite:///FILE or dynamodb://TABLE?region=REGION.')
 

@@ -2,6 +2,10 @@
 
 `wire.decode` takes any item, value by value. In a list of nodes nearly all values are texts at known names, and a
 structure with these names is filled in C, in half the time. Its own attributes it learns from the nodes that come.
+
+An answer is taken apart first, its values left as they were sent, and each node put together again with its attributes
+in one order, since they come in any. What that says was most often decoded before (`store/decoded.py`), and if not, it
+is decoded now.
 """
 
 from collections.abc import Callable
@@ -9,9 +13,10 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from store.attributes import Value
+from store.decoded import Decoded
 from store.records import Record
 from store.wire import Answer, WireValue, decode_value, parse_answer
 
@@ -35,14 +40,24 @@ class _Counts(Struct, gc=False):
     M: dict[str, _Whole]
 
 
-# The keys of the other orders can be made of these, so they are passed over.
+class _SentCounts(Struct, gc=False):
+    M: dict[str, Raw]  # which comes in any order too
+
+
+class _Passed(Struct, gc=False):
+    """A key of another order, which can be made of the rest."""
+
+
 _NODE: dict[str, Any] = {
     "pk": _Text, "sk": _Text, "rank": _Text, "id": _Text, "level": _Text, "name": _Text, "updated_at": _Text,
-    "above": _Texts, "kids": _Counts, "below": _Counts, "revision": _Whole,
-    "parent": msgspec.Raw, "tier": msgspec.Raw,
+    "above": _Texts, "kids": _Counts, "below": _Counts, "revision": _Whole, "parent": _Passed, "tier": _Passed,
 }  # fmt: skip
-_CHANGED_BY = ("changed_by", _Text | None, None)
+_SENT: dict[str, Any] = {
+    **dict.fromkeys(_NODE, Raw), "kids": _SentCounts, "below": _SentCounts, "parent": _Passed, "tier": _Passed,
+}  # fmt: skip
 _KNOWN = frozenset({*_NODE, "changed_by"})
+_ABSENT = Raw()
+_ENCODE = msgspec.json.Encoder(order="deterministic").encode
 _BESIDE = ("LastEvaluatedKey", "ConsumedCapacity")  # what else is read of such an answer
 
 
@@ -55,7 +70,9 @@ class NodeAnswer(Answer, total=False):
 class NodeParser:
     """Reads the answers that hold nodes of one hierarchy."""
 
-    def __init__(self) -> None:
+    def __init__(self, decoded: Decoded) -> None:
+        """`decoded` has what was decoded before, of this hierarchy or others."""
+        self._decoded = decoded
         self._learn([])
 
     def parse(self, body: bytes) -> Answer:
@@ -64,34 +81,38 @@ class NodeParser:
         Raises msgspec.DecodeError where it is no answer.
         """
         try:
-            page = self._decode(body)
+            page = self._split(body)
+            nodes = list(map(self._record, map(_ENCODE, page.Items)))
         except msgspec.ValidationError:
             told = parse_answer(body)
             names = set(filter(str.isidentifier, {*self._names}.union(*told.get("Items", ())) - _KNOWN - _NEVER_LEARNT))
             if len(self._names) < len(names) <= MAX_NAMES:
                 self._learn(sorted(names))
             return told
-        answer = NodeAnswer(Nodes=[self._record(node) for node in page.Items], ConsumedCapacity=page.ConsumedCapacity)
+        answer = NodeAnswer(Nodes=nodes, ConsumedCapacity=page.ConsumedCapacity)
         if page.LastEvaluatedKey is not None:
             answer["LastEvaluatedKey"] = page.LastEvaluatedKey
         return answer
 
     def _learn(self, names: list[str]) -> None:
-        """Make the structure that has these as own attributes."""
+        """Make the structures that have these as own attributes."""
         fields = {f"own{number}": name for number, name in enumerate(names)}
-        node = msgspec.defstruct(
-            "Node", [*_NODE.items(), _CHANGED_BY, *[(field, WireValue | None, None) for field in fields]],
-            rename=fields, forbid_unknown_fields=True, gc=False,
-        )  # fmt: skip
-        beside = [(name, Any, None) for name in _BESIDE]
-        page = msgspec.defstruct("Page", [("Items", list[node]), *beside])  # type: ignore[valid-type]
-        self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(
-            page, strict=False
-        ).decode  # since numbers are texts in the wire
+        node = [*_NODE.items(), ("changed_by", _Text | None, None), *[(one, WireValue | None, None) for one in fields]]
+        self._decode = _decoder(_structure("Node", node, fields))
+        sent = [*_SENT.items(), *[(one, Raw, _ABSENT) for one in ("changed_by", *fields)]]
+        items: Any = list[_structure("Sent", sent, fields)]  # type: ignore[misc]
+        self._split = _decoder(msgspec.defstruct("Page", [("Items", items), *[(one, Any, None) for one in _BESIDE]]))
         self._names = names
         self._own = attrgetter(*fields, "pk", "pk")  # a getter of fewer than two would bring no tuple
 
-    def _record(self, node: Any) -> Record:
+    def _record(self, content: bytes) -> Record:
+        record = self._decoded.get(content)
+        if record is None:
+            record = self._made(self._decode(content))
+            self._decoded.put(content, record)
+        return record
+
+    def _made(self, node: Any) -> Record:
         attributes: dict[str, Value] = {
             name: value.S if value.S is not None else decode_value(value)
             for name, value in zip(self._names, self._own(node), strict=False)
@@ -107,3 +128,12 @@ class NodeParser:
 
 def _counts(told: _Counts) -> dict[str, int]:
     return {level: count.N for level, count in told.M.items()} if told.M else {}
+
+
+def _structure(name: str, fields: list[Any], names: dict[str, str]) -> Any:
+    """A structure of these fields, some of which have other `names` in the wire, and of no others."""
+    return msgspec.defstruct(name, fields, rename=names, forbid_unknown_fields=True, omit_defaults=True, gc=False)
+
+
+def _decoder(structure: Any) -> Callable[[bytes], Any]:
+    return msgspec.json.Decoder(structure, strict=False).decode  # since numbers are texts in the wire

@@ -14,6 +14,7 @@ from graph.app import served_app
 from graph.settings import ignored_variables
 from store.stores import Store, open_store
 from tests import engines
+from tests.kept import spoilt
 from tests.serving import serving
 
 CI = os.environ.get("CI") == "true"
@@ -66,10 +67,11 @@ def exact(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 async def store(store_url: str) -> AsyncIterator[Store]:
-    """An open store with an empty table."""
-    async with open_store(store_url) as opened:
+    """An open store with an empty table, which keeps what it decodes; nobody may change that."""
+    async with open_store(store_url, keep_bytes=1_000_000) as opened:
         await opened.create()
         yield opened
+        assert not spoilt(opened)
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ from store.keys import Path, encode_segment
 from store.records import Record
 from store.stores import Store, open_store
 from tests.graph.asking import WIDE
+from tests.kept import spoilt
 from tests.model import TYPES, Field, GraphText, Ground, Model, On, Word, failures, without_failures
 from tests.readers import Witness
 
@@ -283,8 +284,9 @@ async def check(store: Store, tree: tuple[int, int, bool, bool], asked: list[tup
 
 def check_on(url: str, tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]) -> None:
     async def run() -> None:
-        async with open_store(url) as store:
+        async with open_store(url, keep_bytes=1_000_000) as store:
             await check(store, tree, asked)
+            assert not spoilt(store)
 
     asyncio.run(run())
 

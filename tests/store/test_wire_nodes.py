@@ -1,18 +1,21 @@
 """Nodes that are read at once are those that are read one value after the other."""
 
-from typing import cast
+from random import Random
+from typing import Any, cast
 
 import msgspec
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from store import wire_nodes
 from store.attributes import Value
+from store.decoded import Decoded
 from store.items import Item
 from store.records import Record
-from store.wire import decode, encode, parse_answer, settled
+from store.wire import Answer, decode, encode, parse_answer, settled
 from store.wire_nodes import NodeAnswer, NodeParser
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
@@ -44,13 +47,17 @@ def told(*items: Item, **more: object) -> bytes:
     return orjson.dumps({"Items": [encode(settled(item)) for item in items], "Count": len(items), **more})
 
 
+def parser_of(keep_bytes: int = 100_000) -> NodeParser:
+    return NodeParser(Decoded(keep_bytes))
+
+
 def nodes_of(items: list[Item]) -> list[Record]:
     return [Record.of(item) for item in items]
 
 
 @given(st.lists(records, max_size=4))
 def test_what_is_read_at_once_is_what_is_read_value_by_value(made: list[Record]) -> None:
-    body, parser = told(*[one.item() for one in made]), NodeParser()
+    body, parser = told(*[one.item() for one in made]), parser_of()
     slowly = nodes_of([decode(item) for item in parse_answer(body)["Items"]])
     parser.parse(body)  # from which it learns
     at_once = cast(NodeAnswer, parser.parse(body))["Nodes"]
@@ -58,13 +65,55 @@ def test_what_is_read_at_once_is_what_is_read_value_by_value(made: list[Record])
     assert list(map(shown, at_once)) == list(map(shown, slowly))
 
 
-def shown(record: Record) -> dict[str, str]:
-    """Its attributes with their types, since 1, 1.0 and True are equal to Python."""
-    return {name: repr(value) for name, value in record.attributes.items()}
+LONG_LIVED = [parser_of(0), parser_of(20_000), parser_of(10_000_000)]
+
+
+def shuffled(value: Any, random: Random) -> Any:
+    """The same JSON with the members of its objects in another order."""
+    if isinstance(value, list):
+        return [shuffled(one, random) for one in value]
+    if isinstance(value, dict):
+        return {name: shuffled(value[name], random) for name in random.sample(list(value), len(value))}
+    return value
+
+
+@given(st.lists(records, max_size=4), st.randoms(use_true_random=False))
+def test_what_was_decoded_before_is_what_is_decoded_anew_in_whatever_order_it_comes(
+    made: list[Record], random: Random
+) -> None:
+    """The same keys and revisions come again and again with other content."""
+    body = told(*[one.item() for one in made])
+    anew = nodes_of([decode(item) for item in parse_answer(body)["Items"]])
+    for parser in LONG_LIVED:
+        for _ in range(3):
+            found = parser.parse(orjson.dumps(shuffled(orjson.loads(body), random)))
+            assert (nodes := _nodes(found)) == anew
+            assert list(map(shown, nodes)) == list(map(shown, anew))
+
+
+def _nodes(found: Answer) -> list[Record]:
+    return cast(NodeAnswer, found).get("Nodes") or nodes_of([decode(item) for item in found.get("Items", [])])
+
+
+def test_a_node_is_decoded_once_as_long_as_nothing_of_it_changes() -> None:
+    parser, random = parser_of(), Random(1)  # noqa: S311
+    counted = replace(node("a"), kids={"CITY": 1, "STATE": 2, "STORE": 3}, below={"CITY": 1, "STATE": 2, "STORE": 3})
+    (first,) = _nodes(parser.parse(told(counted.item())))
+    for _ in range(20):
+        body = orjson.dumps(shuffled(orjson.loads(told(counted.item(), node("b").item())), random))
+        assert _nodes(parser.parse(body))[0] is first
+    (changed,) = _nodes(parser.parse(told(replace(counted, name="A").item())))
+    assert changed == replace(counted, name="A")
+    assert _nodes(parser.parse(told(counted.item())))[0] is first
+
+
+def shown(record: Record) -> bytes:
+    """Its attributes in one order, with their types, since 1, 1.0 and True are equal to Python."""
+    return orjson.dumps(record.attributes, option=orjson.OPT_SORT_KEYS)
 
 
 def test_attributes_are_learnt_once_and_may_be_absent() -> None:
-    parser = NodeParser()
+    parser = parser_of()
     assert "Items" in parser.parse(told(node("a", code="x").item()))
     made = [node("a", code="x"), node("b")]
     assert parser.parse(told(*[one.item() for one in made])) == {"Nodes": made, "ConsumedCapacity": None}
@@ -75,7 +124,7 @@ def test_attributes_are_learnt_once_and_may_be_absent() -> None:
 
 def test_what_stands_beside_the_nodes_is_kept() -> None:
     key, capacity = {"pk": {"S": "location#US"}, "sk": {"S": "#a#"}}, {"CapacityUnits": 0.5}
-    found = NodeParser().parse(told(node("a").item(), LastEvaluatedKey=key, ConsumedCapacity=capacity))
+    found = parser_of().parse(told(node("a").item(), LastEvaluatedKey=key, ConsumedCapacity=capacity))
     assert found == {"Nodes": [node("a")], "LastEvaluatedKey": key, "ConsumedCapacity": capacity}
 
 
@@ -89,14 +138,14 @@ def test_what_stands_beside_the_nodes_is_kept() -> None:
     ids=["no node", "what expires", "a broken number", "a number for a text", "texts for counts", "an odd name"],
 )  # fmt: skip
 def test_what_is_no_ordinary_node_is_left_to_the_ordinary_way(item: Item) -> None:
-    parser, body = NodeParser(), told(item)
+    parser, body = parser_of(), told(item)
     for _ in range(2):
         assert [decode(one) for one in parser.parse(body)["Items"]] == [settled(item)]
 
 
 def test_no_more_names_are_learnt_than_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire_nodes, "MAX_NAMES", 2)
-    parser, many = NodeParser(), told(node("a", b=1, c=2, d=3).item())
+    parser, many = parser_of(), told(node("a", b=1, c=2, d=3).item())
     for _ in range(2):
         assert "Items" in parser.parse(many)
     few = told(node("a", b=1, c=2).item())
@@ -107,4 +156,4 @@ def test_no_more_names_are_learnt_than_can_be_kept(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"Items": [', b'{"Items": 7}'])
 def test_what_is_no_answer_is_refused(body: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
-        NodeParser().parse(body)
+        parser_of().parse(body)

@@ -1,0 +1,115 @@
+"""What was decoded before is told again while its bytes are the same, whatever is kept and whoever writes."""
+
+from random import Random
+
+import pytest
+
+from store.decoded import CONTENT_TIMES, RECORD_BYTES, Decoded
+from store.items import Item, Put
+from store.keys import Span, children, subtree
+from store.reads import Reads
+from store.records import Record
+from store.stores import Store, open_store
+from tests.kept import decoded_by, kept_by, spoilt
+
+SPANS = [subtree("location#US", "#"), children("location#US", "#")]
+SIZE = CONTENT_TIMES * 3 + RECORD_BYTES  # of an entry whose content has three bytes
+
+
+def record(name: str) -> Record:
+    return Record.new("location", ("US", name), "CITY", name, name, "2026-11-20T12:00:00Z", {}, above=["COUNTRY"])
+
+
+def item(key: str, **changed: str) -> Item:
+    return {**record(key).item(), **changed}
+
+
+async def put(store: Store, *items: Item) -> None:
+    await store.commit([Put(one) for one in items])
+
+
+async def nodes(store: Store, span: Span = SPANS[0]) -> list[Record]:
+    return await store.nodes(span, Reads())
+
+
+async def test_what_is_unchanged_is_the_same_object_in_every_order_and_after_writes_to_others(store: Store) -> None:
+    await put(store, item("a"), item("b"))
+    await nodes(store)  # from which a parser learns
+    first = await nodes(store)
+    for number in range(3):
+        await put(store, item(f"c{number}"))
+        for span in SPANS:
+            assert [one for one in await nodes(store, span) if one.name in "ab"] == first
+            assert all(one is other for one, other in zip(await nodes(store, span), first, strict=False))
+
+
+async def test_an_edit_is_shown_at_once_though_it_raises_no_revision(store_url: str) -> None:
+    async with open_store(store_url, keep_bytes=1_000_000) as store, open_store(store_url) as other:
+        await store.create()
+        await put(store, item("a"), item("b"))
+        for name in ("Ä", "a", "A", "a"):
+            await put(other, item("a", name=name))
+            for span in SPANS:
+                assert [one.name for one in await nodes(store, span)] == [name, "b"]
+            assert {one.revision for one in await nodes(store)} == {1}
+        assert not spoilt(store)
+
+
+async def test_nothing_is_kept_where_nothing_may_be(store_url: str) -> None:
+    async with open_store(store_url) as store:
+        await store.create()
+        await put(store, item("a"))
+        assert [await nodes(store) for _ in range(3)] == [[record("a")]] * 3
+        assert not kept_by(store)
+
+
+async def test_what_takes_ranges_neither_keeps_nor_loses_anything(store: Store) -> None:
+    await put(store, item("a"))
+    await nodes(store)
+    await nodes(store)
+    before = kept_by(store)
+    await put(store, *[item(f"b{number}") for number in range(90)])
+    await store.range(SPANS[0], Reads())
+    assert before
+    assert kept_by(store) == before
+
+
+async def test_a_snapshot_takes_from_what_its_store_keeps(tmp_path) -> None:
+    async with open_store(f"sqlite:///{tmp_path / 'clade.db'}", keep_bytes=1_000_000) as store:
+        await store.create()
+        await put(store, item("a"))
+        (first,) = await nodes(store)
+        snapshot = store.snapshot()
+        assert snapshot is not None
+        async with snapshot:
+            assert (await nodes(snapshot))[0] is first
+
+
+@pytest.mark.parametrize("most", [0, 1, SIZE, 2 * SIZE, 7 * SIZE + 1, 20 * SIZE])
+def test_no_more_is_kept_than_there_is_room_for(most: int) -> None:
+    decoded, random = Decoded(most), Random(most)  # noqa: S311
+    for _ in range(500):
+        content = f"{random.randrange(40):03}".encode()
+        if (found := decoded.get(content)) is None:
+            decoded.put(content, record(content.decode()))
+        else:
+            assert found == record(content.decode())
+        assert len(decoded_by(decoded)) * SIZE <= most
+    assert len(decoded_by(decoded)) * SIZE >= most / 2 - SIZE
+
+
+def test_what_is_read_again_stays_and_what_is_not_goes() -> None:
+    decoded = Decoded(20 * SIZE)
+    decoded.put(b"hot", record("hot"))
+    decoded.put(b"one", record("one"))
+    for number in range(100):
+        decoded.put(f"{number:03}".encode(), record("other"))
+        assert decoded.get(b"hot") == record("hot")
+    assert decoded.get(b"one") is None
+
+
+def test_what_is_larger_than_all_room_pushes_nothing_out() -> None:
+    decoded = Decoded(4 * SIZE)
+    decoded.put(b"hot", record("hot"))
+    decoded.put(bytes(4 * SIZE), record("huge"))
+    assert list(decoded_by(decoded)) == [b"hot"]
