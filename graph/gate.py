@@ -1,4 +1,4 @@
-"""How many operations may run at a time: one more is better refused at once than everything slowed down."""
+"""How many operations, and look-ups of keys, may run at a time: one more is better refused at once than all slowed."""
 
 from typing import Self
 

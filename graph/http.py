@@ -91,6 +91,8 @@ class GraphQLEndpoint:
             if media_type is None:
                 raise Refused(406, f"The answer can be {GRAPHQL} or {JSON}, and the header Accept takes neither.")
             caller = await self._caller(scope, headers)
+            if observed is not None:
+                observed.caller = caller
             answer = await self._answer(scope, receive, headers, caller, observed)
             if observed is not None and "errors" in answer.body:
                 observed.codes = codes_of(answer.body["errors"])
@@ -116,13 +118,21 @@ class GraphQLEndpoint:
         """Who asks. Raises Refused where the credential is not valid, or cannot be looked up now."""
         if self._callers is None:
             return ANYONE
+        self._refuse_where_full()
         try:
-            return await self._callers.of(scope, headers)
+            with self._gate:  # keys that somebody has made up are reads of the table, too
+                return await self._callers.of(scope, headers)
         except Unauthenticated as no:
             raise Refused(401, str(no), CHALLENGE, code=UNAUTHENTICATED) from None
         except Unavailable as error:
             log_unavailable(error)
             raise Refused(503, STORE_MESSAGE, code=UNAVAILABLE) from None
+
+    def _refuse_where_full(self) -> None:
+        """Raise Refused where as many requests run as may."""
+        if self._gate.is_full:
+            message = f"The server answers {self._gate.most} requests already; try again in a moment."
+            raise Refused(503, message, RETRY_AFTER, code=OVERLOADED)
 
     async def _answer(
         self,
@@ -135,9 +145,7 @@ class GraphQLEndpoint:
         method = scope["method"]
         try:
             question = await self._question(scope, receive, headers)
-            if self._gate.is_full:
-                message = f"The server answers {self._gate.most} requests already; try again in a moment."
-                raise Refused(503, message, RETRY_AFTER, code=OVERLOADED)
+            self._refuse_where_full()
             allow_mutations, tell_reads = method == "POST", headers.get(ASKS_FOR_READS) == b"1"
             call = self._execution.answer(
                 question, caller=caller, allow_mutations=allow_mutations, tell_reads=tell_reads, observed=observed

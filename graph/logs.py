@@ -164,6 +164,8 @@ def fields_of(observed: Observed) -> dict[str, Any]:
         "status": observed.status,
         "ms": round(observed.seconds * 1000, 3),
     }
+    if observed.caller.name is not None:
+        told["caller"], told["credential"] = observed.caller.name, observed.caller.id
     if observed.kind is not None:
         told["operation"], told["kind"], told["how"] = observed.operation, observed.kind, observed.how
         told.update(observed.reads)

@@ -9,6 +9,8 @@ from typing import Any
 
 from starlette.types import Scope
 
+from resolvers.caller import ANYONE, Caller
+
 KEY = "clade.observed"
 """Where the scope of a request has its `Observed`."""
 
@@ -31,6 +33,8 @@ class Observed:
     status: int = GONE
     operation: str | None = None
     """The name of its operation."""
+    caller: Caller = ANYONE
+    """Who asks, if that was found out."""
     kind: str | None = None
     """`query` or `mutation`; None for what never became an operation."""
     document: str | None = None

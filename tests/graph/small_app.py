@@ -10,6 +10,7 @@ from strawberry.scalars import JSON
 from graph.execution import Execution
 from graph.limits import Limits
 from graph.routes import build_app
+from resolvers.caller import Caller
 from store.errors import BadPath, Unavailable
 
 MAX_BODY_BYTES = 40_000
@@ -64,6 +65,9 @@ class Mutation:
 
 
 class Context:
+    def act_for(self, caller: Caller) -> None:
+        """There is nothing that is hidden from anybody."""
+
     def stop(self) -> None:
         """There is nothing that reads."""
 

@@ -1,5 +1,6 @@
 """The log: one line for each request, with nothing in it that is not for every eye, and nobody waits for its reader."""
 
+import asyncio
 import json
 import logging
 import os
@@ -9,7 +10,11 @@ import sys
 import httpx
 import pytest
 
+from graph.callers import Callers
 from graph.logs import RequestLog, Sink, json_line, text_line
+from resolvers.keyring import Keyring
+from store.api_keys import add_key, made
+from store.stores import open_store
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 
@@ -51,6 +56,29 @@ def test_a_request_is_one_line_with_what_it_was_and_cost(client, lines):
         "path": "/graphql", "status": 200, "operation": "Greeting", "kind": "query", "how": "resolved",
         "requests": 2, "rounds": 1, "items": 7, "units": 1,
     }  # fmt: skip
+
+
+def test_a_line_names_who_asked_and_nothing_that_opens_a_door(tmp_path, lines):
+    url = f"sqlite:///{tmp_path / 'clade.db'}"
+    key, text = made("shop", ["read:location"], None)
+
+    async def give_out():
+        async with open_store(url) as store:
+            await store.create()
+            await add_key(store, key)
+
+    asyncio.run(give_out())
+    store = open_store(url)
+    app = small_app(store, observers=[RequestLog(slow_seconds=5.0)], callers=Callers(Keyring(store)))
+    with serving(app) as base:
+        for sent in (text, f"{text[:-43]}{'A' * 43}", None):
+            headers = {} if sent is None else {"authorization": f"Bearer {sent}"}
+            httpx.post(f"{base}/graphql", json={"query": "{ hello }"}, headers=headers)
+    told = lines()
+    assert [(line["status"], line.get("caller"), line.get("credential")) for line in told] == [
+        (200, "shop", f"key:{key.id}"), (401, None, None), (200, None, None),
+    ]  # fmt: skip
+    assert text[-43:] not in str(told)
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,29 @@
 """Who calls, over HTTP: credentials in the header Authorization, what comes of bad ones, and who needs none."""
 
 import asyncio
+import uuid
 from contextlib import contextmanager
 
 import httpx
 import pytest
 
 from graph.app import served_app
+from graph.callers import Callers
+from graph.gate import Gate
 from graph.locations import Location
+from resolvers.keyring import Keyring
 from store.api_keys import add_key, made, revoke_key
 from store.stores import open_store
 from tests.graph.asking import plant
+from tests.graph.small_app import small_app
+from tests.proxy import Proxy
 from tests.serving import serving
 
 TREES = [
     ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NEVADA", "STATE"), ("FR", "COUNTRY"),
 ]  # fmt: skip
 RENAME = {"query": 'mutation { updateLocation(path: "US/NE", name: "Nebraska") { node { name changedBy } } }'}
+HELLO = {"query": "{ hello }"}
 LOOK = {"query": '{ location(path: "US/NE") { path } }'}
 
 
@@ -118,6 +125,34 @@ def test_another_scheme_is_for_somebody_else(server):
     with server() as client:
         answer = client.post("/graphql", json=LOOK, auth=("proxy", "secret"))
         assert answer.json()["data"]["location"] == {"path": "US/NE"}
+
+
+async def test_a_flood_of_made_up_keys_reads_no_more_at_a_time_than_requests_may_run(engine):
+    released = asyncio.Event()
+
+    async def held(call, forward):
+        await released.wait()
+        return await forward(call.body)
+
+    async with Proxy(engine.url) as proxy:
+        url = engine.address(f"clade-{uuid.uuid4().hex}")
+        async with open_store(url) as store:
+            await store.create()
+        behind, gate = open_store(url.replace(engine.url, proxy.url)), Gate(3)
+        app = small_app(behind, gate=gate, callers=Callers(Keyring(behind)))
+        with serving(app) as base:
+            proxy.spoil("BatchGetItem", *[held] * 8)
+            async with httpx.AsyncClient(base_url=base, timeout=60) as client:
+                keys = [bearer(made("", ["read:location"], None)[1]) for _ in range(8)]
+                asked = [asyncio.create_task(client.post("/graphql", json=HELLO, headers=key)) for key in keys]
+                first = [await one for _, one in zip(range(5), asyncio.as_completed(asked, timeout=60), strict=False)]
+                assert {code_of(one) for one in first} == {"OVERLOADED"}
+                released.set()
+                answers = await asyncio.gather(*asked)
+                assert proxy.count("BatchGetItem") == 3
+                assert sorted(map(code_of, answers)) == ["OVERLOADED"] * 5 + ["UNAUTHENTICATED"] * 3
+                assert (await client.post("/graphql", json=HELLO)).json() == {"data": {"hello": "Hello world!"}}
+        assert gate.inside == 0
 
 
 # -- who needs no grant to write ---------------------------------------------------------------------------------------
