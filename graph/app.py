@@ -103,11 +103,14 @@ def contexts_of(
 ) -> Callable[[], Context]:
     """Makes the context of each operation."""
     kept = Kept(settings.keep_bytes)
+    max_nodes, max_entities, parallel = settings.max_nodes, settings.max_entities, settings.max_parallel_reads
+    settle_seconds = settings.settle_seconds
 
     def make() -> Context:
-        request = resolvers.Request(store, definitions, settings.max_nodes, settings.max_parallel_reads, kept=kept)
-        request.writer, request.settle_seconds = writer, settings.settle_seconds
-        return Context(request, types, max_entities=settings.max_entities)
+        request = resolvers.Request(
+            store, definitions, max_nodes, parallel, kept=kept, writer=writer, settle_seconds=settle_seconds
+        )
+        return Context(request, types, max_entities=max_entities)
 
     return make
 

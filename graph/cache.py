@@ -23,17 +23,17 @@ MAX_SIGHTINGS = 100_000  # numbers of stamps that are remembered, and questions
 
 @dataclass(frozen=True)
 class Entry:
-    """An answer's `data` as JSON, what proves it, and when it was read, in seconds of a steady clock."""
+    """A response as JSON, what proves it, and when it was read, in seconds of a steady clock."""
 
-    data: bytes
+    told: bytes
     version: object
     stamps: dict[str, int]
     read_at: float
     etag: str = field(default="")
 
     @classmethod
-    def of(cls, data: bytes, version: object, stamps: dict[str, int], read_at: float, grants: Grants | None) -> "Entry":
-        return cls(data, version, stamps, read_at, etag_of(data, grants))
+    def of(cls, told: bytes, version: object, stamps: dict[str, int], read_at: float, grants: Grants | None) -> "Entry":
+        return cls(told, version, stamps, read_at, etag_of(told, grants))
 
 
 class Cache:
@@ -56,6 +56,14 @@ class Cache:
     def __bool__(self) -> bool:
         return self._max_bytes > 0
 
+    def proven(self, question: Hashable, version: object) -> Entry | None:
+        """The kept answer, if the store's version proves it to be current, which takes no read."""
+        entry = self._entries.get(question)
+        if entry is None or version is None or entry.version != version:
+            return None
+        self._entries.move_to_end(question)
+        return entry
+
     async def get(self, question: Hashable, request: Request) -> Entry | None:
         """The kept answer, if it is proven to be current; on DynamoDB that takes one read of its stamps."""
         entry = self._entries.get(question)
@@ -69,9 +77,9 @@ class Cache:
                 self._drop(question)
         return entry if is_current else None
 
-    async def put(self, question: Hashable, data: bytes, request: Request, began: float) -> None:
+    async def put(self, question: Hashable, told: bytes, request: Request, began: float) -> None:
         """Keep an answer that `request` has read since `began`, if it can be proven; an answer with errors never is."""
-        if len(data) + ENTRY_BYTES > self._max_bytes or request.met_unknown_id:
+        if len(told) + ENTRY_BYTES > self._max_bytes or request.met_unknown_id:
             return
         version = request.version
         stamps: dict[str, int] = {}
@@ -82,8 +90,8 @@ class Cache:
             if not self._is_settled(stamps, began):
                 return
         self._drop(question)
-        self._entries[question] = Entry.of(data, version, stamps, began, request.grants)
-        self._bytes += len(data) + ENTRY_BYTES
+        self._entries[question] = Entry.of(told, version, stamps, began, request.grants)
+        self._bytes += len(told) + ENTRY_BYTES
         while self._bytes > self._max_bytes:
             self._drop(next(iter(self._entries)))
 
@@ -118,12 +126,12 @@ class Cache:
     def _drop(self, question: Hashable) -> None:
         entry = self._entries.pop(question, None)
         if entry is not None:
-            self._bytes -= len(entry.data) + ENTRY_BYTES
+            self._bytes -= len(entry.told) + ENTRY_BYTES
 
 
-def etag_of(data: bytes, grants: Grants | None = None) -> str:
-    """An entity tag for an answer's `data`, as somebody who may see this gets it."""
-    return '"' + blake2b(data, digest_size=16, key=sight_of(grants)).hexdigest() + '"'
+def etag_of(told: bytes, grants: Grants | None = None) -> str:
+    """An entity tag for a response, as somebody who may see this gets it."""
+    return '"' + blake2b(told, digest_size=16, key=sight_of(grants)).hexdigest() + '"'
 
 
 def sight_of(grants: Grants | None) -> bytes:

@@ -40,8 +40,10 @@ class Entities(TargetField):
 
     many = True
 
-    def targets(self, given: Mapping[str, Any], context: Any) -> list[Target]:
+    def spend(self, given: Mapping[str, Any], context: Any) -> None:
         context.spend_entities(len(given["representations_"]))
+
+    def targets(self, given: Mapping[str, Any]) -> list[Target]:
         targets: list[Target] = []
         for one in self.asked(given["representations_"]):
             if isinstance(one, CladeError):
@@ -50,7 +52,7 @@ class Entities(TargetField):
         return targets
 
     async def __call__(self, root: Any, info: Any, representations_: list[Any]) -> list[Any]:
-        info.context.spend_entities(len(representations_))
+        self.spend({"representations_": representations_}, info.context)
         return await _load(info, self.asked(representations_))
 
     def asked(self, representations: Sequence[Any]) -> list[Asked | CladeError]:

@@ -14,7 +14,7 @@ from graphql import (
     OperationType,
     execute,
 )
-from orjson import Fragment, dumps
+from orjson import dumps
 from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
@@ -42,7 +42,7 @@ class Flipped(Exception):
     """A running move has flipped since it was met, so an answer may hold parts of before and of after."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
     """What a client gets for an operation."""
 
@@ -50,23 +50,30 @@ class Answer:
     """GraphQL's response: `errors` where there are some, `data` where it was executed, `extensions` where asked for."""
     executed: bool
     """Whether the operation ran at all; false for a request error, which has no `data`."""
-    data: bytes | None = None
-    """The JSON of `data`, where a plan has told it whole."""
+    told: bytes | None = None
+    """The response as JSON, where a plan has told it; only what stands beside its data is in `body` then."""
     etag: str = ""
-    """The entity tag of `data`, where it is known already."""
+    """The entity tag of what is told, where it is known already."""
 
     def content(self) -> bytes:
         """The response as JSON."""
-        return dumps(self.body) if self.data is None or len(self.body) > 1 else b'{"data":' + self.data + b"}"
+        if self.told is None:
+            return dumps(self.body)
+        return self.told[:-1] + b"," + dumps(self.body)[1:] if self.body else self.told
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """One operation that may run, as a client asks for it."""
 
     question: Question
     prepared: Prepared
     operation: OperationDefinitionNode
+    tell_reads: bool
+
+    @property
+    def is_query(self) -> bool:
+        return self.operation.operation is OperationType.QUERY
 
     @property
     def name(self) -> str | None:
@@ -143,12 +150,14 @@ class Execution:
         if caller is not ANYONE:
             context.act_for(caller)
             tell_reads = tell_reads and caller.reads is None  # else they would tell of what is hidden that it is there
-        call = Call(question, prepared, operation)
+        call = Call(question, prepared, operation, tell_reads)
         if observed is not None:
             observed.kind, observed.operation = operation.operation.value, call.name
             observed.document, observed.context = question.query, context
+        if self._cache and (entry := self._cache.proven(_key(call, context), context.request.version)):
+            return kept_answer(entry, call, context)
         try:
-            return await within(self._limits.request_seconds, self._consistent(call, context, tell_reads=tell_reads))
+            return await within(self._limits.request_seconds, self._consistent(call, context))
         except TimeoutError:
             context.stop()
             return timed_out(operation, self._limits.request_seconds)
@@ -156,31 +165,29 @@ class Execution:
             context.stop()
             raise
 
-    async def _consistent(self, call: Call, context: Any, *, tell_reads: bool) -> Answer:
+    async def _consistent(self, call: Call, context: Any) -> Answer:
         """The answer of an operation that may run, made anew where its reads were of before and of after a change."""
-        answer = await self._run(call, context, tell_reads=tell_reads)
-        if call.operation.operation is OperationType.QUERY and (snapshot := context.snapshot_if_torn()):
+        answer = await self._run(call, context)
+        if call.is_query and (snapshot := context.snapshot_if_torn()):
             async with snapshot:
                 context.begin_in(snapshot)
-                return await self._run(call, context, tell_reads=tell_reads)
+                return await self._run(call, context)
         return answer
 
-    async def _run(self, call: Call, context: Any, *, tell_reads: bool) -> Answer:
+    async def _run(self, call: Call, context: Any) -> Answer:
         """The answer of an operation that may run, made anew where a move has flipped while it was read."""
         for _ in range(ATTEMPTS):
             try:
-                return await self._once(call, context, tell_reads=tell_reads)
+                return await self._once(call, context)
             except Flipped:
                 context.forget()
         return overtaken()
 
-    async def _once(self, call: Call, context: Any, *, tell_reads: bool) -> Answer:
+    async def _once(self, call: Call, context: Any) -> Answer:
         """The answer of an operation that may run: a kept one, one that a plan tells, or Strawberry's."""
         context.how = "resolved"
-        if call.operation.operation is OperationType.QUERY:
-            whole = await self._whole(call, context, tell_reads=tell_reads)
-            if whole is not None:
-                return whole
+        if call.is_query and (whole := await self._whole(call, context)) is not None:
+            return whole
         result = execute(
             self._schema._schema,
             call.prepared.document,
@@ -194,15 +201,15 @@ class Execution:
         )
         if not isinstance(result, ExecutionResult):
             result = await result
-        if call.operation.operation is OperationType.QUERY and not await context.is_steady():
+        if call.is_query and not await context.is_steady():
             raise Flipped
-        return answer_of(result, context, tell_reads=tell_reads)
+        return answer_of(result, call, context)
 
-    async def _whole(self, call: Call, context: Any, *, tell_reads: bool) -> Answer | None:
+    async def _whole(self, call: Call, context: Any) -> Answer | None:
         """A kept answer, or one that a plan tells; None where there is neither, or Strawberry has to tell errors."""
-        question = _question(call, context) if self._cache else None
-        if self._cache and question and (entry := await self._kept(self._cache, question, context)):
-            return whole_answer(entry.data, context, tell_reads=tell_reads, etag=entry.etag)
+        key = _key(call, context) if self._cache else None
+        if self._cache and key and (entry := await self._kept(self._cache, key, context)):
+            return kept_answer(entry, call, context)
         began = time.monotonic()
         try:
             bound = self._plans.get(call.prepared, call.operation, call.question) if self._plans else None
@@ -210,7 +217,7 @@ class Execution:
                 self.unplanned += 1
                 return None
             with self._span("plan"):
-                data = await run(bound, context)
+                told = await run(bound, context)
         except Exception as error:  # whatever it was, Strawberry meets it again and tells it at its place
             if not isinstance(error, CladeError | GraphQLError | Surprise):
                 log_unforeseen(error)
@@ -222,48 +229,45 @@ class Execution:
             raise Flipped
         self.planned += 1
         context.how = "planned"
-        if self._cache and question:
+        if self._cache and key:
             with suppress(CladeError):  # without its proof it is not kept, but it is the answer
-                await self._cache.put(question, data, context.request, began)
-        return whole_answer(data, context, tell_reads=tell_reads)
+                await self._cache.put(key, told, context.request, began)
+        return Answer(_extensions(call, context), True, told)
 
-    async def _kept(self, cache: Cache, question: Hashable, context: Any) -> Entry | None:
+    async def _kept(self, cache: Cache, key: Hashable, context: Any) -> Entry | None:
         """The kept answer to a question; where its proof cannot be read, the question is answered anew."""
         try:
-            entry = await cache.get(question, context.request)
+            return await cache.get(key, context.request)
         except CladeError:
             context.request.forget()
             return None
-        if entry is not None:
-            context.how = "kept"
-        return entry
 
 
-def _question(call: Call, context: Any) -> Hashable | None:
+def _key(call: Call, context: Any) -> Hashable | None:
     """What an answer is kept under: the same question of callers who may see other things is another one."""
     digest = call.question.digest
     return digest and (digest, sight_of(context.request.grants))
 
 
-def whole_answer(data: bytes, context: Any, *, tell_reads: bool, etag: str = "") -> Answer:
-    """The answer whose data is told already."""
-    body: dict[str, Any] = {"data": Fragment(data)}
-    if tell_reads:
-        body["extensions"] = {"reads": context.reads_report()}
-    return Answer(body, executed=True, data=data, etag=etag)
+def _extensions(call: Call, context: Any) -> dict[str, Any]:
+    """What stands beside an answer's data, if its client asked for that."""
+    return {"extensions": {"reads": context.reads_report()}} if call.tell_reads else {}
 
 
-def answer_of(result: ExecutionResult, context: Any, *, tell_reads: bool) -> Answer:
+def kept_answer(entry: Entry, call: Call, context: Any) -> Answer:
+    """The answer that was told before."""
+    context.how = "kept"
+    return Answer(_extensions(call, context), True, entry.told, entry.etag)
+
+
+def answer_of(result: ExecutionResult, call: Call, context: Any) -> Answer:
     """What graphql-core found, as clients get it."""
     errors = result.errors or []
     # Only errors of variables have no path: those of fields have one, also where `data` became null by them.
     if result.data is None and all(error.path is None for error in errors):
         return refused(request_error(error, BAD_USER_INPUT) for error in errors)
     body: dict[str, Any] = {"errors": format_errors(errors)} if errors else {}
-    body["data"] = result.data
-    if tell_reads and hasattr(context, "reads_report"):
-        body["extensions"] = {"reads": context.reads_report()}
-    return Answer(body, executed=True)
+    return Answer({**body, "data": result.data, **_extensions(call, context)}, executed=True)
 
 
 def refused(errors: Iterable[GraphQLError]) -> Answer:

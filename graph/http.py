@@ -42,6 +42,7 @@ VARY = (b"vary", b"accept, authorization")
 # Caches on the way may keep what does not forbid it, some of them also what was asked for with a credential.
 NO_STORE = (b"cache-control", b"no-store")
 RETRY_AFTER = (b"retry-after", b"1")
+CONTENT_TYPES = {one: (b"content-type", f"{one}; charset=utf-8".encode()) for one in (GRAPHQL, JSON)}
 ASKS_FOR_READS = b"clade-reads"
 ASKS = (b"query=", b"documentId=", b"extensions=")
 
@@ -85,12 +86,12 @@ class GraphQLEndpoint:
             await self._page(scope, receive, send)
             return
         media_type = choose(accept, (GRAPHQL, JSON))
-        extra: Sequence[Header] = [NO_STORE]
+        extra: Sequence[Header] = (NO_STORE,)
         observed: Observed | None = scope.get(KEY)
         try:
             if media_type is None:
                 raise Refused(406, f"The answer can be {GRAPHQL} or {JSON}, and the header Accept takes neither.")
-            caller = await self._caller(scope, headers)
+            caller = ANYONE if self._callers is None else await self._caller(self._callers, scope, headers)
             if observed is not None:
                 observed.caller = caller
             answer = await self._answer(scope, receive, headers, caller, observed)
@@ -114,14 +115,12 @@ class GraphQLEndpoint:
             tell(observed, INTERNAL)
         await write(send, status, media_type or JSON, content, extra)
 
-    async def _caller(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
+    async def _caller(self, callers: Callers, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
         """Who asks. Raises Refused where the credential is not valid, or cannot be looked up now."""
-        if self._callers is None:
-            return ANYONE
         self._refuse_where_full()
         try:
             with self._gate:  # keys that somebody has made up are reads of the table, too
-                return await self._callers.of(scope, headers)
+                return await callers.of(scope, headers)
         except Unauthenticated as no:
             raise Refused(401, str(no), CHALLENGE, code=UNAUTHENTICATED) from None
         except Unavailable as error:
@@ -144,7 +143,10 @@ class GraphQLEndpoint:
     ) -> Answer:
         method = scope["method"]
         try:
-            question = await self._question(scope, receive, headers)
+            if method == "POST":
+                question = self._question_in_body(await self._body(receive, headers))
+            else:
+                question = self._question_of(method, scope["query_string"])
             self._refuse_where_full()
             allow_mutations, tell_reads = method == "POST", headers.get(ASKS_FOR_READS) == b"1"
             call = self._execution.answer(
@@ -161,17 +163,13 @@ class GraphQLEndpoint:
         except QueriesOnly:
             raise Refused(405, f"{method} is for queries; send anything else by POST.", ALLOWED_FOR_MUTATIONS) from None
 
-    async def _question(self, scope: Scope, receive: Receive, headers: Mapping[bytes, bytes]) -> Question:
-        """What is asked. Raises Refused, Untrusted, Gone."""
-        match scope["method"]:
-            case "POST":
-                return self._question_in_body(await self._body(receive, headers))
-            case "GET" | "HEAD":
-                if len(scope["query_string"]) > self._max_body_bytes:
-                    raise Refused(414, f"The address is longer than {self._max_body_bytes} bytes; send a POST.")
-                return self._question_in_address(scope["query_string"])
-            case method:
-                raise Refused(405, f"{method} is not taken here; send POST, or GET for a query.", ALLOWED)
+    def _question_of(self, method: str, query_string: bytes) -> Question:
+        """What is asked without a body. Raises Refused, Untrusted."""
+        if method not in ("GET", "HEAD"):
+            raise Refused(405, f"{method} is not taken here; send POST, or GET for a query.", ALLOWED)
+        if len(query_string) > self._max_body_bytes:
+            raise Refused(414, f"The address is longer than {self._max_body_bytes} bytes; send a POST.")
+        return self._question_in_address(query_string)
 
     def _remembering(self, read: Callable[[bytes], Parameters]) -> Callable[[bytes], Question]:
         """What reads the question that bytes hold, short ones once; raises Refused, or Untrusted."""
@@ -182,7 +180,7 @@ class GraphQLEndpoint:
             return Question(query, parameters.variables, parameters.operation_name, parameters.extensions)
 
         remembered = lru_cache(REMEMBERED)(question_in)
-        return lambda sent: (question_in if len(sent) > REMEMBERED_BYTES else remembered)(sent)
+        return lambda sent: question_in(sent) if len(sent) > REMEMBERED_BYTES else remembered(sent)
 
     async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
         """The body of a POST. Raises Refused for one that is not taken or comes too slowly, Gone."""
@@ -235,9 +233,9 @@ def status_of(answer: Answer, media_type: str) -> int:
 
 def tag_of(answer: Answer, caller: Caller) -> list[Header]:
     """The headers that let a client ask whether a whole answer has changed; none for one with errors or reads."""
-    if answer.data is None or "extensions" in answer.body:
+    if answer.told is None or answer.body:
         return []
-    tag = answer.etag or etag_of(answer.data, caller.reads)
+    tag = answer.etag or etag_of(answer.told, caller.reads)
     return [(b"etag", tag.encode()), (b"cache-control", b"private, no-cache")]
 
 
@@ -249,11 +247,6 @@ async def write_unchanged(send: Send, headers: Sequence[Header]) -> None:
 
 async def write(send: Send, status: int, media_type: str, content: bytes, headers: Sequence[Header] = ()) -> None:
     """Send a whole response."""
-    start = [
-        (b"content-type", f"{media_type}; charset=utf-8".encode()),
-        (b"content-length", str(len(content)).encode()),
-        VARY,
-        *headers,
-    ]
+    start = [CONTENT_TYPES[media_type], (b"content-length", b"%d" % len(content)), VARY, *headers]
     await send({"type": "http.response.start", "status": status, "headers": start})
     await send({"type": "http.response.body", "body": content})

@@ -19,8 +19,11 @@ class TargetField(ABC):
     many: ClassVar[bool] = False
 
     @abstractmethod
-    def targets(self, given: Mapping[str, Any], context: Any) -> "list[Target]":
+    def targets(self, given: Mapping[str, Any]) -> "list[Target]":
         """What to look up, and what it must be; raises the first mistake in the arguments."""
+
+    def spend(self, given: Mapping[str, Any], context: Any) -> None:  # noqa: B027 - most take nothing
+        """Take what is looked up from what a request may ask for, where that is limited; raises BudgetExceeded."""
 
 
 class LookupField(TargetField):
@@ -28,7 +31,7 @@ class LookupField(TargetField):
 
     level: str | None = None
 
-    def targets(self, given: Mapping[str, Any], context: Any) -> "list[Target]":
+    def targets(self, given: Mapping[str, Any]) -> "list[Target]":
         return [(self, lookup) for lookup in self.lookups(given)]
 
     @abstractmethod
@@ -40,6 +43,7 @@ class LookupField(TargetField):
         return found
 
     async def __call__(self, root: Any, info: Any, **given: Any) -> Any:
+        self.spend(given, info.context)
         found = [self.checked(one) for one in await load(info, self.lookups(given))]
         return found if self.many else found[0]
 
@@ -83,13 +87,8 @@ class ByIds(LookupField):
     hierarchies: Collection[str]
     many = True
 
-    def targets(self, given: Mapping[str, Any], context: Any) -> "list[Target]":
+    def spend(self, given: Mapping[str, Any], context: Any) -> None:
         context.spend_ids(len(given["ids_"]))
-        return super().targets(given, context)
-
-    async def __call__(self, root: Any, info: Any, **given: Any) -> Any:
-        info.context.spend_ids(len(given["ids_"]))
-        return await super().__call__(root, info, **given)
 
     def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
         return [by_id(self.hierarchies, one) for one in given["ids_"]]

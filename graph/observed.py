@@ -46,10 +46,13 @@ class Observed:
     @classmethod
     def of(cls, scope: Scope) -> "Observed":
         """A request that begins now, under the id that its client gave it, if that may stand in a log."""
-        given = next((value for name, value in scope["headers"] if name == REQUEST_ID), b"")
-        # Ids are there to be found again and keep no secret: random.random's kind is enough.
-        name = given.decode() if _SANE_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
-        return cls(name, scope["method"], scope["path"], time.perf_counter())
+        for name, value in scope["headers"]:
+            if name == REQUEST_ID and _SANE_ID.fullmatch(value):
+                given = value.decode()
+                break
+        else:  # ids are there to be found again and keep no secret: random.random's kind is enough
+            given = f"{random.getrandbits(128):032x}"
+        return cls(given, scope["method"], scope["path"], time.perf_counter())
 
     @property
     def how(self) -> str | None:

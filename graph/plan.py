@@ -66,10 +66,7 @@ class Plan:
         looked_up = {id(detail.node) for root in self.found for detail in root.details}
         varying = fields_with_variables(document) - looked_up
         self.relations = None if varying else Relations(variables)
-
-    def relations_for(self, variables: VariableValues) -> "Relations":
-        """The relations with their arguments; the same for all requests where no variable is among these."""
-        return self.relations or Relations(variables)
+        """Those of all questions, where no variable is among their arguments."""
 
     def place(self, kind: Any, details: Sequence[FieldDetails]) -> "Place":
         key = tuple([id(detail.node) for detail in details])

@@ -9,11 +9,14 @@ from graphql import GraphQLSchema, OperationDefinitionNode
 from graphql.execution.values import VariableValues, get_argument_values, get_variable_values
 
 from graph.documents import Prepared
-from graph.plan import FoundRoot, Plan
+from graph.lookup import Target
+from graph.plan import FoundRoot, Plan, Relations
 from graph.question import Question
 from graph.rendering import Surprise
 from graph.selection import Types
 from graph.variables import deciding_variables
+from resolvers.nodes import Lookup
+from resolvers.selection import Selection
 
 MAX_DECIDING_CHARACTERS = 10_000
 """Of the values that decide what a plan is; one with more is made anew each time, or clients could fill the memory."""
@@ -22,18 +25,34 @@ MAX_DECIDING_CHARACTERS = 10_000
 _NONE = VariableValues({}, {})
 
 
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """A plan with the variables of one question: those, and the arguments of each field that looks nodes up."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Wanted:
+    """What one field of Query looks up: its arguments, and what they mean."""
 
-    plan: Plan
-    variables: VariableValues
-    arguments: Sequence[Mapping[str, Any]]
+    root: FoundRoot
+    arguments: Mapping[str, Any]
+    targets: Sequence[Target]
 
     @classmethod
-    def of(cls, plan: Plan, variables: VariableValues) -> "Bound":
-        """Raises GraphQLError where the variables do not fit."""
-        return cls(plan, variables, [_arguments_of(root, variables) for root in plan.found])
+    def of(cls, root: FoundRoot, variables: VariableValues) -> "Wanted":
+        arguments = _arguments_of(root, variables)
+        return cls(root, arguments, root.resolve.targets(arguments))
+
+
+class Bound:
+    """A plan with the variables of one question: the relations that these make, and all that is to be looked up."""
+
+    def __init__(self, plan: Plan, variables: VariableValues) -> None:
+        """Raises GraphQLError where the variables do not fit, BadInput where what they say means nothing."""
+        self.plan = plan
+        self.relations = plan.relations or Relations(variables)
+        self.wanted = [Wanted.of(root, variables) for root in plan.found]
+        self.lookups: list[tuple[Lookup, Selection]] = []
+        for wanted in self.wanted:
+            selection = self.relations.selection(wanted.root.place)
+            self.lookups += [
+                (one, selection.expecting(field.level)) for field, one in wanted.targets if one is not None
+            ]
 
 
 def _arguments_of(root: FoundRoot, variables: VariableValues) -> Mapping[str, Any]:
@@ -71,7 +90,7 @@ class Plans:
             prepared.deciding = deciding_variables(prepared.document)
         values = [repr(variables.coerced.get(name)) for name in prepared.deciding]
         plan = self._plan(prepared, operation, variables, (operation.name.value if operation.name else "", *values))
-        return None if plan is None else Bound.of(plan, variables)
+        return None if plan is None else Bound(plan, variables)
 
     def _plan(
         self,

@@ -1,7 +1,7 @@
 """The web application of its parts: which of them answers at which address, and what stands around all of them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
@@ -109,9 +109,9 @@ def by_path(endpoint: ASGIApp, others: ASGIApp) -> ASGIApp:
     The endpoint answers its own errors, and Starlette's way to it costs as much as answering from the cache.
     """
 
-    async def choose(scope: Scope, receive: Receive, send: Send) -> None:
+    def choose(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         is_asked = scope["type"] == "http" and scope["path"] == GRAPHQL_PATH
-        await (endpoint if is_asked else others)(scope, receive, send)
+        return (endpoint if is_asked else others)(scope, receive, send)
 
     return choose
 

@@ -24,9 +24,9 @@ from graph.rendering import Leaves, TypeName
 from resolvers.granted import have_lists, lists, roots
 from resolvers.job import Job
 from resolvers.lists import Page
-from resolvers.nodes import Lookup, above, nodes
+from resolvers.nodes import above, nodes
 from resolvers.request import Request
-from resolvers.selection import Relation, Selection
+from resolvers.selection import Relation
 from store.keys import hierarchy_of
 from store.records import Record
 
@@ -34,16 +34,14 @@ _PK, _LEVEL = attrgetter("pk"), attrgetter("level")
 
 
 async def run(bound: Bound, context: Context) -> bytes:
-    """The operation's `data` as JSON; raises Surprise, or what the batch functions raise, where anything is amiss."""
-    plan = bound.plan
-    relations = plan.relations_for(bound.variables)
-    found = await _roots(bound, context, relations)
-    await _fetch(context.request, relations, [visit for one in found.values() for visit in one.visits])
-    fields = [
-        key_of(root.key) + (orjson.dumps(root.name) if isinstance(root, TypeName) else found[root].tell()[0])
-        for root in plan.roots
-    ]
-    return b"{" + b",".join(fields) + b"}"
+    """The response as JSON; raises Surprise, or what the batch functions raise, where anything is amiss."""
+    found = await _roots(bound, context)
+    await _fetch(context.request, bound.relations, [visit for one in found.values() for visit in one.visits])
+    told: list[bytes] = []  # joined once, since it may be long
+    for root in bound.plan.roots:
+        value = orjson.dumps(root.name) if isinstance(root, TypeName) else found[root].tell()[0]
+        told += (b"," if told else b"", key_of(root.key), value)
+    return b"".join((b'{"data":{', *told, b"}}"))
 
 
 class Group:
@@ -190,23 +188,20 @@ def _nothing(record: Record) -> bytes:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-async def _roots(bound: Bound, context: Context, relations: Relations) -> dict[RootField, Found | Listed]:
+async def _roots(bound: Bound, context: Context) -> dict[RootField, Found | Listed]:
     """What the fields of Query find: all that is looked up in one call, beside it the hierarchies' roots."""
-    plan, request = bound.plan, context.request
-    pairs = zip(plan.found, bound.arguments, strict=True)
-    wanted = [root.resolve.targets(arguments, context) for root, arguments in pairs]
-    asked: list[tuple[Lookup, Selection]] = []
-    for root, targets in zip(plan.found, wanted, strict=True):
-        selection = relations.selection(root.place)
-        asked += [(lookup, selection.expecting(one.level)) for one, lookup in targets if lookup is not None]
-    calls: list[Any] = [_list_roots(request, relations, root) for root in plan.listed]
-    *pages, records = await _together(request, [*calls, nodes(request, asked)])
-    found: dict[RootField, Found | Listed] = {}
-    for listed, page in zip(plan.listed, pages, strict=True):
-        found[listed] = Listed(listed.listing.connection, [page])
+    request, listed = context.request, bound.plan.listed
+    for wanted in bound.wanted:
+        wanted.root.resolve.spend(wanted.arguments, context)
+    calls: list[Any] = [_list_roots(request, bound.relations, root) for root in listed]
+    *pages, records = await _together(request, [*calls, nodes(request, bound.lookups)])
+    found: dict[RootField, Found | Listed] = {
+        root: Listed(root.listing.connection, [page]) for root, page in zip(listed, pages, strict=True)
+    }
     left = iter(_all(records))
-    for root, targets in zip(plan.found, wanted, strict=True):
-        some = [None if lookup is None else one.checked(next(left)) for one, lookup in targets]
+    for wanted in bound.wanted:
+        root = wanted.root
+        some = [None if lookup is None else one.checked(next(left)) for one, lookup in wanted.targets]
         found[root] = Found(root.place, [some], many=root.resolve.many)
     return found
 

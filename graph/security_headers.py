@@ -25,10 +25,9 @@ class SecurityHeaders:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
 
         def send_with_headers(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
@@ -36,4 +35,4 @@ class SecurityHeaders:
                 message["headers"] = [*own, *HEADERS] if POLICY in dict(own) else [*own, *HEADERS, NOTHING_ALLOWED]
             return send(message)
 
-        await self._app(scope, receive, send_with_headers)
+        return self._app(scope, receive, send_with_headers)

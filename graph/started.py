@@ -13,15 +13,18 @@ T = TypeVar("T")
 class Started(Generic[T]):
     """A coroutine that has run as far as it could without waiting; awaiting it goes on from there.
 
-    It runs in the task that makes it, which has to await it or to `close` it. Raises what the coroutine raises.
+    It runs in the task that makes it, which has to await it. Raises what the coroutine raises.
     """
+
+    __slots__ = ("_waits_for", "_work", "is_done", "result")
+
+    result: T
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
         self._work = work
-        self._waits_for: Any = None
         self.is_done = False
         try:
-            self._waits_for = work.send(None)
+            self._waits_for: Any = work.send(None)
         except StopIteration as ended:
             self._finish(ended)
 
@@ -42,7 +45,7 @@ class Started(Generic[T]):
 
     def _finish(self, ended: StopIteration) -> None:
         self.is_done = True
-        self.result: T = ended.value
+        self.result = ended.value
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:

@@ -2,13 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.drain import Drain
-from graph.observed import KEY, REQUEST_ID, Observed
+from graph.observed import GONE, KEY, REQUEST_ID, Observed
 from store.errors import Unavailable
 
 PROBES = frozenset({"/healthz", "/readyz"})
@@ -38,24 +38,21 @@ class Watch:
             await self._app(scope, receive, send)
             return
         observed = scope[KEY] = Observed.of(scope)
-        started = False
 
-        async def send_with_id(message: Message) -> None:
-            nonlocal started
+        def send_with_id(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
-                started = True
                 observed.status = message["status"]
                 if self._marking is not None:
                     self._marking(observed)
                 message["headers"] = [*message["headers"], (REQUEST_ID, observed.id.encode())]
                 if self._drain.draining:  # who comes again shall come to another server
                     message["headers"].append(CLOSE)
-            await send(message)
+            return send(message)
 
         try:
             await self._app(scope, receive, send_with_id)
         except asyncio.CancelledError:  # the server's time to stop is over
-            if not started:
+            if observed.status == GONE:
                 observed.codes = (Unavailable.code,)
                 await _tell_stopping(send_with_id)
             raise

@@ -1,7 +1,7 @@
 """Nodes by path and by id, and what lies above a node: its parent, its root and all its ancestors."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from resolvers.aliases import redirected
@@ -24,6 +24,11 @@ async def nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -
     what `aliases` tells. Where a read fails its error stands in the place of each node that needed it.
     """
     request.spend(len(lookups), "The nodes that are looked up")
+    kept = _recalled(request, [_question(lookup) for lookup, _ in lookups])
+    if kept is not None:
+        # A plain pair finds what a Key does.
+        request.known.nodes.update({(record.pk, record.sk): record for record in kept})
+        return kept
     keys = await _keys(request, [lookup for lookup, _ in lookups])
     wanted: list[Key] = []
     above: list[Key] = []
@@ -37,10 +42,31 @@ async def nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -
     pairs = zip(lookups, keys, strict=True)
     missing = [key for (one, _), key in pairs if isinstance(key, Key) and found[key] is None and _is_path(one)]
     moved = await redirected(request, missing) if missing else {}
-    return [
-        _of_id(lookup, found[key] or moved.get(key)) if isinstance(key, Key) else key
-        for (lookup, _), key in zip(lookups, keys, strict=True)
-    ]
+    results: list[Record | Exception | None] = []
+    for (lookup, _), key in zip(lookups, keys, strict=True):
+        result = _of_id(lookup, found[key] or moved.get(key)) if isinstance(key, Key) else key
+        results.append(result)
+        if isinstance(result, Record):
+            _keep(request, _question(lookup), result)
+    return results
+
+
+def _question(lookup: Lookup) -> Hashable:
+    """What the node that is looked up is kept under."""
+    return "node", *lookup
+
+
+def _recalled(request: Request, questions: Sequence[Hashable]) -> list[Any] | None:
+    """What earlier requests that saw everything have found; None where anything of it has to be read."""
+    if request.view is not None or None in (kept := [request.recall(question) for question in questions]):
+        return None
+    return kept
+
+
+def _keep(request: Request, question: Hashable, found: object) -> None:
+    """Keep what was found, whose records are kept already."""
+    if request.view is None:
+        request.keep(question, found, records=0)
 
 
 async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Place]:
@@ -124,16 +150,24 @@ async def above(request: Request, asked: Sequence[tuple[Record, Relation]]) -> l
     A root's own parent is none, its root is itself. Where a read fails its error stands in the place of each result
     that needed it.
     """
+    what = "The nodes above those that were found"
+    questions = [(relation.kind, record.pk, record.sk) for record, relation in asked]
+    kept = _recalled(request, questions)
+    if kept is not None:
+        request.spend(sum(map(len, kept)), what)
+        return kept
     wanted = [_asked_above(record.key, {relation.kind}) for record, relation in asked]
-    request.spend(sum(map(len, wanted)), "The nodes above those that were found")
+    request.spend(sum(map(len, wanted)), what)
     found = await request.record_outcomes(_flat(wanted))
     results: list[list[Record] | Exception] = []
-    for (record, relation), keys in zip(asked, wanted, strict=True):
+    for (record, relation), question, keys in zip(asked, questions, wanted, strict=True):
         outcomes = [found[key] for key in keys]
         error = next((one for one in outcomes if isinstance(one, Exception)), None)
         records = [one for one in outcomes if isinstance(one, Record)]
         is_own = relation.kind is Kind.ROOT and record.is_root
         results.append(error or ([record] if is_own else records))
+        if keys and len(records) == len(keys):
+            _keep(request, question, records)
     return results
 
 

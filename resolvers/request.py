@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from resolvers.budget import refusal
@@ -29,7 +28,6 @@ Outcomes = dict[Key, Record | Exception | None]
 CHUNK = 100  # keys of one BatchGetItem, which fails as a whole
 
 
-@dataclass
 class Request:
     """Everything that the batch functions need, made anew for each request.
 
@@ -43,32 +41,44 @@ class Request:
     `moves` are the running ones that were met, None where there are none; `view` is what is seen, None for everything.
     """
 
-    store: Store
-    hierarchies: Mapping[str, Hierarchy]
-    nodes_left: int = 10_000
-    parallel: int = 32
-    reads: Reads = field(default_factory=Reads)
-    rounds: int = 0
-    known: Known = field(default_factory=Known)
-    stamps: dict[str, Stamp] = field(default_factory=dict)
-    kept: Kept | None = None
-    caller: Caller = ANYONE
-    grants: Grants | None = None
-    partitions: set[str] = field(default_factory=set)
-    met_unknown_id: bool = False
-    writer: Writer | None = None
-    settle_seconds: float = 0.0
+    def __init__(
+        self,
+        store: Store,
+        hierarchies: Mapping[str, Hierarchy],
+        nodes_left: int = 10_000,
+        parallel: int = 32,
+        *,
+        kept: Kept | None = None,
+        grants: Grants | None = None,
+        writer: Writer | None = None,
+        settle_seconds: float = 0.0,
+    ) -> None:
+        self.store = store
+        self.hierarchies = hierarchies
+        self.nodes_left = self._budget = nodes_left
+        self.kept = kept
+        self.caller = ANYONE
+        self.grants = grants
+        self.writer = writer
+        self.settle_seconds = settle_seconds
+        self.reads = Reads()
+        self.rounds = 0
+        self.known = Known()
+        self.stamps: dict[str, Stamp] = {}
+        self.partitions: set[str] = set()
+        self.met_unknown_id = False
+        self._running = 0
+        self._stopped = False
+        self._places = asyncio.Semaphore(parallel)
+        self._asked: dict[Hashable, asyncio.Future[Any]] = {}  # what was read or is being read, each once
+        self._look()
+        self._begin()
 
-    def __post_init__(self) -> None:
+    def _begin(self) -> None:
+        """Note which state of the store is read from now on."""
         self.version = self.store.version()
         if self.kept is not None:
             self.kept.renew(self.version)
-        self._running = 0
-        self._stopped = False
-        self._budget = self.nodes_left
-        self._places = asyncio.Semaphore(self.parallel)
-        self._asked: dict[Hashable, asyncio.Future[Any]] = {}  # what was read or is being read, each once
-        self._look()
 
     def _look(self) -> None:
         """See what the grants let see, and meet the running moves anew."""
@@ -88,9 +98,7 @@ class Request:
         """Forget all that was read, since something of it may have changed."""
         self.known, self.stamps, self._asked = Known(), {}, {}
         self._look()
-        self.version = self.store.version()
-        if self.kept is not None:
-            self.kept.renew(self.version)
+        self._begin()
 
     @property
     def is_torn(self) -> bool:
@@ -112,20 +120,27 @@ class Request:
         """The items at these keys, and in the same read the stamps of those trees that are not known yet."""
         return _all_read(await self.outcomes(keys, trees=trees))
 
-    async def outcomes(self, keys: Iterable[Key], *, trees: Iterable[str] = ()) -> dict[Key, Item | Exception | None]:
-        """The same, with an error in the place of what could not be read; stamps that could not are among the keys."""
+    async def outcomes(
+        self, keys: Iterable[Key], *, trees: Iterable[str] = (), keep: bool = True
+    ) -> dict[Key, Item | Exception | None]:
+        """The same, with an error in the place of what could not be read; stamps that could not are among the keys.
+
+        `keep` is whether to keep the items for the requests to come.
+        """
         keys, trees = list(dict.fromkeys(keys)), list(dict.fromkeys(trees))
         self.partitions.update(trees)
-        found = await self._outcomes(keys, trees)
+        found = await self._outcomes(keys, trees, keep=keep)
         if self.version is None and (running := self._moving(trees)):
             if self.moves is None:
                 self.moves = Moves(self.read_now, self._learned)
             await self.moves.meet(running)
             # What came together with the stamps was read before the states of their moves.
-            found |= await self._outcomes([key for key in keys if self._is_moving(key)], ())
+            found |= await self._outcomes([key for key in keys if self._is_moving(key)], (), keep=keep)
         return found
 
-    async def _outcomes(self, keys: Iterable[Key], trees: Iterable[str]) -> dict[Key, Item | Exception | None]:
+    async def _outcomes(
+        self, keys: Iterable[Key], trees: Iterable[str], *, keep: bool
+    ) -> dict[Key, Item | Exception | None]:
         found: dict[Key, Item | Exception | None] = {}
         missing = [stamp_key(tree) for tree in trees if not self._knows_stamp(tree)]
         stamps = len(missing)
@@ -141,7 +156,7 @@ class Request:
                 self.keep(key.pk, self.stamps[key.pk])
             else:
                 found[key] = outcome
-                if outcome is not None and not isinstance(outcome, Exception):
+                if keep and outcome is not None and not isinstance(outcome, Exception):
                     self.keep(("item", key), outcome)
             stamps -= stamps > 0
         return found
@@ -220,7 +235,7 @@ class Request:
     async def _record_outcomes(self, keys: Collection[Key], trees: Iterable[str]) -> Outcomes:
         found: Outcomes = {}
         missing = [key for key in keys if not self._knows_node(key)]
-        for key, item in (await self.outcomes(missing, trees=trees)).items():
+        for key, item in (await self.outcomes(missing, trees=trees, keep=False)).items():  # their records are kept
             if isinstance(item, Exception):
                 found[key] = item
                 continue

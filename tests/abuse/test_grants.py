@@ -141,7 +141,7 @@ async def test_of_many_lists_of_one_family_that_is_seen_in_part_it_is_looked_for
     query = '{ location(path: "US/NE") { descendants { nodes { path siblings { nodes { path } } } } } }'
     some = caller("read:location/US/NE/Omaha", "read:location/US/NE/Kearney", "read:location/US/NE/Lincoln")
     answer = await server.planned.execute(query, caller=some, allow_mutations=False)
-    found = json.loads(answer.data)["location"]["descendants"]["nodes"]
+    found = json.loads(answer.content())["data"]["location"]["descendants"]["nodes"]
     assert [len(one["siblings"]["nodes"]) for one in found] == [2, 2, 2]
     family = ["#NE#Kearney#", "#NE#Lincoln#", "#NE#Omaha#"]
     assert [sorted(keys) for keys in looked] == [family, family], "for the descendants, and for all siblings"

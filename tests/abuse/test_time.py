@@ -47,7 +47,7 @@ async def slow_engine(engine) -> AsyncIterator[SimpleNamespace]:
             await store.create()
             await plant(store, "a", "a/b")
             answer = await execution(store).execute(PATH, allow_mutations=False)
-            node_id = orjson.loads(orjson.dumps(answer.body))["data"]["area"]["id"]
+            node_id = orjson.loads(answer.content())["data"]["area"]["id"]
             yield SimpleNamespace(proxy=proxy, address=address, store=store, query=BY_ID % node_id)
 
 

@@ -87,7 +87,7 @@ class Client:
         answer = await execution.execute(query, variables, allow_mutations=False, tell_reads=True)
         assert answer.executed, answer.body
         reads = answer.body["extensions"]["reads"]
-        data = orjson.loads(answer.data) if answer.data is not None else answer.body["data"]
+        data = orjson.loads(answer.content())["data"]
         return Reply(
             data,
             answer.body.get("errors", []),

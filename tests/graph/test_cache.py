@@ -42,7 +42,7 @@ def server(store: Store, settle: float = 0.3, clock: Callable[[], float] = time.
 async def ask(execution: Execution, query: str = LIST) -> tuple[Any, dict[str, Any]]:
     """The data of an answer, and what it cost."""
     answer = await execution.execute(query, allow_mutations=False, tell_reads=True)
-    body = orjson.loads(orjson.dumps(answer.body))
+    body = orjson.loads(answer.content())
     return body["data"], body["extensions"]["reads"]
 
 

@@ -55,7 +55,7 @@ def executions(store: Store, *, kept: Kept | None = None, cache: Cache | None = 
 
 def wire(answer: Answer) -> dict[str, Any]:
     """An answer as a client reads it, the order of its errors left out."""
-    body = orjson.loads(orjson.dumps(answer.body))
+    body = orjson.loads(answer.content())
     if "errors" in body:
         body["errors"].sort(key=lambda error: (str(error.get("path")), error["message"]))
     return body

@@ -39,18 +39,14 @@ class Clients:
         """The data of an answer without errors."""
         answer = await self._execution.execute(query, variables, allow_mutations=True)
         assert "errors" not in answer.body, answer.body["errors"]
-        data = answer.body["data"]
-        return data if isinstance(data, dict) else _loaded(answer.data)
+        data: dict[str, Any] = json.loads(answer.content())["data"]
+        return data
 
     async def refusal(self, query: str, **variables: Any) -> tuple[str, str]:
         """The code and the sentence of an answer's only error."""
         answer = await self._execution.execute(query, variables, allow_mutations=True)
         (error,) = answer.body["errors"]
         return error["extensions"]["code"], error["message"]
-
-
-def _loaded(data: bytes | None) -> dict[str, Any]:
-    return json.loads(data or b"{}")
 
 
 async def plant(clients: Clients) -> None:

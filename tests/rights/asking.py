@@ -75,7 +75,7 @@ class Server:
 def whole(answer: Answer) -> dict[str, Any]:
     """An answer as a client reads it, without the places of errors in the query."""
     assert answer.executed, answer.body
-    told: dict[str, Any] = {"data": json.loads(answer.data) if answer.data is not None else answer.body["data"]}
+    told: dict[str, Any] = {"data": json.loads(answer.content())["data"]}
     if errors := answer.body.get("errors"):
         told["errors"] = [{name: value for name, value in one.items() if name != "locations"} for one in errors]
     return told

@@ -62,7 +62,7 @@ async def read(store: Store, plans: Plans | None) -> dict[str, Any] | None:
         limits=Limits(request_seconds=REQUEST),
     )
     answer = await execution.execute(QUERY, allow_mutations=False)
-    return None if "errors" in answer.body else orjson.loads(orjson.dumps(answer.body))["data"]
+    return None if "errors" in answer.body else orjson.loads(answer.content())["data"]
 
 
 def places(data: dict[str, Any]) -> list[str]:
