@@ -14,7 +14,7 @@ from store.stores import Store
 async def all_items(store: Store) -> list[dict[str, Any]]:
     """Every item that lies in the table, in no order."""
     if isinstance(store, SQLiteStore):
-        rows = store._connection().execute("SELECT body FROM items")
+        rows = store._database.connection().execute("SELECT body FROM items")
         return [msgspec.msgpack.decode(body) for (body,) in rows]
     assert isinstance(store, DynamoDBStore)
     items: list[dict[str, Any]] = []

@@ -266,7 +266,7 @@ async def test_a_large_commit_is_refused_by_one_condition(tmp_path: Path) -> Non
 async def test_a_commit_that_waits_too_long_for_another_process_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.sqlite.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("store.database.BUSY_SECONDS", 0.05)
     path = tmp_path / "clade.db"
     async with SQLiteStore(str(path)) as store:
         await store.create()
@@ -336,10 +336,10 @@ async def test_many_keys_are_searched_one_by_one_and_never_by_walking_the_table(
 async def _plan_of(other: sqlite3.Connection, store: SQLiteStore, verb: object, *arguments: object) -> str:
     """The query plan of the one statement that a verb runs."""
     statements: list[str] = []
-    assert store._open is not None
-    store._open.set_trace_callback(statements.append)
+    assert store._database._open is not None
+    store._database._open.set_trace_callback(statements.append)
     await verb(*arguments, Reads())  # type: ignore[operator]
-    store._open.set_trace_callback(None)
+    store._database._open.set_trace_callback(None)
     (statement,) = statements
     return "\n".join(row[3] for row in other.execute(f"EXPLAIN QUERY PLAN {statement}"))
 
@@ -363,9 +363,9 @@ async def test_the_version_differs_after_any_write_by_anyone_and_not_otherwise(t
 async def test_commits_are_flushed_to_the_disk(tmp_path: Path) -> None:
     async with SQLiteStore(str(tmp_path / "clade.db")) as store:
         await store.create()
-        assert store._open is not None
-        assert store._open.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert store._open.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert store._database._open is not None
+        assert store._database._open.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert store._database._open.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
 async def test_units_are_told_as_dynamodb_would_count_them(tmp_path: Path) -> None:

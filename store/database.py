@@ -1,0 +1,160 @@
+"""One SQLite file: how it is opened, its transactions, and what its errors are called here."""
+
+import asyncio
+import contextlib
+import os
+import random
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Iterator
+from sqlite3 import Connection as Connection
+from sqlite3 import IntegrityError as IntegrityError
+from urllib.parse import quote
+
+from store.errors import CladeError, NoTable, Unavailable
+
+CHECKPOINT_PAGES = 4000  # when the log is written back to the file; more saves rewriting pages during an import
+BUSY_SECONDS = 10.0  # how long a commit waits for those of other processes
+LOCKED_SECONDS = 1.0  # how long a read does, which happens only while another process mends the log after a crash
+IN_MEMORY = ":memory:"
+
+_REASONS = {
+    sqlite3.SQLITE_NOTADB: "is no SQLite database; name another file",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened or made; see that its directory exists and may be written",
+    sqlite3.SQLITE_READONLY: "may not be written",
+    sqlite3.SQLITE_PERM: "may not be opened",
+    sqlite3.SQLITE_BUSY: "is being written by another process; try again",
+    sqlite3.SQLITE_LOCKED: "is being written by another process; try again",
+    sqlite3.SQLITE_FULL: "cannot grow, since the disk is full",
+    sqlite3.SQLITE_CORRUPT: "is damaged; restore it from a copy or an export",
+    sqlite3.SQLITE_IOERR: "cannot be read or written: the disk fails",
+}
+
+
+class Database:
+    """The file at `path`, or what lives in memory where that is `:memory:`, over one connection."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._entered = False
+        self._open: Connection | None = None
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether no second connection sees it."""
+        return self.path == IN_MEMORY
+
+    def enter(self) -> None:
+        """From now on it is opened as soon as there is a file, at the latest by whoever reads."""
+        self._entered = True
+        with contextlib.suppress(Unavailable), self.translated():  # whoever reads is told, and later it may be there
+            self.connection()
+
+    def close(self) -> None:
+        self._entered = False
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def connection(self, mode: str = "rw") -> Connection:
+        """The connection, opened as soon as there is a file; the mode `rwc` makes it."""
+        if not self._entered:
+            raise RuntimeError("The store is not open; use it as an async context manager.")
+        if self._open is None:
+            self._open = _connect(self.path, mode)
+        return self._open
+
+    def version(self) -> object:
+        """A value that differs after any write by anyone, or None where there is nothing to be read."""
+        try:
+            connection = self.connection()
+            return connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
+        except (sqlite3.Error, FileNotFoundError):
+            return None
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """All that is written in it, or nothing. Who shares the connection may await nothing inside."""
+        await self.run_alone("BEGIN IMMEDIATE")
+        connection = self.connection()
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    async def run_alone(self, statement: str) -> None:
+        """Run what one process alone may do at a time; while another one does, other coroutines go on."""
+        connection = self.connection()
+        end = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                connection.execute("PRAGMA busy_timeout = 0")
+                connection.execute(statement)
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {LOCKED_SECONDS * 1000:.0f}")
+            await asyncio.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - no secret
+
+    @contextlib.contextmanager
+    def translated(self) -> Iterator[None]:
+        """The one border between sqlite3's errors and ours."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise NoTable(f'There is no file "{self.path}"; make it with: clade table create') from error
+        except sqlite3.ProgrammingError:
+            raise
+        except sqlite3.Error as error:
+            raise self._translate(error) from error
+
+    def no_table(self) -> NoTable:
+        return NoTable(f'"{self.path}" holds no table of Clade; make it with: clade table create')
+
+    def _translate(self, error: sqlite3.Error) -> CladeError:
+        if "no such table" in str(error):
+            return self.no_table()
+        reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "cannot be used now")
+        return Unavailable(f'"{self.path}" {reason}.')
+
+
+class Snapshot(Database):
+    """What a database holds, over another connection, in one transaction that reads from its first read on."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database.path)
+        self._database = database
+        self._moment = object()
+
+    def version(self) -> object:
+        return self._moment
+
+    def connection(self, mode: str = "rw") -> Connection:
+        opened = self._open
+        connection = super().connection(mode)
+        if opened is None:
+            if self.is_in_memory:
+                self._database.connection().backup(connection)
+            connection.execute("BEGIN")
+        return connection
+
+
+def _connect(path: str, mode: str) -> Connection:
+    """Raises FileNotFoundError where the mode does not make the file."""
+    memory = path == IN_MEMORY
+    if not memory and mode == "rw" and not os.path.exists(path):
+        raise FileNotFoundError(path)
+    address = path if memory else f"file:{quote(path)}?mode={mode}"
+    connection = sqlite3.connect(address, uri=not memory, isolation_level=None, timeout=LOCKED_SECONDS)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
