@@ -1,9 +1,12 @@
 """What clients change and what they then read, on both stores."""
 
+import asyncio
+
 import pytest
 
 from store.items import key_of
 from tests import invariants
+from tests.counted import Counted
 from tests.graph.writing import Clients, plant
 
 
@@ -284,3 +287,36 @@ async def test_each_field_of_one_operation_sees_what_those_before_it_wrote(clien
         b: createLocation(parent: "US", key: "B", name: "B", attributes: {{state: {{}}}}) {counted} }}""")
     assert [answer[one]["node"]["parent"]["childCount"] for one in "ab"] == [3, 4]
     assert [node["key"] for node in answer["b"]["node"]["parent"]["children"]["nodes"]] == ["A", "B", "MO", "NE"]
+
+
+CREATE = """mutation($key: String!) { createLocation(parent: "US/NE", key: $key, name: $key, attributes: {city: {}}) {
+    node { path parent { childCount } } } }"""
+
+
+async def test_mutations_of_many_clients_at_once_are_few_commits_and_each_reads_its_own(clients, store):
+    counted = Counted(store)
+    crowd = Clients(counted)
+    answers = await asyncio.gather(*[crowd.ask(CREATE, key=f"c{n}") for n in range(20)])
+    nodes = [answer["createLocation"]["node"] for answer in answers]
+    assert [node["path"] for node in nodes] == [f"US/NE/c{n}" for n in range(20)]
+    assert len(counted.commits) == 1
+    assert len(await keys(clients, "US/NE")) == 22
+
+
+async def test_a_mutation_whose_client_goes_while_it_waits_is_not_made(clients, store):
+    counted = Counted(store)
+    counted.open.clear()
+    crowd = Clients(counted)
+    first, second, third = [asyncio.create_task(crowd.ask(CREATE, key=f"c{n}")) for n in range(3)]
+    await counted.begun.wait()
+    late = [asyncio.create_task(crowd.ask(CREATE, key=f"late{n}")) for n in range(3)]
+    while crowd._writer.waiting < 3:  # noqa: ASYNC110 - they are on their way
+        await asyncio.sleep(0)
+    for gone in (first, late[1]):
+        gone.cancel()
+    counted.open.set()
+    await asyncio.wait([first, second, third, *late])
+    assert first.cancelled()
+    assert late[1].cancelled()
+    found = set(await keys(clients, "US/NE")) - {"Omaha", "Lincoln"}
+    assert found == {"c0", "c1", "c2", "late0", "late2"}  # the commit of the first one had begun

@@ -20,31 +20,12 @@ from store.stamps import Stamp
 from store.stores import Store, open_store
 from store.writes import Terms, Writer, Written
 from tests import invariants
+from tests.counted import Counted
 from tests.hierarchies import CATEGORY
 from tests.readers import Witness
 
 TREE = "category#r"
 TOO_LARGE = "x" * 500_000
-
-
-class Counted:
-    """A store that keeps how large its commits were, and makes them wait while it is not `open`."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.commits: list[int] = []
-        self.begun = asyncio.Event()
-        self.open = asyncio.Event()
-        self.open.set()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def commit(self, changes: Sequence[Change]) -> None:
-        self.begun.set()
-        await self.open.wait()
-        self.commits.append(len(changes))
-        await self._store.commit(changes)
 
 
 @pytest.fixture

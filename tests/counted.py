@@ -1,0 +1,28 @@
+"""A store that counts its commits, and holds them back where it is told to."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from store.items import Change
+from store.stores import Store
+
+
+class Counted:
+    """`commits` are how many changes each had; they wait while it is not `open`, and `begun` is set by the first."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.commits: list[int] = []
+        self.begun = asyncio.Event()
+        self.open = asyncio.Event()
+        self.open.set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        self.begun.set()
+        await self.open.wait()
+        self.commits.append(len(changes))
+        await self._store.commit(changes)
