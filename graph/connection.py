@@ -1,7 +1,8 @@
 """How a page is told as a connection: field by field, from nodes that are told already."""
 
-from collections.abc import Iterator, Sequence
-from itertools import count, islice
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import count, islice, repeat
 from typing import Any
 
 import orjson
@@ -75,13 +76,21 @@ def _page_info(page: Page, name: str, kind: str) -> Any:
             return kind
 
 
+@lru_cache(1_000)
 def key_of(key: str) -> bytes:
     """A response key, which is a GraphQL name, as JSON with its colon."""
     return b'"' + key.encode() + b'":'
 
 
-def joined(columns: Sequence[Sequence[bytes]], size: int) -> list[bytes]:
-    """So many JSON objects from their fields, told column by column; all of these may have been skipped."""
+def objects(columns: Sequence[tuple[bytes, Iterable[bytes]]], size: int) -> list[bytes]:
+    """So many JSON objects, told column by column: the key of a field, empty where the field has it in it already, and
+    the field of each object. All of them may have been skipped.
+    """
     if not columns:
         return [b"{}"] * size
-    return [b"{%b}" % b",".join(fields) for fields in zip(*columns, strict=True)]
+    parts: list[Iterable[bytes]] = []  # what is told may be long, and is copied once for each object that it is in
+    before = b"{"
+    for key, fields in columns:
+        parts += (repeat(before + key), fields)
+        before = b","
+    return list(map(b"".join, zip(*parts, repeat(b"}"), strict=False)))

@@ -23,7 +23,7 @@ from graphql import (
 from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_fields, collect_subfields
 from graphql.execution.values import VariableValues, get_argument_values
 
-from graph.connection import EMPTY, Part, joined
+from graph.connection import EMPTY, Part, objects
 from graph.lookup import RootsField, TargetField
 from graph.rendering import Constant, LeafField, Leaves, Surprise, TypeName
 from graph.selection import AnySelection, Types, window_of
@@ -264,7 +264,7 @@ class Connection:
         self.nodes = bool(names & {"nodes", "edges", "pageInfo"})
         self.total = "totalCount" in names
         self.merged = plan.place(kind.fields["nodes"].type, nodes)
-        (self.empty,) = joined([[part.tell(EMPTY, iter(()))] for part in self.parts], 1)
+        (self.empty,) = objects([(b"", [part.tell(EMPTY, iter(()))]) for part in self.parts], 1)
 
 
 def _names(collected: dict[str, list[FieldDetails]]) -> list[tuple[str, str]]:

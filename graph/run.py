@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from graph.connection import Part, joined, key_of
+from graph.connection import Part, key_of, objects
 from graph.context import Context
 from graph.plan import (
     AboveField,
@@ -77,29 +77,29 @@ class Group:
 
     def _tell_owners(self) -> list[bytes]:
         columns = [
-            [part(record) for record in self.owners]
-            if isinstance(part, Leaves)
-            else list(map(key_of(part.key).__add__, self.found[part].tell()))
+            (b"", map(part, self.owners)) if isinstance(part, Leaves) else (key_of(part.key), self.found[part].tell())
             for part in self.shape.parts
         ]
-        return joined(columns, len(self.owners))
+        return objects(columns, len(self.owners))
 
 
 class Visit:
     """The nodes that stand at one place of this answer, in order, grouped by level."""
 
     def __init__(self, place: Place, records: Sequence[Record]) -> None:
-        # Most places hold nodes of one level, which is found out without looking at each node by itself.
-        hierarchies = {hierarchy_of(pk) for pk in set(map(_PK, records))}
-        levels = set(map(_LEVEL, records))
         self._indices: list[Sequence[int]] = []
-        if len(hierarchies) == len(levels) == 1:
-            self.groups = [Group(place.shape(*hierarchies, *levels), records)]
+        if len(records) <= 1:
+            self.groups = [Group(place.shape(record.hierarchy, record.level), records) for record in records]
         else:
             self.groups = self._grouped(place, records)
         self.is_leaf = all(group.shape.is_leaf for group in self.groups)
 
     def _grouped(self, place: Place, records: Sequence[Record]) -> list[Group]:
+        # Most places hold nodes of one level, which is found out without looking at each node by itself.
+        hierarchies = {hierarchy_of(pk) for pk in set(map(_PK, records))}
+        levels = set(map(_LEVEL, records))
+        if len(hierarchies) == len(levels) == 1:
+            return [Group(place.shape(*hierarchies, *levels), records)]
         by_tree: dict[tuple[str, str], list[int]] = {}  # most records are of few trees, which tell their hierarchy
         groups: dict[Shape, list[int]] = {}
         for index, record in enumerate(records):
@@ -162,7 +162,8 @@ class Listed:
         return list(self._visits.values())
 
     def tell(self) -> list[bytes]:
-        return joined([self._tell_column(part) for part in self._connection.parts], len(self._pages))
+        columns = [(b"", self._tell_column(part)) for part in self._connection.parts]
+        return objects(columns, len(self._pages))
 
     def _tell_column(self, part: Part) -> list[bytes]:
         """One field of every page, in order; where nothing that was read for its nodes is in it, the page keeps it."""
