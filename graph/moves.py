@@ -44,6 +44,9 @@ _FIELDS = {
         lambda move, info: _path(move.target), Path | None, "Where it lies then; null for a deletion.", name="to"
     ),
     "state": field(lambda move, info: MoveState(move.state.value), MoveState, "How far it is."),
+    "reason": field(
+        lambda move, info: move.reason, str | None, "Why it could not be done; null for one that is not UNDONE."
+    ),
     "nodes": field(lambda move, info: move.nodes, int, "How many nodes it is about."),
     "written": field(lambda move, info: move.written, int, "How many of them are copied, or then swept."),
     "started_at": field(lambda move, info: move.started_at, DateTime, "When it was begun, in UTC."),

@@ -39,7 +39,7 @@ class Move:
     `nodes` are how many it is about, `written` how many of them have been copied, or swept after the flip, up to the
     sort key `cursor` of the source, and `shape` how many of those copied each tier has. Whoever works on it holds it
     until `lease`, in seconds since 1970, and raises `epoch` when taking it over. `started_at` and `ended_at` are times
-    in UTC (RFC 3339).
+    in UTC (RFC 3339). `reason` is why one that is UNDONE could not be done, in words for clients.
     """
 
     id: str
@@ -56,6 +56,7 @@ class Move:
     changed_by: str | None = None
     cursor: str | None = None
     shape: dict[str, int] = field(default_factory=dict)
+    reason: str | None = None
 
     @classmethod
     def of(cls, item: Item) -> "Move":
@@ -65,6 +66,7 @@ class Move:
             found["sk"], Key(found["from_pk"], found["from_sk"]), target, found["top_id"], MoveState(found["state"]),
             found["nodes"], found["written"], found["epoch"], found["lease"], found["started_at"],
             found.get("ended_at"), found.get("changed_by"), found.get("cursor"), found.get("shape", {}),
+            found.get("reason"),
         )  # fmt: skip
 
     def item(self) -> Item:
@@ -74,6 +76,7 @@ class Move:
             "top_id": self.top_id, "state": self.state.value, "nodes": self.nodes, "written": self.written,
             "epoch": self.epoch, "lease": self.lease, "started_at": self.started_at, "ended_at": self.ended_at,
             "changed_by": self.changed_by, "cursor": self.cursor, "shape": cast(Value, self.shape),
+            "reason": self.reason,
         }  # fmt: skip
         if self.target is not None:
             item |= {"to_pk": self.target.pk, "to_sk": self.target.sk}

@@ -64,7 +64,7 @@ class Journey:
                 await self._flip()
             except BadInput as error:
                 self.refusal = error
-                await self.hold.write(state=MoveState.UNDONE, cursor=None)
+                await self.hold.write(state=MoveState.UNDONE, cursor=None, reason=str(error))
         self.has_flipped.set()
         if self.move.state is MoveState.SWEEPING:
             await self._sweep()

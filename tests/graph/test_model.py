@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ from tests.model import TYPES, Field, GraphText, Ground, Model, On, Word, failur
 from tests.readers import Witness
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
+pytestmark = pytest.mark.usefixtures("each_error")
 SCHEMA, SCHEMA_TYPES = build_schema([Ground])
 DEFINITIONS = {"ground": Ground.definition()}
 SEGMENTS = [

@@ -27,6 +27,7 @@ from tests.model import AT, Field, GraphText, Model, Word, failures, without_fai
 from tests.moving import MOVE, Flipping, Moving, any_move, flip_back, plant
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
+pytestmark = pytest.mark.usefixtures("each_error")
 NEVER = 1_000_000
 PLANS = Plans(SCHEMA._schema, SCHEMA_TYPES, keep=100)
 
@@ -121,7 +122,7 @@ async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, p
 
 
 MOVES = """query($id: ID!) {
-  move(id: $id) { id hierarchy from to state nodes written startedAt endedAt }
+  move(id: $id) { id hierarchy from to state reason nodes written startedAt endedAt }
   moves(hierarchy: "ground") { id }
 }"""
 
@@ -136,8 +137,8 @@ async def test_a_move_is_told_to_those_who_may_read_both_ends(store, tops, is_se
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES))
     answer = await execution.execute(MOVES, {"id": MOVE}, allow_mutations=False)
     told = {
-        "id": MOVE, "hierarchy": "ground", "from": "A/x", "to": "B/x", "state": "COPYING", "nodes": 1, "written": 1,
-        "startedAt": AT, "endedAt": None,
+        "id": MOVE, "hierarchy": "ground", "from": "A/x", "to": "B/x", "state": "COPYING", "reason": None, "nodes": 1,
+        "written": 1, "startedAt": AT, "endedAt": None,
     }  # fmt: skip
     expected = {"move": told, "moves": [{"id": MOVE}]} if is_seen else {"move": None, "moves": []}
     assert answer.body["data"] == expected

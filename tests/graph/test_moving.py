@@ -17,6 +17,9 @@ from tests.store import journaled
 SECONDS = 20.0
 MOVE = 'mutation { moveCategoryNode(path: "r/a", to: "o") { node { path } } }'
 
+AWAY = 'mutation($to: Path!) { moveCategoryNode(path: "r/a", to: $to) { move { id state reason } } }'
+WHY = "query($id: ID!) { move(id: $id) { state reason } }"
+
 
 @pytest.fixture
 def store_url(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -31,13 +34,13 @@ def store_url(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> str:
     return url
 
 
-async def ended(store: Store) -> None:
+async def ended(store: Store, state: MoveState = MoveState.DONE) -> None:
     """Wait for the end of the only move, and see that nothing is left of it."""
     end = time.monotonic() + SECONDS
     while (await journaled.only_move(store)).ended_at is None:
         assert time.monotonic() < end
         await asyncio.sleep(0.01)
-    await journaled.has_ended(store)
+    await journaled.has_ended(store, state)
 
 
 async def test_a_server_takes_up_at_its_start_what_another_has_left(store_url: str) -> None:
@@ -66,3 +69,27 @@ async def test_a_server_that_stops_leaves_its_moves_to_the_next_one(
         with serving(served_app()):
             await ended(store)
         assert "r/a" not in await journaled.paths(store)
+
+
+async def test_a_move_that_came_to_nothing_after_its_answer_says_why(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.moves.MAX_SURVEYED", 10)  # more nodes are only looked at while they are copied
+    long = "m" * 500
+    async with open_store(store_url) as store:
+        await store.create()
+        await journaled.plant(
+            store, f"o/{long}", f"r/a/{long}", f"r/a/{long}/{'n' * 20}", *[f"r/a/m{n}" for n in range(40)]
+        )
+        before = await journaled.paths(store)
+        with serving(served_app()) as url:
+            async with httpx.AsyncClient(base_url=url, timeout=SECONDS) as client:
+                answer = await client.post("/graphql", json={"query": AWAY, "variables": {"to": f"o/{long}"}})
+                told = answer.json()["data"]["moveCategoryNode"]["move"]
+                assert (told["state"], told["reason"]) == ("COPYING", None)
+                await ended(store, MoveState.UNDONE)
+                answer = await client.post("/graphql", json={"query": WHY, "variables": {"id": told["id"]}})
+                found = answer.json()["data"]["move"]
+        assert found["state"] == "UNDONE"
+        assert found["reason"].startswith(f'"{"n" * 20}" would lie 5 segments deep under a key of 1026 bytes; at most')
+        assert await journaled.paths(store) == before

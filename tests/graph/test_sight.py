@@ -28,6 +28,7 @@ from tests.graph.test_plan import wire
 from tests.model import GraphText, Model, failures, without_failures
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
+pytestmark = pytest.mark.usefixtures("each_error")
 PLANS = Plans(SCHEMA._schema, SCHEMA_TYPES, keep=100)
 
 

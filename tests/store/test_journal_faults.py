@@ -188,6 +188,7 @@ async def test_a_very_large_subtree_is_looked_through_only_while_it_is_copied(
     await writer.mover.finished()
     assert await journaled.paths(store) == before
     await journaled.has_ended(store, MoveState.UNDONE)
+    assert "at most 32 and 1024 are possible" in ((await journaled.only_move(store)).reason or "")
 
 
 async def test_a_mover_looks_at_moves_that_have_ended_once_alone(store: Store) -> None:
