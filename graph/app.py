@@ -28,6 +28,7 @@ from graph.watch import Observer
 from resolvers import request as resolvers
 from resolvers.kept import Kept
 from resolvers.keyring import Keyring
+from resolvers.turns import Turns
 from store.hierarchy import Hierarchy
 from store.stores import Store, open_store
 
@@ -105,10 +106,18 @@ def contexts_of(
     kept = Kept(settings.keep_bytes)
     max_nodes, max_entities, parallel = settings.max_nodes, settings.max_entities, settings.max_parallel_reads
     settle_seconds = settings.settle_seconds
+    turns = Turns()
 
     def make() -> Context:
         request = resolvers.Request(
-            store, definitions, max_nodes, parallel, kept=kept, writer=writer, settle_seconds=settle_seconds
+            store,
+            definitions,
+            max_nodes,
+            parallel,
+            kept=kept,
+            writer=writer,
+            settle_seconds=settle_seconds,
+            turns=turns,
         )
         return Context(request, types, max_entities=max_entities)
 

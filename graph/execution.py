@@ -1,6 +1,5 @@
 """One operation, from its text to its answer: what lies between HTTP and the resolvers."""
 
-import asyncio
 import time
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -159,11 +158,9 @@ class Execution:
         try:
             return await within(self._limits.request_seconds, self._consistent(call, context))
         except TimeoutError:
-            context.stop()
             return timed_out(operation, self._limits.request_seconds)
-        except asyncio.CancelledError:  # the client is gone
+        finally:  # also where the client is gone
             context.stop()
-            raise
 
     async def _consistent(self, call: Call, context: Any) -> Answer:
         """The answer of an operation that may run, made anew where its reads were of before and of after a change."""

@@ -149,6 +149,7 @@ class _Batch:
         self._planner = Planner(request.known, request.stamps, hierarchy, request.nodes_left)
         self.reads = self._planner.plan(jobs)
         request.spend(expected)
+        request.turn.expect(self._planner.nodes)
 
     def found(self, failed: Sequence[object]) -> dict[Job, list[Record] | Exception]:
         """The records of each list, taken from the budget; or an error, of those reads that `failed` or of its own."""
@@ -259,6 +260,7 @@ async def _read_roots(request: Request, listing: Roots, *, nodes: bool, total: b
     hierarchy, window = listing.hierarchy, listing.window
     most = request.nodes_left + 2
     read = Read(listing.span(), min(window.limit or most, most), window.descending)
+    request.turn.expect(window.limit or 0)  # of all roots nobody knows how many they are
     request.partitions.add(hierarchy)
     calls: list[Awaitable[object]] = [hierarchy_stamp(request, hierarchy)] if total else []
     if nodes and request.known.take(read.span, read.limit, reverse=read.reverse) is None:

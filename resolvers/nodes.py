@@ -71,7 +71,9 @@ def _keep(request: Request, question: Hashable, found: object) -> None:
 
 async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Place]:
     """Where the nodes lie: a path tells itself, an id's record has to be read."""
-    places = await request.outcomes([id_key(target) for _, target in lookups if isinstance(target, str)])
+    ids = [id_key(target) for _, target in lookups if isinstance(target, str)]
+    request.turn.expect(len(ids))
+    places = await request.outcomes(ids)
     keys: list[Place] = []
     for hierarchy, target in lookups:
         if not isinstance(target, str):

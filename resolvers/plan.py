@@ -45,7 +45,8 @@ from store.stamps import Stamp, tier_name
 class Planner:
     """Plans reads for lists of one hierarchy's trees, given what is known, the trees' stamps and the nodes left.
 
-    After `plan`, `answered` holds the records of the lists that need no read.
+    After `plan`, `answered` holds the records of the lists that need no read, and `nodes` how many the reads bring at
+    most.
     """
 
     def __init__(self, known: Known, stamps: Mapping[str, Stamp], hierarchy: Hierarchy, nodes_left: int) -> None:
@@ -54,6 +55,7 @@ class Planner:
         self.hierarchy = hierarchy
         self.nodes_left = nodes_left
         self.answered: dict[Job, list[Record]] = {}
+        self.nodes = 0
         self._planned: dict[tuple[Index, str], list[Read]] = defaultdict(list)
 
     def plan(self, jobs: Collection[Job]) -> list[Read]:
@@ -68,6 +70,7 @@ class Planner:
             if missing := [job for job in group if not self._is_promised(job)]:
                 chosen = self._group(missing)
                 self._promise(chosen)
+                self.nodes += chosen.nodes
                 reads.update(dict.fromkeys(chosen.reads))
         return list(reads)
 

@@ -12,6 +12,7 @@ from resolvers.known import Known, Read
 from resolvers.moves import Moves
 from resolvers.sight import View
 from resolvers.stub import shown
+from resolvers.turns import Turn, Turns
 from store.hierarchy import Hierarchy
 from store.items import Item
 from store.keys import Key, Span, stamp_key
@@ -35,6 +36,7 @@ class Request:
     of reads that were waited for together. `kept` is what earlier requests have left. `partitions` are the trees and
     hierarchies that were read from; their stamps tell whether an answer is still true, but of an id that is nowhere.
     `writer` makes its edits, None where it may make none; indexes may trail behind the table by `settle_seconds`.
+    Where there are `turns`, what may be many nodes is read when its turn comes.
     `caller` is who sent it, `grants` are what that one may see, None for everything.
 
     What running moves and grants hide is not there for anyone who asks it for nodes: they apply here, below all else.
@@ -52,6 +54,7 @@ class Request:
         grants: Grants | None = None,
         writer: Writer | None = None,
         settle_seconds: float = 0.0,
+        turns: Turns | None = None,
     ) -> None:
         self.store = store
         self.hierarchies = hierarchies
@@ -59,26 +62,15 @@ class Request:
         self.kept = kept
         self.caller = ANYONE
         self.grants = grants
-        self.writer = writer
-        self.settle_seconds = settle_seconds
-        self.reads = Reads()
-        self.rounds = 0
-        self.known = Known()
-        self.stamps: dict[str, Stamp] = {}
+        self.writer, self.settle_seconds = writer, settle_seconds
+        self.reads, self.rounds = Reads(), 0
         self.partitions: set[str] = set()
         self.met_unknown_id = False
         self._running = 0
         self._stopped = False
+        self.turn = Turn(turns)
         self._places = asyncio.Semaphore(parallel)
-        self._asked: dict[Hashable, asyncio.Future[Any]] = {}  # what was read or is being read, each once
-        self._look()
-        self._begin()
-
-    def _begin(self) -> None:
-        """Note which state of the store is read from now on."""
-        self.version = self.store.version()
-        if self.kept is not None:
-            self.kept.renew(self.version)
+        self.forget()
 
     def _look(self) -> None:
         """See what the grants let see, and meet the running moves anew."""
@@ -96,9 +88,12 @@ class Request:
 
     def forget(self) -> None:
         """Forget all that was read, since something of it may have changed."""
-        self.known, self.stamps, self._asked = Known(), {}, {}
+        self.known, self.stamps = Known(), dict[str, Stamp]()
+        self._asked: dict[Hashable, asyncio.Future[Any]] = {}  # what was read or is being read, each once
         self._look()
-        self._begin()
+        self.version = self.store.version()
+        if self.kept is not None:
+            self.kept.renew(self.version)
 
     @property
     def is_torn(self) -> bool:
@@ -235,6 +230,7 @@ class Request:
     async def _record_outcomes(self, keys: Collection[Key], trees: Iterable[str]) -> Outcomes:
         found: Outcomes = {}
         missing = [key for key in keys if not self._knows_node(key)]
+        self.turn.expect(len(missing))
         for key, item in (await self.outcomes(missing, trees=trees, keep=False)).items():  # their records are kept
             if isinstance(item, Exception):
                 found[key] = item
@@ -331,17 +327,20 @@ class Request:
         return await asyncio.gather(*calls, return_exceptions=True)
 
     def stop(self) -> None:
-        """End the reads that run, and let no other begin."""
+        """End the reads that run, let no other begin, and drop what was read: nobody reads for this answer any more."""
         self._stopped = True
+        self.turn.end()
         if self.moves is not None:
             self.moves.stop()
         for read in self._asked.values():
             read.cancel()
+        self.known, self._asked = Known(), {}
 
     async def _round(self, call: Coroutine[Any, Any, T]) -> T:
         self.rounds += self._running == 0
         self._running += 1
         try:
+            await self.turn.come()
             # What starts in the same turn of the loop is one round, also where the store answers at once.
             await asyncio.sleep(0)
             async with self._places:

@@ -1,16 +1,26 @@
-"""What is kept of requests stays small, whatever they send."""
+"""What is kept of requests stays small, whatever they send, and what large answers take while they are made."""
 
+import asyncio
+import gc
 from itertools import product
+
+import orjson
+import pytest
 
 from graph.cache import Cache
 from graph.context import Context
-from graph.execution import Execution
+from graph.execution import Answer, Execution
+from graph.limits import Limits
 from graph.plans import Plans
 from resolvers.kept import Kept
 from resolvers.request import Request
+from resolvers.turns import LARGE, Turns
 from resolvers.window import Order, encode_cursor
-from store.stores import open_store
+from store.errors import Unavailable
+from store.records import Record, made_id
+from store.stores import Store, open_store
 from tests.graph.test_cache import GROUND, SCHEMA, TYPES, plant
+from tests.readers import Witness
 
 QUERY = 'query($path: Path!) { area(path: "a") { isDescendantOf(path: $path) } }'
 SIZE = 100_000
@@ -63,3 +73,117 @@ async def test_fields_share_the_ids_that_a_request_may_look_up():
             refused = await execution.execute(query, {"ids": ["nothing:1"] * 6}, allow_mutations=False)
             (error,) = refused.body["errors"]
             assert error["extensions"]["code"] == "BUDGET_EXCEEDED"
+
+
+# -- large answers under way -------------------------------------------------------------------------------------------
+
+NODES = LARGE + 100
+SMALL = '{ area(path: "a/0") { key children { nodes { key } } parent { key } } }'
+LARGE_ONES = [
+    '{ area(path: "a") { children { nodes { key } } } }',
+    '{ area(path: "a") { descendants { nodes { key children { nodes { key } } } } } }',
+    "{ grounds { nodes { children { nodes { key children { nodes { key } } } } } } }",
+    "query($ids: [ID!]!) { nodes(ids: $ids) { id } }",
+]
+
+
+class Crowd(Witness):
+    """A store that counts how many nodes there are in memory after each read, and how many requests have their turn."""
+
+    def __init__(self, store: Store, turns: Turns) -> None:
+        super().__init__(store)
+        self._turns = turns
+        self.most_nodes = self.most_turns = 0
+        self.fails = False
+        self.asked, self.goes_on = asyncio.Event(), asyncio.Event()
+        self.goes_on.set()
+
+    async def nodes(self, *asked, **limits):
+        self.asked.set()
+        await self.goes_on.wait()
+        if self.fails:
+            raise Unavailable("The store is away.")
+        found = await super().nodes(*asked, **limits)
+        await asyncio.sleep(0)
+        self.most_nodes = max(self.most_nodes, sum(isinstance(one, Record) for one in gc.get_objects()))
+        self.most_turns = max(self.most_turns, self._turns.under_way)
+        return found
+
+
+@pytest.fixture
+async def crowd(tmp_path):
+    """Many nodes in a store, whose requests take turns, two at a time."""
+    async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
+        await store.create()
+        await plant(store, "a", *[f"a/{number}" for number in range(NODES)])
+        yield Crowd(store, Turns(2))
+
+
+def execution(crowd: Crowd, *, planned: bool = True, seconds: float = 60.0) -> Execution:
+    def context() -> Context:
+        return Context(Request(crowd, {"ground": GROUND}, turns=crowd._turns), TYPES)
+
+    plans = Plans(SCHEMA._schema, TYPES) if planned else None
+    return Execution(SCHEMA, context, plans=plans, limits=Limits(request_seconds=seconds))
+
+
+async def ask(execution: Execution, query: str) -> Answer:
+    ids = [f"ground:{made_id('ground', ('a', str(number)))}" for number in range(NODES)]
+    return await execution.execute(query, {"ids": ids}, allow_mutations=False)
+
+
+def codes(answer: Answer) -> set[str]:
+    body = orjson.loads(answer.content())
+    return {error["extensions"]["code"] for error in body.get("errors", ())}
+
+
+@pytest.mark.parametrize("planned", [True, False])
+async def test_of_many_large_answers_two_are_made_at_a_time(crowd, planned):
+    asking = execution(crowd, planned=planned)
+    answers = await asyncio.gather(*[ask(asking, query) for query in LARGE_ONES[:3] * 4])
+    assert not any(map(codes, answers))
+    assert crowd.most_turns == 2
+    assert crowd.most_nodes < 2 * (NODES + 10) + LARGE
+    assert crowd._turns.under_way == 0
+
+
+@pytest.mark.parametrize("planned", [True, False])
+@pytest.mark.parametrize("query", LARGE_ONES)
+async def test_small_requests_are_answered_while_large_ones_wait(crowd, query, planned):
+    asking = execution(crowd, planned=planned)
+    others = [crowd._turns.take() for _ in range(2)]
+    large = asyncio.ensure_future(ask(asking, query))
+    for _ in range(20):
+        assert not codes(await ask(asking, SMALL))
+    assert not large.done()
+    crowd._turns.give_back(others[0])
+    assert not codes(await large)
+    assert crowd._turns.under_way == 1
+
+
+@pytest.mark.parametrize("planned", [True, False])
+async def test_a_turn_is_given_back_however_a_request_ends(crowd, planned):
+    asking = execution(crowd, planned=planned)
+    large = LARGE_ONES[1]
+    crowd.fails = True
+    assert "UNAVAILABLE" in codes(await ask(asking, large))
+    crowd.fails = False
+    crowd.asked.clear()
+    crowd.goes_on.clear()
+    leaving = asyncio.ensure_future(ask(asking, large))
+    await crowd.asked.wait()
+    assert crowd._turns.under_way == 1
+    leaving.cancel()
+    assert [type(one) for one in await asyncio.gather(leaving, return_exceptions=True)] == [asyncio.CancelledError]
+    crowd.goes_on.set()
+    assert crowd._turns.under_way == 0
+    others = [crowd._turns.take() for _ in range(2)]
+    waiting = asyncio.ensure_future(ask(asking, large))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert codes(await ask(execution(crowd, planned=planned, seconds=0.1), large)) == {"TIMEOUT"}
+    for other in others:
+        crowd._turns.give_back(other)
+    assert crowd._turns.under_way == 0
+    assert not codes(await ask(asking, large))

@@ -1,0 +1,70 @@
+"""How many requests at a time may read much: what is read takes memory until it is told."""
+
+import asyncio
+from collections import deque
+
+LARGE = 500  # nodes; whoever may read no more never waits
+MOST = 4  # more at a time finish no sooner: they wait for the same processor
+
+
+class Turns:
+    """So many requests at a time have their turn, and of those that wait the one that came first is next.
+
+    None of these has to wait for another before it gives its turn back.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self.most = most
+        self.under_way = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def take(self) -> "asyncio.Future[None]":
+        """A turn, which begins when the future is done; it has to be given back, also before that."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self._begin()
+        return turn
+
+    def give_back(self, turn: "asyncio.Future[None]") -> None:
+        """End a turn, or wait for it no longer."""
+        if not turn.cancel():  # it has begun
+            self.under_way -= 1
+        self._begin()
+
+    def _begin(self) -> None:
+        while self._waiting and self.under_way < self.most:
+            turn = self._waiting.popleft()
+            if not turn.cancelled():
+                turn.set_result(None)
+                self.under_way += 1
+
+
+class Turn:
+    """What one request may read: up to LARGE nodes at once, more when its turn comes; all at once without `turns`."""
+
+    def __init__(self, turns: Turns | None) -> None:
+        self._turns = turns
+        self._expected = 0
+        self._taken: asyncio.Future[None] | None = None
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it has its turn, or waits for it."""
+        return self._taken is not None
+
+    def expect(self, nodes: int) -> None:
+        """Note that up to so many nodes more are about to be read."""
+        self._expected += nodes
+        if self._expected > LARGE and self._taken is None and self._turns is not None:
+            self._taken = self._turns.take()
+
+    async def come(self) -> None:
+        """Wait until it may read what it expects."""
+        if self._taken is not None and not self._taken.done():
+            await asyncio.shield(self._taken)  # which its other reads wait for, too
+
+    def end(self) -> None:
+        """Give back what it has taken."""
+        if self._taken is not None and self._turns is not None:
+            self._turns.give_back(self._taken)
+            self._taken, self._expected = None, 0

@@ -1,0 +1,54 @@
+"""Who may read much at a time, and who waits for it."""
+
+import asyncio
+
+from resolvers.turns import LARGE, Turn, Turns
+
+
+async def test_so_many_have_their_turn_and_the_others_follow_in_the_order_in_which_they_came():
+    turns = Turns(2)
+    taken = [turns.take() for _ in range(5)]
+    assert [turn.done() for turn in taken] == [True, True, False, False, False]
+    turns.give_back(taken[1])
+    assert [turn.done() for turn in taken] == [True, True, True, False, False]
+    turns.give_back(taken[3])  # leaves the queue
+    assert turns.under_way == 2
+    turns.give_back(taken[0])
+    assert taken[4].done()
+    for last in (taken[2], taken[4]):
+        turns.give_back(last)
+    assert turns.under_way == 0
+    assert turns.take().done()
+
+
+async def test_what_is_small_never_waits_and_without_turns_nothing_does():
+    turns = Turns(0)
+    small, large, free = Turn(turns), Turn(turns), Turn(None)
+    for _ in range(2):
+        small.expect(LARGE // 2)
+    await small.come()
+    free.expect(2 * LARGE)
+    await free.come()
+    large.expect(LARGE + 1)
+    waiting = [asyncio.ensure_future(large.come()) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert not any(one.done() for one in waiting)
+    large.end()
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(result) for result in results] == [asyncio.CancelledError] * 2
+
+
+async def test_one_read_that_is_given_up_leaves_its_turn_to_the_others_of_its_request():
+    turns = Turns(1)
+    before = turns.take()
+    turn = Turn(turns)
+    turn.expect(LARGE + 1)
+    given_up, other = [asyncio.ensure_future(turn.come()) for _ in range(2)]
+    await asyncio.sleep(0)
+    given_up.cancel()
+    turns.give_back(before)
+    await other
+    assert turns.under_way == 1
+    turn.end()
+    turn.end()
+    assert turns.under_way == 0
