@@ -26,7 +26,9 @@ EXIT_INTERRUPTED = 130
 def export_file(
     hierarchy: HierarchyName,
     path: Annotated[str | None, typer.Argument(help="A node's path: it and all below it. Else all.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; else the standard output.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A file; else the standard output.", dir_okay=False)
+    ] = None,
     store: StoreUrl = None,
 ) -> None:
     """Write the nodes of a hierarchy, or of one of its subtrees, in path order as JSON lines; import takes them back.

@@ -17,17 +17,26 @@ _PART_OF_ADDRESS = re.compile(r"(.*_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+
 
 
 def refuse_misspelt(environment: Mapping[str, str], settings: Collection[str]) -> None:
-    """Raise BadInput for a variable that is no setting, and nearly one of these: whoever wrote it meant that."""
-    for variable in unknown(environment, settings):
-        for near in get_close_matches(_name(variable), settings, n=1, cutoff=NEARNESS):
-            raise BadInput(f"{shorten(variable)} is no setting, but {PREFIX}{near} is; correct the name, or unset it.")
-
-
-def unknown(environment: Mapping[str, str], settings: Collection[str]) -> list[str]:
-    """The variables that begin as settings do and are none of these, but for those of our tests and of Kubernetes.
+    """Raise BadInput for a variable that is no setting, and nearly one of these: whoever wrote it meant that.
 
     Settings are named without their prefix, in capitals.
     """
+    for variable in _unknown(environment, settings):
+        for near in _near(variable, settings):
+            raise BadInput(f"{shorten(variable)} is no setting, but {PREFIX}{near} is; correct the name, or unset it.")
+
+
+def ignored(environment: Mapping[str, str], settings: Collection[str]) -> list[str]:
+    """The variables that begin as settings do and are nothing like these, but for our tests' and Kubernetes's."""
+    return [variable for variable in _unknown(environment, settings) if not _near(variable, settings)]
+
+
+def _near(variable: str, settings: Collection[str]) -> list[str]:
+    """The setting that a variable is nearly called, if there is any."""
+    return get_close_matches(_name(variable), settings, n=1, cutoff=NEARNESS)
+
+
+def _unknown(environment: Mapping[str, str], settings: Collection[str]) -> list[str]:
     return sorted(
         variable
         for variable, value in environment.items()

@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from graph.exposure import exposed
 from graph.limits import Limits
-from graph.misspelt import PREFIX, refuse_misspelt, unknown
+from graph.misspelt import PREFIX, ignored, refuse_misspelt
 from graph.trusted import read_trusted
 from store.errors import BadInput
 from store.keys import shorten
@@ -231,8 +231,8 @@ class Settings(BaseSettings):
 
 
 def ignored_variables() -> list[str]:
-    """The variables of the environment that begin like settings and are none."""
-    return unknown(os.environ, _names())
+    """The variables of the environment that begin like settings and are nothing like one."""
+    return ignored(os.environ, _names())
 
 
 def taken_by(field: FieldInfo) -> str:

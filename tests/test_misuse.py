@@ -202,6 +202,7 @@ def test_a_wrong_setting_or_place_is_told_in_one_sentence(clade, tmp_path, comma
         (["nonsense"], "No such command 'nonsense'."),
         (["serve", "--port", "many"], "Invalid value for '--port'"),
         (["import", "location", "nowhere.jsonl"], "file 'nowhere.jsonl' does not exist."),
+        (["export", "location", "-o", "."], "file '.' is a directory."),
         (["import", "location"], "Missing argument"),
     ],
 )

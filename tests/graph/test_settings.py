@@ -95,6 +95,7 @@ def test_a_misspelt_setting_is_refused_with_the_name_that_is_meant(monkeypatch, 
     monkeypatch.setenv(variable, "1")
     with pytest.raises(BadInput, match=f"^{variable} is no setting, but {meant} is"):
         Settings()
+    assert ignored_variables() == []
 
 
 def test_what_is_nearly_no_setting_is_ignored_and_can_be_told(monkeypatch):
