@@ -61,10 +61,20 @@ class Known:
     """The records that a request has read, by key, by range and by family."""
 
     def __init__(self) -> None:
-        self.nodes: dict[Key, Record | None] = {}
+        self._nodes: dict[Key, Record | None] = {}
+        self._unkeyed: list[list[Record]] = []  # out of ranges; nobody has asked for nodes by key since
         self._runs: dict[tuple[Index, str], list[_Run]] = {}  # sorted; none touches another
         self._families: dict[str, dict[str, Record]] = {}  # out of subtrees; a tier's lie side by side in its run
         self._unfiled: list[list[Record]] = []  # subtrees that nobody has asked for families yet
+
+    @property
+    def nodes(self) -> dict[Key, Record | None]:
+        """All nodes that were met, by key; None where it is known that there is none."""
+        for records in self._unkeyed:
+            # A plain pair finds what a Key does, and a thousand of them take half the time.
+            self._nodes.update({(record.pk, record.sk): record for record in records})  # type: ignore[misc]
+        self._unkeyed.clear()
+        return self._nodes
 
     def add(self, read: Read, records: list[Record]) -> None:
         """Keep what a read brought; a read that met its limit tells only of what lies up to its last record."""
@@ -77,8 +87,7 @@ class Known:
         if read.limit is not None and len(records) >= read.limit:
             lo, hi = (keys[0], hi) if read.reverse else (lo, just_after(keys[-1]))
         self._keep(self._runs.setdefault((span.index, span.partition), []), _Run(lo, hi, keys, records))
-        # A plain pair finds what a Key does, and a thousand of them take half the time.
-        self.nodes.update({(record.pk, record.sk): record for record in records})  # type: ignore[misc]
+        self._unkeyed.append(records)
         if span.index is Index.TABLE:
             self._unfiled.append(records)
 

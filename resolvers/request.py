@@ -249,11 +249,12 @@ class Request:
         there = await self.record_outcomes(places.values())
         return found | {key: there[place] for key, place in places.items()}
 
-    async def range(self, read: Read) -> None:
-        """Read a range and keep what it brings in `known`."""
-        if read not in self._asked:
-            self._asked[read] = asyncio.ensure_future(self._read_range(read))
-        await self._asked[read]
+    def range(self, read: Read) -> Awaitable[None]:
+        """Read a range and keep what it brings in `known`; begun as soon as this is called."""
+        asked = self._asked.get(read)
+        if asked is None:
+            asked = self._asked[read] = asyncio.ensure_future(self._read_range(read))
+        return asked
 
     async def _read_range(self, read: Read) -> None:
         if self.version is None and read.span.partition in self.hierarchies:
