@@ -71,7 +71,7 @@ class Constant:
 class Leaves:
     """Some leaf fields of one object type; calling it tells them as JSON, without the braces unless `whole`.
 
-    What was told of a record is kept with it, for the next time that it is told the same way.
+    What was told of a record that is kept is kept with it, for the next time that it is told the same way.
     """
 
     def __init__(self, fields: Sequence[LeafField | TypeName | Constant], *, whole: bool) -> None:
@@ -80,6 +80,8 @@ class Leaves:
 
     def __call__(self, record: Record) -> bytes:
         fragments = record.fragments
+        if fragments is None:
+            return self._tell(record)
         found = fragments.get(self._number)
         if found is None:
             if len(fragments) >= KEPT_FRAGMENTS:

@@ -237,7 +237,7 @@ class Request:
                 continue
             record = self.known.nodes[key] = None if item is None else Record.of(item)
             if record is not None:
-                self.keep(key, record)
+                self.keep(key, record.kept())
         return {key: self.known.nodes[key] if key in self.known.nodes else found[key] for key in keys}
 
     async def current_outcomes(self, keys: Iterable[Key]) -> Outcomes:

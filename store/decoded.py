@@ -6,6 +6,8 @@ a write to one node leaves all others kept. What a hit saves is decoding, and te
 dictionaries.
 """
 
+from collections.abc import Callable
+
 from store.records import Record
 
 # What an entry takes in memory: its content twice, as it was read and as values, and so much beside it. Measured were
@@ -27,21 +29,21 @@ class Decoded:
         self._old: dict[bytes, Record] = {}
         self._bytes = 0
 
-    def get(self, content: bytes) -> Record | None:
-        """The record that was decoded from this content, if it is kept."""
+    def of(self, content: bytes, decode: Callable[[bytes], Record]) -> Record:
+        """The record of this content, decoded only where it is not kept; raises what `decode` raises."""
+        if not self._most:
+            return decode(content)
         record = self._young.get(content)
         if record is None:
-            record = self._old.pop(content, None)
-            if record is not None:
-                self.put(content, record)
+            record = self._old.pop(content, None) or decode(content)
+            self._keep(content, record)
         return record
 
-    def put(self, content: bytes, record: Record) -> None:
-        """Keep what was decoded from this content."""
+    def _keep(self, content: bytes, record: Record) -> None:
         size = CONTENT_TIMES * len(content) + RECORD_BYTES
         if size > self._most:
             return
         if self._bytes + size > self._most:
             self._old, self._young, self._bytes = self._young, {}, 0
-        self._young[content] = record
+        self._young[content] = record.kept()
         self._bytes += size

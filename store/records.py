@@ -3,7 +3,7 @@
 import hashlib
 from base64 import b32encode
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar, Self, cast
 
 from msgspec import Struct
 
@@ -57,6 +57,9 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     updated_at: str
     attributes: dict[str, Value]
     changed_by: str | None = None
+
+    fragments: ClassVar[dict[int, bytes] | None] = None
+    """What others have told of this record and would tell again, by numbers of theirs; None where nobody keeps it."""
 
     @classmethod
     def new(
@@ -118,10 +121,10 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     def path(self) -> Path:
         return path_of(self.pk, self.sk)
 
-    @cached_property
-    def fragments(self) -> dict[int, bytes]:
-        """What others have made of this record and would make again, by numbers of their own."""
-        return {}
+    def kept(self) -> Self:
+        """This record, for those who keep it: from now on it keeps what is told of it."""
+        self.__dict__.setdefault("fragments", {})
+        return self
 
     @property
     def hierarchy(self) -> str:

@@ -89,15 +89,8 @@ class SQLiteStore:
         bodies = self._bodies(span, reads, limit, reverse, False)
         records: list[Record] = []
         async for some in in_turns(bodies):  # so that small requests are answered before a large one is decoded
-            records += map(self._record, some)
+            records += [self._decoded.of(body, _record) for body in some]
         return records
-
-    def _record(self, body: bytes) -> Record:
-        record = self._decoded.get(body)
-        if record is None:
-            record = Record.of(_decode(body))
-            self._decoded.put(body, record)
-        return record
 
     def _bodies(self, span: Span, reads: Reads, limit: int | None, reverse: bool, strong: bool) -> list[bytes]:
         if limit == 0 or span.lo >= span.hi:
@@ -269,6 +262,10 @@ class _Apart(SQLiteStore):
     async def _execute(self, connection: Connection, statement: str, values: Sequence[Sequence[Any]]) -> None:
         async for some in in_turns(values):
             connection.executemany(statement, some)
+
+
+def _record(body: bytes) -> Record:
+    return Record.of(_decode(body))
 
 
 def _row(item: Item) -> tuple[Value | bytes, ...]:

@@ -82,7 +82,7 @@ class NodeParser:
         """
         try:
             page = self._split(body)
-            nodes = list(map(self._record, map(_ENCODE, page.Items)))
+            nodes = [self._decoded.of(content, self._record) for content in map(_ENCODE, page.Items)]
         except msgspec.ValidationError:
             told = parse_answer(body)
             names = set(filter(str.isidentifier, {*self._names}.union(*told.get("Items", ())) - _KNOWN - _NEVER_LEARNT))
@@ -106,13 +106,7 @@ class NodeParser:
         self._own = attrgetter(*fields, "pk", "pk")  # a getter of fewer than two would bring no tuple
 
     def _record(self, content: bytes) -> Record:
-        record = self._decoded.get(content)
-        if record is None:
-            record = self._made(self._decode(content))
-            self._decoded.put(content, record)
-        return record
-
-    def _made(self, node: Any) -> Record:
+        node = self._decode(content)
         attributes: dict[str, Value] = {
             name: value.S if value.S is not None else decode_value(value)
             for name, value in zip(self._names, self._own(node), strict=False)

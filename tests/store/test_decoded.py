@@ -85,31 +85,53 @@ async def test_a_snapshot_takes_from_what_its_store_keeps(tmp_path) -> None:
             assert (await nodes(snapshot))[0] is first
 
 
+class Decoding:
+    """What is decoded, and how often."""
+
+    def __init__(self, most: int) -> None:
+        self.decoded = Decoded(most)
+        self.times = 0
+
+    def __call__(self, content: bytes) -> Record:
+        self.times += 1
+        return record(content.decode())
+
+    def ask(self, name: str) -> bool:
+        """Whether it was kept."""
+        before = self.times
+        assert self.decoded.of(name.encode(), self) == record(name)
+        return self.times == before
+
+
 @pytest.mark.parametrize("most", [0, 1, SIZE, 2 * SIZE, 7 * SIZE + 1, 20 * SIZE])
 def test_no_more_is_kept_than_there_is_room_for(most: int) -> None:
-    decoded, random = Decoded(most), Random(most)  # noqa: S311
+    decoding, random = Decoding(most), Random(most)  # noqa: S311
     for _ in range(500):
-        content = f"{random.randrange(40):03}".encode()
-        if (found := decoded.get(content)) is None:
-            decoded.put(content, record(content.decode()))
-        else:
-            assert found == record(content.decode())
-        assert len(decoded_by(decoded)) * SIZE <= most
-    assert len(decoded_by(decoded)) * SIZE >= most / 2 - SIZE
+        decoding.ask(f"{random.randrange(40):03}")
+        assert len(decoded_by(decoding.decoded)) * SIZE <= most
+    assert len(decoded_by(decoding.decoded)) * SIZE >= most / 2 - SIZE
 
 
 def test_what_is_read_again_stays_and_what_is_not_goes() -> None:
-    decoded = Decoded(20 * SIZE)
-    decoded.put(b"hot", record("hot"))
-    decoded.put(b"one", record("one"))
+    decoding = Decoding(20 * SIZE)
+    assert not decoding.ask("hot")
+    assert not decoding.ask("one")
     for number in range(100):
-        decoded.put(f"{number:03}".encode(), record("other"))
-        assert decoded.get(b"hot") == record("hot")
-    assert decoded.get(b"one") is None
+        assert not decoding.ask(f"{number:03}")
+        assert decoding.ask("hot")
+    assert not decoding.ask("one")
 
 
 def test_what_is_larger_than_all_room_pushes_nothing_out() -> None:
-    decoded = Decoded(4 * SIZE)
-    decoded.put(b"hot", record("hot"))
-    decoded.put(bytes(4 * SIZE), record("huge"))
-    assert list(decoded_by(decoded)) == [b"hot"]
+    decoding = Decoding(4 * SIZE)
+    decoding.ask("hot")
+    for _ in range(2):
+        decoding.decoded.of(bytes(2 * SIZE), lambda _: record("huge"))
+    assert list(decoded_by(decoding.decoded)) == [b"hot"]
+
+
+def test_what_is_told_of_a_record_is_kept_where_the_record_is() -> None:
+    kept, not_kept = Decoded(SIZE * 2), Decoded(0)
+    assert kept.of(b"one", Decoding(0)).fragments == {}
+    assert not_kept.of(b"one", Decoding(0)).fragments is None
+    assert kept.of(b"one", Decoding(0)) == not_kept.of(b"one", Decoding(0))
