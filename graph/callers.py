@@ -46,11 +46,16 @@ class Callers:
         self._home_writes = home_writes
         self._anonymous = Caller(reads=None if open_reads else NOTHING, writes=NOTHING)
 
-    async def of(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
-        """Who sends a request. Raises Unauthenticated, and Unavailable where that cannot be found out now."""
-        scheme, _, credential = headers.get(b"authorization", b"").partition(b" ")
-        if scheme.lower() != b"bearer":  # another scheme is for the proxy that stands before this server
-            return ANYONE if self._home_writes and is_at_home(scope, headers) else self._anonymous
+    def at_once(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller | None:
+        """Who sends a request that brings no credential; None where there is one."""
+        scheme, _, _ = headers.get(b"authorization", b"").partition(b" ")
+        if scheme.lower() == b"bearer":  # another scheme is for the proxy that stands before this server
+            return None
+        return ANYONE if self._home_writes and is_at_home(scope, headers) else self._anonymous
+
+    async def of(self, headers: Mapping[bytes, bytes]) -> Caller:
+        """Whose credential it is. Raises Unauthenticated, and Unavailable where that cannot be found out now."""
+        _, _, credential = headers[b"authorization"].partition(b" ")
         if len(credential) > MAX_CREDENTIAL_BYTES or not credential.isascii():
             raise Unauthenticated
         text = credential.decode().strip()

@@ -101,7 +101,7 @@ class Execution:
         self._span = span
         self._schema = schema
         self._plans = plans
-        self._cache = cache
+        self._cache = cache or None
         self._limits = limits
         self._suggestions = suggestions
         self._documents = Documents(schema, keep=keep_documents, limits=limits, suggestions=suggestions)
@@ -153,7 +153,7 @@ class Execution:
         if observed is not None:
             observed.kind, observed.operation = operation.operation.value, call.name
             observed.document, observed.context = question.query, context
-        if self._cache and (entry := self._cache.proven(_key(call, context), context.request.version)):
+        if self._cache is not None and (entry := self._cache.proven(_key(call, context), context.request.version)):
             return kept_answer(entry, call, context)
         try:
             return await within(self._limits.request_seconds, self._consistent(call, context))
@@ -204,8 +204,8 @@ class Execution:
 
     async def _whole(self, call: Call, context: Any) -> Answer | None:
         """A kept answer, or one that a plan tells; None where there is neither, or Strawberry has to tell errors."""
-        key = _key(call, context) if self._cache else None
-        if self._cache and key and (entry := await self._kept(self._cache, key, context)):
+        key = _key(call, context) if self._cache is not None else None
+        if self._cache is not None and key and (entry := await self._kept(self._cache, key, context)):
             return kept_answer(entry, call, context)
         began = time.monotonic()
         try:

@@ -3,18 +3,20 @@
 from typing import Self
 
 
+class Full(Exception):
+    """As many are inside as may be; the message is for the client."""
+
+
 class Gate:
-    """Counts who is inside, by `with`; whoever enters asks first whether it is full."""
+    """Counts who is inside, by `with`, which raises Full for one too many."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.inside = 0
 
-    @property
-    def is_full(self) -> bool:
-        return self.inside >= self.most
-
     def __enter__(self) -> Self:
+        if self.inside >= self.most:
+            raise Full(f"The server answers {self.most} requests already; try again in a moment.")
         self.inside += 1
         return self
 

@@ -23,7 +23,7 @@ from graph.errors import (
     log_unforeseen,
 )
 from graph.execution import Answer, Execution, QueriesOnly, refused
-from graph.gate import Gate
+from graph.gate import Full, Gate
 from graph.media_types import GRAPHQL, HTML, JSON, choose, is_json
 from graph.observed import KEY, Observed, codes_of
 from graph.parameters import Header, Parameters, Refused, read_json, read_query_string
@@ -91,7 +91,9 @@ class GraphQLEndpoint:
         try:
             if media_type is None:
                 raise Refused(406, f"The answer can be {GRAPHQL} or {JSON}, and the header Accept takes neither.")
-            caller = ANYONE if self._callers is None else await self._caller(self._callers, scope, headers)
+            caller = ANYONE
+            if (callers := self._callers) is not None:
+                caller = callers.at_once(scope, headers) or await self._holder(callers, headers)
             if observed is not None:
                 observed.caller = caller
             answer = await self._answer(scope, receive, headers, caller, observed)
@@ -106,6 +108,9 @@ class GraphQLEndpoint:
         except Refused as no:
             status, content, extra = no.status, only_error(str(no), no.code), [NO_STORE, *no.headers]
             tell(observed, no.code)
+        except Full as full:
+            status, content, extra = 503, only_error(str(full), OVERLOADED), [NO_STORE, RETRY_AFTER]
+            tell(observed, OVERLOADED)
         except Gone:
             return
         except Exception as error:
@@ -115,23 +120,16 @@ class GraphQLEndpoint:
             tell(observed, INTERNAL)
         await write(send, status, media_type or JSON, content, extra)
 
-    async def _caller(self, callers: Callers, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
-        """Who asks. Raises Refused where the credential is not valid, or cannot be looked up now."""
-        self._refuse_where_full()
+    async def _holder(self, callers: Callers, headers: Mapping[bytes, bytes]) -> Caller:
+        """Whose credential it is. Raises Refused where it is not valid, or cannot be looked up now, and Full."""
         try:
             with self._gate:  # keys that somebody has made up are reads of the table, too
-                return await callers.of(scope, headers)
+                return await callers.of(headers)
         except Unauthenticated as no:
             raise Refused(401, str(no), CHALLENGE, code=UNAUTHENTICATED) from None
         except Unavailable as error:
             log_unavailable(error)
             raise Refused(503, STORE_MESSAGE, code=UNAVAILABLE) from None
-
-    def _refuse_where_full(self) -> None:
-        """Raise Refused where as many requests run as may."""
-        if self._gate.is_full:
-            message = f"The server answers {self._gate.most} requests already; try again in a moment."
-            raise Refused(503, message, RETRY_AFTER, code=OVERLOADED)
 
     async def _answer(
         self,
@@ -147,12 +145,11 @@ class GraphQLEndpoint:
                 question = self._question_in_body(await self._body(receive, headers))
             else:
                 question = self._question_of(method, scope["query_string"])
-            self._refuse_where_full()
             allow_mutations, tell_reads = method == "POST", headers.get(ASKS_FOR_READS) == b"1"
-            call = self._execution.answer(
-                question, caller=caller, allow_mutations=allow_mutations, tell_reads=tell_reads, observed=observed
-            )
             with self._gate:
+                call = self._execution.answer(
+                    question, caller=caller, allow_mutations=allow_mutations, tell_reads=tell_reads, observed=observed
+                )
                 started = Started(call)
                 if not started.is_done:
                     async with Presence(receive):

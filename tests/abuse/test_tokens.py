@@ -213,9 +213,9 @@ async def test_a_huge_credential_is_refused_unread(published, tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         callers = Callers(Keyring(store), published)
         good = signed().encode()
-        assert (await callers.of({}, {b"authorization": b"Bearer " + good})).name == "ana"
+        assert (await callers.of({b"authorization": b"Bearer " + good})).name == "ana"
         with pytest.raises(Unauthenticated):
-            await callers.of({}, {b"authorization": b"Bearer " + good + b" " * 9_000})
+            await callers.of({b"authorization": b"Bearer " + good + b" " * 9_000})
 
 
 # -- settings that would let anybody in --------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from graph.context import Context
 from graph.execution import Execution
 from graph.plans import Plans
 from graph.schema import build_schema
+from graph.started import Started
 from resolvers.kept import Kept
 from resolvers.request import Request
 from store.load import Outcome, load
@@ -84,6 +85,19 @@ async def test_a_kept_answer_costs_nothing_on_sqlite_and_its_proof_on_dynamodb(s
         reads = await until_kept(server(one))
         sqlite = store_url.startswith("sqlite")
         assert (reads["requests"], reads["items"]) == ((0, 0) if sqlite else (1, 1))
+
+
+async def test_a_kept_answer_is_given_as_it_was_told_and_without_waiting_on_sqlite(tmp_path):
+    async with two(f"sqlite:///{tmp_path}/clade.db") as (one, _):
+        execution = server(one)
+        told = (await execution.execute(LIST, allow_mutations=False)).content()
+        for tell_reads in (False, True):
+            started = Started(execution.execute(LIST, allow_mutations=False, tell_reads=tell_reads))
+            assert started.is_done
+            content = started.result.content()
+            assert (content is started.result.told) is not tell_reads
+            assert orjson.loads(content)["data"] == orjson.loads(told)["data"]
+            assert list(orjson.loads(content)) == (["data", "extensions"] if tell_reads else ["data"])
 
 
 async def test_a_write_by_this_or_another_process_is_in_the_next_answer(store_url):

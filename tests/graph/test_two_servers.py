@@ -1,9 +1,12 @@
 """Two server processes on one table, each with its cache: what one writes is in the next answer of the other."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import httpx
+import pytest
 
 from store.stores import open_store
 from tests.servers import Server
@@ -14,7 +17,10 @@ mutation ($key: String!, $parent: Path) {
   createCategoryNode(key: $key, name: $key, parent: $parent, attributes: { category: true }) { node { path } }
 }
 """
+NAME = "query ($path: Path, $id: ID) { categoryNode(path: $path, id: $id) { id name ancestors { name } } }"
+RENAME = 'mutation ($name: String!) { updateCategoryNode(path: "A", name: $name) { node { name } } }'
 TIMES = 3
+WRITES = 30
 
 
 async def create(server: Server, key: str, parent: str | None = None) -> None:
@@ -41,18 +47,22 @@ async def kept(server: Server) -> list[str]:
     raise AssertionError("the answer was never kept")
 
 
-async def test_what_one_server_writes_is_in_the_next_answer_of_each(store_url, tmp_path):
-    async with open_store(store_url) as store:
+@asynccontextmanager
+async def two(folder: Path, url: str, **settings: str) -> AsyncIterator[tuple[Server, Server]]:
+    """Two servers on a new table, in which there is A."""
+    async with open_store(url) as store:
         await store.create()
     async with AsyncExitStack() as stack:
-        one, other = servers = [
-            Server(tmp_path, name, store=store_url, writes="on", settle_seconds="0.1", cache_mb="8")
-            for name in ("one", "other")
-        ]
-        for server in servers:
+        one, other = (Server(folder, name, store=url, writes="on", **settings) for name in ("one", "other"))
+        for server in (one, other):
             stack.push_async_callback(server.close)
             await server.start()
         await create(one, "A")
+        yield one, other
+
+
+async def test_what_one_server_writes_is_in_the_next_answer_of_each(store_url, tmp_path):
+    async with two(tmp_path, store_url, settle_seconds="0.1", cache_mb="8") as (one, other):
         made: list[str] = []
         for number in range(TIMES):
             assert await kept(one) == await kept(other) == made
@@ -61,3 +71,44 @@ async def test_what_one_server_writes_is_in_the_next_answer_of_each(store_url, t
             await create(writer, made[-1], "A")
             assert await listed(other) == (made, False)
             assert await listed(one) == (made, False)
+
+
+class Named:
+    """The node A as several clients see it, each of which never sees a name from before the last acknowledged one."""
+
+    def __init__(self, node_id: str) -> None:
+        self._ways = ({"path": "A"}, {"id": node_id})
+        self._acknowledged = 0
+        self.asked = 0
+
+    async def write(self, server: Server, number: int) -> None:
+        answer = await server.ask(RENAME, name=str(number))
+        assert "errors" not in answer, answer
+        self._acknowledged = number
+
+    async def look(self, server: Server) -> None:
+        """Ask by path and by id at once."""
+        before = self._acknowledged
+        for answer in await asyncio.gather(*[server.ask(NAME, **way) for way in self._ways]):
+            assert int(answer["data"]["categoryNode"]["name"]) >= before
+            self.asked += 1
+
+    async def watch(self, server: Server, until: asyncio.Event) -> None:
+        while not until.is_set():
+            await self.look(server)
+
+
+@pytest.mark.parametrize("cache_mb", ["0", "8"])
+async def test_what_is_acknowledged_is_in_all_answers_to_questions_sent_from_then_on(tmp_path, cache_mb):
+    async with two(tmp_path, f"sqlite:///{tmp_path}/clade.db", cache_mb=cache_mb) as servers:
+        node_id = (await servers[0].ask(NAME, path="A"))["data"]["categoryNode"]["id"]
+        named, ended = Named(node_id), asyncio.Event()
+        await named.write(servers[0], 1)
+        async with asyncio.TaskGroup() as watching:
+            for server in [*servers] * 3:
+                watching.create_task(named.watch(server, ended))
+            for number in range(2, WRITES):
+                await named.write(servers[number % 2], number)
+                await asyncio.gather(*[named.look(server) for server in servers])
+            ended.set()
+        assert named.asked > 4 * WRITES  # more than beside the writes alone
