@@ -45,6 +45,18 @@ def engine() -> Iterator[engines.Engine]:
     found.stop()
 
 
+@pytest.fixture
+def lasting_engine(tmp_path: Path) -> engines.Engine:
+    """An engine that keeps its tables on disk, to be started, stopped and started again."""
+    try:
+        engine = engines.find(tmp_path / "engine.db")
+    except engines.NoEngine as missing:
+        pytest.skip(str(missing))
+    if not engine.command or not engine.exact:
+        pytest.skip("only dynoxide can be stopped and started again with its tables")
+    return engine
+
+
 @pytest.fixture(params=["sqlite", "dynamodb"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a table of its own, which is not made yet."""

@@ -2,10 +2,14 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from typing import Any, Self
 
+import pytest
 from aiohttp import web
 
+from store.stores import Store, open_store
+from tests.engines import NoEngine, find
 from tests.proxy import Call, Proxy
 
 _CHANGES = {"CreateTable", "UpdateTimeToLive", "TransactWriteItems", "BatchWriteItem", "PutItem", "DeleteItem"}
@@ -45,3 +49,19 @@ class LateIndexes(Proxy):
             await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
             answer = await self.send(self._indexes, body, headers)
             assert answer.status == 200, answer.body
+
+
+@contextlib.asynccontextmanager
+async def late_stores(count: int, lag: float) -> AsyncIterator[list[Store]]:
+    """So many stores on one new table, whose indexes trail `lag` seconds behind it."""
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            table, indexes = stack.enter_context(find()), stack.enter_context(find())
+        except NoEngine as missing:
+            pytest.skip(str(missing))
+        proxy = await stack.enter_async_context(LateIndexes(table.url, indexes.url, lag))
+        url = f"dynamodb://clade?region=eu-west-1&endpoint={proxy.url}"
+        stores = [await stack.enter_async_context(open_store(url)) for _ in range(count)]
+        await stores[0].create()
+        await asyncio.sleep(lag)  # until the indexes have a table, too
+        yield stores

@@ -8,23 +8,12 @@ import os
 import pytest
 
 from bench import endurance
-from tests.engines import NoEngine, find
 
 LOAD_SECONDS = float(os.environ.get("CLADE_TEST_LOAD_SECONDS") or 8.0)
 OUTAGE_SECONDS = float(os.environ.get("CLADE_TEST_OUTAGE_SECONDS") or 3.0)
 REQUEST_SECONDS = 10.0
+pytestmark = pytest.mark.usefixtures("lasting_engine")  # of which the load makes its own
 LONG = LOAD_SECONDS >= 60  # enough for figures of memory
-
-
-@pytest.fixture(autouse=True)
-def lasting_engine(tmp_path):
-    """These need an engine that is a process of its own and keeps its tables on disk."""
-    try:
-        engine = find(tmp_path / "looked-for.db")
-    except NoEngine as missing:
-        pytest.skip(str(missing))
-    if not engine.command or not engine.exact:
-        pytest.skip("only dynoxide can be stopped and started again with its tables")
 
 
 async def test_no_answer_is_wrong_where_one_call_in_a_hundred_is_spoiled(tmp_path):

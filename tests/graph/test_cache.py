@@ -4,7 +4,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
@@ -21,8 +21,7 @@ from resolvers.request import Request
 from store.load import Outcome, load
 from store.rows import Part, Row, Wanted
 from store.stores import Store, open_store
-from tests.engines import NoEngine, find
-from tests.late import LateIndexes
+from tests.late import late_stores
 from tests.model import Ground
 
 SCHEMA, TYPES = build_schema([Ground])
@@ -231,27 +230,12 @@ def test_an_entity_tag_differs_when_the_answer_does():
 LAG = 0.25
 
 
-@asynccontextmanager
-async def late_servers(settle: float) -> AsyncIterator[tuple[Store, list[Execution]]]:
-    """A writer and two servers on one table whose indexes trail `LAG` seconds behind it."""
-    async with AsyncExitStack() as stack:
-        try:
-            table, indexes = stack.enter_context(find()), stack.enter_context(find())
-        except NoEngine as missing:
-            pytest.skip(str(missing))
-        proxy = await stack.enter_async_context(LateIndexes(table.url, indexes.url, LAG))
-        url = f"dynamodb://clade?region=eu-west-1&endpoint={proxy.url}"
-        stores = [await stack.enter_async_context(open_store(url)) for _ in range(3)]
-        await stores[0].create()
-        await asyncio.sleep(0.1)
-        await plant(stores[0], "a", "a/b")
-        yield stores[0], [server(one, settle) for one in stores[1:]]
-
-
 async def stale_after_settling(settle: float) -> tuple[int, int]:
     """How many answers missed a write that was older than the lag, and how many answers were kept ones."""
     stale = kept = 0
-    async with late_servers(settle) as (writer, servers):
+    async with late_stores(3, LAG) as (writer, *others):
+        servers = [server(one, settle) for one in others]
+        await plant(writer, "a", "a/b")
         await asyncio.sleep(2 * LAG)
         for number in range(4):
             await plant(writer, f"a/n{number}")

@@ -7,7 +7,6 @@ import pytest
 
 from graph.app import served_app
 from store.stores import open_store
-from tests.engines import NoEngine, find
 from tests.graph.test_cache import plant
 from tests.serving import serving
 
@@ -15,21 +14,13 @@ QUERY = {"query": '{ __typename area(path: "a") { key children { nodes { key } }
 
 
 @pytest.fixture
-def lasting_engine(tmp_path):
-    """An engine that keeps its tables on disk, so that it can be stopped and started again."""
-    try:
-        engine = find(tmp_path / "engine.db")
-    except NoEngine as missing:
-        pytest.skip(str(missing))
-    if not engine.command or not engine.exact:
-        pytest.skip("only dynoxide can be stopped and started again with its tables")
-    engine.start()
-    yield engine
-    engine.stop()
+def engine(lasting_engine):
+    with lasting_engine:
+        yield lasting_engine
 
 
-def test_an_outage_is_told_and_ends_without_a_restart(lasting_engine, monkeypatch):
-    url = lasting_engine.address("clade")
+def test_an_outage_is_told_and_ends_without_a_restart(engine, monkeypatch):
+    url = engine.address("clade")
     monkeypatch.setenv("CLADE_STORE", url)
     monkeypatch.setenv("CLADE_HIERARCHIES", "tests.model")
     asyncio.run(make(url))
@@ -38,7 +29,7 @@ def test_an_outage_is_told_and_ends_without_a_restart(lasting_engine, monkeypatc
         fine = client.post("/graphql", json=QUERY).json()
         assert fine["data"]["area"]["children"]["nodes"] == [{"key": "b"}]
 
-        lasting_engine.stop()
+        engine.stop()
         assert client.get("/healthz").status_code == 200
         ready = client.get("/readyz")
         assert (ready.status_code, "127.0.0.1" in ready.text) == (503, False)
@@ -47,7 +38,7 @@ def test_an_outage_is_told_and_ends_without_a_restart(lasting_engine, monkeypatc
         assert [error["extensions"]["code"] for error in broken["errors"]] == ["UNAVAILABLE"]
         assert "127.0.0.1" not in broken["errors"][0]["message"]
 
-        lasting_engine.start()
+        engine.start()
         assert client.get("/readyz").status_code == 200
         assert client.post("/graphql", json=QUERY).json() == fine
 
@@ -58,8 +49,8 @@ async def make(url):
         await plant(store, "a", "a/b")
 
 
-def test_a_table_that_is_not_there_is_told_too(lasting_engine, monkeypatch):
-    monkeypatch.setenv("CLADE_STORE", lasting_engine.address("missing"))
+def test_a_table_that_is_not_there_is_told_too(engine, monkeypatch):
+    monkeypatch.setenv("CLADE_STORE", engine.address("missing"))
     monkeypatch.setenv("CLADE_HIERARCHIES", "tests.model")
     with serving(served_app()) as base, httpx.Client(base_url=base, timeout=60) as client:
         assert client.get("/readyz").status_code == 503

@@ -6,7 +6,6 @@ import ssl
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -26,18 +25,11 @@ EVERYTHING = subtree("t", "#")
 
 
 @pytest.fixture
-async def proxy(engine: engines.Engine) -> AsyncIterator[Proxy]:
-    async with Proxy(engine.url) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def store(proxy: Proxy) -> AsyncIterator[DynamoDBStore]:
+async def store(proxied: DynamoDBStore, proxy: Proxy) -> DynamoDBStore:
     """A small table behind the proxy, whose reads are known by now."""
-    async with DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=proxy.url) as opened:
-        await fill(opened)
-        proxy.calls.clear()
-        yield opened
+    await fill(proxied)
+    proxy.calls.clear()
+    return proxied
 
 
 async def fill(store: DynamoDBStore) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
 
 import aioboto3
 import pytest
@@ -28,18 +27,8 @@ from tests.proxy import (
 
 
 @pytest.fixture
-async def proxy(engine: engines.Engine) -> AsyncIterator[Proxy]:
-    async with Proxy(engine.url) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def store(proxy: Proxy) -> AsyncIterator[DynamoDBStore]:
-    """An empty table behind the proxy."""
-    async with DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=proxy.url) as opened:
-        await opened.create()
-        proxy.calls.clear()
-        yield opened
+def store(proxied: DynamoDBStore) -> DynamoDBStore:
+    return proxied
 
 
 @pytest.fixture(autouse=True)

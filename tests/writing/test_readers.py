@@ -1,12 +1,9 @@
 """Readers beside a large move and a large deletion, over indexes that show everything late."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import orjson
-import pytest
 
 from graph.context import Context
 from graph.execution import Execution
@@ -18,12 +15,11 @@ from store.keys import format_path
 from store.moves import Move
 from store.pace import Pace
 from store.reads import Reads
-from store.stores import Store, open_store
+from store.stores import Store
 from store.writes import Writer
-from tests.engines import NoEngine, find
 from tests.graph.asking import plant
 from tests.graph.test_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES
-from tests.late import LateIndexes
+from tests.late import late_stores
 from tests.model import Ground
 
 LAG, SETTLE, REQUEST = 0.2, 0.6, 2.0
@@ -35,22 +31,6 @@ NODE = """{
 }"""
 ROOTS = "grounds { nodes { children { nodes { path } } } }"
 QUERY = f'{{ a: area(path: "a") {NODE} b: area(path: "b") {NODE} {ROOTS} }}'
-
-
-@asynccontextmanager
-async def late_stores() -> AsyncIterator[list[Store]]:
-    """A writer and a reader on one table whose indexes trail `LAG` seconds behind it."""
-    async with AsyncExitStack() as stack:
-        try:
-            table, indexes = stack.enter_context(find()), stack.enter_context(find())
-        except NoEngine as missing:
-            pytest.skip(str(missing))
-        proxy = await stack.enter_async_context(LateIndexes(table.url, indexes.url, LAG))
-        url = f"dynamodb://clade?region=eu-west-1&endpoint={proxy.url}"
-        stores = [await stack.enter_async_context(open_store(url)) for _ in range(2)]
-        await stores[0].create()
-        await asyncio.sleep(LAG)
-        yield stores
 
 
 async def read(store: Store, plans: Plans | None) -> dict[str, Any] | None:
@@ -100,7 +80,7 @@ async def told_meanwhile(writer: Writer, reader: Store, edit: Any) -> list[list[
 
 
 async def test_readers_find_a_subtree_at_one_place_while_it_is_moved_and_until_it_is_deleted():
-    async with late_stores() as (store, reader):
+    async with late_stores(2, LAG) as (store, reader):
         await plant(store, Ground, [(("a",), "AREA"), (("b",), "AREA"), *[(("a", *path), "AREA") for path in SUBTREE]])
         await asyncio.sleep(2 * LAG)
         store.most_changes = 24

@@ -1,0 +1,26 @@
+"""What tests of DynamoDB's store share."""
+
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+
+from store.dynamodb import DynamoDBStore
+from tests.engines import Engine
+from tests.proxy import Proxy
+
+
+@pytest.fixture
+async def proxy(engine: Engine) -> AsyncIterator[Proxy]:
+    """What stands before the engine."""
+    async with Proxy(engine.url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def proxied(proxy: Proxy) -> AsyncIterator[DynamoDBStore]:
+    """An empty table behind the proxy."""
+    async with DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=proxy.url) as opened:
+        await opened.create()
+        proxy.calls.clear()
+        yield opened
