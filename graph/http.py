@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import orjson
 from graphql import GraphQLError
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.cache import etag_of
 from graph.callers import Callers, Unauthenticated
@@ -29,6 +29,7 @@ from graph.observed import KEY, Observed, codes_of
 from graph.parameters import Header, Parameters, Refused, read_json, read_query_string
 from graph.presence import Gone, Presence
 from graph.question import Question
+from graph.sending import Sending
 from graph.started import Started, within
 from graph.trusted import Trusted, Untrusted
 from resolvers.caller import ANYONE, Caller
@@ -76,6 +77,7 @@ class GraphQLEndpoint:
         self._page = page
         self._max_body_bytes = max_body_bytes
         self._body_seconds = body_seconds
+        self._sending = Sending()
         self._question_in_body = self._remembering(read_json)
         self._question_in_address = self._remembering(read_query_string)
 
@@ -105,6 +107,7 @@ class GraphQLEndpoint:
                     return await write_unchanged(send, tag)
                 extra = tag or extra
             status, content = status_of(answer, media_type), answer.content()
+            del answer  # what it was told from need not wait for a client that reads slowly
         except Refused as no:
             status, content, extra = no.status, only_error(str(no), no.code), [NO_STORE, *no.headers]
             tell(observed, no.code)
@@ -118,7 +121,8 @@ class GraphQLEndpoint:
             log_unforeseen(error)
             status, content = 500, only_error(INTERNAL_MESSAGE, INTERNAL)
             tell(observed, INTERNAL)
-        await write(send, status, media_type or JSON, content, extra)
+        await send(start_of(status, media_type or JSON, content, extra))
+        await self._sending.send(send, content)
 
     async def _holder(self, callers: Callers, headers: Mapping[bytes, bytes]) -> Caller:
         """Whose credential it is. Raises Refused where it is not valid, or cannot be looked up now, and Full."""
@@ -242,8 +246,7 @@ async def write_unchanged(send: Send, headers: Sequence[Header]) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def write(send: Send, status: int, media_type: str, content: bytes, headers: Sequence[Header] = ()) -> None:
-    """Send a whole response."""
+def start_of(status: int, media_type: str, content: bytes, headers: Sequence[Header] = ()) -> Message:
+    """What a response begins with."""
     start = [CONTENT_TYPES[media_type], (b"content-length", b"%d" % len(content)), VARY, *headers]
-    await send({"type": "http.response.start", "status": status, "headers": start})
-    await send({"type": "http.response.body", "body": content})
+    return {"type": "http.response.start", "status": status, "headers": start}

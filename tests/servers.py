@@ -75,6 +75,12 @@ class Server:
         await self._client.aclose()
 
     @property
+    def pid(self) -> int:
+        assert self._process is not None
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
     def is_alive(self) -> bool:
         return self._process is not None and self._process.is_alive()
 
