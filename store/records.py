@@ -40,8 +40,8 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     `id` is as clients see it (`location:5074472`), `above` are the levels of its ancestors, the root's first, `kids`
     and `below` the numbers of its children and descendants by level, `rank` is its place among its siblings,
     `updated_at` a time in UTC (RFC 3339), `changed_by` who wrote it, where that is known, and `attributes` its level's
-    own, as stored. Of two records of one node the one with the higher `revision` is newer; counts and rank change
-    without it.
+    own, as stored. It may be shared by many requests, so its lists and dictionaries stay as they are. Of two records of
+    one node the one with the higher `revision` is newer; counts and rank change without it.
     """
 
     pk: str
