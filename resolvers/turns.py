@@ -47,11 +47,6 @@ class Turn:
         self._expected = 0
         self._taken: asyncio.Future[None] | None = None
 
-    @property
-    def is_large(self) -> bool:
-        """Whether it has its turn, or waits for it."""
-        return self._taken is not None
-
     def expect(self, nodes: int) -> None:
         """Note that up to so many nodes more are about to be read."""
         self._expected += nodes
