@@ -12,10 +12,11 @@ from store.errors import NotEmpty, TooLarge
 from store.hierarchy import Hierarchy
 from store.journal import begun
 from store.keys import Key, Path, ancestor_keys, format_path, node_key, shorten
-from store.moves import move_in
+from store.moves import move_in, needs_of_move
 from store.quantity import quantity
 from store.reader import Reader
 from store.records import Record
+from store.turns import in_turns
 
 
 class Policy(Enum):
@@ -76,6 +77,14 @@ class Delete:
         families: dict[str, list[Record]] = {}
         for one in records[1:]:
             families.setdefault(one.sk[: one.sk.index("#", len(record.sk)) + 1], []).append(one)
-        for family in families.values():
-            target = (*self.path[:-1], family[0].path[-1])
-            await move_in(draft, reader, self.hierarchy, family, target, leaving=self.path)
+        moves = [(family, (*self.path[:-1], family[0].path[-1])) for family in families.values()]
+        async for some in in_turns(moves):
+            await self._read_all(draft, reader, some)
+            for family, target in some:
+                await move_in(draft, reader, self.hierarchy, family, target, leaving=self.path)
+
+    async def _read_all(self, draft: Draft, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]) -> None:
+        """Read at once what each of some moves would read by itself."""
+        name = self.hierarchy.name
+        keys = [key for family, target in moves for key in needs_of_move(family[0], node_key(name, target))]
+        await reader.add(draft.seen, touched(name, *[target for _, target in moves]), keys)

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from store.aliases import alias_item, alias_key, aliased_id
-from store.errors import Conflict
+from store.errors import Conflict, TooLarge
 from store.history import id_item, tombstone_item, version_item
 from store.items import ABSENT, UNCONDITIONAL, Change, Condition, Delete, Item, Put
 from store.journal import Move
 from store.keys import Key, Path, ancestor_keys, format_path, parent_sort_key, stamp_key
-from store.records import Counts, Record
+from store.records import MAX_ITEM_BYTES, Counts, Record
 from store.relocation import Relocation
 from store.stamps import Event, LogEntry, Running, Stamp, log_item, tier_name
 from store.turns import in_turns
@@ -24,6 +24,7 @@ from store.wire import settled, size_of
 
 WRITE_UNIT_BYTES = 1024
 MOST_MOVES = 20  # under way in one tree: each reader of the tree reads their records
+MOST_SMALL_ENTRIES = 50  # of a log, which fit into an item whatever their paths
 INDEXES = 2  # beside the table, each of which a node's item is written to as well
 
 
@@ -194,7 +195,7 @@ class Draft:
         return not self._changes
 
     def changes(self) -> list[Change]:
-        """All of it as one commit takes it."""
+        """All of it as one commit takes it; raises TooLarge where its log does not fit into one item."""
         moment, found = self.moment, dict(self._changes)
         for key, counts in self._counts.items():
             old = self.seen.record(key)
@@ -209,18 +210,29 @@ class Draft:
             found[put.key] = put
             if "#" in partition:
                 put = log_item(stamp, touched.entries, moment.at, moment.now)
+                self._check_log(touched.entries, put.item)
                 found[put.key] = put
         return list(found.values())
 
-    def write_units(self) -> int:
+    async def write_units(self) -> int:
         """About how many write units of DynamoDB the commit takes: two for each KB of an item, and its indexes'."""
         units = 0
-        for change in self.changes():
-            size = size_of(settled(change.item)) if isinstance(change, Put) else 1
-            is_node = isinstance(change, Put) and "tier" in change.item
-            is_node = is_node or (isinstance(change, Delete) and change.key.pk.startswith(f"{self.record.hierarchy}#"))
-            units += -(-size // WRITE_UNIT_BYTES) * (2 + INDEXES * is_node)
+        async for some in in_turns(self.changes()):
+            units += sum(map(self._units_of, some))
         return units
+
+    def _units_of(self, change: Change) -> int:
+        size = size_of(settled(change.item)) if isinstance(change, Put) else 1
+        is_node = isinstance(change, Put) and "tier" in change.item
+        is_node = is_node or (isinstance(change, Delete) and change.key.pk.startswith(f"{self.record.hierarchy}#"))
+        return -(-size // WRITE_UNIT_BYTES) * (2 + INDEXES * is_node)
+
+    def _check_log(self, entries: Sequence[LogEntry], item: Item) -> None:
+        if len(entries) > MOST_SMALL_ENTRIES and size_of(settled(item)) > MAX_ITEM_BYTES:
+            raise TooLarge(
+                f"{len(entries):,} nodes would get other places at once, each with all below it, more than the "
+                "change feed tells as one change. Move some of them by themselves before."
+            )
 
     def _put(self, record: Record, when: Condition = UNCONDITIONAL) -> None:
         self.keep_out(record.key)

@@ -10,11 +10,24 @@ from store.feed import transactions
 from store.formats.jsonl import line_of
 from store.hierarchy import Hierarchy
 from store.items import Item, key_of
-from store.keys import Index, Key, Path, Span, format_path, node_key, shorten, siblings, stamp_key, subtree
+from store.keys import (
+    Index,
+    Key,
+    Path,
+    Span,
+    format_path,
+    hierarchy_of,
+    node_key,
+    parse_path,
+    shorten,
+    siblings,
+    stamp_key,
+    subtree,
+)
 from store.reader import Reader
 from store.reads import Reads
 from store.records import Record
-from store.stamps import Event, Stamp
+from store.stamps import Event, LogEntry, Stamp
 from store.stores import Store
 
 PAGE_ITEMS = 1000
@@ -28,7 +41,7 @@ async def export(store: Store, hierarchy: Hierarchy, path: Path | None = None) -
 
     Of its attributes a node's line has those that its level defines. From SQLite it is as of one moment. Elsewhere each
     page is as the table is when it is read, so what is written meanwhile may be in it or not, and what large moves hide
-    is not. Raises BadInput where the path leads to no node; and at its end Unavailable where nodes were moved
+    is not. Raises BadInput where the path leads to no node; and at its end Unavailable where nodes of it were moved
     meanwhile, since they can be in it twice or not at all.
     """
     reads = Reads()
@@ -42,9 +55,9 @@ async def export(store: Store, hierarchy: Hierarchy, path: Path | None = None) -
         for span in spans:
             async for page in _pages(seen, span, reads):
                 yield b"".join([_line(hierarchy, Record.of(item)) for item in page])
-        for then, now in zip(before, await _stamps(seen, trees, reads), strict=True):
+        for span, then, now in zip(spans, before, await _stamps(seen, trees, reads), strict=True):
             if now.n != then.n:
-                await _check_moves(seen, then, reads)
+                await _check_moves(seen, then, Key(span.partition, span.lo), reads)
 
 
 async def count(store: Store, hierarchy: Hierarchy, path: Path | None = None) -> int:
@@ -64,17 +77,25 @@ async def _stamps(store: Store, trees: Sequence[str], reads: Reads) -> list[Stam
     return [Stamp.of(*one) for one in zip(trees, items, strict=True)]
 
 
-async def _check_moves(store: Store, then: Stamp, reads: Reads) -> None:
-    """Raise Unavailable where anything was moved in a tree since its stamp was read."""
+async def _check_moves(store: Store, then: Stamp, top: Key, reads: Reads) -> None:
+    """Raise Unavailable where anything was moved within, into, out of or with a subtree since its tree's stamp was
+    read.
+    """
     number = then.n
     while found := await transactions(store, then.partition, number, LOG_PAGE_ITEMS, reads):
         for entry in [entry for one in found for entry in one.entries]:
-            if entry.event is Event.MOVED and entry.source != entry.target:
+            if entry.event is Event.MOVED and entry.source != entry.target and _concerns(entry, top):
                 raise Unavailable(
                     f"{shorten(str(entry.source))} was moved to {shorten(str(entry.target))} while it was exported, so "
                     "that it can be in the export twice or not at all; export again."
                 )
         number = found[-1].number
+
+
+def _concerns(moved: LogEntry, top: Key) -> bool:
+    """Whether a move began or ended at, above or below a node."""
+    places = [node_key(hierarchy_of(top.pk), parse_path(cast(str, path))) for path in (moved.source, moved.target)]
+    return any(place.holds(top) or top.holds(place) for place in places)
 
 
 async def _span_at(store: Store, hierarchy: Hierarchy, path: Path, reads: Reads) -> Span:

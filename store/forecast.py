@@ -25,13 +25,13 @@ class Forecast:
     collisions: list[Path]
 
 
-def forecast(draft: Draft, store: Store) -> Forecast:
+async def forecast(draft: Draft, store: Store) -> Forecast:
     """What the commit of a draft would take."""
     if draft.collisions or draft.is_empty:
         return Forecast(0, 0, 0, draft.collisions)
     if draft.move is not None:
         return _of_move(draft.move, store.most_changes or store.max_changes)
-    return Forecast(draft.nodes, 1, draft.write_units(), [])
+    return Forecast(draft.nodes, 1, await draft.write_units(), [])
 
 
 def _of_move(move: Move, most: int) -> Forecast:

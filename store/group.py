@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from store.draft import Moment
-from store.errors import BadInput, CladeError, Conflict
+from store.errors import BadInput, CladeError, Conflict, Unavailable
 from store.forecast import forecast
 from store.journal import Move
 from store.keys import stamp_key
@@ -73,7 +73,14 @@ class Group:
     # -- drafts --------------------------------------------------------------------------------------------------------
 
     async def _drafts(self) -> list[_Drafted]:
-        """Draft as many of the wishes as can be committed together; what rests on nothing pending is told at once."""
+        """Draft as many of the wishes as can be committed together, all of which somebody waits for."""
+        drafted = await self._draft_in_order()
+        while any(one.wish.is_settled for one in drafted):  # what nobody waits for any more shall not be written
+            drafted = await self._draft_in_order()
+        return drafted
+
+    async def _draft_in_order(self) -> list[_Drafted]:
+        """Draft wishes until one cannot be made together with those before; what rests on nothing pending is told."""
         self._view.drop()
         await self._foresee(self._left())
         drafted: list[_Drafted] = []
@@ -110,7 +117,7 @@ class Group:
             now = time.time()
             draft = await wish.edit.draft(self._readers[wish], Moment(rfc3339(now), now, wish.terms.by))
             if wish.terms.dry_run:
-                return _Drafted(wish, Written(draft.record, forecast(draft, self._store)))
+                return _Drafted(wish, Written(draft.record, await forecast(draft, self._store)))
             changes = wish.changes(draft, self._store.most_changes)
             await self._view.take(changes)
             return _Drafted(wish, Written(draft.record, move=draft.move), bool(changes))
@@ -143,30 +150,35 @@ class Group:
 
     async def _commit(self, drafted: Sequence[_Drafted]) -> bool:
         """Commit what is pending and tell what came of it; False where all of it has to be drafted anew."""
-        if any(one.wish.is_settled for one in drafted):
-            return False  # nobody waits for it any more, so nothing of it shall be written
         try:
             if drafted:
                 await self._store.commit(self._view.changes)
         except Conflict:
             return False
         except Exception as error:
-            await self._fail([one.wish for one in drafted if one.changes], error)
+            await self._fail([one for one in drafted if one.changes], error)
             return True
         self._view.keep()
-        for wish, outcome, changes in drafted:
-            if changes and isinstance(outcome, Written) and outcome.move is not None:
-                self._begin(outcome.move)
-            wish.settle(outcome)
+        for one in drafted:
+            self._begin_move(one)
+            one.wish.settle(one.outcome)
         return True
 
-    async def _fail(self, wishes: Sequence[Wish], error: Exception) -> None:
+    def _begin_move(self, one: _Drafted) -> None:
+        if one.changes and isinstance(one.outcome, Written) and one.outcome.move is not None:
+            self._begin(one.outcome.move)
+
+    async def _fail(self, drafted: Sequence[_Drafted], error: Exception) -> None:
         """Tell those whose changes could not be committed, or who cannot know; what rests on them is drafted anew."""
         self._view.forget()
+        wishes = [one.wish for one in drafted]
         if isinstance(error, BadInput) and len(wishes) > 1:  # one of them cannot be stored, and only that one
             for wish in wishes:
                 await Group(self._store, [wish], self._begin).make()
             return
+        if isinstance(error, Unavailable):  # it may be committed, and a move that is not finds no record of its own
+            for one in drafted:
+                self._begin_move(one)
         refusals = await asyncio.gather(*[self._refusal(wish, error) for wish in wishes])
         for wish, refusal in zip(wishes, refusals, strict=True):
             wish.settle(refusal)

@@ -58,6 +58,11 @@ class Move:
         return draft
 
 
+def needs_of_move(top: Record, target: Key) -> list[Key]:
+    """The keys of what is read to move a node to another place, which lies there or leads there."""
+    return [target, *ancestor_keys(target), alias_key(top.key), alias_key(target)]
+
+
 async def move_in(
     draft: Draft, reader: Reader, hierarchy: Hierarchy, records: Sequence[Record], target: Path, *, leaving: Path = ()
 ) -> None:
@@ -76,8 +81,7 @@ async def _way(
 ) -> Relocation:
     """Where a node would come to lie; notes a collision in the draft where another lies there that is not leaving."""
     key = node_key(hierarchy.name, target)
-    keys = [key, *ancestor_keys(key), alias_key(top.key), alias_key(key)]
-    await reader.add(draft.seen, touched(hierarchy.name, target), keys)
+    await reader.add(draft.seen, touched(hierarchy.name, target), needs_of_move(top, key))
     above = levels_above(draft.seen, hierarchy, target, top.level)
     draft.keep_out(key)
     if draft.seen.item(key) is not None and target != leaving:

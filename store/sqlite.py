@@ -4,6 +4,7 @@ Each call runs straight in the coroutine that makes it: a read takes less time t
 gives way to other coroutines is waiting for another process's commit, and a large commit, over a connection of its own.
 """
 
+import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -55,6 +56,7 @@ class SQLiteStore:
         self.path = path
         self._decoded = Decoded(keep_bytes)
         self._database = Database(path)
+        self._turn = asyncio.Lock()  # to commit: for its own commits this process waits however long they take
         self._purged = -PURGE_SECONDS
 
     async def __aenter__(self) -> Self:
@@ -152,10 +154,11 @@ class SQLiteStore:
 
     async def commit(self, changes: Sequence[Change]) -> None:
         await check_changes(changes, self.most_changes)
-        if len(changes) <= LARGE_CHANGES or self._database.is_in_memory:
-            return await self._commit(changes)
-        async with _Apart(self.path) as apart:
-            await apart._commit(changes)
+        async with self._turn:
+            if len(changes) <= LARGE_CHANGES or self._database.is_in_memory:
+                return await self._commit(changes)
+            async with _Apart(self.path) as apart:
+                await apart._commit(changes)
 
     async def _commit(self, changes: Sequence[Change]) -> None:
         with self._database.translated():

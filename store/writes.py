@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from itertools import islice
 
 from store.edits import Edit
 from store.errors import Unavailable
@@ -24,6 +25,8 @@ _ENDING = (
     "The server stops, so it is not known whether this was changed; look, or repeat it with the same idempotencyKey."
 )
 
+Line = dict[Wish, None]  # those who wait for the same trees, in their order; a mapping since any of them may go
+
 
 class Writer:
     """Makes edits; a process needs one for a store. What takes more than one transaction is left to its `mover`.
@@ -36,14 +39,14 @@ class Writer:
         self._store = store
         self._queue = Queue()
         self._pace = pace
-        self._lines: dict[frozenset[str], list[Wish]] = {}
+        self._lines: dict[frozenset[str], Line] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.mover = Mover(store, pace, self._queue)
 
     @property
     def waiting(self) -> int:
         """How many edits wait for those before them."""
-        return sum(not wish.is_settled for line in self._lines.values() for wish in line)
+        return sum(map(len, self._lines.values()))
 
     async def write(self, edit: Edit, reads: Reads, terms: Terms = Terms()) -> Written:
         """Make an edit. Raises a CladeError where it cannot be made, Conflict where others never stop writing."""
@@ -68,32 +71,38 @@ class Writer:
                 await self._stop()
 
     async def _write(self, wish: Wish) -> Written:
-        self._join(frozenset(wish.edit.partitions()), [wish])
+        partitions = frozenset(wish.edit.partitions())
+        if partitions in self._lines:
+            self._lines[partitions][wish] = None
+        else:
+            self._form(partitions, {wish: None})
         try:
             return await wish.outcome
         finally:
             wish.outcome.cancel()
+            self._lines.get(partitions, {}).pop(wish, None)  # else who goes kept a place, and memory, till its turn
 
-    def _join(self, partitions: frozenset[str], wishes: list[Wish]) -> None:
-        """Have them wait with those who wait for the same trees; the first of them are served at the next turn."""
-        if partitions in self._lines:
-            self._lines[partitions] += wishes
-            return
-        line = self._lines[partitions] = wishes
+    def _form(self, partitions: frozenset[str], line: Line) -> None:
+        """Have these wait for the trees; until they are served whoever comes for the same ones stands behind them."""
+        self._lines[partitions] = line
         task = asyncio.create_task(self._serve(partitions, line))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    async def _serve(self, partitions: frozenset[str], line: list[Wish]) -> None:
+    async def _serve(self, partitions: frozenset[str], line: Line) -> None:
+        """Make what the first of a line wish for; the others wait again, behind those who came for one of the trees."""
+        first: list[Wish] = []
         try:
             async with self._queue.turn(partitions):
                 del self._lines[partitions]
-                if rest := line[MOST_TOGETHER:]:
-                    self._join(partitions, rest)
-                await Group(self._store, line[:MOST_TOGETHER], self.mover.start).make()
+                first = list(islice(line, MOST_TOGETHER))
+                if rest := dict.fromkeys(islice(line, MOST_TOGETHER, None)):
+                    self._form(partitions, rest)
+                line = {}
+                await Group(self._store, first, self.mover.start).make()
         except BaseException as error:  # the process ends
             told = Unavailable(_ENDING) if isinstance(error, asyncio.CancelledError) else error
-            for wish in line:
+            for wish in (*first, *line):
                 wish.settle(told)
             if self._lines.get(partitions) is line:
                 del self._lines[partitions]

@@ -92,3 +92,16 @@ async def test_other_edits_do_not_end_an_export(store: Store, monkeypatch: pytes
     edits = [create("r/0/new"), create("r/c"), Reorder(CATEGORY, ("r", "b"), Side.FIRST)]
     found = await with_edits(store, *edits, journaled.cascade("r/b"))
     assert {"r", *SUBTREE} <= set(found) <= {*OTHERS, *SUBTREE, "r/0/new", "r/c"}
+
+
+async def test_a_move_elsewhere_in_the_tree_does_not_end_the_export_of_a_node(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.export.PAGE_ITEMS", 4)
+    await journaled.plant(store)
+    elsewhere = [move("r/b/c", "r/b/d"), move("r/b/d", "o/p/d"), move("o/p", "r/p")]
+    assert sorted(await with_edits(store, *elsewhere, path="r/a")) == sorted(SUBTREE)
+    for edit in (move("r/b", "r/a/b"), move("r", "o/r")):
+        if not isinstance(store, SQLiteStore):
+            with pytest.raises(Unavailable, match="while it was exported"):
+                await with_edits(store, edit, path="r/a")

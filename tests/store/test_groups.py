@@ -265,6 +265,36 @@ async def test_who_goes_takes_nobody_along(store: Store, counted: Any, goes: str
     await invariants.check(store)
 
 
+async def test_those_who_have_gone_hold_no_place_among_the_next(store: Store, counted: Any) -> None:
+    writer, names = Writer(counted), ["first", *[f"n{n}" for n in range(60)]]
+    tasks = await begin(writer, counted, *names)
+    gone = tasks[1::2]
+    for task in gone:
+        task.cancel()
+    await asyncio.wait(gone)
+    assert writer.waiting == 30
+    counted.open.set()
+    await asyncio.gather(*set(tasks) - set(gone))
+    assert len(counted.commits) == 2
+    assert await paths(store) == {"r", *[f"r/{name}" for name in ("first", *names[2::2])]}
+
+
+async def test_however_many_go_while_others_are_drafted_the_last_one_is_made(store: Store, counted: Any) -> None:
+    class Drives(Create):
+        async def draft(self, reader: Any, moment: Any) -> Any:
+            next(staying).cancel()
+            return await super().draft(reader, moment)
+
+    writer = Writer(counted)
+    last = Drives(CATEGORY, ("r", "last"), "CATEGORY", "last", {})
+    edits = [*[create(f"r/n{n}") for n in range(25)], last]
+    tasks = [asyncio.create_task(writer.write(edit, Reads())) for edit in edits]
+    staying = iter([*tasks[:25], asyncio.create_task(asyncio.sleep(60))])
+    assert _told(await tasks[-1]) == ("r/last", 1)
+    assert len(counted.commits) == 1
+    assert await paths(store) == {"r", "r/last"}
+
+
 async def test_who_goes_while_others_are_drafted_is_left_out(store: Store, counted: Any) -> None:
     class Leaves(Create):
         async def draft(self, reader: Any, moment: Any) -> Any:

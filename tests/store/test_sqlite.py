@@ -239,6 +239,20 @@ async def test_a_small_commit_beside_a_large_one_waits_for_it(tmp_path: Path) ->
         assert await store.count(ALL, Reads()) == len(LARGE) + 1
 
 
+async def test_for_a_large_commit_of_its_own_a_process_waits_however_long_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.database.BUSY_SECONDS", 0.0)
+    async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
+        await store.create()
+        commits = [asyncio.create_task(store.commit(LARGE))]
+        for number in range(60):  # whose turns it takes itself come in between
+            await asyncio.sleep(0)
+            commits.append(asyncio.create_task(store.commit([Put({"pk": "u", "sk": f"{number}"})])))
+        await asyncio.gather(*commits)
+        assert await store.count(ALL, Reads()) == len(LARGE)
+
+
 async def test_a_large_commit_that_is_given_up_half_way_changes_nothing(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
         await store.create()

@@ -92,6 +92,28 @@ async def test_children_too_many_for_a_transaction_take_no_node_s_place_and_are_
     assert not witness.spans
 
 
+async def test_children_take_a_node_s_place_by_as_many_reads_as_one_child_does(store: Store) -> None:
+    requests = []
+    for tree, number in (("o", 1), ("p", 20)):
+        await plant(store, [(tree,), (tree, "r"), *[(tree, "r", f"n{n}") for n in range(number)]])
+        reads = Reads()
+        await Writer(store).write(Delete(CATEGORY, (tree, "r"), Policy.REPARENT), reads)
+        requests.append(reads.requests)
+    assert requests[0] == requests[1]
+
+
+async def test_more_children_than_one_item_of_the_log_tells_are_refused_at_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.draft.MAX_ITEM_BYTES", 4_000)
+    await plant(store, [("o",), ("o", "r"), *[("o", "r", f"n{n}") for n in range(60)]])
+    store.most_changes = None
+    for dry_run in (True, False):
+        with pytest.raises(TooLarge, match="61 nodes would get other places at once"):
+            await Writer(store).write(Delete(CATEGORY, ("o", "r"), Policy.REPARENT), Reads(), Terms(dry_run=dry_run))
+    assert len(await paths(store)) == 62
+
+
 async def test_a_deleted_node_s_id_goes_on_with_its_revisions(store: Store) -> None:
     await write(store, create("r"), Update(CATEGORY, ("r",), "two", None, {}), Delete(CATEGORY, ("r",), Policy.REFUSE))
     again = await write(store, create("r"))

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from store.aws import ATTEMPTS
 from store.deletions import Delete, Policy
 from store.edits import Create, Edit, Update
 from store.errors import CladeError, Unavailable
@@ -236,6 +237,33 @@ async def test_a_journaled_move_goes_on_through_every_kind_of_fault(faulty: Faul
         await writer.mover.finished()
     await journaled.has_ended(faulty.past)
     assert await journaled.paths(faulty.past) == {*journaled.OTHERS, *journaled.at("r/a", "o/p/a"), "o/p/a/x"}
+
+
+@pytest.mark.parametrize("terms", [Terms(), Terms(key="k")])
+async def test_a_journaled_move_whose_beginning_has_no_answer_goes_on_at_once(faulty: Faulty, terms: Terms) -> None:
+    await journaled.plant(faulty.past)
+    faulty.through.most_changes = journaled.SMALL
+    writer = Writer(faulty.through, journaled.SOON)
+    faulty.proxy.spoil(WRITES, answer_dropped, *[dropped] * (ATTEMPTS - 1))
+    with contextlib.nullcontext() if terms.key else pytest.raises(Unavailable, match="not known"):
+        await writer.write(journaled.move("r/a", "o/p/a"), Reads(), terms)
+    async with asyncio.timeout(20):
+        await writer.mover.finished()
+    await journaled.has_ended(faulty.past)
+
+
+async def test_a_journaled_move_that_was_never_begun_is_not_worked_on(faulty: Faulty) -> None:
+    await journaled.plant(faulty.past)
+    faulty.through.most_changes = journaled.SMALL
+    writer = Writer(faulty.through, journaled.SOON)
+    before = await faulty.items()
+    faulty.proxy.spoil(WRITES, *[dropped] * ALL)
+    with pytest.raises(Unavailable):
+        await writer.write(journaled.move("r/a", "o/p/a"), Reads())
+    faulty.proxy.mend()
+    async with asyncio.timeout(20):
+        await writer.mover.finished()
+    assert await faulty.items() == before
 
 
 async def test_clients_are_told_what_they_may_do_and_nothing_of_the_engine(faulty: Faulty) -> None:
