@@ -93,9 +93,7 @@ class GraphQLEndpoint:
         try:
             if media_type is None:
                 raise Refused(406, f"The answer can be {GRAPHQL} or {JSON}, and the header Accept takes neither.")
-            caller = ANYONE
-            if (callers := self._callers) is not None:
-                caller = callers.at_once(scope, headers) or await self._holder(callers, headers)
+            caller = await self._caller(scope, headers)
             if observed is not None:
                 observed.caller = caller
             answer = await self._answer(scope, receive, headers, caller, observed)
@@ -111,9 +109,6 @@ class GraphQLEndpoint:
         except Refused as no:
             status, content, extra = no.status, only_error(str(no), no.code), [NO_STORE, *no.headers]
             tell(observed, no.code)
-        except Full as full:
-            status, content, extra = 503, only_error(str(full), OVERLOADED), [NO_STORE, RETRY_AFTER]
-            tell(observed, OVERLOADED)
         except Gone:
             return
         except Exception as error:
@@ -124,11 +119,17 @@ class GraphQLEndpoint:
         await send(start_of(status, media_type or JSON, content, extra))
         await self._sending.send(send, content)
 
-    async def _holder(self, callers: Callers, headers: Mapping[bytes, bytes]) -> Caller:
-        """Whose credential it is. Raises Refused where it is not valid, or cannot be looked up now, and Full."""
+    async def _caller(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
+        """Who asks. Raises Refused where the credential is not valid, or cannot be looked up now."""
+        if self._callers is None:
+            return ANYONE
+        if (without := self._callers.at_once(scope, headers)) is not None:
+            return without
         try:
             with self._gate:  # keys that somebody has made up are reads of the table, too
-                return await callers.of(headers)
+                return await self._callers.of(headers)
+        except Full as full:
+            raise overloaded(full) from None
         except Unauthenticated as no:
             raise Refused(401, str(no), CHALLENGE, code=UNAUTHENTICATED) from None
         except Unavailable as error:
@@ -159,6 +160,8 @@ class GraphQLEndpoint:
                     async with Presence(receive):
                         await started
             return started.result
+        except Full as full:
+            raise overloaded(full) from None
         except Untrusted as untrusted:
             return refused([GraphQLError(str(untrusted), extensions={"code": untrusted.code})])
         except QueriesOnly:
@@ -215,6 +218,10 @@ def wants_page(scope: Scope, accept: str) -> bool:
     if scope["method"] not in ("GET", "HEAD") or choose(accept, (HTML, GRAPHQL, JSON)) != HTML:
         return False
     return not any(part.startswith(ASKS) for part in scope["query_string"].split(b"&"))
+
+
+def overloaded(full: Full) -> Refused:
+    return Refused(503, str(full), RETRY_AFTER, code=OVERLOADED)
 
 
 def tell(observed: Observed | None, code: str) -> None:
