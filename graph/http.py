@@ -101,7 +101,7 @@ class GraphQLEndpoint:
                 observed.codes = codes_of(answer.body["errors"])
             if scope["method"] != "POST":
                 tag = tag_of(answer, caller)
-                if tag and headers.get(b"if-none-match") == tag[0][1]:
+                if tag and names(headers.get(b"if-none-match", b""), tag[0][1]):
                     return await write_unchanged(send, tag)
                 extra = tag or extra
             status, content = status_of(answer, media_type), answer.content()
@@ -245,6 +245,13 @@ def tag_of(answer: Answer, caller: Caller) -> list[Header]:
         return []
     tag = answer.etag or etag_of(answer.told, caller.reads)
     return [(b"etag", tag.encode()), (b"cache-control", b"private, no-cache")]
+
+
+def names(tags: bytes, tag: bytes) -> bool:
+    """Whether a header's list of entity tags names one, also where a proxy that has compressed the answer has made it
+    a weak one; `*` names all.
+    """
+    return any(one.strip().removeprefix(b"W/") in (tag, b"*") for one in tags.split(b","))
 
 
 async def write_unchanged(send: Send, headers: Sequence[Header]) -> None:

@@ -97,8 +97,9 @@ class Request:
 
     @property
     def is_torn(self) -> bool:
-        """Whether somebody has written since its first read, so that what it has read may not fit together."""
-        return self.reads.requests > 0 and self.store.version() != self.version
+        """Whether somebody has written since it began, so that what it has read may not fit together."""
+        # Also where it has read nothing: what it was given may be kept by one that began with it, and read after that.
+        return self.store.version() != self.version
 
     def read_from(self, store: Store) -> None:
         """Forget all that was read, and read from this store instead."""

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from resolvers.kept import Kept
+from resolvers.request import Request
 from store.items import Item
-from store.keys import Span
+from store.keys import Span, node_key
 from store.moves import Move
 from store.reads import Reads
 from store.records import Record
@@ -65,3 +67,18 @@ async def test_an_answer_is_of_one_moment(tmp_path, where: str, planned: bool) -
                 assert read > 3  # it was tried before each of several reads
                 return
             assert subtree.place_in(await clients.ask(query, **variables)) == THERE
+
+
+async def test_an_answer_of_kept_nodes_alone_is_torn_where_one_was_read_after_a_write():
+    subtree = Subtree(1, 1)
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        await subtree.plant(store)
+        kept = Kept(1_000_000)
+        reading, recalling = [Request(store, {"category": CATEGORY}, kept=kept) for _ in range(2)]
+        await Writer(store).write(Move(CATEGORY, path(HERE), path(THERE)), Reads())
+        key = node_key("category", path(THERE))
+        await reading.records([key])
+        assert (await recalling.records([key]))[key] is not None
+        assert recalling.reads.requests == 0
+        assert recalling.is_torn

@@ -207,6 +207,16 @@ def test_answers_are_private_and_their_tags_are_of_who_asks(server, url):
         assert (again.status_code, other.status_code) == (304, 200)
 
 
+def test_a_tag_is_known_again_among_others_and_where_a_proxy_has_made_it_weak(server, url):
+    with server() as client:
+        tag = client.get("/graphql", params=LOOK).headers["etag"]
+        for sent in (f"W/{tag}", f'"x", {tag}', f'"x",W/{tag} , "y"', "*"):
+            answer = client.get("/graphql", params=LOOK, headers={"if-none-match": sent})
+            assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", tag)
+        for sent in ("", '"x"', tag.strip('"'), f"{tag}x"):
+            assert client.get("/graphql", params=LOOK, headers={"if-none-match": sent}).status_code == 200
+
+
 def test_an_answer_without_a_tag_is_kept_by_nobody_on_the_way(server, url):
     headers = bearer(key_for(url, "read:location/US/NE"))
     forbidden = {"query": '{ location(path: "US") { path revision } }'}
