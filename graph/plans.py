@@ -21,6 +21,11 @@ from resolvers.selection import Selection
 MAX_DECIDING_CHARACTERS = 10_000
 """Of the values that decide what a plan is; one with more is made anew each time, or clients could fill the memory."""
 
+MAX_BOUND_CHARACTERS = 500
+"""Of a document whose lists have variables, if its plan is to be kept with them. Measured were 25 bytes a character for
+each question.
+"""
+
 
 _NONE = VariableValues({}, {})
 
@@ -55,6 +60,11 @@ class Bound:
             ]
 
 
+def _is_small(bound: Bound, question: Question) -> bool:
+    """Whether it takes little beside the plan, also where a thousand questions have one each."""
+    return bound.plan.relations is not None or len(question.query) <= MAX_BOUND_CHARACTERS
+
+
 def _arguments_of(root: FoundRoot, variables: VariableValues) -> Mapping[str, Any]:
     """The arguments of a field of Query, named as its resolver takes them."""
     given = get_argument_values(root.definition, root.details[0].node, variables)
@@ -75,7 +85,8 @@ class Plans:
         found = prepared.bound.get(question)
         if found is None:
             found = self._bind(prepared, operation, question.variables or {})
-            if found is not None and not prepared.deciding:  # or it would hold more than `keep` plans
+            # Where variables decide what a plan is, more than `keep` plans would be held.
+            if found is not None and not prepared.deciding and _is_small(found, question):
                 prepared.bound[question] = found
         return found
 

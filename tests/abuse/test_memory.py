@@ -12,6 +12,7 @@ from graph.context import Context
 from graph.execution import Answer, Execution
 from graph.limits import Limits
 from graph.plans import Plans
+from graph.question import Question
 from resolvers.kept import Kept
 from resolvers.request import Request
 from resolvers.turns import LARGE, Turns
@@ -19,6 +20,7 @@ from resolvers.window import Order, encode_cursor
 from store.errors import Unavailable
 from store.records import Record, made_id
 from store.stores import Store, open_store
+from tests.graph.asking import WIDE
 from tests.graph.test_cache import GROUND, SCHEMA, TYPES, plant
 from tests.readers import Witness
 
@@ -41,6 +43,29 @@ async def test_variables_of_any_length_leave_nothing_behind_in_plans_or_the_cach
         assert execution.planned == 5
         assert 0 < len(str(list(execution._documents.get(QUERY).plans))) < SIZE
         assert 0 < len(str(list(cache._entries))) < SIZE
+
+
+@pytest.mark.parametrize(("lists", "first", "kept"), [(1, "$n", 5), (100, "1", 5), (100, "$n", 0)])
+async def test_questions_leave_no_more_of_a_long_document_behind_than_what_they_look_up(lists, first, kept):
+    below = " ".join(f"a{number}: children(first: {first}) {{ totalCount }}" for number in range(lists))
+    text = f"query($n: Int, $path: Path!) {{ area(path: $path) {{ children(first: $n) {{ totalCount }} {below} }} }}"
+    query = (
+        text if first == "$n" else text.replace("children(first: $n) { totalCount }", "key").replace("$n: Int, ", "")
+    )
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        await plant(store, "a")
+        execution = Execution(
+            SCHEMA,
+            lambda: Context(Request(store, {"ground": GROUND}), TYPES),
+            plans=Plans(SCHEMA._schema, TYPES),
+            limits=WIDE,
+        )
+        questions = [Question(query, {"path": f"a/{number}", "n": number}) for number in range(5)]
+        for question in questions:
+            await execution.answer(question, allow_mutations=False)
+        assert execution.planned == 5
+        assert len(execution._documents.get(query).bound) == kept
 
 
 async def test_cursors_of_any_length_leave_nothing_behind_in_what_is_kept_of_lists():

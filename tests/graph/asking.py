@@ -33,6 +33,7 @@ WIDE = Limits(
     max_root_fields=_MANY,
     max_directives=_MANY,
     max_directives_at_once=_MANY,
+    request_seconds=600.0,  # a long form runs beside other work
 )
 """For queries that a machine has made."""
 
