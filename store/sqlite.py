@@ -56,7 +56,7 @@ class SQLiteStore:
         self.path = path
         self._decoded = Decoded(keep_bytes)
         self._database = Database(path)
-        self._turn = asyncio.Lock()  # to commit: for its own commits this process waits however long they take
+        self._large = asyncio.Lock()  # what has it is a large commit
         self._purged = -PURGE_SECONDS
 
     async def __aenter__(self) -> Self:
@@ -154,11 +154,11 @@ class SQLiteStore:
 
     async def commit(self, changes: Sequence[Change]) -> None:
         await check_changes(changes, self.most_changes)
-        async with self._turn:
-            if len(changes) <= LARGE_CHANGES or self._database.is_in_memory:
-                return await self._commit(changes)
-            async with _Apart(self.path) as apart:
-                await apart._commit(changes)
+        async with self._large:  # for its own large commit a process waits however long that takes, unlike for others'
+            if len(changes) > LARGE_CHANGES and not self._database.is_in_memory:
+                async with _Apart(self.path) as apart:
+                    return await apart._commit(changes)
+        await self._commit(changes)
 
     async def _commit(self, changes: Sequence[Change]) -> None:
         with self._database.translated():
