@@ -1,7 +1,7 @@
 """One request: its store, what it has read and what that cost, and how much more it may return."""
 
 import asyncio
-from collections.abc import Awaitable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from resolvers.budget import refusal
@@ -10,6 +10,7 @@ from resolvers.grants import Grants, Sight
 from resolvers.kept import Kept
 from resolvers.known import Known, Read
 from resolvers.moves import Moves
+from resolvers.rounds import Rounds
 from resolvers.sight import View
 from resolvers.stub import shown
 from resolvers.turns import Turn, Turns
@@ -63,14 +64,17 @@ class Request:
         self.caller = ANYONE
         self.grants = grants
         self.writer, self.settle_seconds = writer, settle_seconds
-        self.reads, self.rounds = Reads(), 0
+        self.reads = Reads()
         self.partitions: set[str] = set()
         self.met_unknown_id = False
-        self._running = 0
-        self._stopped = False
         self.turn = Turn(turns)
-        self._places = asyncio.Semaphore(parallel)
+        self._rounds = Rounds(parallel, self.turn)
         self.forget()
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds of reads there were so far."""
+        return self._rounds.number
 
     def _look(self) -> None:
         """See what the grants let see, and meet the running moves anew."""
@@ -177,7 +181,7 @@ class Request:
 
     async def read_now(self, keys: Sequence[Key]) -> dict[Key, Item | None]:
         """What lies at these keys as of now, however often it was read before."""
-        items = await self._round(self.store.get(keys, self.reads, strong=True))
+        items = await self._rounds.run(self.store.get(keys, self.reads, strong=True))
         return dict(zip(keys, items, strict=True))
 
     async def is_steady(self) -> bool:
@@ -201,7 +205,7 @@ class Request:
     async def _read_chunk(self, keys: list[Key]) -> dict[Key, Item | Exception | None]:
         strong = any(key == stamp_key(key.pk) or self._is_moving(key) for key in keys)
         try:
-            return dict(zip(keys, await self._round(self.store.get(keys, self.reads, strong=strong)), strict=True))
+            return dict(zip(keys, await self._rounds.run(self.store.get(keys, self.reads, strong=strong)), strict=True))
         except Exception as error:  # whoever needs one of these keys raises it
             return dict.fromkeys(keys, error)
 
@@ -287,11 +291,11 @@ class Request:
         return [record for record in records if not more or view.sight(record.key) is Sight.WHOLE][:limit]
 
     async def _nodes(self, span: Span, limit: int | None, reverse: bool) -> list[Record]:
-        return await self._round(self.store.nodes(span, self.reads, limit=limit, reverse=reverse))
+        return await self._rounds.run(self.store.nodes(span, self.reads, limit=limit, reverse=reverse))
 
     async def items(self, span: Span, *, limit: int | None = None, reverse: bool = False) -> list[Item]:
         """What lies in a span that is not about nodes."""
-        return await self._round(self.store.range(span, self.reads, limit=limit, reverse=reverse))
+        return await self._rounds.run(self.store.range(span, self.reads, limit=limit, reverse=reverse))
 
     async def count(self, span: Span) -> int:
         """How many nodes of a tier or of a subtree are in a span."""
@@ -301,9 +305,9 @@ class Request:
 
     async def _count(self, span: Span) -> int:
         if self.view is None:
-            return await self._round(self.store.count(span, self.reads))
+            return await self._rounds.run(self.store.count(span, self.reads))
         parts = self.view.parts(span)
-        return sum(await asyncio.gather(*[self._round(self.store.count(part, self.reads)) for part in parts]))
+        return sum(await asyncio.gather(*[self._rounds.run(self.store.count(part, self.reads)) for part in parts]))
 
     def recall(self, question: Hashable) -> Any:
         """What an earlier request kept for a question, where nothing has changed since; else None."""
@@ -330,28 +334,13 @@ class Request:
 
     def stop(self) -> None:
         """End the reads that run, let no other begin, and drop what was read: nobody reads for this answer any more."""
-        self._stopped = True
+        self._rounds.stop()
         self.turn.end()
         if self.moves is not None:
             self.moves.stop()
         for read in self._asked.values():
             read.cancel()
         self.known, self._asked = Known(), {}
-
-    async def _round(self, call: Coroutine[Any, Any, T]) -> T:
-        self.rounds += self._running == 0
-        self._running += 1
-        try:
-            await self.turn.come()
-            # What starts in the same turn of the loop is one round, also where the store answers at once.
-            await asyncio.sleep(0)
-            async with self._places:
-                if self._stopped:
-                    raise asyncio.CancelledError
-                return await call
-        finally:
-            self._running -= 1
-            call.close()  # one that never began would warn of it
 
 
 def _all_read(found: Mapping[Key, T | Exception]) -> dict[Key, T]:
