@@ -10,11 +10,13 @@ MOST_BYTES = 128_000_000  # of all answers that wait together
 
 
 class Sending:
-    """Sends bodies of responses. Where those that wait become too much together, whoever waits longest is cut off."""
+    """Sends bodies of responses. Where those that wait become too much together, whoever has taken nothing for the
+    longest time is cut off.
+    """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most = most_bytes
-        self._waiting: dict[asyncio.Timeout, bytes] = {}  # what is sent, in the order in which that began
+        self._waiting: dict[asyncio.Timeout, bytes] = {}  # what is sent, in the order of the last pieces
 
     async def send(self, send: Send, content: bytes) -> None:
         """Send a body. One that is cut off stays incomplete, and the server closes its connection."""
@@ -27,6 +29,7 @@ class Sending:
                 self._make_room()
                 try:
                     for piece, more in pieces(content):
+                        self._waiting[end] = self._waiting.pop(end)
                         await send({"type": "http.response.body", "body": piece, "more_body": more})
                 finally:
                     del self._waiting[end]
@@ -34,7 +37,7 @@ class Sending:
             return
 
     def _make_room(self) -> None:
-        """Cut off those that wait longest, but never the last to come."""
+        """Cut off those whose last pieces are the oldest, but never the last to come."""
         waiting = dict(self._waiting)
         while len(waiting) > 1 and taken(waiting.values()) > self._most:
             end = next(iter(waiting))

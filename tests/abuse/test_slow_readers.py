@@ -103,6 +103,30 @@ async def test_whoever_waits_longest_is_cut_off_and_nobody_else():
     assert not sending._waiting
 
 
+async def test_whoever_takes_a_piece_now_and_then_is_not_cut_off_for_one_that_takes_none():
+    sending, sent = Sending(9 * PIECE_BYTES), [0, 0, 0]
+    takes = [asyncio.Semaphore(0) for _ in sent]
+
+    def begin(number: int) -> asyncio.Future[None]:
+        async def send(message):
+            sent[number] += not message["more_body"]
+            await takes[number].acquire()
+
+        return asyncio.ensure_future(sending.send(send, bytes(3 * PIECE_BYTES)))
+
+    bodies = [begin(0), begin(1)]
+    await asyncio.sleep(0)
+    takes[0].release()
+    await asyncio.sleep(0.01)
+    bodies.append(begin(2))
+    await asyncio.wait_for(bodies[1], 10)
+    for _ in range(3):
+        takes[0].release()
+        takes[2].release()
+    await asyncio.gather(*bodies)
+    assert sent == [1, 0, 1]
+
+
 async def test_one_answer_to_many_takes_its_memory_once():
     sending, may_go = Sending(9 * PIECE_BYTES), asyncio.Event()
     sent: list[bool] = []
