@@ -1,9 +1,9 @@
 """The plans of operations."""
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 from graphql import GraphQLSchema, OperationDefinitionNode
 from graphql.execution.values import VariableValues, get_argument_values, get_variable_values
@@ -20,6 +20,11 @@ from resolvers.selection import Selection
 
 MAX_DECIDING_CHARACTERS = 10_000
 """Of the values that decide what a plan is; one with more is made anew each time, or clients could fill the memory."""
+
+MAX_SEVERAL_CHARACTERS = 300_000
+"""Of the documents of which there are several plans, once for each, with the values that decide. A plan takes some 130
+bytes a character: 40 MB in all.
+"""
 
 MAX_BOUND_CHARACTERS = 500
 """Of a document whose lists have variables, if its plan is to be kept with them. Measured were 25 bytes a character for
@@ -79,47 +84,56 @@ class Plans:
         self._schema = schema
         self._types = types
         self._keep = keep
+        self._several: WeakSet[Prepared] = WeakSet()
+        self._characters = 0
 
     def get(self, prepared: Prepared, operation: OperationDefinitionNode, question: Question) -> Bound | None:
         """The plan of an operation with its coerced variables; None where Strawberry has to answer."""
         found = prepared.bound.get(question)
         if found is None:
-            found = self._bind(prepared, operation, question.variables or {})
+            found = self._bind(prepared, operation, question)
             # Where variables decide what a plan is, more than `keep` plans would be held.
             if found is not None and not prepared.deciding and _is_small(found, question):
                 prepared.bound[question] = found
         return found
 
-    def _bind(self, prepared: Prepared, operation: OperationDefinitionNode, given: dict[str, Any]) -> Bound | None:
+    def _bind(self, prepared: Prepared, operation: OperationDefinitionNode, question: Question) -> Bound | None:
         variables = _NONE
         if operation.variable_definitions:
-            coerced = get_variable_values(self._schema, operation.variable_definitions, given)
+            coerced = get_variable_values(self._schema, operation.variable_definitions, question.variables or {})
             if isinstance(coerced, list):
                 return None
             variables = coerced
         if prepared.deciding is None:
             prepared.deciding = deciding_variables(prepared.document)
         values = [repr(variables.coerced.get(name)) for name in prepared.deciding]
-        plan = self._plan(prepared, operation, variables, (operation.name.value if operation.name else "", *values))
+        key = (operation.name.value if operation.name else "", *values)
+        if key in prepared.plans:
+            prepared.plans.move_to_end(key)
+            plan = prepared.plans[key]
+        else:
+            plan = self._plan(prepared, operation, variables)
+            deciding = sum(map(len, key))
+            if deciding <= MAX_DECIDING_CHARACTERS:
+                self._keep_plan(prepared, key, plan, deciding + len(question.query))
         return None if plan is None else Bound(plan, variables)
 
-    def _plan(
-        self,
-        prepared: Prepared,
-        operation: OperationDefinitionNode,
-        variables: VariableValues,
-        key: tuple[str, ...],
-    ) -> Plan | None:
-        plans: OrderedDict[tuple[str, ...], Plan | None] = prepared.plans
-        if key in plans:
-            plans.move_to_end(key)
-            return plans[key]
+    def _plan(self, prepared: Prepared, operation: OperationDefinitionNode, variables: VariableValues) -> Plan | None:
         try:
-            plan = Plan(self._schema, self._types, prepared.document, operation, variables)
+            return Plan(self._schema, self._types, prepared.document, operation, variables)
         except Surprise:
-            plan = None
-        if sum(map(len, key)) <= MAX_DECIDING_CHARACTERS:
-            plans[key] = plan
-            if len(plans) > self._keep:
-                plans.popitem(last=False)
-        return plan
+            return None
+
+    def _keep_plan(self, prepared: Prepared, key: tuple[str, ...], plan: Plan | None, characters: int) -> None:
+        """Keep a plan with its document; where too much is kept of those that have several, all of these begin anew."""
+        prepared.plans[key] = plan
+        if len(prepared.plans) > self._keep:
+            prepared.plans.popitem(last=False)
+        if prepared.deciding:
+            self._several.add(prepared)
+            self._characters += characters
+        if self._characters > MAX_SEVERAL_CHARACTERS:
+            for one in self._several:
+                one.plans.clear()
+            self._several.clear()
+            self._characters = 0

@@ -11,7 +11,7 @@ from graph.cache import Cache
 from graph.context import Context
 from graph.execution import Answer, Execution
 from graph.limits import Limits
-from graph.plans import Plans
+from graph.plans import MAX_SEVERAL_CHARACTERS, Plans
 from graph.question import Question
 from resolvers.kept import Kept
 from resolvers.request import Request
@@ -43,6 +43,20 @@ async def test_variables_of_any_length_leave_nothing_behind_in_plans_or_the_cach
         assert execution.planned == 5
         assert 0 < len(str(list(execution._documents.get(QUERY).plans))) < SIZE
         assert 0 < len(str(list(cache._entries))) < SIZE
+
+
+async def test_plans_of_many_documents_with_many_values_each_are_bounded_together():
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        await plant(store, "a")
+        execution = Execution(
+            SCHEMA, lambda: Context(Request(store, {"ground": GROUND}), TYPES), plans=Plans(SCHEMA._schema, TYPES)
+        )
+        queries = [QUERY.replace("area", f"a{number}: area") for number in range(5)]
+        for query, value in product(queries, "abcdefghijklmnop"):
+            await execution.execute(query, {"path": value * 9_000}, allow_mutations=False)
+        left = [len(str(list(execution._documents.get(query).plans))) for query in queries]
+        assert 0 < sum(left) <= MAX_SEVERAL_CHARACTERS
 
 
 @pytest.mark.parametrize(("lists", "first", "kept"), [(1, "$n", 5), (100, "1", 5), (100, "$n", 0)])
