@@ -101,8 +101,7 @@ class Request:
 
     @property
     def is_torn(self) -> bool:
-        """Whether somebody has written since it began, so that what it has read may not fit together."""
-        # Also where it has read nothing: what it was given may be kept by one that began with it, and read after that.
+        """Whether somebody has written since it began: what was read, or kept by others since, may not fit together."""
         return self.store.version() != self.version
 
     def read_from(self, store: Store) -> None:
