@@ -60,7 +60,7 @@ def _uvicorn(app: str, path: str, environment: Mapping[str, str]) -> Process:
     port = free_port()
     command = (
         sys.executable, "-m", "uvicorn", app, "--factory", "--host", "127.0.0.1", "--port", str(port),
-        "--log-level", "warning", "--no-access-log", "--no-server-header",
+        "--log-level", "warning", "--no-access-log", "--no-server-header", "--interface", "asgi3",
     )  # fmt: skip
     return Process(command, f"http://127.0.0.1:{port}{path}", environment)
 
