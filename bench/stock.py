@@ -13,6 +13,7 @@ from graph.context import Context
 from graph.hierarchies import served
 from graph.schema import build_schema
 from graph.settings import Settings
+from resolvers.budget import BudgetLimits
 from resolvers.kept import Kept
 from resolvers.request import Request
 from store.stores import open_store
@@ -28,7 +29,9 @@ def app() -> ASGIApp:
 
     class Stock(GraphQL[Any, Any]):
         async def get_context(self, request: Any, response: Any) -> Any:
-            reads = Request(store, definitions, settings.max_nodes, settings.max_parallel_reads, kept=kept)
+            reads = Request(
+                store, definitions, BudgetLimits(settings.max_nodes), settings.max_parallel_reads, kept=kept
+            )
             return Context(reads, types)
 
     @asynccontextmanager

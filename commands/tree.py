@@ -1,6 +1,7 @@
 """`clade tree`: a subtree in the terminal."""
 
 import asyncio
+import math
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 
 from commands.imports import HierarchyName, StoreUrl, hierarchy_named
 from graph.settings import Settings
+from resolvers.budget import BudgetLimits
 from resolvers.job import Job
 from resolvers.lists import lists, roots
 from resolvers.request import Request
@@ -20,6 +22,7 @@ from store.records import Record
 from store.stores import opened
 
 MAX_NODES = 100_000  # more nobody reads, and all are held at once
+LIMITS = BudgetLimits(MAX_NODES, read_units=math.inf)
 CHARACTERS_SHOWN = 200
 
 Family = dict[Key, list[Record]]
@@ -56,7 +59,7 @@ async def _read(url: str, hierarchy: Hierarchy, path: Path | None, depth: int) -
     They are read anew where a large move has flipped meanwhile.
     """
     async with opened(url) as store:
-        request = Request(store, {hierarchy.name: hierarchy}, MAX_NODES)
+        request = Request(store, {hierarchy.name: hierarchy}, LIMITS)
         while True:
             tops = await _tops(request, hierarchy, path)
             family = await _family(request, tops, depth)

@@ -26,6 +26,7 @@ from graph.settings import Settings
 from graph.trusted import Trusted, read_trusted
 from graph.watch import Observer
 from resolvers import request as resolvers
+from resolvers.budget import BudgetLimits
 from resolvers.kept import Kept
 from resolvers.keyring import Keyring
 from resolvers.turns import Turns
@@ -104,7 +105,7 @@ def contexts_of(
 ) -> Callable[[], Context]:
     """Makes the context of each operation."""
     kept = Kept(settings.keep_bytes)
-    max_nodes, max_entities, parallel = settings.max_nodes, settings.max_entities, settings.max_parallel_reads
+    limits, max_entities, parallel = budget_of(settings), settings.max_entities, settings.max_parallel_reads
     settle_seconds = settings.settle_seconds
     turns = Turns()
 
@@ -112,7 +113,7 @@ def contexts_of(
         request = resolvers.Request(
             store,
             definitions,
-            max_nodes,
+            limits,
             parallel,
             kept=kept,
             writer=writer,
@@ -153,6 +154,13 @@ def home_writes(settings: Settings) -> bool:
 def pace_of(settings: Settings) -> resolvers.Pace:
     """How long moves wait, by the settings of the same names."""
     return resolvers.Pace.of(settings.request_seconds, settings.settle_seconds, settings.move_wait_seconds)
+
+
+def budget_of(settings: Settings) -> BudgetLimits:
+    """What one request may return and read: the settings of the same names."""
+    return BudgetLimits(
+        settings.max_nodes, settings.max_response_fields, settings.max_response_bytes, settings.max_read_units
+    )
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -3,10 +3,11 @@
 import inspect
 import types
 import typing
+from dataclasses import replace
 from enum import Enum
 from typing import Any, NewType, get_args, get_origin
 
-from store.attributes import Attribute, Kind
+from store.attributes import MAX_TEXT_CHARACTERS, Attribute, Kind
 
 Long = NewType("Long", int)
 Decimal = NewType("Decimal", str)
@@ -28,17 +29,18 @@ _KINDS: dict[Any, Kind] = {
 class _Described:
     """What `attribute()` leaves in a class body until the class registers."""
 
-    def __init__(self, description: str) -> None:
+    def __init__(self, description: str, max_length: int) -> None:
         self.description = description
+        self.max_length = max_length
 
 
-def attribute(description: str) -> Any:
+def attribute(description: str, *, max_length: int = MAX_TEXT_CHARACTERS) -> Any:
     """One own attribute of a level: `population: int | None = attribute("How many people live there.")`.
 
     The type is one of str, int (32 bits), Long, float, Decimal, bool, Date, DateTime, an Enum, or a list of one of
-    these, and always optional, since any node may lack it.
+    these, and always optional, since any node may lack it. A text may have `max_length` characters.
     """
-    return _Described(description)
+    return _Described(description, max_length)
 
 
 def own_attributes(cls: type) -> dict[str, tuple[Any, Attribute]]:
@@ -52,7 +54,8 @@ def own_attributes(cls: type) -> dict[str, tuple[Any, Attribute]]:
         described = cls.__dict__.get(name)
         if not isinstance(described, _Described):
             raise TypeError(f'{cls.__name__}.{name} needs a description: = attribute("…").')
-        found[name] = (hints[name], _attribute(f"{cls.__name__}.{name}", hints[name], described.description))
+        made = _attribute(f"{cls.__name__}.{name}", hints[name], described.description)
+        found[name] = (hints[name], replace(made, max_length=described.max_length))
     return found
 
 

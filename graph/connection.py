@@ -46,14 +46,18 @@ class Part:
             case _:
                 return self._start + orjson.dumps(self.kind)
 
-    def kept(self, page: Page) -> bytes | None:
-        """The same as the page keeps it; None where it does not."""
+    def count(self, page: Page) -> int:
+        """What it counts as in the budget of fields, without the fields of nodes in it."""
+        return 1 + len(self._fields) * (len(page.records) if self.name == "edges" else 1)
+
+    def kept(self, page: Page) -> tuple[bytes, int] | None:
+        """The same as the page keeps it, and what the nodes' fields in it count as; None where it does not."""
         return page.told.get(self.number)
 
-    def keep(self, page: Page, field: bytes) -> None:
+    def keep(self, page: Page, field: bytes, fields: int) -> None:
         """Leave the field with its page, unless it is uncommonly long or there are many others."""
         if page.records and len(field) <= KEPT_BYTES * (len(page.records) + 1) and len(page.told) < KEPT_FIELDS:
-            page.told[self.number] = field
+            page.told[self.number] = field, fields
 
     def _edge(self, page: Page, record: Record, told: Iterator[bytes]) -> bytes:
         values = {"cursor": lambda: orjson.dumps(page.cursor(record)), "node": lambda: next(told)}

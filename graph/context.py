@@ -1,12 +1,14 @@
 """What the resolvers of one operation share."""
 
+from collections import Counter
 from functools import cached_property
 from typing import Any
+from weakref import WeakSet
 
 from graphql import GraphQLResolveInfo
 
 from graph.selection import Asked, Types
-from resolvers.budget import refusal
+from resolvers.budget import Budget, refusal
 from resolvers.caller import Caller
 from resolvers.loaders import Loaders
 from resolvers.request import Request, Store
@@ -22,6 +24,10 @@ class Context:
         self._max_ids = self._ids_left = request.nodes_left
         self._types = types
         self._asked: Asked | None = None
+        self.errors_left_out: Counter[str] = Counter()
+        """Of the interpreter's errors, how many of each code there are beyond the first."""
+        self.unfinished: WeakSet[object] = WeakSet()
+        """What of the interpreter's work waits for its turn."""
         self.how: str | None = None
         """How the operation was answered: `kept`, `planned`, `surprised` (a plan handed over) or `resolved`."""
 
@@ -32,7 +38,12 @@ class Context:
     @cached_property
     def loaders(self) -> Loaders:
         """Made when a resolver asks: plans go past them."""
-        return Loaders(self.request)
+        return Loaders(self.request, lambda: len(self.unfinished) > 0)
+
+    @property
+    def budget(self) -> Budget:
+        """What the response may still hold."""
+        return self.request.budget
 
     def asked(self, info: GraphQLResolveInfo[Any]) -> Asked:
         if self._asked is None:
@@ -62,6 +73,7 @@ class Context:
         """Give back all budgets: the answer is made anew, from what is known by now."""
         self._entities_left = self._max_entities
         self._ids_left = self._max_ids
+        self.errors_left_out.clear()
         self.request.begin_again()
 
     def snapshot_if_torn(self) -> Store | None:

@@ -2,7 +2,8 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from graphql import GraphQLError, GraphQLSyntaxError
@@ -45,19 +46,27 @@ def format_error(error: GraphQLError) -> dict[str, Any]:
         told["locations"] = [{"line": location.line, "column": location.column} for location in error.locations]
     if error.path is not None:
         told["path"] = error.path
+    told["extensions"] = {"code": code_of(cause)}
     if isinstance(cause, Unavailable):
-        told |= {"message": STORE_MESSAGE, "extensions": {"code": cause.code}}
-    elif isinstance(cause, CladeError):
-        told["extensions"] = {"code": cause.code}
-    elif isinstance(cause, GraphQLSyntaxError):
-        told["extensions"] = {"code": PARSE_FAILED}
-    elif isinstance(cause, GraphQLError):
-        told["extensions"] = {"code": BAD_USER_INPUT, **(error.extensions or {})}
+        told["message"] = STORE_MESSAGE
     elif isinstance(cause, RecursionError):
-        told |= {"message": NESTED_MESSAGE, "extensions": {"code": BAD_USER_INPUT}}
-    else:
-        told |= {"message": INTERNAL_MESSAGE, "extensions": {"code": INTERNAL}}
+        told["message"] = NESTED_MESSAGE
+    elif isinstance(cause, GraphQLError):
+        told["extensions"] |= error.extensions or {}
+    elif not isinstance(cause, CladeError):
+        told["message"] = INTERNAL_MESSAGE
     return told
+
+
+def code_of(cause: Exception) -> str:
+    """The code of an error that `cause_of` has found."""
+    if isinstance(cause, CladeError):
+        return cause.code
+    if isinstance(cause, GraphQLSyntaxError):
+        return PARSE_FAILED
+    if isinstance(cause, GraphQLError):
+        return str((cause.extensions or {}).get("code", BAD_USER_INPUT))
+    return BAD_USER_INPUT if isinstance(cause, RecursionError) else INTERNAL
 
 
 def cut(message: str) -> str:
@@ -65,8 +74,11 @@ def cut(message: str) -> str:
     return message if len(message) <= MAX_MESSAGE_CHARACTERS else f"{message[:MAX_MESSAGE_CHARACTERS]}…"
 
 
-def format_errors(errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:
-    """All errors of an answer; unforeseen ones are logged, each cause once: a batch that fails, fails many fields."""
+def format_errors(errors: Iterable[GraphQLError], left_out: Mapping[str, int] = MappingProxyType({})) -> list[Any]:
+    """All errors of an answer, of which some have been left out already, by their codes.
+
+    Unforeseen ones are logged, each cause once: a batch that fails, fails many fields.
+    """
     errors = list(errors)
     causes = {id(cause): cause for cause in map(cause_of, errors)}
     for cause in causes.values():
@@ -74,10 +86,12 @@ def format_errors(errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:
             log_unavailable(cause)
         elif not isinstance(cause, CladeError | GraphQLError | RecursionError):
             log_unforeseen(cause)
-    return without_repeats(map(format_error, errors))
+    for error in errors:
+        without_frames(error, unforeseen=True)
+    return without_repeats(map(format_error, errors), left_out)
 
 
-def without_repeats(told: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def without_repeats(told: Iterable[dict[str, Any]], left_out: Mapping[str, int]) -> list[dict[str, Any]]:
     """The first errors of each code, and one at the end for all others of it, which tells how many these are."""
     counts: Counter[str] = Counter()
     kept = []
@@ -86,11 +100,27 @@ def without_repeats(told: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         counts[code] += 1
         if counts[code] <= MAX_ALIKE:
             kept.append(one)
+    counts.update(left_out)
     for code, count in counts.items():
         if more := max(0, count - MAX_ALIKE):
             message = f"{more:,} more fields failed with {code}; only the first {MAX_ALIKE} are told one by one."
             kept.append({"message": message, "extensions": {"code": code, "more": more}})
     return kept
+
+
+def without_frames(error: BaseException, *, unforeseen: bool = False) -> None:
+    """Take the frames off an error and off those that it was made of, which hold all that the request has read.
+
+    Those of an unforeseen error stay until it is logged, unless this says otherwise.
+    """
+    one: BaseException | None = error
+    while one is not None:
+        original = one.original_error if isinstance(one, GraphQLError) else None
+        if not unforeseen and original is None and not isinstance(one, CladeError | GraphQLError):
+            return
+        above = original or one.__context__
+        one.__traceback__ = one.__context__ = one.__cause__ = None
+        one = above
 
 
 def log_unavailable(error: Unavailable) -> None:
@@ -116,9 +146,9 @@ def request_error(error: GraphQLError, code: str) -> GraphQLError:
     return error
 
 
-def cause_of(error: GraphQLError) -> Exception:
+def cause_of(error: Exception) -> Exception:
     """What was raised first: GraphQL wraps it, sometimes more than once."""
-    cause: Exception = error
+    cause = error
     while isinstance(cause, GraphQLError) and cause.original_error is not None:
         cause = cause.original_error
     return cause

@@ -20,6 +20,7 @@ from strawberry.execution import optimized_is_awaitable
 from graph.cache import Cache, Entry, sight_of
 from graph.documents import Documents, InvalidDocument, Prepared
 from graph.errors import BAD_USER_INPUT, NO_OPERATION, TIMEOUT, format_errors, log_unforeseen, request_error
+from graph.executor import Executor
 from graph.limits import Limits
 from graph.observed import Observed
 from graph.plans import Plans
@@ -27,6 +28,7 @@ from graph.question import Question
 from graph.rendering import Surprise
 from graph.run import run
 from graph.started import within
+from resolvers.budget import Budget, ResponseTooLarge
 from resolvers.caller import ANYONE, Caller
 from store.errors import CladeError, Unavailable
 
@@ -53,11 +55,17 @@ class Answer:
     """The response as JSON, where a plan has told it; only what stands beside its data is in `body` then."""
     etag: str = ""
     """The entity tag of what is told, where it is known already."""
+    _content: bytes | None = None
+
+    def measure(self, budget: Budget) -> None:
+        """Write the response as JSON, once; raises ResponseTooLarge where that is longer than it may be."""
+        self._content = dumps(self.body)
+        budget.check_size(len(self._content))
 
     def content(self) -> bytes:
         """The response as JSON."""
         if self.told is None:
-            return dumps(self.body)
+            return dumps(self.body) if self._content is None else self._content
         return self.told[:-1] + b"," + dumps(self.body)[1:] if self.body else self.told
 
 
@@ -191,16 +199,23 @@ class Execution:
             context_value=context,
             variable_values=call.question.variables,
             operation_name=call.name,
-            executor_class=self._schema.execution_context_class,
+            executor_class=Executor,
             is_awaitable=optimized_is_awaitable,  # type: ignore[arg-type]  # it says bool where TypeGuard is meant
             hide_suggestions=not self._suggestions,
             operation_extensions=call.question.extensions,
         )
         if not isinstance(result, ExecutionResult):
             result = await result
+        if context.budget.refusal is not None:
+            return too_large(context.budget.refusal, call)
         if call.is_query and not await context.is_steady():
             raise Flipped
-        return answer_of(result, call, context)
+        answer = answer_of(result, call, context)
+        try:
+            answer.measure(context.budget)
+        except ResponseTooLarge as error:
+            return too_large(error, call)
+        return answer
 
     async def _whole(self, call: Call, context: Any) -> Answer | None:
         """A kept answer, or one that a plan tells; None where there is neither, or Strawberry has to tell errors."""
@@ -215,6 +230,8 @@ class Execution:
                 return None
             with self._span("plan"):
                 told = await run(bound, context)
+        except ResponseTooLarge as error:
+            return too_large(error, call)
         except Exception as error:  # whatever it was, Strawberry meets it again and tells it at its place
             if not isinstance(error, CladeError | GraphQLError | Surprise):
                 log_unforeseen(error)
@@ -263,7 +280,7 @@ def answer_of(result: ExecutionResult, call: Call, context: Any) -> Answer:
     # Only errors of variables have no path: those of fields have one, also where `data` became null by them.
     if result.data is None and all(error.path is None for error in errors):
         return refused(request_error(error, BAD_USER_INPUT) for error in errors)
-    body: dict[str, Any] = {"errors": format_errors(errors)} if errors else {}
+    body: dict[str, Any] = {"errors": format_errors(errors, context.errors_left_out)} if errors else {}
     return Answer({**body, "data": result.data, **_extensions(call, context)}, executed=True)
 
 
@@ -281,6 +298,15 @@ def timed_out(operation: OperationDefinitionNode, seconds: float) -> Answer:
         message += "look whether something was changed before you repeat it."
     error = GraphQLError(message, extensions={"code": TIMEOUT})
     return Answer({"errors": format_errors([error]), "data": None}, executed=True)
+
+
+def too_large(error: ResponseTooLarge, call: Call) -> Answer:
+    """The answer of an operation whose response would be larger than it may be."""
+    message = str(error)
+    if not call.is_query:
+        message += " Look whether something was changed before you repeat the mutation."
+    told = GraphQLError(message, extensions={"code": error.code})
+    return Answer({"errors": format_errors([told]), "data": None}, executed=True)
 
 
 def overtaken() -> Answer:

@@ -28,6 +28,7 @@ from graph.lookup import RootsField, TargetField
 from graph.rendering import Constant, LeafField, Leaves, Surprise, TypeName
 from graph.selection import AnySelection, Types, window_of
 from graph.variables import fields_with_variables
+from resolvers.budget import LIST_FIELDS
 from resolvers.selection import Kind, Relation
 from resolvers.window import Window
 from store.errors import BadInput
@@ -61,6 +62,7 @@ class Plan:
         query = cast(GraphQLObjectType, schema.query_type)
         collected = collect_fields(schema, self.fragments, variables, query, operation)
         self.roots = [self._root(query, key, details) for key, details in collected.grouped_field_set.items()]
+        self.count = sum([LIST_FIELDS if isinstance(root, ListedRoots) else 1 for root in self.roots])
         self.found = [root for root in self.roots if isinstance(root, FoundRoot)]
         self.listed = [root for root in self.roots if isinstance(root, ListedRoots)]
         looked_up = {id(detail.node) for root in self.found for detail in root.details}
@@ -197,6 +199,10 @@ class Shape:
         self.lists = [part for part in self.parts if isinstance(part, ListField)]
         self.above = [part for part in self.parts if isinstance(part, AboveField)]
         self.bare = None if self.is_leaf else _bare(fields)
+        self.count = len(fields) + (LIST_FIELDS - 1) * len(self.lists)
+        """What one object's fields count as in the budget, those below them left out."""
+        self.empty_count = sum([field.connection.empty_count for field in self.lists])
+        """What the fields of its lists' connections count as, where there is nothing in them."""
 
 
 def _bare(fields: Sequence[TypeName | LeafField | ListField | AboveField]) -> Leaves | None:
@@ -260,6 +266,7 @@ class Connection:
             if inner:
                 self.places[part] = plan.place(below.fields["node"].type if name == "edges" else below, inner)
                 nodes += inner
+        self.empty_count = sum([part.count(EMPTY) for part in self.parts])
         names = {part.name for part in self.parts}
         self.nodes = bool(names & {"nodes", "edges", "pageInfo"})
         self.total = "totalCount" in names

@@ -21,6 +21,7 @@ from graph.plan import (
 )
 from graph.plans import Bound
 from graph.rendering import Leaves, TypeName
+from resolvers.budget import Budget
 from resolvers.granted import have_lists, lists, roots
 from resolvers.job import Job
 from resolvers.lists import Page
@@ -29,19 +30,28 @@ from resolvers.request import Request
 from resolvers.selection import Relation
 from store.keys import hierarchy_of
 from store.records import Record
+from store.turns import give_way, in_turns
+
+PIECE = 64  # nodes that are told before their bytes are counted, since one may have 400 KB
 
 _PK, _LEVEL = attrgetter("pk"), attrgetter("level")
 
 
 async def run(bound: Bound, context: Context) -> bytes:
-    """The response as JSON; raises Surprise, or what the batch functions raise, where anything is amiss."""
+    """The response as JSON; raises Surprise, or what the batch functions raise, where anything is amiss, and
+    ResponseTooLarge.
+    """
+    budget = context.budget
+    budget.spend_fields(bound.plan.count)
     found = await _roots(bound, context)
     await _fetch(context.request, bound.relations, [visit for one in found.values() for visit in one.visits])
     told: list[bytes] = []  # joined once, since it may be long
     for root in bound.plan.roots:
-        value = orjson.dumps(root.name) if isinstance(root, TypeName) else found[root].tell()[0]
+        value = orjson.dumps(root.name) if isinstance(root, TypeName) else (await found[root].tell())[0]
         told += (b"," if told else b"", key_of(root.key), value)
-    return b"".join((b'{"data":{', *told, b"}}"))
+    response = b"".join((b'{"data":{', *told, b"}}"))
+    budget.check_size(len(response))
+    return response
 
 
 class Group:
@@ -50,10 +60,12 @@ class Group:
     `owners` are those of which relations have to be read; all others are told `bare`.
     """
 
-    def __init__(self, shape: Shape, records: Sequence[Record]) -> None:
+    def __init__(self, shape: Shape, records: Sequence[Record], budget: Budget) -> None:
+        budget.spend_fields(shape.count * len(records))
         self.shape = shape
         self.owners = self._records = records
         self.found: dict[ListField | AboveField, Listed | Found] = {}
+        self._budget = budget
         self._owns: Sequence[object] | None = None
 
     def part(self, request: Request, relations: Relations) -> None:
@@ -62,34 +74,55 @@ class Group:
             return
         self._owns = have_lists(request, self._records)
         self.owners = list(compress(self._records, self._owns))
+        self._budget.spend_fields(self.shape.empty_count * (len(self._records) - len(self.owners)))
 
-    def tell(self) -> list[bytes]:
+    async def tell(self) -> list[bytes]:
         """Each node as a JSON object."""
         bare, parts = self.shape.bare, self.shape.parts
         if self.shape.is_leaf:
             (leaves,) = parts or (_nothing,)
-            tell: Any = leaves
-            return list(map(tell, self._records))
+            return await self._told(leaves, self._records)
         if self._owns is None or bare is None:
-            return self._tell_owners()
-        owners = iter(self._tell_owners())
-        return [next(owners) if owns else bare(one) for one, owns in zip(self._records, self._owns, strict=True)]
+            return await self._tell_owners()
+        owners = iter(await self._tell_owners())
+        others = iter(
+            await self._told(bare, [one for one, owns in zip(self._records, self._owns, strict=True) if not owns])
+        )
+        return [next(owners) if owns else next(others) for owns in self._owns]
 
-    def _tell_owners(self) -> list[bytes]:
+    async def _tell_owners(self) -> list[bytes]:
         columns = [
-            (b"", map(part, self.owners)) if isinstance(part, Leaves) else (key_of(part.key), self.found[part].tell())
+            (b"", await self._told(part, self.owners))
+            if isinstance(part, Leaves)
+            else (key_of(part.key), await self.found[part].tell())
             for part in self.shape.parts
         ]
+        await give_way()
         return objects(columns, len(self.owners))
+
+    async def _told(self, tell: Any, records: Sequence[Record]) -> list[bytes]:
+        """What a function tells of each of some nodes."""
+        if len(records) <= PIECE:
+            told = list(map(tell, records))
+            self._budget.spend_bytes(sum(map(len, told)))
+            return told
+        told = []
+        async for some in in_turns(records, PIECE):
+            piece = list(map(tell, some))
+            self._budget.spend_bytes(sum(map(len, piece)))
+            told += piece
+        return told
 
 
 class Visit:
     """The nodes that stand at one place of this answer, in order, grouped by level."""
 
-    def __init__(self, place: Place, records: Sequence[Record]) -> None:
+    def __init__(self, place: Place, records: Sequence[Record], budget: Budget) -> None:
+        self._place = place
+        self._budget = budget
         self._indices: list[Sequence[int]] = []
         if len(records) <= 1:
-            self.groups = [Group(place.shape(record.hierarchy, record.level), records) for record in records]
+            self.groups = [Group(place.shape(record.hierarchy, record.level), records, budget) for record in records]
         else:
             self.groups = self._grouped(place, records)
         self.is_leaf = all(group.shape.is_leaf for group in self.groups)
@@ -99,7 +132,7 @@ class Visit:
         hierarchies = {hierarchy_of(pk) for pk in set(map(_PK, records))}
         levels = set(map(_LEVEL, records))
         if len(hierarchies) == len(levels) == 1:
-            return [Group(place.shape(*hierarchies, *levels), records)]
+            return [Group(place.shape(*hierarchies, *levels), records, self._budget)]
         by_tree: dict[tuple[str, str], list[int]] = {}  # most records are of few trees, which tell their hierarchy
         groups: dict[Shape, list[int]] = {}
         for index, record in enumerate(records):
@@ -110,15 +143,19 @@ class Visit:
                 indices = by_tree[key] = groups.setdefault(shape, [])
             indices.append(index)
         self._indices = list(groups.values())
-        return [Group(shape, [records[index] for index in indices]) for shape, indices in groups.items()]
+        return [Group(shape, [records[index] for index in indices], self._budget) for shape, indices in groups.items()]
 
-    def tell(self) -> list[bytes]:
+    def count(self, records: Sequence[Record]) -> int:
+        """What the fields of some nodes here count as."""
+        return sum([self._place.shape(record.hierarchy, record.level).count for record in records])
+
+    async def tell(self) -> list[bytes]:
         """Each node as a JSON object, in order."""
         if len(self.groups) == 1:
-            return self.groups[0].tell()
+            return await self.groups[0].tell()
         told = [b""] * sum(map(len, self._indices))
         for group, indices in zip(self.groups, self._indices, strict=True):
-            for index, one in zip(indices, group.tell(), strict=True):
+            for index, one in zip(indices, await group.tell(), strict=True):
                 told[index] = one
         return told
 
@@ -126,17 +163,17 @@ class Visit:
 class Found:
     """For each of some owners the nodes that a field leads to: a list of them, or one or none."""
 
-    def __init__(self, place: Place, found: Sequence[Sequence[Record | None]], *, many: bool) -> None:
+    def __init__(self, place: Place, found: Sequence[Sequence[Record | None]], budget: Budget, *, many: bool) -> None:
         self._found = found
         self._many = many
-        self._visit = Visit(place, [record for some in found for record in some if record is not None])
+        self._visit = Visit(place, [record for some in found for record in some if record is not None], budget)
 
     @property
     def visits(self) -> list[Visit]:
         return [self._visit]
 
-    def tell(self) -> list[bytes]:
-        told = iter(self._visit.tell())
+    async def tell(self) -> list[bytes]:
+        told = iter(await self._visit.tell())
         values = [[b"null" if record is None else next(told) for record in some] for some in self._found]
         if self._many:
             return [b"[" + b",".join(some) + b"]" for some in values]
@@ -146,38 +183,48 @@ class Found:
 class Listed:
     """For each of some owners a page of a list of theirs, told as a connection."""
 
-    def __init__(self, connection: Connection, pages: Sequence[Page]) -> None:
+    def __init__(self, connection: Connection, pages: Sequence[Page], budget: Budget) -> None:
         self._connection = connection
         self._pages = pages
         self._visits: dict[Part, Visit] = {}
         # As of now: while others are read, or by a page that stands here twice, more of them are told.
         self._told: dict[Part, list[bytes | None]] = {}
-        for part, place in connection.places.items():
-            told = self._told[part] = [part.kept(page) for page in pages]
-            untold = [page.records for page, one in zip(pages, told, strict=True) if one is None]
-            self._visits[part] = Visit(place, list(chain.from_iterable(untold)))
+        for part in connection.parts:
+            budget.spend_fields(sum([part.count(page) for page in pages]))
+            place = connection.places.get(part)
+            if place is not None:
+                kept = [part.kept(page) for page in pages]
+                budget.spend_fields(sum([one[1] for one in kept if one is not None]))
+                budget.spend_bytes(sum([len(one[0]) for one in kept if one is not None]))
+                self._told[part] = [one and one[0] for one in kept]
+                untold = [page.records for page, one in zip(pages, kept, strict=True) if one is None]
+                self._visits[part] = Visit(place, list(chain.from_iterable(untold)), budget)
 
     @property
     def visits(self) -> list[Visit]:
         return list(self._visits.values())
 
-    def tell(self) -> list[bytes]:
-        columns = [(b"", self._tell_column(part)) for part in self._connection.parts]
+    async def tell(self) -> list[bytes]:
+        columns = [(b"", await self._tell_column(part)) for part in self._connection.parts]
+        await give_way()
         return objects(columns, len(self._pages))
 
-    def _tell_column(self, part: Part) -> list[bytes]:
+    async def _tell_column(self, part: Part) -> list[bytes]:
         """One field of every page, in order; where nothing that was read for its nodes is in it, the page keeps it."""
         visit = self._visits.get(part)
+        column: list[bytes] = []
         if visit is None:
-            return [part.tell(page, iter(())) for page in self._pages]
-        told = iter(visit.tell())
-        column = []
-        for page, one in zip(self._pages, self._told[part], strict=True):
-            if one is None:
-                one = part.tell(page, told)
-                if visit.is_leaf:
-                    part.keep(page, one)
-            column.append(one)
+            async for some in in_turns(self._pages):
+                column += [part.tell(page, iter(())) for page in some]
+            return column
+        told = iter(await visit.tell())
+        async for pieces in in_turns(list(zip(self._pages, self._told[part], strict=True))):
+            for page, one in pieces:
+                if one is None:
+                    one = part.tell(page, told)
+                    if visit.is_leaf:
+                        part.keep(page, one, visit.count(page.records))
+                column.append(one)
         return column
 
 
@@ -197,13 +244,13 @@ async def _roots(bound: Bound, context: Context) -> dict[RootField, Found | List
     calls: list[Any] = [_list_roots(request, bound.relations, root) for root in listed]
     *pages, records = await _together(request, [*calls, nodes(request, bound.lookups)])
     found: dict[RootField, Found | Listed] = {
-        root: Listed(root.listing.connection, [page]) for root, page in zip(listed, pages, strict=True)
+        root: Listed(root.listing.connection, [page], request.budget) for root, page in zip(listed, pages, strict=True)
     }
     left = iter(_all(records))
     for wanted in bound.wanted:
         root = wanted.root
         some = [None if lookup is None else one.checked(next(left)) for one, lookup in wanted.targets]
-        found[root] = Found(root.place, [some], many=root.resolve.many)
+        found[root] = Found(root.place, [some], request.budget, many=root.resolve.many)
     return found
 
 
@@ -229,10 +276,11 @@ async def _fetch(request: Request, relations: Relations, visits: list[Visit]) ->
         for group in groups:
             size = len(group.owners)
             for field in group.shape.lists:
-                group.found[field] = Listed(field.connection, list(islice(pages, size)))
+                group.found[field] = Listed(field.connection, list(islice(pages, size)), request.budget)
             for up in group.shape.above:
-                group.found[up] = Found(up.place, list(islice(found, size)), many=up.many)
+                group.found[up] = Found(up.place, list(islice(found, size)), request.budget, many=up.many)
         visits = [visit for group in groups for one in group.found.values() for visit in one.visits]
+        await give_way()
 
 
 async def _read(

@@ -15,8 +15,8 @@ from graphql.execution.values import VariableValues, get_argument_values
 
 from resolvers.selection import Kind, Relation, Selection
 from resolvers.window import Window
-from store.errors import BadInput
-from store.keys import checked_segment
+from store.errors import BadInput, CladeError
+from store.keys import MAX_SORT_KEY_BYTES, checked_segment, encode_segment
 
 _KINDS = {kind.value for kind in Kind}
 _LISTS = {Kind.CHILDREN, Kind.DESCENDANTS, Kind.SIBLINGS}
@@ -34,7 +34,7 @@ class Asked:
         self._types = types
         self._fragments = {name: FragmentDetails(fragment) for name, fragment in info.fragments.items()}
         self._fields: dict[tuple[Any, ...], dict[str, list[FieldDetails]]] = {}
-        self._relations: dict[tuple[Any, ...], Relation] = {}
+        self._relations: dict[tuple[Any, ...], Relation | CladeError] = {}
         self._selections: dict[tuple[Any, ...], FieldSelection] = {}
 
     def relation(self, info: GraphQLResolveInfo[Any]) -> Relation:
@@ -74,9 +74,16 @@ class Asked:
 
     def _relation(self, parent: GraphQLObjectType, details: list[FieldDetails], kind: Kind | None = None) -> Relation:
         key = (parent.name, *_ids(details))
-        if key not in self._relations:
-            self._relations[key] = self._new_relation(parent, details, kind)
-        return self._relations[key]
+        found = self._relations.get(key)
+        if found is None:
+            try:
+                found = self._new_relation(parent, details, kind)
+            except CladeError as error:  # of its arguments, which are looked at once for all nodes
+                found = error.bare()
+            self._relations[key] = found
+        if isinstance(found, CladeError):
+            raise found
+        return found
 
     def _new_relation(self, parent: GraphQLObjectType, details: list[FieldDetails], kind: Kind | None) -> Relation:
         node = details[0].node
@@ -172,8 +179,13 @@ def window_of(arguments: Mapping[str, Any]) -> Window:
 
 
 def _segment(bound: str | None) -> str | None:
-    """A bound in the form that keys have, so that it is compared with them as it is meant."""
-    return None if bound is None else checked_segment(bound)
+    """A bound as it stands in keys, made once for all lists that it bounds. Raises BadInput for one longer than any."""
+    if bound is None:
+        return None
+    encoded = encode_segment(checked_segment(bound))
+    if len(encoded.encode()) > MAX_SORT_KEY_BYTES:
+        raise BadInput(f"from or to takes more than {MAX_SORT_KEY_BYTES:,} bytes in a key, which none is as long as.")
+    return encoded
 
 
 def _ids(details: list[FieldDetails]) -> tuple[int, ...]:

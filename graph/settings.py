@@ -12,6 +12,7 @@ from graph.exposure import exposed
 from graph.limits import Limits
 from graph.misspelt import PREFIX, ignored, refuse_misspelt
 from graph.trusted import read_trusted
+from resolvers.budget import LIST_FIELDS, BudgetLimits
 from store.errors import BadInput
 from store.keys import shorten
 
@@ -46,6 +47,20 @@ class Settings(BaseSettings):
         description="The modules that define the hierarchies to serve, the full list, divided by commas.",
     )
     max_nodes: int = Field(10_000, ge=1, description="How many nodes one request may return, in nodes.")
+    max_response_fields: int = Field(
+        BudgetLimits.fields,
+        ge=1,
+        description="How much one response may hold, in fields of all its objects, where a list counts as "
+        f"{LIST_FIELDS}.",
+    )
+    max_response_bytes: int = Field(
+        BudgetLimits.bytes, ge=1, description="How long one response may be, in bytes of JSON."
+    )
+    max_read_units: float = Field(
+        BudgetLimits.read_units,
+        gt=0,
+        description="How much one request may read, in DynamoDB's read units; with SQLite they are reckoned alike.",
+    )
     max_entities: int = Field(
         1_000, ge=1, description="How many entities a gateway may ask for in one request, in representations."
     )

@@ -1,7 +1,78 @@
-"""How a request that asks for more nodes than it may have is refused."""
+"""Budgets of one request: the nodes, fields and bytes of its response, and the read units of the store.
+
+Nodes and read units are spent where nodes are read, so what is too much is an error of the field that asked for it, and
+the rest of the response stands. Fields and bytes are spent where objects are written; past these there is no response:
+whatever were written after it would not be served either.
+"""
+
+from dataclasses import dataclass
 
 from store.errors import BudgetExceeded
 from store.quantity import quantity
+
+LIST_FIELDS = 10  # what a list counts as, since finding it takes some ten times as long as writing a leaf
+
+
+@dataclass(frozen=True)
+class BudgetLimits:
+    """The budgets that each request begins with; settings of the same names have the defaults."""
+
+    nodes: int = 10_000
+    fields: int = 120_000
+    bytes: int = 16_000_000
+    read_units: float = 1_500.0
+
+
+class ResponseTooLarge(BudgetExceeded):
+    """The response has more fields or bytes than it may have, so that there is none."""
+
+
+class Budget:
+    """The nodes, fields and bytes that a response may still have."""
+
+    def __init__(self, limits: BudgetLimits = BudgetLimits()) -> None:
+        self.limits = limits
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """Give back everything: the response is made anew."""
+        self.nodes_left = self.limits.nodes
+        self.fields_left = self.limits.fields
+        self.bytes_left = self.limits.bytes
+        self.refusal: ResponseTooLarge | None = None
+        """Why there is no response, once there is none."""
+
+    def spend_nodes(self, nodes: int, what: str) -> None:
+        """Take nodes; raises BudgetExceeded, taking none, where so many are not left."""
+        if nodes > self.nodes_left:
+            raise refusal(what, nodes, self.nodes_left)
+        self.nodes_left -= nodes
+
+    def spend_fields(self, fields: int) -> None:
+        """Take fields of objects that are about to be written; raises ResponseTooLarge where so many are not left."""
+        self.fields_left -= fields
+        if self.fields_left < 0:
+            self._refuse(
+                f"The response has more than {self.limits.fields:,} fields, where a list counts as {LIST_FIELDS}. "
+                "Ask for fewer nodes, or for fewer fields of each, or raise CLADE_MAX_RESPONSE_FIELDS."
+            )
+
+    def spend_bytes(self, size: int) -> None:
+        """Take bytes that were written; raises ResponseTooLarge where so many are not left."""
+        self.bytes_left -= size
+        self.check_size(self.limits.bytes - self.bytes_left)
+
+    def check_size(self, size: int) -> None:
+        """Raise ResponseTooLarge for a response of so many bytes, where it may not be as long."""
+        if size > self.limits.bytes:
+            self._refuse(
+                f"The response has more than {self.limits.bytes:,} bytes. Ask for fewer nodes, or for fewer fields of "
+                "each, or raise CLADE_MAX_RESPONSE_BYTES."
+            )
+
+    def _refuse(self, message: str) -> None:
+        self.refusal = self.refusal or ResponseTooLarge(message)
+        raise ResponseTooLarge(message)
 
 
 def refusal(what: str, nodes: int, left: int) -> BudgetExceeded:

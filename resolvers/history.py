@@ -59,6 +59,7 @@ async def history(request: Request, record: Record, window: Window, *, nodes: bo
 
 async def at_revision(request: Request, record: Record, revision: int) -> Record | None:
     """The state of a node that had this number, None where there is none."""
+    request.spend(1)
     if revision == record.revision:
         return record
     if not 0 < revision < record.revision:
@@ -78,6 +79,7 @@ def _is_seen(request: Request, item: Item) -> bool:
 
 async def deleted(request: Request, node_id: str) -> Deleted | None:
     """The deleted node of an id, None where there was none or it lives."""
+    request.spend(1)
     place = id_key(node_id)
     tombstone = (await request.get([place]))[place]
     if tombstone is None or "deleted" not in tombstone or not _is_seen(request, tombstone):

@@ -15,6 +15,7 @@ _ID = re.compile(r"[0-9a-f]{1,64}")
 
 async def move(request: Request, move_id: str) -> Move | None:
     """The move of an id as of now, None where there is none, or where it has ended more than a day ago."""
+    request.spend(1)
     if not _ID.fullmatch(move_id):
         return None
     key = move_key(move_id)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Awaitable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import Protocol, Self, cast
 
 from resolvers.answers import answer
 from resolvers.budget import refusal
@@ -18,6 +18,7 @@ from store.hierarchy import Hierarchy
 from store.keys import Key, Span, format_path, shorten, siblings, stamp_key
 from store.records import Record
 from store.stamps import Stamp
+from store.turns import give_way, in_turns
 
 
 class Cursors(Protocol):
@@ -38,7 +39,7 @@ class Page:
     has_previous: bool = False
     total: int | None = None
     cursors: "Cursors | None" = None
-    told: dict[int, bytes] = field(default_factory=dict, compare=False)
+    told: dict[int, tuple[bytes, int]] = field(default_factory=dict, compare=False)
     """What others have made of this page and would make again, by numbers of their own."""
 
     def cursor(self, record: Record) -> str:
@@ -48,7 +49,9 @@ class Page:
 
 async def lists(request: Request, jobs: Sequence[Job]) -> list[Page | Exception]:
     """The pages of many lists, in order, read as `resolvers.plan` decides; what fails is an error in its place."""
-    found = [_at_once(request, job) for job in jobs]
+    found: list[Page | Exception | None] = []
+    async for some in in_turns(jobs):
+        found += [_at_once(request, job) for job in some]
     asked = [job for job, page in zip(jobs, found, strict=True) if page is None]
     if not asked:
         return cast(list[Page | Exception], found)
@@ -72,7 +75,7 @@ def _at_once(request: Request, job: Job) -> Page | Exception | None:
         else:
             request.spend(len(page.records))
     except CladeError as error:
-        return error
+        return job.relation.shared(error)
     return page
 
 
@@ -99,20 +102,21 @@ async def _read(request: Request, jobs: Sequence[Job]) -> dict[Job, Page | Excep
 
 async def _read_now(request: Request, jobs: Sequence[Job], stamps: Mapping[Key, object]) -> dict[Job, Page | Exception]:
     """Plan, read all of it together, then cut the pages; errors are among the stamps."""
-    results, batches = _batches(request, jobs, stamps)
+    results, batches = await _batches(request, jobs, stamps)
     reads = list(dict.fromkeys(read for batch in batches for read in batch.reads))
     failed = [one for one in await request.together([request.range(read) for read in reads]) if one is not None]
-    found = {job: records for batch in batches for job, records in batch.found(failed).items()}
+    found = {job: records for batch in batches for job, records in (await batch.found(failed)).items()}
     counted = [job for job, records in found.items() if job.relation.total and isinstance(records, list)]
     counts = await totals(request, counted) if counted else {}
-    for job, records in found.items():
-        results[job] = _page(job, records, counts.get(job))
-        if job.owner.is_root and job.order is Order.SIBLINGS and isinstance(records, list):  # each is a tree of its own
-            request.partitions.update([job.owner.hierarchy, *[record.pk for record in records]])
+    async for some in in_turns(list(found.items())):
+        for job, records in some:
+            results[job] = _page(job, records, counts.get(job))
+            if job.owner.is_root and job.order is Order.SIBLINGS and isinstance(records, list):  # each is its own tree
+                request.partitions.update([job.owner.hierarchy, *[record.pk for record in records]])
     return results
 
 
-def _batches(
+async def _batches(
     request: Request, jobs: Sequence[Job], stamps: Mapping[Key, object]
 ) -> tuple[dict[Job, Page | Exception], "list[_Batch]"]:
     """The lists by hierarchy, planned, and why some of them cannot be: their tree's stamp, or the budget."""
@@ -127,41 +131,59 @@ def _batches(
     batches = []
     for name, group in by_hierarchy.items():
         try:
-            batches.append(_Batch(request, request.hierarchies[name], group))
+            batches.append(await _Batch.of(request, request.hierarchies[name], group))
         except CladeError as error:
-            results.update(dict.fromkeys(group, error))
+            results.update(dict.fromkeys(group, error.bare()))
     return results, batches
 
 
 class _Batch:
-    """Lists of one hierarchy: what to read for them, and what they are when it was read.
+    """Lists of one hierarchy: what to read for them, and what they are when it was read."""
 
-    Making one takes from the budget what the counts tell beforehand; raises BudgetExceeded, taking nothing, where that
-    or what would be read ahead is more than is left.
-    """
-
-    def __init__(self, request: Request, hierarchy: Hierarchy, jobs: list[Job]) -> None:
+    def __init__(self, request: Request, planner: Planner, expected: dict[Job, int]) -> None:
         self._request = request
-        self._expected = {job: least(request, job) for job in jobs}
-        expected = sum(self._expected.values())
+        self._planner = planner
+        self._expected = expected
+        self.reads = planner.reads
+
+    @classmethod
+    async def of(cls, request: Request, hierarchy: Hierarchy, jobs: list[Job]) -> Self:
+        """The batch of some lists, with what the counts tell beforehand taken from the budget.
+
+        Raises BudgetExceeded, taking nothing, where that or what would be read ahead is more than is left.
+        """
+        least_of = {job: least(request, job) for job in jobs}
+        expected = sum(least_of.values())
         if expected > request.nodes_left:
             raise refusal(_described(jobs), expected, request.nodes_left)
-        self._planner = Planner(request.known, request.stamps, hierarchy, request.nodes_left)
-        self.reads = self._planner.plan(jobs)
+        planner = Planner(request.known, request.stamps, hierarchy, request.nodes_left)
+        async for some in in_turns(jobs):
+            planner.add(some)
+        for group in planner.groups:
+            planner.plan(group)
+            request.reads.check(len(planner.reads))
+            await give_way()
         request.spend(expected)
-        request.turn.expect(self._planner.nodes)
+        request.turn.expect(planner.nodes)
+        return cls(request, planner, least_of)
 
-    def found(self, failed: Sequence[object]) -> dict[Job, list[Record] | Exception]:
+    async def found(self, failed: Sequence[object]) -> dict[Job, list[Record] | Exception]:
         """The records of each list, taken from the budget; or an error, of those reads that `failed` or of its own."""
         results: dict[Job, list[Record] | Exception] = {}
-        for job, expected in self._expected.items():
-            try:
-                records = self._records(job, failed)
-                self._request.spend(max(0, len(records[: job.window.size]) - expected), _described([job]))
-                results[job] = records
-            except Exception as error:  # of a read that failed, whatever it met
-                results[job] = error
+        async for some in in_turns(list(self._expected.items())):
+            for job, expected in some:
+                results[job] = self._found(job, expected, failed)
         return results
+
+    def _found(self, job: Job, expected: int, failed: Sequence[object]) -> list[Record] | Exception:
+        try:
+            records = self._records(job, failed)
+            self._request.spend(max(0, len(records[: job.window.size]) - expected), _described([job]))
+        except CladeError as error:
+            return error.bare()
+        except Exception as error:  # of a read that failed, whatever it met
+            return error
+        return records
 
     def _records(self, job: Job, failed: Sequence[object]) -> list[Record]:
         """What was read of a list, in reading order."""

@@ -159,14 +159,14 @@ async def above(request: Request, asked: Sequence[tuple[Record, Relation]]) -> l
         request.spend(sum(map(len, kept)), what)
         return kept
     wanted = [_asked_above(record.key, {relation.kind}) for record, relation in asked]
-    request.spend(sum(map(len, wanted)), what)
+    own = [relation.kind is Kind.ROOT and record.is_root for record, relation in asked]
+    request.spend(sum(map(len, wanted)) + sum(own), what)
     found = await request.record_outcomes(_flat(wanted))
     results: list[list[Record] | Exception] = []
-    for (record, relation), question, keys in zip(asked, questions, wanted, strict=True):
+    for (record, _), question, keys, is_own in zip(asked, questions, wanted, own, strict=True):
         outcomes = [found[key] for key in keys]
         error = next((one for one in outcomes if isinstance(one, Exception)), None)
         records = [one for one in outcomes if isinstance(one, Record)]
-        is_own = relation.kind is Kind.ROOT and record.is_root
         results.append(error or ([record] if is_own else records))
         if keys and len(records) == len(keys):
             _keep(request, question, records)

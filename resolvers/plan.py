@@ -25,7 +25,7 @@ earlier group will answer is left out of its own.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from resolvers.ahead import look_ahead
 from resolvers.answers import answer
@@ -45,8 +45,8 @@ from store.stamps import Stamp, tier_name
 class Planner:
     """Plans reads for lists of one hierarchy's trees, given what is known, the trees' stamps and the nodes left.
 
-    After `plan`, `answered` holds the records of the lists that need no read, and `nodes` how many the reads bring at
-    most.
+    Lists are added, then each group of them is planned. After that `reads` answer them, none twice; `answered` holds
+    the records of those that need no read, and `nodes` is how many the reads bring at most.
     """
 
     def __init__(self, known: Known, stamps: Mapping[str, Stamp], hierarchy: Hierarchy, nodes_left: int) -> None:
@@ -55,24 +55,30 @@ class Planner:
         self.hierarchy = hierarchy
         self.nodes_left = nodes_left
         self.answered: dict[Job, list[Record]] = {}
+        self.reads: dict[Read, None] = {}
         self.nodes = 0
+        self._groups: dict[tuple[object, ...], list[Job]] = defaultdict(list)
         self._planned: dict[tuple[Index, str], list[Read]] = defaultdict(list)
 
-    def plan(self, jobs: Collection[Job]) -> list[Read]:
-        """The reads that answer these lists, none of them twice; raises BudgetExceeded where they bring too much."""
-        groups: dict[tuple[object, ...], list[Job]] = defaultdict(list)
+    def add(self, jobs: Iterable[Job]) -> None:
+        """Take lists to plan for."""
         for job in jobs:
             if not self._is_answered(job):
                 apart = job.owner.sk if job.window.is_narrow else ""
-                groups[job.relation.kind, job.window, job.owner.pk, job.owner.depth, apart].append(job)
-        reads: dict[Read, None] = {}
-        for group in sorted(groups.values(), key=_breadth):
-            if missing := [job for job in group if not self._is_promised(job)]:
-                chosen = self._group(missing)
-                self._promise(chosen)
-                self.nodes += chosen.nodes
-                reads.update(dict.fromkeys(chosen.reads))
-        return list(reads)
+                self._groups[job.relation.kind, job.window, job.owner.pk, job.owner.depth, apart].append(job)
+
+    @property
+    def groups(self) -> list[list[Job]]:
+        """The lists that have to be read, in the order in which they are to be planned."""
+        return sorted(self._groups.values(), key=_breadth)
+
+    def plan(self, group: list[Job]) -> None:
+        """Plan the reads of a group; raises BudgetExceeded where they bring too much."""
+        if missing := [job for job in group if not self._is_promised(job)]:
+            chosen = self._group(missing)
+            self._promise(chosen)
+            self.nodes += chosen.nodes
+            self.reads.update(dict.fromkeys(chosen.reads))
 
     def _is_answered(self, job: Job) -> bool:
         found = answer(job, self.known, self.stamps[job.owner.pk]) if job.needs_nodes else []

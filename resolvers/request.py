@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from resolvers.budget import refusal
+from resolvers.budget import Budget, BudgetLimits
 from resolvers.caller import ANYONE, Caller
 from resolvers.grants import Grants, Sight
 from resolvers.kept import Kept
@@ -14,11 +14,12 @@ from resolvers.rounds import Rounds
 from resolvers.sight import View
 from resolvers.stub import shown
 from resolvers.turns import Turn, Turns
+from store.errors import CladeError
 from store.hierarchy import Hierarchy
 from store.items import Item
 from store.keys import Key, Span, stamp_key
 from store.pace import Pace as Pace
-from store.reads import Reads
+from store.reads import PAGE_UNITS, Reads
 from store.records import Record
 from store.stamps import Running, Stamp
 from store.stores import Store as Store
@@ -33,7 +34,7 @@ CHUNK = 100  # keys of one BatchGetItem, which fails as a whole
 class Request:
     """Everything that the batch functions need, made anew for each request.
 
-    `nodes_left` is how many nodes it may still return, `parallel` how many reads may run at a time. A *round* is a set
+    `budget` is what it may still return and read, `parallel` how many reads may run at a time. A *round* is a set
     of reads that were waited for together. `kept` is what earlier requests have left. `partitions` are the trees and
     hierarchies that were read from; their stamps tell whether an answer is still true, but of an id that is nowhere.
     `writer` makes its edits, None where it may make none; indexes may trail behind the table by `settle_seconds`.
@@ -48,7 +49,7 @@ class Request:
         self,
         store: Store,
         hierarchies: Mapping[str, Hierarchy],
-        nodes_left: int = 10_000,
+        limits: BudgetLimits = BudgetLimits(),
         parallel: int = 32,
         *,
         kept: Kept | None = None,
@@ -59,7 +60,7 @@ class Request:
     ) -> None:
         self.store = store
         self.hierarchies = hierarchies
-        self.nodes_left = self._budget = nodes_left
+        self.budget = Budget(limits)
         self.kept = kept
         self.caller = ANYONE
         self.grants = grants
@@ -68,7 +69,7 @@ class Request:
         self.partitions: set[str] = set()
         self.met_unknown_id = False
         self.turn = Turn(turns)
-        self._rounds = Rounds(parallel, self.turn)
+        self._rounds = Rounds(parallel, self.turn, self.reads)
         self.forget()
 
     @property
@@ -88,10 +89,11 @@ class Request:
 
     def begin_again(self) -> None:
         """Give back the whole budget: the answer is made anew, from what is known by now."""
-        self.nodes_left = self._budget
+        self.budget.begin_again()
 
     def forget(self) -> None:
-        """Forget all that was read, since something of it may have changed."""
+        """Forget all that was read, since something of it may have changed; it may be read once more."""
+        self.reads.limit = self.reads.units + self.budget.limits.read_units
         self.known, self.stamps = Known(), dict[str, Stamp]()
         self._asked: dict[Hashable, asyncio.Future[Any]] = {}  # what was read or is being read, each once
         self._look()
@@ -111,9 +113,12 @@ class Request:
 
     def spend(self, nodes: int, what: str = "What is asked") -> None:
         """Take nodes from the budget; raises BudgetExceeded, taking none, where so many are not left."""
-        if nodes > self.nodes_left:
-            raise refusal(what, nodes, self.nodes_left)
-        self.nodes_left -= nodes
+        self.budget.spend_nodes(nodes, what)
+
+    @property
+    def nodes_left(self) -> int:
+        """How many nodes it may still return."""
+        return self.budget.nodes_left
 
     async def get(self, keys: Iterable[Key], *, trees: Iterable[str] = ()) -> dict[Key, Item | None]:
         """The items at these keys, and in the same read the stamps of those trees that are not known yet."""
@@ -205,6 +210,8 @@ class Request:
         strong = any(key == stamp_key(key.pk) or self._is_moving(key) for key in keys)
         try:
             return dict(zip(keys, await self._rounds.run(self.store.get(keys, self.reads, strong=strong)), strict=True))
+        except CladeError as error:
+            return dict.fromkeys(keys, error.bare())
         except Exception as error:  # whoever needs one of these keys raises it
             return dict.fromkeys(keys, error)
 
@@ -303,10 +310,12 @@ class Request:
         return cast(int, await self._asked[span])
 
     async def _count(self, span: Span) -> int:
-        if self.view is None:
-            return await self._rounds.run(self.store.count(span, self.reads))
-        parts = self.view.parts(span)
-        return sum(await asyncio.gather(*[self._rounds.run(self.store.count(part, self.reads)) for part in parts]))
+        parts = [span] if self.view is None else self.view.parts(span)
+        return sum(await asyncio.gather(*[self._count_part(part) for part in parts]))
+
+    async def _count_part(self, span: Span) -> int:
+        # What a count reads is told by its pages alone; until then each may be of the largest.
+        return await self._rounds.run(self.store.count(span, self.reads), PAGE_UNITS)
 
     def recall(self, question: Hashable) -> Any:
         """What an earlier request kept for a question, where nothing has changed since; else None."""

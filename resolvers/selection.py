@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from resolvers.window import Window
+from store.errors import CladeError
 
 
 class Kind(StrEnum):
@@ -55,6 +56,14 @@ class Relation:
     @cached_property
     def question(self) -> Question:
         return Question(self.kind, self.window, self.nodes, self.total)
+
+    @cached_property
+    def _errors(self) -> dict[str, CladeError]:
+        return {}
+
+    def shared(self, error: CladeError) -> CladeError:
+        """An error of one of its lists, the same for all that fail alike: there may be thousands."""
+        return self._errors.setdefault(str(error), error.bare())
 
     @property
     def is_complete(self) -> bool:

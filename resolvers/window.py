@@ -15,14 +15,19 @@ from store.errors import BadCursor, BadInput
 from store.keys import MAX_SORT_KEY_BYTES, shorten
 from store.records import Record
 
+_PREFIX_BYTES = 7  # of a cursor: its order, and a digest of its list's owner
+MAX_CURSOR_CHARACTERS = -(-(_PREFIX_BYTES + MAX_SORT_KEY_BYTES) * 4 // 3)  # in base64
+
 _NUMBER = re.compile(r"[0-9]{1,12}")
 
 
 @dataclass(frozen=True)
 class Window:
-    """The arguments of a list, as Relay and the schema name them (`start` and `end` are `from` and `to`).
+    """The arguments of a list, as Relay and the schema name them (`start` and `end` are `from` and `to`, encoded as
+    segments are in keys).
 
-    Without `first` and `last` it is all of the list. Raises BadInput where arguments contradict each other.
+    Without `first` and `last` it is all of the list. Raises BadInput where arguments contradict each other, and
+    BadCursor for a cursor that is longer than any.
     """
 
     first: int | None = None
@@ -39,6 +44,9 @@ class Window:
         for name, value in (("first", self.first), ("last", self.last), ("maxDepth", self.max_depth)):
             if value is not None and value < 0:
                 raise BadInput(f"{name} is {value}; it must be 0 or more.")
+        for cursor in (self.after, self.before):
+            if cursor is not None and len(cursor) > MAX_CURSOR_CHARACTERS:
+                raise too_long(cursor)
         if self.first is not None and self.last is not None:
             raise BadInput("first and last are both given; ask from one end of the list.")
 
@@ -100,17 +108,21 @@ class ListCursors:
         return encode_cursor(self.order, self.owner, record.rank if self.start is None else record.sk[self.start :])
 
 
+def too_long(cursor: str) -> BadCursor:
+    return BadCursor(f"A cursor has {len(cursor):,} characters; the longest has {MAX_CURSOR_CHARACTERS:,}.")
+
+
 def decode_cursor(cursor: str, order: Order, owner: str) -> str:
     """The position in this order of this owner's list; raises BadCursor where the cursor is of another."""
+    if len(cursor) > MAX_CURSOR_CHARACTERS:
+        raise too_long(cursor)
     try:
         raw = b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
-        position = raw[7:].decode()
+        position = raw[_PREFIX_BYTES:].decode()
     except (ValueError, binascii.Error):
         raise BadCursor(f'"{shorten(cursor)}" is no cursor; take one from edges or pageInfo.') from None
-    if raw[:7] != order.encode() + _digest(owner) or not position:
+    if raw[:_PREFIX_BYTES] != order.encode() + _digest(owner) or not position:
         raise BadCursor(f'"{shorten(cursor)}" is a cursor of another list; a cursor goes with the list it came from.')
-    if len(raw) > 7 + MAX_SORT_KEY_BYTES:  # lists are kept under their cursors, which must not fill the memory
-        raise BadCursor("A cursor holds a position that is longer than any key.")
     return position
 
 

@@ -17,7 +17,8 @@ from store.hierarchy import Hierarchy
 from store.keys import Path, checked_path
 from store.moves import Move
 from store.order import Reorder, Side
-from store.records import checked_id
+from store.reads import Reads
+from store.records import checked_id, checked_name
 from store.writes import Terms as Terms
 from store.writes import Written as Written
 
@@ -30,6 +31,7 @@ async def create(
 ) -> Written:  # fmt: skip
     """A new node at a path; its id may be given with or without the hierarchy's prefix."""
     path = checked_path(path)
+    checked_name(name)
     may_put(request, hierarchy.name, path)
     if node_id is not None:
         must_write(request, hierarchy.name, (), "choose an id, since ids are one for all; leave it out")
@@ -42,6 +44,7 @@ async def update(
     expected: int | None, terms: Terms,
 ) -> Written:  # fmt: skip
     """Other content for a node: what is left out stays, None clears a value."""
+    checked_name(name)
     may_change(request, hierarchy.name, path)
     return await _write(request, Update(hierarchy, path, name, level, values, expected), terms)
 
@@ -83,7 +86,11 @@ async def _write(request: Request, edit: Edit, terms: Terms) -> Written:
     if request.writer is None:
         raise Forbidden("This server does not write; whoever runs it allows that by CLADE_WRITES=on.")
     terms = replace(terms, by=request.caller.name, caller=request.caller.id)
-    written = await request.writer.write(edit, request.reads, terms)
+    reads = Reads()  # bounded by what may be changed at once, not by what may be shown
+    try:
+        written = await request.writer.write(edit, reads, terms)
+    finally:
+        request.reads.include(reads)
     if not terms.dry_run:
         request.forget()
     return written

@@ -17,6 +17,7 @@ from store.keys import shorten
 
 Value = str | int | float | bool | list["Value"] | dict[str, "Value"] | None
 
+MAX_TEXT_CHARACTERS = 16_384  # of a name, and of a text unless its attribute says otherwise
 MAX_DECIMAL_DIGITS = 38  # as many as a DynamoDB number can hold
 _INT = 2**31
 _LONG = 2**63
@@ -41,7 +42,8 @@ class Kind(StrEnum):
 class Attribute:
     """One attribute that a level has beside what every node has.
 
-    `name` is snake_case, as in Python, files and the table. `many` makes it a list. `members` are an enum's.
+    `name` is snake_case, as in Python, files and the table. `many` makes it a list. `members` are an enum's. A text, or
+    each of a list, that is written may have `max_length` characters; one that is stored already may have more.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Attribute:
     many: bool = False
     members: frozenset[str] = frozenset()
     enum: str = ""
+    max_length: int = MAX_TEXT_CHARACTERS
 
     def parse(self, value: object) -> Value:
         """A value out of a file or an argument in the form that is stored; text is read as the attribute's kind.
@@ -71,6 +74,11 @@ class Attribute:
         return self._is_valid_one(value)
 
     def _parse_one(self, value: object) -> Value:
+        if isinstance(value, str) and len(value) > self.max_length:
+            raise BadInput(
+                f"{self.name} has {len(value):,} characters; at most {self.max_length:,} are taken, unless its class "
+                "says attribute(…, max_length=…)."
+            )
         try:
             parsed = _PARSE[self.kind](value)
         except (ValueError, TypeError, ArithmeticError):

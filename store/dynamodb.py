@@ -103,6 +103,7 @@ class DynamoDBStore:
         found: dict[Key, Item] = {}
         for delay in _delays():
             await asyncio.sleep(delay)
+            reads.check()
             answer = await self._aws.call("batch_get_item", RequestItems=pending, ReturnConsumedCapacity="TOTAL")
             items = [wire.decode(item) for item in answer["Responses"].get(self.table, ())]
             units = _units(answer)
@@ -148,6 +149,7 @@ class DynamoDBStore:
         while True:
             if limit is not None:
                 query["Limit"] = min(limit - len(kept) + spare, MAX_LIMIT)
+            reads.check()
             page = await self._aws.call(
                 "query", parse=parse, TableName=self.table, ReturnConsumedCapacity="TOTAL", **query
             )
@@ -181,6 +183,7 @@ class DynamoDBStore:
         query = wire.counted(wire.key_range(span), int(time.time()))
         total = 0
         while True:
+            reads.check()
             page = await self._aws.call("query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
             total += page["Count"]
             reads.add(items=0, units=_units(page) or units_of(0))

@@ -30,6 +30,11 @@ class CladeError(Exception):
 
     code: ClassVar[str] = "INTERNAL_SERVER_ERROR"
 
+    def bare(self) -> Self:
+        """The error without its frames and causes, for one that is kept: these hold all that was read for it."""
+        self.__traceback__ = self.__context__ = self.__cause__ = None
+        return self
+
 
 class BadInput(CladeError):
     code = "BAD_USER_INPUT"

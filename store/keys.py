@@ -24,6 +24,9 @@ MAX_SEGMENTS = 32
 MAX_SORT_KEY_BYTES = 1024  # DynamoDB's limit, in UTF-8, for `sk` and `rank`
 MAX_PARTITION_KEY_BYTES = 2048  # likewise for `pk`, `parent` and `tier`
 MAX_ROOT_BYTES = 900  # so that root, sort key and a name of up to 64 bytes always fit into one partition key
+MAX_PATH_CHARACTERS = 8_000  # of a path as it is written: at most four make one of a key, which has 1,924 bytes at most
+MAX_SEGMENT_CHARACTERS = 4_100  # likewise of one segment
+MAX_COMBINING_MARKS = 30  # in a row, as in Unicode's Stream-Safe Text Format (UAX #15): normalizing n of them takes n²
 
 _LOW = re.compile("[\x00-%]")
 _ESCAPED = re.compile("%([0-9A-F]{2})")
@@ -84,13 +87,27 @@ def just_after(key: str) -> str:
 # -- paths as clients write them ---------------------------------------------------------------------------------------
 
 
-@lru_cache(1_000)  # the same paths are asked for again and again, and none is longer than a key
 def parse_path(text: str) -> Path:
     """`US/MO/St. Louis` as segments; a `/` or `%` inside a segment is written `%2F`, `%25`.
 
-    Raises BadPath where the text is no path.
+    Raises BadPath where the text is no path. Its length and number of segments are looked at before anything else.
     """
-    return checked_path(_unescape(segment, text) for segment in text.split("/"))
+    if len(text) > MAX_PATH_CHARACTERS:
+        raise BadPath(f"A path has {len(text):,} characters; at most {MAX_PATH_CHARACTERS:,} are possible.")
+    parsed = _parsed(text)
+    if isinstance(parsed, str):
+        raise BadPath(parsed)
+    return parsed
+
+
+@lru_cache(1_000)  # the same paths are asked for again and again, also wrong ones: one for each node of a long list
+def _parsed(text: str) -> Path | str:
+    """The segments of a path, or the message that refuses it."""
+    try:
+        _check_depth(text.count("/") + 1)
+        return checked_path(_unescape(segment, text) for segment in text.split("/"))
+    except BadPath as error:
+        return str(error)
 
 
 def format_path(path: Path) -> str:
@@ -103,10 +120,14 @@ def checked_path(segments: Iterable[object]) -> Path:
     path = tuple([checked_segment(segment) for segment in segments])
     if not path:
         raise BadPath('A path is empty; write the root\'s key at least, as in "US".')
-    if len(path) > MAX_SEGMENTS:
-        raise BadPath(f"A path has {len(path)} segments; at most {MAX_SEGMENTS} are possible.")
+    _check_depth(len(path))
     check_sizes(path)
     return path
+
+
+def _check_depth(segments: int) -> None:
+    if segments > MAX_SEGMENTS:
+        raise BadPath(f"A path has {segments:,} segments; at most {MAX_SEGMENTS} are possible.")
 
 
 def _unescape(segment: str, text: str) -> str:
@@ -126,9 +147,23 @@ def checked_segment(segment: object) -> str:
         raise BadPath(f"A path's segments are texts, not {shorten(repr(segment))}.")
     if not segment:
         raise BadPath("A path has an empty segment; write it like US/NE/Omaha, with no / at either end.")
+    if len(segment) > MAX_SEGMENT_CHARACTERS:
+        raise BadPath(f"A key has {len(segment):,} characters; at most {MAX_SEGMENT_CHARACTERS:,} are possible.")
     if bad := _UNWRITABLE.search(segment):
         raise BadPath(f"A path's segment holds the character U+{ord(bad[0]):04X}, which no key may hold.")
+    if segment.isascii():
+        return segment
+    _check_marks(segment)
     return unicodedata.normalize("NFC", segment)
+
+
+def _check_marks(segment: str) -> None:
+    """Raise BadPath where more combining marks follow one another than any language writes."""
+    marks = 0
+    for character in segment if len(segment) > MAX_COMBINING_MARKS else "":
+        marks = marks + 1 if unicodedata.combining(character) else 0
+        if marks > MAX_COMBINING_MARKS:
+            raise BadPath(f"A path's segment has more than {MAX_COMBINING_MARKS} combining marks in a row.")
 
 
 def check_sizes(path: Path) -> None:
@@ -286,7 +321,9 @@ def tier_below(pk: str, sk: str, level: str, depth: int) -> Span:
 
 
 def segments_between(sk: str, start: str | None, end: str | None) -> tuple[str, str]:
-    """The bounds of keys below `sk` whose next segment lies in `start <= segment < end`, in key order."""
-    lo = sk + encode_segment(start) + "#" if start is not None else just_after(sk)
-    hi = just_after(sk + encode_segment(end)) if end is not None else sk[:-1] + "$"
+    """The bounds of keys below `sk` whose next segment lies in `start <= segment < end`, in key order; both are encoded
+    as segments are in keys.
+    """
+    lo = sk + start + "#" if start is not None else just_after(sk)
+    hi = just_after(sk + end) if end is not None else sk[:-1] + "$"
     return lo, max(lo, hi)

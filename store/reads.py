@@ -1,26 +1,46 @@
-"""What reading costs: requests, items and DynamoDB's read units."""
+"""Read consumption: requests, items and DynamoDB's read units, with a limit for the units."""
 
 from dataclasses import dataclass
 
+from store.errors import BudgetExceeded
+
 UNIT_BYTES = 4096  # one read unit is one strongly consistent read of up to 4 KB, or two eventually consistent ones
+LEAST_UNITS = 0.5  # of any request
+PAGE_UNITS = 128.0  # of the largest page, 1 MB, eventually consistent
 
 
 @dataclass(slots=True)
 class Reads:
-    """The tally that every reading verb of a store adds to.
+    """The tally that every reading verb of a store checks before each request to the engine, and adds to after it.
 
-    `requests` are calls that reach the engine, `items` what they returned, `units` DynamoDB's read capacity units.
+    `requests` are calls that reach the engine, `items` what they returned, `units` DynamoDB's read capacity units, of
+    which there may be `limit`. It is reached by what was read, so the requests that are under way then still add to it.
     """
 
     requests: int = 0
     items: int = 0
     units: float = 0.0
+    limit: float = float("inf")
 
     def add(self, *, items: int, units: float) -> None:
         """One request more, with what it brought and cost."""
         self.requests += 1
         self.items += items
         self.units += units
+
+    def include(self, other: "Reads") -> None:
+        """Add what another tally has."""
+        self.requests += other.requests
+        self.items += other.items
+        self.units += other.units
+
+    def check(self, planned: int = 1) -> None:
+        """Raise BudgetExceeded where the next so many requests would pass the limit, whatever little they bring."""
+        if self.units + planned * LEAST_UNITS > self.limit:
+            raise BudgetExceeded(
+                f"The request needs more than {self.limit:g} read units, which is all that one may take. Ask for less "
+                "in each request, with first: and after:, or raise CLADE_MAX_READ_UNITS."
+            )
 
 
 def units_of(size: int, *, strong: bool = False) -> float:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self, cast
 
 from msgspec import Struct
 
-from store.attributes import Value
+from store.attributes import MAX_TEXT_CHARACTERS, Value
 from store.errors import BadInput, BadPath
 from store.items import Item
 from store.keys import (
@@ -147,6 +147,21 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     def tier(self) -> str:
         """The partition of `by_level` that it lies in."""
         return tier_partition(self.pk, self.level, self.depth)
+
+
+def checked_name(name: object) -> str | None:
+    """A node's name, None where none is given; raises BadInput for one that cannot be taken."""
+    if name is None:
+        return None
+    if not isinstance(name, str) or not name:
+        raise BadInput(f"A name is a text that is not empty, not {shorten(repr(name))}.")
+    if len(name) > MAX_TEXT_CHARACTERS:
+        raise BadInput(f"A name has {len(name):,} characters; at most {MAX_TEXT_CHARACTERS:,} are taken.")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise BadInput(f"The name {shorten(repr(name))} is no valid text.") from None
+    return name
 
 
 def checked_id(text: object) -> str:

@@ -23,7 +23,7 @@ from store.keys import (
     path_of,
     shorten,
 )
-from store.records import checked_id, made_id
+from store.records import checked_id, checked_name, made_id
 
 NOTHING: Mapping[str, object] = {}
 _NO_VALUES: dict[str, Value] = {}
@@ -155,7 +155,7 @@ class Wanted:
             known = tree.nodes.get(sk)
             if known is not None and known.level == level.name and part == (part.level, None, None, NOTHING):
                 continue
-            node = Node(root, sk, level.name, _name(part.name), None, self._values(level, part), row.number)
+            node = Node(root, sk, level.name, checked_name(part.name), None, self._values(level, part), row.number)
             if part.id is not None:
                 node.id = self._id(part.id, node, found)
             if known is not None:
@@ -234,18 +234,6 @@ def _check_rank(level: Level, node: Node) -> None:
         raise BadPath(
             f'"{shorten(own)}" and its level {level.name} take {size} bytes in a key; at most {MAX_SORT_KEY_BYTES} fit.'
         )
-
-
-def _name(name: object) -> str | None:
-    if name is None:
-        return None
-    if not isinstance(name, str) or not name:
-        raise BadInput(f"A name is a text that is not empty, not {shorten(repr(name))}.")
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise BadInput(f"The name {shorten(repr(name))} is no valid text.") from None
-    return name
 
 
 @lru_cache(maxsize=1 << 16)

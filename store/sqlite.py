@@ -9,7 +9,7 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import msgspec
 
@@ -19,19 +19,20 @@ from store.database import Connection, Database, IntegrityError, Snapshot
 from store.decoded import Decoded
 from store.errors import BadInput, Conflict
 from store.items import ABSENT, Change, Delete, Item, Put, holds
-from store.keys import Index, Key, Span
+from store.keys import Index, Key, Span, just_after
 from store.layout import check_known, check_layout
 from store.reads import Reads, units_of
 from store.records import MAX_ITEM_BYTES, Record
-from store.statements import COLUMNS, DELETE, EXPIRED, INSERT, MARK, PUT, SCAN, SCHEMA, where
+from store.statements import COLUMNS, DELETE, EXPIRED, INSERT, MARK, PUT, SCAN, SCHEMA, count_page, where
 from store.stores import check_changes
 from store.table import TableOptions
-from store.turns import in_turns
+from store.turns import PIECE, give_way, in_turns
 from store.wire import checked_size, index_name, settled
 
 MAX_CHANGES = 2000  # of an import's commit, whose price is its flush to the disk; there is no bound
 LARGE_CHANGES = MAX_CHANGES  # from which on others have their turns while a commit is made
 SCAN_ITEMS = 1000  # in one page of a scan
+COUNT_ROWS = 2500  # in one page of a count, which is some 1 MB of them
 CHUNK = 100  # keys in one statement, as in one BatchGetItem
 PURGE_SECONDS = 60.0  # between two removals of expired items
 PURGE_ITEMS = 1000  # at most in one removal
@@ -75,6 +76,7 @@ class SQLiteStore:
         found: dict[tuple[str, str], Item] = {}  # a Key is such a tuple
         with self._database.translated():
             for start in range(0, len(wanted), CHUNK):
+                reads.check()
                 chunk = wanted[start : start + CHUNK]
                 rows = self._rows(chunk)
                 missing = (len(chunk) - len(rows)) * units_of(0, strong=strong)
@@ -97,27 +99,40 @@ class SQLiteStore:
     def _bodies(self, span: Span, reads: Reads, limit: int | None, reverse: bool, strong: bool) -> list[bytes]:
         if limit == 0 or span.lo >= span.hi:
             return []
+        reads.check()
         order = f"ORDER BY {span.index.sort} {'DESC' if reverse else 'ASC'} LIMIT ?"
         with self._database.translated():
             rows = self._database.connection().execute(
                 f"SELECT body {where(span.index)} {order}",
                 (span.partition, span.lo, span.hi, time.time(), -1 if limit is None else limit),
             )
-            bodies = [row[0] for row in rows]
-        reads.add(items=len(bodies), units=units_of(sum(map(len, bodies)), strong=strong))
+            bodies: list[bytes] = []
+            size = 0
+            while some := rows.fetchmany(PIECE):
+                bodies += [row[0] for row in some]
+                size += sum([len(row[0]) for row in some])
+                if units_of(size, strong=strong) > reads.limit - reads.units:
+                    break
+        reads.add(items=len(bodies), units=units_of(size, strong=strong))
+        reads.check(0)
         return bodies
 
     async def count(self, span: Span, reads: Reads) -> int:
-        if span.lo >= span.hi:
-            return 0
-        with self._database.translated():
-            rows = self._database.connection().execute(
-                f"SELECT count(*), total(length(body)) {where(span.index)}",
-                (span.partition, span.lo, span.hi, time.time()),
-            )
-            ((count, size),) = rows.fetchall()
-        reads.add(items=0, units=units_of(int(size)))
-        return cast(int, count)
+        lo, total = span.lo, 0
+        while lo < span.hi:  # in pages, as DynamoDB counts, since each row is looked at
+            reads.check()
+            with self._database.translated():
+                rows = self._database.connection().execute(
+                    count_page(span.index), (span.partition, lo, span.hi, time.time(), COUNT_ROWS)
+                )
+                ((count, size, last),) = rows.fetchall()
+            reads.add(items=0, units=units_of(int(size)))
+            total += count
+            if count < COUNT_ROWS:
+                break
+            lo = just_after(last)
+            await give_way()
+        return total
 
     async def scan(self, reads: Reads) -> AsyncIterator[list[Item]]:
         after = ("", "")

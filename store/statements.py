@@ -35,3 +35,9 @@ def where(index: Index) -> str:
         f"FROM items{by} WHERE {index.partition} = ? AND {index.sort} >= ? AND {index.sort} < ? "
         "AND (expires IS NULL OR expires > ?)"
     )
+
+
+def count_page(index: Index) -> str:
+    """The SELECT that counts a page of a span: its rows, their bytes, and the last one's sort key."""
+    rows = f"SELECT length(body) AS size, {index.sort} AS sort {where(index)} ORDER BY {index.sort} LIMIT ?"
+    return f"SELECT count(*), total(size), max(sort) FROM ({rows})"  # noqa: S608  # of constants alone

@@ -13,6 +13,7 @@ from graph.execution import Answer, Execution
 from graph.limits import Limits
 from graph.plans import MAX_SEVERAL_CHARACTERS, Plans
 from graph.question import Question
+from resolvers.budget import BudgetLimits
 from resolvers.kept import Kept
 from resolvers.request import Request
 from resolvers.turns import LARGE, Turns
@@ -105,7 +106,7 @@ async def test_fields_share_the_ids_that_a_request_may_look_up():
         await store.create()
         for plans in (None, Plans(SCHEMA._schema, TYPES)):
             execution = Execution(
-                SCHEMA, lambda: Context(Request(store, {"ground": GROUND}, nodes_left=10), TYPES), plans=plans
+                SCHEMA, lambda: Context(Request(store, {"ground": GROUND}, BudgetLimits(10)), TYPES), plans=plans
             )
             fine = await execution.execute(query, {"ids": ["nothing:1"] * 5}, allow_mutations=False)
             assert "errors" not in fine.body

@@ -13,6 +13,7 @@ from graph.limits import Limits
 from graph.node import Node
 from graph.plans import Plans
 from graph.schema import build_schema
+from resolvers.budget import BudgetLimits
 from resolvers.request import Request
 from store.dynamodb import DynamoDBStore
 from store.items import Item, Put
@@ -23,6 +24,7 @@ from store.wire import encode, settled
 from tests.readers import Witness
 
 _MANY = 1_000_000
+BOUNDLESS = BudgetLimits(10_000_000, 10**9, 10**9, 1e9)
 PATIENT = Limits(request_seconds=60.0)  # the longest answers of all, on machines that are busy
 WIDE = Limits(
     max_tokens=_MANY,
@@ -83,7 +85,7 @@ class Client:
 
     async def _ask(self, query: str, variables: dict[str, Any], plans: Plans | None) -> Reply:
         witness = Witness(self._store)
-        request = Request(witness, self._definitions, self._max_nodes, self._parallel)
+        request = Request(witness, self._definitions, BudgetLimits(self._max_nodes), self._parallel)
         execution = Execution(self._schema, lambda: Context(request, self._types), plans=plans, limits=self._limits)
         answer = await execution.execute(query, variables, allow_mutations=False, tell_reads=True)
         assert answer.executed, answer.body

@@ -1,7 +1,9 @@
 """The application over a schema of a few fields, for tests of HTTP itself."""
 
 import asyncio
+from collections import Counter
 from typing import Any, Self
+from weakref import WeakSet
 
 import strawberry
 from starlette.types import ASGIApp
@@ -10,6 +12,7 @@ from strawberry.scalars import JSON
 from graph.execution import Execution
 from graph.limits import Limits
 from graph.routes import build_app
+from resolvers.budget import Budget
 from resolvers.caller import Caller
 from store.errors import BadPath, Unavailable
 
@@ -65,6 +68,11 @@ class Mutation:
 
 
 class Context:
+    def __init__(self) -> None:
+        self.budget = Budget()
+        self.errors_left_out: Counter[str] = Counter()
+        self.unfinished: WeakSet[object] = WeakSet()
+
     def act_for(self, caller: Caller) -> None:
         """There is nothing that is hidden from anybody."""
 

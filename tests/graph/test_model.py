@@ -22,7 +22,7 @@ from resolvers.window import Order, encode_cursor
 from store.keys import Path, encode_segment
 from store.records import Record
 from store.stores import Store, open_store
-from tests.graph.asking import WIDE
+from tests.graph.asking import BOUNDLESS, WIDE
 from tests.kept import spoilt
 from tests.model import TYPES, Field, GraphText, Ground, Model, On, Word, failures, without_failures
 from tests.readers import Witness
@@ -262,7 +262,7 @@ queries = st.lists(st.tuples(seeds, st.integers(1, 4)), min_size=1, max_size=5) 
 async def ask(store: Store, fields: list[Field]) -> tuple[dict[str, Any], set[tuple[Any, str]], Witness]:
     """The data of an answer, its errors as the model tells them, and what was read for it."""
     witness = Witness(store)
-    request = Request(witness, DEFINITIONS, nodes_left=10_000_000)
+    request = Request(witness, DEFINITIONS, BOUNDLESS)
     text = GraphText(fields)
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), limits=WIDE)
     answer = await execution.execute(text.text, text.variables, allow_mutations=False)

@@ -20,7 +20,7 @@ from resolvers.grants import Grants
 from resolvers.request import Request
 from store.keys import format_path, parse_path
 from store.stores import Store, open_store
-from tests.graph.asking import WIDE
+from tests.graph.asking import BOUNDLESS, WIDE
 from tests.graph.test_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES, Writer, common, grow, models, queries, seeds
 from tests.graph.test_plan import wire
 from tests.model import AT, Field, GraphText, Model, Word, failures, without_failures
@@ -35,7 +35,7 @@ PLANS = Plans(SCHEMA._schema, SCHEMA_TYPES, keep=100)
 async def ask(store: Store, fields: list[Field], plans: Plans | None) -> tuple[Any, set[tuple[Any, str]]]:
     """What is answered: the data, and the errors as the model tells them."""
     text = GraphText(fields)
-    request = Request(store, DEFINITIONS, nodes_left=10_000_000)
+    request = Request(store, DEFINITIONS, BOUNDLESS)
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=plans, limits=WIDE)
     answer = await execution.execute(text.text, text.variables, allow_mutations=False)
     body = wire(answer)

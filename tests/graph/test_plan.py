@@ -23,10 +23,11 @@ from graph.execution import Answer, Execution
 from graph.plan import Plan
 from graph.plans import Plans
 from graph.schema import build_schema
+from resolvers.budget import BudgetLimits
 from resolvers.kept import Kept
 from resolvers.request import Request
 from store.stores import Store, open_store
-from tests.graph.asking import WIDE
+from tests.graph.asking import BOUNDLESS, WIDE
 from tests.graph.test_cache import plant
 from tests.graph.test_model import Writer, grow, models, queries
 from tests.model import GraphText, Ground, Model
@@ -41,10 +42,16 @@ def executions(store: Store, *, kept: Kept | None = None, cache: Cache | None = 
     """One that plans, and one in which Strawberry answers everything."""
 
     def context() -> Context:
-        return Context(Request(store, DEFINITIONS, nodes_left=10_000_000, kept=kept), TYPES)
+        return Context(
+            Request(store, DEFINITIONS, BOUNDLESS, kept=kept),
+            TYPES,
+        )
 
     def plain() -> Context:
-        return Context(Request(store, DEFINITIONS, nodes_left=10_000_000), TYPES)
+        return Context(
+            Request(store, DEFINITIONS, BOUNDLESS),
+            TYPES,
+        )
 
     plans = Plans(SCHEMA._schema, TYPES, keep=100)
     return (
@@ -307,7 +314,7 @@ async def test_what_is_returned_twice_is_taken_from_the_budget_twice_by_both(pla
     store, _ = planted
 
     def context() -> Context:
-        return Context(Request(store, DEFINITIONS, nodes_left=20), TYPES)
+        return Context(Request(store, DEFINITIONS, BudgetLimits(20)), TYPES)
 
     planning = Execution(SCHEMA, context, plans=Plans(SCHEMA._schema, TYPES, keep=10))
     plain = Execution(SCHEMA, context)

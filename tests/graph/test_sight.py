@@ -22,7 +22,7 @@ from store.keys import Path, format_path
 from store.records import Record
 from store.stores import Store, open_store
 from tests.granted_model import Granted, position
-from tests.graph.asking import WIDE
+from tests.graph.asking import BOUNDLESS, WIDE
 from tests.graph.test_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES, Writer, common, grow, models, queries, seeds
 from tests.graph.test_plan import wire
 from tests.model import GraphText, Model, failures, without_failures
@@ -65,7 +65,7 @@ def some_tops(model: Model, random: Random) -> list[Path]:
 
 
 async def ask(store: Store, query: str, variables: dict[str, Any], grants: Grants, plans: Plans | None) -> Any:
-    request = Request(store, DEFINITIONS, nodes_left=10_000_000, grants=grants)
+    request = Request(store, DEFINITIONS, BOUNDLESS, grants=grants)
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=plans, limits=WIDE)
     return wire(await execution.execute(query, variables, allow_mutations=False))
 

@@ -55,7 +55,11 @@ class World:
         self.known.add(Read(children(self.root.pk, "#")), self.areas)
 
     def plan(self, *jobs: Job, left: int = 10_000) -> list[Read]:
-        return Planner(self.known, {self.root.pk: self.stamp}, HIERARCHY, left).plan(jobs)
+        planner = Planner(self.known, {self.root.pk: self.stamp}, HIERARCHY, left)
+        planner.add(jobs)
+        for group in planner.groups:
+            planner.plan(group)
+        return list(planner.reads)
 
     def tier(self, level: str, depth: int, first: Record, last: Record) -> Span:
         return tier(self.root.pk, level, depth, first.sk, last.sk[:-1] + "$")

@@ -12,6 +12,7 @@ from graph.limits import Limits
 from graph.node import Node
 from graph.plans import Plans
 from graph.schema import build_schema
+from resolvers.budget import BudgetLimits
 from resolvers.caller import Caller
 from resolvers.grants import Grants
 from resolvers.kept import Kept
@@ -41,7 +42,7 @@ class Server:
         kept, writer = Kept(10_000_000), Writer(store)
 
         def context() -> Context:
-            request = Request(store, definitions, max_nodes, kept=kept, writer=writer)
+            request = Request(store, definitions, BudgetLimits(max_nodes), kept=kept, writer=writer)
             return Context(request, types)
 
         plans = Plans(self.schema._schema, types, keep=500)
