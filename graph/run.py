@@ -39,7 +39,7 @@ async def run(bound: Bound, context: Context) -> bytes:
     await _fetch(context.request, bound.relations, [visit for one in found.values() for visit in one.visits])
     told: list[bytes] = []  # joined once, since it may be long
     for root in bound.plan.roots:
-        value = orjson.dumps(root.name) if isinstance(root, TypeName) else found[root].tell()[0]
+        value = orjson.dumps(root.name) if isinstance(root, TypeName) else found[root].tell(bound.relations)[0]
         told += (b"," if told else b"", key_of(root.key), value)
     return b"".join((b'{"data":{', *told, b"}}"))
 
@@ -63,21 +63,21 @@ class Group:
         self._owns = have_lists(request, self._records)
         self.owners = list(compress(self._records, self._owns))
 
-    def tell(self) -> list[bytes]:
+    def tell(self, relations: Relations) -> list[bytes]:
         """Each node as a JSON object."""
-        bare, parts = self.shape.bare, self.shape.parts
         if self.shape.is_leaf:
-            (leaves,) = parts or (_nothing,)
-            tell: Any = leaves
+            tell = next((relations.leaves(part) for part in self.shape.parts if isinstance(part, Leaves)), _nothing)
             return list(map(tell, self._records))
-        if self._owns is None or bare is None:
-            return self._tell_owners()
-        owners = iter(self._tell_owners())
+        if self._owns is None or self.shape.bare is None:
+            return self._tell_owners(relations)
+        owners, bare = iter(self._tell_owners(relations)), relations.leaves(self.shape.bare)
         return [next(owners) if owns else bare(one) for one, owns in zip(self._records, self._owns, strict=True)]
 
-    def _tell_owners(self) -> list[bytes]:
+    def _tell_owners(self, relations: Relations) -> list[bytes]:
         columns = [
-            (b"", map(part, self.owners)) if isinstance(part, Leaves) else (key_of(part.key), self.found[part].tell())
+            (b"", map(relations.leaves(part), self.owners))
+            if isinstance(part, Leaves)
+            else (key_of(part.key), self.found[part].tell(relations))
             for part in self.shape.parts
         ]
         return objects(columns, len(self.owners))
@@ -92,7 +92,7 @@ class Visit:
             self.groups = [Group(place.shape(record.hierarchy, record.level), records) for record in records]
         else:
             self.groups = self._grouped(place, records)
-        self.is_leaf = all(group.shape.is_leaf for group in self.groups)
+        self.is_leaf = all(group.shape.is_leaf and not group.shape.varies for group in self.groups)
 
     def _grouped(self, place: Place, records: Sequence[Record]) -> list[Group]:
         # Most places hold nodes of one level, which is found out without looking at each node by itself.
@@ -112,13 +112,13 @@ class Visit:
         self._indices = list(groups.values())
         return [Group(shape, [records[index] for index in indices]) for shape, indices in groups.items()]
 
-    def tell(self) -> list[bytes]:
+    def tell(self, relations: Relations) -> list[bytes]:
         """Each node as a JSON object, in order."""
         if len(self.groups) == 1:
-            return self.groups[0].tell()
+            return self.groups[0].tell(relations)
         told = [b""] * sum(map(len, self._indices))
         for group, indices in zip(self.groups, self._indices, strict=True):
-            for index, one in zip(indices, group.tell(), strict=True):
+            for index, one in zip(indices, group.tell(relations), strict=True):
                 told[index] = one
         return told
 
@@ -135,8 +135,8 @@ class Found:
     def visits(self) -> list[Visit]:
         return [self._visit]
 
-    def tell(self) -> list[bytes]:
-        told = iter(self._visit.tell())
+    def tell(self, relations: Relations) -> list[bytes]:
+        told = iter(self._visit.tell(relations))
         values = [[b"null" if record is None else next(told) for record in some] for some in self._found]
         if self._many:
             return [b"[" + b",".join(some) + b"]" for some in values]
@@ -161,16 +161,16 @@ class Listed:
     def visits(self) -> list[Visit]:
         return list(self._visits.values())
 
-    def tell(self) -> list[bytes]:
-        columns = [(b"", self._tell_column(part)) for part in self._connection.parts]
+    def tell(self, relations: Relations) -> list[bytes]:
+        columns = [(b"", self._tell_column(part, relations)) for part in self._connection.parts]
         return objects(columns, len(self._pages))
 
-    def _tell_column(self, part: Part) -> list[bytes]:
+    def _tell_column(self, part: Part, relations: Relations) -> list[bytes]:
         """One field of every page, in order; where nothing that was read for its nodes is in it, the page keeps it."""
         visit = self._visits.get(part)
         if visit is None:
             return [part.tell(page, iter(())) for page in self._pages]
-        told = iter(visit.tell())
+        told = iter(visit.tell(relations))
         column = []
         for page, one in zip(self._pages, self._told[part], strict=True):
             if one is None:
