@@ -12,7 +12,6 @@ from typing import Any, cast
 
 from graphql import GraphQLError, GraphQLObjectType, get_named_type, is_leaf_type, is_non_null_type, is_object_type
 from graphql.execution.collect_fields import FieldDetails
-from graphql.execution.values import get_argument_values
 from graphql.pyutils import Path
 from graphql.pyutils.gather_with_cancel import gather_with_cancel
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
@@ -20,6 +19,7 @@ from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 from graph.errors import MAX_ALIKE, cause_of, code_of, without_frames
 from graph.plan import resolver_of
 from graph.rendering import LeafField, Surprise
+from graph.variables import arguments_of
 from resolvers.budget import LIST_FIELDS, Budget
 from store.turns import give_way, is_slice_over
 
@@ -107,13 +107,13 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
             return None
         try:
             resolve = resolver_of(definition)
-            arguments = get_argument_values(definition, details.node, self.variable_values)
+            given = arguments_of(definition, details.node, self.variable_values)
         except (Surprise, GraphQLError):
             return None
         if iscoroutinefunction(resolve):
             return None
-        given = {f"{argument}_": value for argument, value in arguments.items()}
-        return LeafField(name, definition.type, resolve, given).slowly
+        leaf = LeafField(name, definition.type, resolve)
+        return lambda record: leaf.slowly(record, given)
 
     # -- lists ---------------------------------------------------------------------------------------------------------
 

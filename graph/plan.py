@@ -7,8 +7,9 @@ Fields are merged by graphql-core's own `collect_subfields`. What was compiled i
 nodes), so a document's fragments are compiled once, however often and deep they are used.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from graphql import (
@@ -27,11 +28,12 @@ from graph.connection import EMPTY, Part, objects
 from graph.lookup import RootsField, TargetField
 from graph.rendering import Constant, LeafField, Leaves, Surprise, TypeName
 from graph.selection import AnySelection, Types, window_of
-from graph.variables import fields_with_variables
+from graph.variables import arguments_of, fields_with_variables, has_variables
 from resolvers.budget import LIST_FIELDS
 from resolvers.selection import Kind, Relation
 from resolvers.window import Window
 from store.errors import BadInput
+from store.records import Record
 
 LISTS = frozenset((Kind.CHILDREN, Kind.DESCENDANTS, Kind.SIBLINGS))
 _KINDS = {kind.value: kind for kind in Kind}
@@ -48,8 +50,7 @@ class Plan:
         operation: OperationDefinitionNode,
         variables: VariableValues,
     ) -> None:
-        self.schema = schema
-        self.types = types
+        self.schema, self.types = schema, types
         self.operation = operation
         self.fragments = {
             one.name.value: FragmentDetails(one)
@@ -203,6 +204,7 @@ class Shape:
         """What one object's fields count as in the budget, those below them left out."""
         self.empty_count = sum([field.connection.empty_count for field in self.lists])
         """What the fields of its lists' connections count as, where there is nothing in them."""
+        self.varies = any(part.varies for part in self.parts if isinstance(part, Leaves))
 
 
 def _bare(fields: Sequence[TypeName | LeafField | ListField | AboveField]) -> Leaves | None:
@@ -229,9 +231,10 @@ def _part(
     definition = concrete.fields[name]
     kind = _KINDS.get(name)
     if kind is None:
-        arguments = get_argument_values(definition, node, plan.variables)
-        given = {f"{argument}_": value for argument, value in arguments.items()}
-        return LeafField(key, definition.type, resolver_of(definition), given)
+        resolve, bind = resolver_of(definition), partial(arguments_of, definition, node)
+        if has_variables(node):
+            return LeafField(key, definition.type, resolve, bind=bind)
+        return LeafField(key, definition.type, resolve, bind(plan.variables))
     if kind in LISTS:
         connection = plan.connection(get_named_type(definition.type), fields)
         return ListField(key, kind, definition, connection, fields)
@@ -294,6 +297,9 @@ class Relations:
         self._variables = variables
         self._found: dict[int, Relation] = {}
         self._selections: dict[Place, PlaceSelection] = {}
+
+    def leaves(self, leaves: Leaves) -> Callable[[Record], bytes]:
+        return leaves.bound(self._variables)
 
     def of(self, field: ListField | AboveField) -> Relation:
         """The relation of a field; raises BadInput where its arguments contradict each other."""

@@ -6,7 +6,7 @@ from typing import Any
 from weakref import WeakSet
 
 from graphql import GraphQLSchema, OperationDefinitionNode
-from graphql.execution.values import VariableValues, get_argument_values, get_variable_values
+from graphql.execution.values import VariableValues, get_variable_values
 
 from graph.documents import Prepared
 from graph.lookup import Target
@@ -14,12 +14,9 @@ from graph.plan import FoundRoot, Plan, Relations
 from graph.question import Question
 from graph.rendering import Surprise
 from graph.selection import Types
-from graph.variables import deciding_variables
+from graph.variables import arguments_of, deciding_variables
 from resolvers.nodes import Lookup
 from resolvers.selection import Selection
-
-MAX_DECIDING_CHARACTERS = 10_000
-"""Of the values that decide what a plan is; one with more is made anew each time, or clients could fill the memory."""
 
 MAX_SEVERAL_CHARACTERS = 300_000
 """Of the documents of which there are several plans, once for each, with the values that decide. A plan takes some 130
@@ -45,7 +42,7 @@ class Wanted:
 
     @classmethod
     def of(cls, root: FoundRoot, variables: VariableValues) -> "Wanted":
-        arguments = _arguments_of(root, variables)
+        arguments = arguments_of(root.definition, root.details[0].node, variables)
         return cls(root, arguments, root.resolve.targets(arguments))
 
 
@@ -68,12 +65,6 @@ class Bound:
 def _is_small(bound: Bound, question: Question) -> bool:
     """Whether it takes little beside the plan, also where a thousand questions have one each."""
     return bound.plan.relations is not None or len(question.query) <= MAX_BOUND_CHARACTERS
-
-
-def _arguments_of(root: FoundRoot, variables: VariableValues) -> Mapping[str, Any]:
-    """The arguments of a field of Query, named as its resolver takes them."""
-    given = get_argument_values(root.definition, root.details[0].node, variables)
-    return {f"{name}_": value for name, value in given.items()}
 
 
 class Plans:
@@ -113,9 +104,7 @@ class Plans:
             plan = prepared.plans[key]
         else:
             plan = self._plan(prepared, operation, variables)
-            deciding = sum(map(len, key))
-            if deciding <= MAX_DECIDING_CHARACTERS:
-                self._keep_plan(prepared, key, plan, deciding + len(question.query))
+            self._keep_plan(prepared, key, plan, sum(map(len, key)) + len(question.query))
         return None if plan is None else Bound(plan, variables)
 
     def _plan(self, prepared: Prepared, operation: OperationDefinitionNode, variables: VariableValues) -> Plan | None:

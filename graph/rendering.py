@@ -7,11 +7,13 @@ GraphQL's own serialisation, and what these refuse is a surprise that the whole 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any
 
 import orjson
 from graphql import GraphQLOutputType, is_enum_type, is_list_type, is_non_null_type
+from graphql.execution.values import VariableValues
 
 from graph.leaf import Own, Told
 from store.attributes import Kind
@@ -38,18 +40,25 @@ class Surprise(Exception):
     """Something that a plan does not cover; Strawberry answers instead."""
 
 
+Arguments = Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class LeafField:
-    """A leaf of an object: its response key, its type, and what answers it with which arguments."""
+    """A leaf of an object: its response key, its type, and what answers it with which arguments.
+
+    Where variables are among the arguments, `bind` makes them of a request's variables.
+    """
 
     key: str
     kind: GraphQLOutputType
     resolve: Callable[..., Any]
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Arguments = field(default_factory=dict)
+    bind: Callable[[VariableValues], Arguments] | None = None
 
-    def slowly(self, record: Record) -> Any:
+    def slowly(self, record: Record, arguments: Arguments) -> Any:
         """Its value as JSON can hold it, or an exception where GraphQL would tell an error."""
-        return _complete(self.kind, self.resolve(record, None, **self.arguments))
+        return _complete(self.kind, self.resolve(record, None, **arguments))
 
 
 @dataclass(frozen=True)
@@ -71,30 +80,44 @@ class Constant:
 class Leaves:
     """Some leaf fields of one object type; calling it tells them as JSON, without the braces unless `whole`.
 
-    What was told of a record that is kept is kept with it, for the next time that it is told the same way.
+    What was told of a record that is kept is kept with it, for the next time that it is told the same way. Where it
+    `varies` there are variables among the arguments: what `bound` returns is called instead, and nothing is kept.
     """
 
     def __init__(self, fields: Sequence[LeafField | TypeName | Constant], *, whole: bool) -> None:
         self._number = next(_numbers)
+        leaves = {n: leaf for n, leaf in enumerate(fields) if isinstance(leaf, LeafField)}
+        self._given = {n: leaf.arguments for n, leaf in leaves.items()}
+        self._bind = {n: leaf.bind for n, leaf in leaves.items() if leaf.bind is not None}
+        self.varies = bool(self._bind)
         self._tell = _generate(fields, whole)
+
+    def bound(self, variables: VariableValues) -> Callable[[Record], bytes]:
+        """What tells the fields of a record with these variables. Raises GraphQLError where they do not fit."""
+        if not self.varies:
+            return self
+        given = self._given | {n: bind(variables) for n, bind in self._bind.items()}
+        return partial(self._tell, given=given)
 
     def __call__(self, record: Record) -> bytes:
         fragments = record.fragments
         if fragments is None:
-            return self._tell(record)
+            return self._tell(record, self._given)
         found = fragments.get(self._number)
         if found is None:
             if len(fragments) >= KEPT_FRAGMENTS:
                 fragments.clear()
             # A copy of just its size: what orjson makes has some kilobytes of room behind it.
-            found = bytes(memoryview(self._tell(record)))
+            found = bytes(memoryview(self._tell(record, self._given)))
             if len(found) <= KEPT_BYTES:
                 fragments[self._number] = found
         return found
 
 
-def _generate(fields: Sequence[LeafField | TypeName | Constant], whole: bool) -> Callable[[Record], bytes]:
-    """A function of the record, as `def tell(record): v0 = record.name; if not …: v0 = slowly0(record); return …`."""
+def _generate(fields: Sequence[LeafField | TypeName | Constant], whole: bool) -> Callable[..., bytes]:
+    """A function of the record and of the fields' arguments by their numbers, as `def tell(record, given): v0 =
+    record.name; if not …: v0 = slowly0(record, given[0]); return …`.
+    """
     scope: dict[str, Any] = {"dumps": orjson.dumps}
     lines, shown = [], []
     for n, leaf in enumerate(fields):
@@ -108,15 +131,15 @@ def _generate(fields: Sequence[LeafField | TypeName | Constant], whole: bool) ->
             continue
         scope[f"slowly{n}"] = leaf.slowly
         quick = _quick(leaf, n, scope)
-        lines += [f"v{n} = slowly{n}(record)"] if quick is None else [
+        lines += [f"v{n} = slowly{n}(record, given[{n}])"] if quick is None else [
             f"v{n} = {quick[0]}",
             f"if not ({quick[1]}):",
-            f"    v{n} = slowly{n}(record)",
+            f"    v{n} = slowly{n}(record, given[{n}])",
         ]  # fmt: skip
     lines.append(f"return dumps({{{', '.join(shown)}}})" + ("" if whole else "[1:-1]"))
-    source = "def tell(record):\n" + "".join(f"    {line}\n" for line in lines)
+    source = "def tell(record, given):\n" + "".join(f"    {line}\n" for line in lines)
     exec(source, scope)  # noqa: S102  # the text is ours, made of names that the schema has checked
-    made: Callable[[Record], bytes] = scope["tell"]
+    made: Callable[..., bytes] = scope["tell"]
     return made
 
 

@@ -47,7 +47,7 @@ async def run(bound: Bound, context: Context) -> bytes:
     await _fetch(context.request, bound.relations, [visit for one in found.values() for visit in one.visits])
     told: list[bytes] = []  # joined once, since it may be long
     for root in bound.plan.roots:
-        value = orjson.dumps(root.name) if isinstance(root, TypeName) else (await found[root].tell())[0]
+        value = orjson.dumps(root.name) if isinstance(root, TypeName) else (await found[root].tell(bound.relations))[0]
         told += (b"," if told else b"", key_of(root.key), value)
     response = b"".join((b'{"data":{', *told, b"}}"))
     budget.check_size(len(response))
@@ -76,25 +76,23 @@ class Group:
         self.owners = list(compress(self._records, self._owns))
         self._budget.spend_fields(self.shape.empty_count * (len(self._records) - len(self.owners)))
 
-    async def tell(self) -> list[bytes]:
+    async def tell(self, relations: Relations) -> list[bytes]:
         """Each node as a JSON object."""
-        bare, parts = self.shape.bare, self.shape.parts
         if self.shape.is_leaf:
-            (leaves,) = parts or (_nothing,)
+            leaves = next((relations.leaves(part) for part in self.shape.parts if isinstance(part, Leaves)), _nothing)
             return await self._told(leaves, self._records)
-        if self._owns is None or bare is None:
-            return await self._tell_owners()
-        owners = iter(await self._tell_owners())
-        others = iter(
-            await self._told(bare, [one for one, owns in zip(self._records, self._owns, strict=True) if not owns])
-        )
+        if self._owns is None or self.shape.bare is None:
+            return await self._tell_owners(relations)
+        owners = iter(await self._tell_owners(relations))
+        without = [one for one, owns in zip(self._records, self._owns, strict=True) if not owns]
+        others = iter(await self._told(relations.leaves(self.shape.bare), without))
         return [next(owners) if owns else next(others) for owns in self._owns]
 
-    async def _tell_owners(self) -> list[bytes]:
+    async def _tell_owners(self, relations: Relations) -> list[bytes]:
         columns = [
-            (b"", await self._told(part, self.owners))
+            (b"", await self._told(relations.leaves(part), self.owners))
             if isinstance(part, Leaves)
-            else (key_of(part.key), await self.found[part].tell())
+            else (key_of(part.key), await self.found[part].tell(relations))
             for part in self.shape.parts
         ]
         await give_way()
@@ -125,7 +123,7 @@ class Visit:
             self.groups = [Group(place.shape(record.hierarchy, record.level), records, budget) for record in records]
         else:
             self.groups = self._grouped(place, records)
-        self.is_leaf = all(group.shape.is_leaf for group in self.groups)
+        self.is_leaf = all(group.shape.is_leaf and not group.shape.varies for group in self.groups)
 
     def _grouped(self, place: Place, records: Sequence[Record]) -> list[Group]:
         # Most places hold nodes of one level, which is found out without looking at each node by itself.
@@ -149,13 +147,13 @@ class Visit:
         """What the fields of some nodes here count as."""
         return sum([self._place.shape(record.hierarchy, record.level).count for record in records])
 
-    async def tell(self) -> list[bytes]:
+    async def tell(self, relations: Relations) -> list[bytes]:
         """Each node as a JSON object, in order."""
         if len(self.groups) == 1:
-            return await self.groups[0].tell()
+            return await self.groups[0].tell(relations)
         told = [b""] * sum(map(len, self._indices))
         for group, indices in zip(self.groups, self._indices, strict=True):
-            for index, one in zip(indices, await group.tell(), strict=True):
+            for index, one in zip(indices, await group.tell(relations), strict=True):
                 told[index] = one
         return told
 
@@ -172,8 +170,8 @@ class Found:
     def visits(self) -> list[Visit]:
         return [self._visit]
 
-    async def tell(self) -> list[bytes]:
-        told = iter(await self._visit.tell())
+    async def tell(self, relations: Relations) -> list[bytes]:
+        told = iter(await self._visit.tell(relations))
         values = [[b"null" if record is None else next(told) for record in some] for some in self._found]
         if self._many:
             return [b"[" + b",".join(some) + b"]" for some in values]
@@ -204,12 +202,12 @@ class Listed:
     def visits(self) -> list[Visit]:
         return list(self._visits.values())
 
-    async def tell(self) -> list[bytes]:
-        columns = [(b"", await self._tell_column(part)) for part in self._connection.parts]
+    async def tell(self, relations: Relations) -> list[bytes]:
+        columns = [(b"", await self._tell_column(part, relations)) for part in self._connection.parts]
         await give_way()
         return objects(columns, len(self._pages))
 
-    async def _tell_column(self, part: Part) -> list[bytes]:
+    async def _tell_column(self, part: Part, relations: Relations) -> list[bytes]:
         """One field of every page, in order; where nothing that was read for its nodes is in it, the page keeps it."""
         visit = self._visits.get(part)
         column: list[bytes] = []
@@ -217,7 +215,7 @@ class Listed:
             async for some in in_turns(self._pages):
                 column += [part.tell(page, iter(())) for page in some]
             return column
-        told = iter(await visit.tell())
+        told = iter(await visit.tell(relations))
         async for pieces in in_turns(list(zip(self._pages, self._told[part], strict=True))):
             for page, one in pieces:
                 if one is None:

@@ -1,8 +1,9 @@
-"""Which variables of a document decide more than values: what its plan is, and what its fields are about."""
+"""The variables of a document by what depends on them: the plan itself, or the arguments of its fields."""
 
 from typing import Any
 
 from graphql import DirectiveNode, DocumentNode, FieldNode, VariableNode, Visitor, visit
+from graphql.execution.values import VariableValues, get_argument_values
 
 
 def deciding_variables(document: DocumentNode) -> list[str]:
@@ -13,7 +14,7 @@ def deciding_variables(document: DocumentNode) -> list[str]:
 
 
 def fields_with_variables(document: DocumentNode) -> set[int]:
-    """The ids of those fields with fields below them that have a variable among their arguments."""
+    """The ids of those fields that have a variable among their arguments."""
     visitor = _FieldsWithVariables()
     visit(document, visitor)
     return visitor.found
@@ -25,25 +26,28 @@ class _FieldsWithVariables(Visitor):
         self.found: set[int] = set()
 
     def enter_field(self, node: FieldNode, *_: Any) -> None:
-        if node.selection_set and any(isinstance(one.value, VariableNode) for one in node.arguments or ()):
+        if has_variables(node):
             self.found.add(id(node))
 
 
+def arguments_of(definition: Any, node: FieldNode, variables: VariableValues) -> dict[str, Any]:
+    """A field's arguments, named as its resolver takes them. Raises GraphQLError where the variables do not fit."""
+    return {f"{name}_": value for name, value in get_argument_values(definition, node, variables).items()}
+
+
+def has_variables(node: FieldNode) -> bool:
+    """Whether a variable is among a field's arguments."""
+    return any(isinstance(one.value, VariableNode) for one in node.arguments or ())
+
+
 class _Deciding(Visitor):
-    """Finds the variables in directives, which decide whether a field is there, and in the arguments of leaf fields."""
+    """Finds the variables in directives, which decide whether a field is there."""
 
     def __init__(self) -> None:
         super().__init__()
         self.names: set[str] = set()
 
     def enter_directive(self, node: DirectiveNode, *_: Any) -> None:
-        self._take(node)
-
-    def enter_field(self, node: FieldNode, *_: Any) -> None:
-        if node.selection_set is None:
-            self._take(node)
-
-    def _take(self, node: DirectiveNode | FieldNode) -> None:
         for argument in node.arguments or ():
             if isinstance(argument.value, VariableNode):
                 self.names.add(argument.value.name.value)

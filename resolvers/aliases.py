@@ -38,7 +38,7 @@ async def redirected(request: Request, missing: Iterable[Key]) -> Found:
 
 async def _hop(request: Request, ahead: Mapping[Key, Key], found: Found) -> dict[Key, Key]:
     """Where the aliases of these places lead; a read that failed is noted among the found."""
-    aliases = await request.outcomes([alias_key(line) for place in ahead.values() for line in lines(place)])
+    aliases = await request.outcomes([alias_key(line) for place in ahead.values() for line in lines(place)], now=True)
     led: dict[Key, tuple[Key, str]] = {}  # the id's record that each is led to, and what of the key lies below
     for origin, place in ahead.items():
         for line in lines(place):
@@ -49,7 +49,7 @@ async def _hop(request: Request, ahead: Mapping[Key, Key], found: Found) -> dict
                 led[origin] = id_key(aliased_id(alias)), place.sk[len(line.sk) :]
             if alias is not None:
                 break
-    places = await request.outcomes([key for key, _ in led.values()])
+    places = await request.outcomes([key for key, _ in led.values()], now=True)
     onward: dict[Key, Key] = {}
     for origin, (key, rest) in led.items():
         item = places[key]

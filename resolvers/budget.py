@@ -20,7 +20,7 @@ class BudgetLimits:
     nodes: int = 10_000
     fields: int = 120_000
     bytes: int = 16_000_000
-    read_units: float = 1_500.0
+    read_units: float = 2_000.0
 
 
 class ResponseTooLarge(BudgetExceeded):

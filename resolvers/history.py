@@ -65,7 +65,7 @@ async def at_revision(request: Request, record: Record, revision: int) -> Record
     if not 0 < revision < record.revision:
         return None
     key = version_key(record.id, revision)
-    version = (await request.get([key]))[key]
+    version = (await request.get([key], now=True))[key]
     return former(record, version) if version is not None and _is_seen(request, version) else None
 
 
@@ -81,11 +81,11 @@ async def deleted(request: Request, node_id: str) -> Deleted | None:
     """The deleted node of an id, None where there was none or it lives."""
     request.spend(1)
     place = id_key(node_id)
-    tombstone = (await request.get([place]))[place]
+    tombstone = (await request.get([place], now=True))[place]
     if tombstone is None or "deleted" not in tombstone or not _is_seen(request, tombstone):
         return None
     key = version_key(node_id, cast(int, tombstone["revision"]))
-    version = (await request.get([key]))[key]
+    version = (await request.get([key], now=True))[key]
     if version is None:
         return None
     by = cast(str | None, tombstone.get("deleted_by"))

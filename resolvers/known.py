@@ -61,6 +61,8 @@ class Known:
     """The records that a request has read, by key, by range and by family."""
 
     def __init__(self) -> None:
+        self.current: dict[Key, Record | None] = {}
+        """Nodes that were looked up strongly; what a range tells of them may be older."""
         self._nodes: dict[Key, Record | None] = {}
         self._unkeyed: list[list[Record]] = []  # out of ranges; nobody has asked for nodes by key since
         self._runs: dict[tuple[Index, str], list[_Run]] = {}  # sorted; none touches another
@@ -70,10 +72,12 @@ class Known:
     @property
     def nodes(self) -> dict[Key, Record | None]:
         """All nodes that were met, by key; None where it is known that there is none."""
-        for records in self._unkeyed:
-            # A plain pair finds what a Key does, and a thousand of them take half the time.
-            self._nodes.update({(record.pk, record.sk): record for record in records})  # type: ignore[misc]
-        self._unkeyed.clear()
+        if self._unkeyed:
+            for records in self._unkeyed:
+                # A plain pair finds what a Key does, and a thousand of them take half the time.
+                self._nodes.update({(record.pk, record.sk): record for record in records})  # type: ignore[misc]
+            self._unkeyed.clear()
+            self._nodes.update(self.current)
         return self._nodes
 
     def add(self, read: Read, records: list[Record]) -> None:

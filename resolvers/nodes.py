@@ -10,6 +10,7 @@ from resolvers.request import Outcomes, Request
 from resolvers.selection import Kind, Relation, Selection
 from resolvers.stub import Stub
 from store.history import place_of
+from store.items import Item
 from store.keys import Key, Path, ancestor_keys, id_key, node_key
 from store.records import Record
 
@@ -20,8 +21,9 @@ Lookup = tuple[str, Path | str]  # a hierarchy with a path, or with a full id su
 async def nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
     """The nodes at these paths and of these ids, None where there is none, with what is asked above them.
 
-    Paths cost one read for all, ids one more, and two more where a node moves meanwhile; paths that nodes have left
-    what `aliases` tells. Where a read fails its error stands in the place of each node that needed it.
+    Paths cost one read for all, ids one more, where DynamoDB finds no node of an id another, and two more where a node
+    moves meanwhile; paths that nodes have left what `aliases` tells. Where a read fails its error stands in the place
+    of each node that needed it.
     """
     request.spend(len(lookups), "The nodes that are looked up")
     kept = _recalled(request, [_question(lookup) for lookup, _ in lookups])
@@ -74,6 +76,8 @@ async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Place]:
     ids = [id_key(target) for _, target in lookups if isinstance(target, str)]
     request.turn.expect(len(ids))
     places = await request.outcomes(ids)
+    if request.version is None and (lost := [key for key in ids if _is_gone(places[key])]):
+        places |= await request.outcomes(lost, now=True)  # a weak read may miss what was made a moment ago
     keys: list[Place] = []
     for hierarchy, target in lookups:
         if not isinstance(target, str):
@@ -83,10 +87,15 @@ async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Place]:
         if isinstance(place, Exception):
             keys.append(place)
             continue
-        gone = place is None or "deleted" in place
+        gone = _is_gone(place)
         request.met_unknown_id |= gone
         keys.append(None if place is None or gone else Key(cast(str, place["tree"]), cast(str, place["key"])))
     return keys
+
+
+def _is_gone(place: Item | Exception | None) -> bool:
+    """Whether an id's record, or that there is none, tells that no node has it."""
+    return place is None or (not isinstance(place, Exception) and "deleted" in place)
 
 
 def _astray(

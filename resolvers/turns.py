@@ -40,17 +40,21 @@ class Turns:
 
 
 class Turn:
-    """What one request may read: up to LARGE nodes at once, more when its turn comes; all at once without `turns`."""
+    """What one request may read: up to LARGE nodes at once, more when its turn comes; all at once without `turns`.
+
+    Its end is final: nothing is taken after it.
+    """
 
     def __init__(self, turns: Turns | None) -> None:
         self._turns = turns
         self._expected = 0
         self._taken: asyncio.Future[None] | None = None
+        self._has_ended = False
 
     def expect(self, nodes: int) -> None:
         """Note that up to so many nodes more are about to be read."""
         self._expected += nodes
-        if self._expected > LARGE and self._taken is None and self._turns is not None:
+        if self._expected > LARGE and self._taken is None and self._turns is not None and not self._has_ended:
             self._taken = self._turns.take()
 
     async def come(self) -> None:
@@ -59,7 +63,8 @@ class Turn:
             await asyncio.shield(self._taken)  # which its other reads wait for, too
 
     def end(self) -> None:
-        """Give back what it has taken."""
+        """Give back what it has taken, and take nothing more."""
+        self._has_ended = True
         if self._taken is not None and self._turns is not None:
             self._turns.give_back(self._taken)
-            self._taken, self._expected = None, 0
+            self._taken = None

@@ -54,9 +54,10 @@ class _Table:
         self.layout = [item for item in items if item["pk"] == "!"]
         self.moves = {item["sk"]: item for item in items if item["pk"] == "moves"}
         self.once = [item for item in items if item["pk"].startswith("once#")]
+        self.keys = [item for item in items if item["pk"] == "keys"]
         kinds = [
             self.nodes, self.ids, self.versions, self.stamps, self.logs, self.aliases, self.once, self.moves,
-            self.layout,
+            self.layout, self.keys,
         ]  # fmt: skip
         assert sum(map(len, kinds)) == len(items), "There are items of no known kind."
 

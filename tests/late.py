@@ -1,7 +1,8 @@
-"""An engine whose indexes trail behind its table, as DynamoDB's may: the local ones show a write in them at once."""
+"""An engine whose indexes and weak reads trail behind its table, as DynamoDB's may: the local ones never do."""
 
 import asyncio
 import contextlib
+import random
 from collections.abc import AsyncIterator
 from typing import Any, Self
 
@@ -16,12 +17,17 @@ _CHANGES = {"CreateTable", "UpdateTimeToLive", "TransactWriteItems", "BatchWrite
 
 
 class LateIndexes(Proxy):
-    """Answers index queries from a second engine, which learns of every change `lag` seconds after the first."""
+    """Answers index queries from a second engine, which learns of every change `lag` seconds after the first.
 
-    def __init__(self, table: str, indexes: str, lag: float) -> None:
+    So many of a hundred weak reads of the table are answered from there as well, and of index queries from the first.
+    """
+
+    def __init__(self, table: str, indexes: str, lag: float, *, weak: int = 0, fresh: int = 0) -> None:
         super().__init__(table)
         self._indexes = indexes
         self.lag = lag
+        self._weak, self._fresh = weak, fresh
+        self._random = random.Random(0)  # noqa: S311 - no secret
         self._changes: asyncio.Queue[tuple[float, dict[str, Any], dict[str, str]]] = asyncio.Queue()
 
     async def __aenter__(self) -> Self:
@@ -36,7 +42,8 @@ class LateIndexes(Proxy):
         await super().__aexit__(*error)
 
     def target_of(self, call: Call) -> str:
-        return self._indexes if "IndexName" in call.body else self.target
+        late = 0 if _is_strong(call) else 100 - self._fresh if "IndexName" in call.body else self._weak
+        return self._indexes if self._random.randrange(100) < late else self.target
 
     def sent(self, call: Call, body: dict[str, Any], headers: dict[str, str], answer: web.Response) -> None:
         if call.operation in _CHANGES and answer.status == 200:
@@ -51,15 +58,22 @@ class LateIndexes(Proxy):
             assert answer.status == 200, answer.body
 
 
+def _is_strong(call: Call) -> bool:
+    """Whether a call tells what was acknowledged before it, as writes and strong reads do."""
+    if call.operation == "BatchGetItem":
+        return all(asked.get("ConsistentRead") for asked in call.body["RequestItems"].values())
+    return call.operation != "Query" or bool(call.body.get("ConsistentRead"))
+
+
 @contextlib.asynccontextmanager
-async def late_stores(count: int, lag: float) -> AsyncIterator[list[Store]]:
-    """So many stores on one new table, whose indexes trail `lag` seconds behind it."""
+async def late_stores(count: int, lag: float, *, weak: int = 0, fresh: int = 0) -> AsyncIterator[list[Store]]:
+    """So many stores on one new table, whose indexes trail `lag` seconds behind it, and some of its weak reads."""
     async with contextlib.AsyncExitStack() as stack:
         try:
             table, indexes = stack.enter_context(find()), stack.enter_context(find())
         except NoEngine as missing:
             pytest.skip(str(missing))
-        proxy = await stack.enter_async_context(LateIndexes(table.url, indexes.url, lag))
+        proxy = await stack.enter_async_context(LateIndexes(table.url, indexes.url, lag, weak=weak, fresh=fresh))
         url = f"dynamodb://clade?region=eu-west-1&endpoint={proxy.url}"
         stores = [await stack.enter_async_context(open_store(url)) for _ in range(count)]
         await stores[0].create()

@@ -172,6 +172,21 @@ async def test_variables_decide_alike_and_are_refused_alike(planted, variables):
         await compare(planning, plain, QUERIES[2], given_now)
 
 
+LEAVES = """query($path: Path!, $level: GroundLevel) { grounds { nodes {
+  isDescendantOf(path: $path) childCount(level: $level)
+  children { nodes { key isDescendantOf(path: $path) children { nodes { isDescendantOf(path: $path) } } } } } } }"""
+
+
+async def test_variables_of_leaves_are_values_of_one_plan(planted):
+    store, _ = planted
+    planning, plain = executions(store, kept=Kept(1_000_000))
+    values = [{"path": path, "level": level} for path in ("a", "a/p", "b", "b/c") for level in ("AREA", None)]
+    for variables in [*values, {"path": "/"}, *values[::-1], {}]:
+        await compare(planning, plain, LEAVES, variables)
+    assert len(planning._documents.get(LEAVES).plans) == 1
+    assert planning.planned >= 2 * len(values)
+
+
 BROKEN = {
     "a name that is missing": {"name": None},
     "a level that is unknown": {"level": "RIVER"},

@@ -52,3 +52,12 @@ async def test_one_read_that_is_given_up_leaves_its_turn_to_the_others_of_its_re
     turn.end()
     turn.end()
     assert turns.under_way == 0
+
+
+async def test_nothing_is_taken_after_the_end():
+    turns = Turns(1)
+    turn = Turn(turns)
+    turn.end()
+    turn.expect(LARGE + 1)
+    assert turns.under_way == 0
+    await turn.come()

@@ -1,0 +1,44 @@
+"""Every answer tells what docs/consistency.md says: late indexes and late weak reads included, and kept answers.
+
+CLADE_TEST_CONSISTENCY_SECONDS sets for how long on each store, CLADE_TEST_CONSISTENCY_SEED what is done.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+import pytest
+
+from store.stores import Store, open_store
+from tests.consistency.clients import READS, Clients, Tree
+from tests.graph.test_read_your_writes import Server
+from tests.late import late_stores
+
+SECONDS = float(os.environ.get("CLADE_TEST_CONSISTENCY_SECONDS") or 6.0)
+SEED = int(os.environ.get("CLADE_TEST_CONSISTENCY_SEED") or 1)
+LAG, SETTLE = 0.3, 1.5  # so that a machine that is slow by a second still keeps the lag within what is allowed
+CLIENTS = 4
+
+
+async def check(stores: Sequence[Store], late: float) -> None:
+    servers = [Server(store, planned=number < 2, settle=SETTLE) for number, store in enumerate(stores)]
+    trees = [Tree("busy", 40), Tree("calm", 2)]
+    clients = Clients(servers, trees, late, SEED)
+    await clients.plant()
+    await clients.run(time.monotonic() + SECONDS, CLIENTS)
+    print(dict(clients.counts))
+    assert all(clients.counts[kind] for kind in READS)
+    assert clients.counts["kept"]
+
+
+@pytest.mark.parametrize("engine_is_late", [False, True], ids=["sqlite", "late"])
+async def test_what_a_read_sees_of_the_writes_before_it(engine_is_late: bool, tmp_path) -> None:
+    async with AsyncExitStack() as stack:
+        if engine_is_late:
+            stores = await stack.enter_async_context(late_stores(3, LAG, weak=70, fresh=30))
+        else:
+            url = f"sqlite:///{tmp_path / 'clade.db'}"
+            stores = [await stack.enter_async_context(open_store(url)) for _ in range(3)]
+            await stores[0].create()
+        await check(stores, SETTLE if engine_is_late else 0.0)

@@ -1,0 +1,137 @@
+"""What is looked up by path or by id is as it was last written, also where indexes and weak reads are late."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+
+from graph.cache import Cache
+from graph.categories import CategoryNode
+from graph.context import Context
+from graph.execution import Execution
+from graph.plans import Plans
+from resolvers.kept import Kept
+from resolvers.request import Request
+from store.records import made_id
+from store.stores import Store
+from store.writes import Writer
+from tests.graph.asking import plant
+from tests.graph.writing import DEFINITIONS, SCHEMA, TYPES
+from tests.late import late_stores
+
+LAG = 0.6
+TIMES = 3
+
+_ATTRIBUTES = "attributes: { category: true }"
+CREATE = f"""mutation($parent: Path, $key: String!) {{
+  createCategoryNode(parent: $parent, key: $key, name: "0", {_ATTRIBUTES}) {{ node {{ id path }} }} }}"""
+UPDATE = "mutation($path: Path!, $name: String!) { updateCategoryNode(path: $path, name: $name) { node { name } } }"
+MOVE = "mutation($path: Path!, $to: Path!) { moveCategoryNode(path: $path, to: $to) { node { path } } }"
+DELETE = "mutation($path: Path!) { deleteCategoryNode(path: $path) { node { path } } }"
+BY_PATH = "query($path: Path!) { categoryNode(path: $path) { name path parent { name } } }"
+BY_ID = "query($id: ID!) { categoryNode(id: $id) { name path parent { name } } }"
+STATES = "query($path: Path!) { categoryNode(path: $path) { revision history { totalCount nodes { revision } } } }"
+
+
+class Server:
+    """One server process: plans and a cache of its own."""
+
+    def __init__(self, store: Store, *, planned: bool = True, settle: float = 2 * LAG) -> None:
+        self.store = store
+        kept, writer = Kept(1_000_000), Writer(store)
+        plans = Plans(SCHEMA._schema, TYPES) if planned else None
+        self._execution = Execution(
+            SCHEMA,
+            lambda: Context(Request(store, DEFINITIONS, kept=kept, writer=writer, settle_seconds=settle), TYPES),
+            plans=plans,
+            cache=Cache(1_000_000, settle_seconds=settle),
+        )
+
+    async def ask(self, query: str, **variables: Any) -> Any:
+        data, _ = await self.told(query, **variables)
+        return data
+
+    async def told(self, query: str, **variables: Any) -> tuple[Any, dict[str, Any]]:
+        """The data of an answer without errors, and what it has read."""
+        answer = await self._execution.execute(query, variables, allow_mutations=True, tell_reads=True)
+        assert "errors" not in answer.body, answer.body["errors"]
+        body = orjson.loads(answer.content())
+        return body["data"], body["extensions"]["reads"]
+
+
+@asynccontextmanager
+async def servers() -> AsyncIterator[list[Server]]:
+    """Two servers that plan, and one that does not, on a table with A and A/B of which all weak reads are late."""
+    async with late_stores(3, LAG, weak=100) as stores:
+        made = [Server(store, planned=number < 2) for number, store in enumerate(stores)]
+        await made[0].ask(CREATE, key="A")
+        await made[0].ask(CREATE, parent="A", key="B")
+        yield made
+
+
+async def until_kept(server: Server, query: str, **variables: Any) -> None:
+    for _ in range(300):
+        if (await server.told(query, **variables))[1]["cached"]:
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("the answer was never kept")
+
+
+async def test_the_same_query_after_a_mutation_tells_the_node_as_it_was_written():
+    async with servers() as (one, other, _):
+        for number in range(1, TIMES + 1):
+            for server in (one, other):
+                await until_kept(server, BY_PATH, path="A/B")
+            for path in ("A", "A/B"):
+                await one.ask(UPDATE, path=path, name=str(number))
+            for server in (one, other):
+                for _ in range(3):
+                    node = (await server.ask(BY_PATH, path="A/B"))["categoryNode"]
+                    assert (node["name"], node["parent"]["name"]) == (str(number), str(number))
+
+
+async def test_an_id_is_known_from_its_creation_on_and_leads_to_where_its_node_lies():
+    async with servers() as all_servers:
+        one = all_servers[0]
+        await one.ask(CREATE, key="C")
+        for number in range(TIMES):
+            node = (await one.ask(CREATE, parent="A", key=f"N{number}"))["createCategoryNode"]["node"]
+            for server in all_servers:
+                assert (await server.ask(BY_ID, id=node["id"]))["categoryNode"]["path"] == node["path"]
+            await one.ask(MOVE, path=node["path"], to="C")
+            for server in all_servers:
+                assert (await server.ask(BY_ID, id=node["id"]))["categoryNode"]["path"] == f"C/N{number}"
+                assert (await server.ask(BY_PATH, path=node["path"]))["categoryNode"]["path"] == f"C/N{number}"
+            await one.ask(DELETE, path=f"C/N{number}")
+            for server in all_servers:
+                assert (await server.ask(BY_ID, id=node["id"]))["categoryNode"] is None
+                assert (await server.ask(BY_PATH, path=f"C/N{number}"))["categoryNode"] is None
+
+
+async def test_a_history_is_whole_as_soon_as_its_newest_state_is_seen():
+    async with servers() as all_servers:
+        for number in range(1, TIMES + 1):
+            await all_servers[0].ask(UPDATE, path="A", name=str(number))
+            for server in all_servers:
+                node = (await server.ask(STATES, path="A"))["categoryNode"]
+                expected = list(range(number + 1, 0, -1))
+                assert node["revision"] == node["history"]["totalCount"] == expected[0]
+                assert [state["revision"] for state in node["history"]["nodes"]] == expected
+
+
+async def test_more_nodes_than_one_read_takes_are_all_as_they_were_written():
+    async with servers() as (one, *_):
+        paths = [("A", f"N{number:03}") for number in range(130)]
+        await plant(one.store, CategoryNode, [(path, "CATEGORY") for path in paths])
+        ids = [f"category:{made_id('category', path)}" for path in paths]
+        found = await one.ask("query($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=ids)
+        assert [node and node["id"] for node in found["nodes"]] == ids
+
+
+async def test_ids_that_nobody_has_cost_one_more_read_for_all_of_them():
+    async with servers() as (one, *_):
+        query = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
+        _, reads = await one.told(query, ids=[f"category:none-{number}" for number in range(50)])
+        assert (reads["requests"], reads["rounds"]) == (2, 2)

@@ -1,0 +1,170 @@
+"""A server of a small tree, asked without a socket, and what a request that was stopped may have left behind."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import pytest
+from starlette.types import Message, Scope
+
+from examples.asset import AssetNode
+from graph.cache import Cache
+from graph.callers import Callers
+from graph.categories import CategoryNode
+from graph.context import Context
+from graph.execution import Execution
+from graph.gate import Gate
+from graph.http import GraphQLEndpoint
+from graph.locations import Location
+from graph.plans import Plans
+from graph.schema import build_schema
+from resolvers import turns as large_reads
+from resolvers.kept import Kept
+from resolvers.keyring import Keyring
+from resolvers.request import Request
+from resolvers.turns import Turns
+from store.api_keys import add_key, made
+from store.stores import Store
+from store.writes import Writer
+
+CLASSES = [Location, CategoryNode, AssetNode]
+SCHEMA, TYPES = build_schema(CLASSES)
+DEFINITIONS = {cls.name: cls.definition() for cls in CLASSES}
+LARGE = 3  # nodes; here whatever reads more waits for its turn
+END_SECONDS = 30.0  # for what a stopped request has begun at an engine
+
+_CREATE = (
+    "mutation($parent: Path, $key: String!, $id: ID, $attributes: LocationAttributes!) {"
+    " createLocation(parent: $parent, key: $key, name: $key, id: $id, attributes: $attributes) { node { path } } }"
+)
+NODES = [
+    (None, "US", {"country": {}}),
+    ("US", "NE", {"state": {}}),
+    ("US", "MO", {"state": {}}),
+    ("US/NE", "Omaha", {"city": {}}),
+    ("US/NE", "Lincoln", {"city": {}}),
+    ("US/MO", "Joplin", {"city": {}}),
+    ("US/NE/Omaha", "68118", {"postalCode": {}}),
+]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One operation as a client sends it."""
+
+    query: str
+    variables: dict[str, Any] = field(default_factory=dict)
+    key: bool = False
+    """Whether it brings an API key."""
+
+
+class Scene:
+    """The parts of a server over a store, which can be looked at."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.writer = Writer(store)
+        self.turns = Turns(1)
+        self.gate = Gate(100)
+        self.keyring = Keyring(store, kept_seconds=0.0)  # each key is looked up each time
+        self.kept = Kept(1_000_000)
+        self.token = ""
+        self.contexts: list[weakref.ref[Context]] = []
+        execution = Execution(
+            SCHEMA,
+            self._context,
+            plans=Plans(SCHEMA._schema, TYPES),
+            cache=Cache(1_000_000, settle_seconds=0.0),
+        )
+        callers = Callers(self.keyring, home_writes=True)
+        self.endpoint = GraphQLEndpoint(
+            execution, None, max_body_bytes=100_000, body_seconds=10.0, gate=self.gate, callers=callers
+        )
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def _context(self) -> Context:
+        request = Request(
+            self.store, DEFINITIONS, kept=self.kept, writer=self.writer, settle_seconds=0.1, turns=self.turns
+        )
+        context = Context(request, TYPES)
+        self.contexts.append(weakref.ref(context))
+        return context
+
+    async def plant(self) -> None:
+        for parent, key, attributes in NODES:
+            variables = {"parent": parent, "key": key, "id": f"the-{key}", "attributes": attributes}
+            await self.data(Ask(_CREATE, variables))
+        key, self.token = made("stopped", ["read:location", "write:location"], None)
+        await add_key(self.store, key)
+        self._tasks = asyncio.all_tasks()
+
+    async def send(self, ask: Ask) -> Any:
+        """The answer of an operation, as JSON."""
+        told: list[Message] = []
+
+        async def send(message: Message) -> None:
+            told.append(message)
+
+        body = [{"type": "http.request", "body": orjson.dumps({"query": ask.query, "variables": ask.variables})}]
+
+        async def receive() -> Message:
+            if not body:
+                await asyncio.get_running_loop().create_future()  # the client stays
+            return body.pop()
+
+        headers = [(b"content-type", b"application/json"), (b"accept", b"application/json")]
+        if ask.key:
+            headers.append((b"authorization", f"Bearer {self.token}".encode()))
+        scope: Scope = {
+            "type": "http", "method": "POST", "path": "/graphql", "query_string": b"", "headers": headers,
+            "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1),
+        }  # fmt: skip
+        await self.endpoint(scope, receive, send)
+        return orjson.loads(b"".join(message.get("body", b"") for message in told))
+
+    async def data(self, ask: Ask) -> Any:
+        """The data of an answer without errors."""
+        answer = await self.send(ask)
+        assert "errors" not in answer, answer["errors"]
+        return answer["data"]
+
+    # -- what is left ----------------------------------------------------------------------------------------------
+
+    @property
+    def tasks(self) -> set[asyncio.Task[Any]]:
+        """The tasks that requests have begun and that have not ended."""
+        return {task for task in asyncio.all_tasks() - self._tasks if task is not asyncio.current_task()}
+
+    async def quiet(self) -> None:
+        """Wait until all that a stopped request has begun has ended, then look that it holds nothing."""
+        async with asyncio.timeout(END_SECONDS):
+            while tasks := self.tasks:
+                await asyncio.wait(tasks)
+        assert self.gate.inside == 0
+        assert self.turns.under_way == 0
+        assert not [turn for turn in self.turns._waiting if not turn.cancelled()]
+        assert (self.writer.waiting, self.writer._tasks, self.writer._lines) == (0, set(), {})
+        assert not [lock for lock in self.writer._queue._locks.values() if lock.locked()]
+
+    def check_memory(self) -> None:
+        """Look that nothing of the requests so far is held, but for what is kept on purpose."""
+        gc.collect()
+        held = [context for one in self.contexts if (context := one()) is not None]
+        assert not held, [type(one) for one in gc.get_referrers(held[0])]
+        self.contexts.clear()
+
+
+@asynccontextmanager
+async def scene(store: Store, patch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    """A server of a small tree, in which few nodes are many."""
+    patch.setattr(large_reads, "LARGE", LARGE)
+    made = Scene(store)
+    await made.plant()
+    async with made.writer.watching():
+        made._tasks = asyncio.all_tasks()
+        yield made

@@ -1,0 +1,131 @@
+"""Requests that are stopped at each of their steps hold nothing afterwards, and the next ones are answered right.
+
+On DynamoDB some steps are taken; CLADE_TEST_STOPS=1 takes all of them.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from store.stores import Store
+from tests import invariants
+from tests.stops.scene import Ask, Scene, scene
+from tests.stops.steps import Steps, counted_steps
+
+ALL_STEPS = bool(os.environ.get("CLADE_TEST_STOPS"))
+SOME = {"sqlite": 2, "dynamodb": 9}  # one step of so many
+
+_PLACES = "nodes { path name }"
+_LARGE = f"descendants {{ {_PLACES} }}"
+_UPDATE = """mutation($path: Path!, $name: String!, $dry: Boolean! = false) {
+  updateLocation(path: $path, name: $name, dryRun: $dry) { %s } }"""
+_CREATE = """mutation($key: String!) {
+  createLocation(parent: "US/MO", key: $key, name: $key, attributes: { city: {} }) {
+    node { path siblings { nodes { key } } } } }"""
+_MOVE = "mutation($from: Path!, $to: Path!) { moveLocation(path: $from, to: $to) { node { path } } }"
+_TWO = """mutation($name: String!) {
+  a: updateLocation(path: "US/NE", name: $name) { node { %s } }
+  b: updateLocation(path: "US/MO", name: $name) { node { %s } } }"""
+_PAGES = """{ location(path: "US") {
+  children(first: 1) { totalCount nodes { children(first: 1) { edges { cursor node { key } } } } } } }"""
+_ENTITIES = """{ _entities(representations: [
+    { __typename: "City", id: "location:the-Omaha" }, { __typename: "State", path: "US/MO" }
+  ]) { ... on City { name parent { name } } ... on State { name } } }"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of request: what is asked as the n-th, and what else is asked beside it."""
+
+    ask: Callable[[int], Ask]
+    beside: Callable[[int], Sequence[Ask]] = lambda n: ()
+
+
+def query(text: str, *, key: bool = False) -> Kind:
+    return Kind(lambda n: Ask(text, key=key))
+
+
+def updated(path: str, n: int, payload: str = "node { name }", **more: Any) -> Ask:
+    return Ask(_UPDATE % payload, {"path": path, "name": f"name {n}", **more})
+
+
+def created(n: int) -> Ask:
+    return Ask(_CREATE, {"key": f"made {n}"})
+
+
+def moved(n: int) -> Ask:
+    here, there = [("US/NE", "US/MO"), ("US/MO", "US/NE")][n % 2]
+    return Ask(_MOVE, {"from": f"{here}/Lincoln", "to": there})
+
+
+KINDS = {
+    "compiled": query('{ location(path: "US/NE") { name parent { name } children { nodes { name } } } }'),
+    "interpreted": query('{ __type(name: "City") { name } location(path: "US/NE") { children { nodes { name } } } }'),
+    "by id": query('{ node(id: "location:the-Omaha") { id ... on City { name ancestors { name } } } }'),
+    "by ids": query('{ nodes(ids: ["location:the-Omaha", "location:nowhere"]) { id } }'),
+    "pages": query(_PAGES),
+    "counts": query('{ location(path: "US") { descendants(level: CITY, from: "A", to: "Z") { totalCount } } }'),
+    "roots": query("{ locations { totalCount nodes { path } } }"),
+    "large": query(f'{{ location(path: "US") {{ {_LARGE} }} }}'),
+    "large, interpreted": query(f'{{ __schema {{ __typename }} location(path: "US/NE") {{ root {{ {_LARGE} }} }} }}'),
+    "history": query('{ location(path: "US/NE") { history(first: 2) { totalCount } } }'),
+    "changes": query('{ changes(hierarchy: "location", tree: "US", since: null) { hasMore } }'),
+    "entities": query(_ENTITIES),
+    "by a key": query('{ location(path: "US/NE") { name } }', key=True),
+    "update": Kind(lambda n: updated("US/NE", n)),
+    "update, large payload": Kind(lambda n: updated("US/NE", n, f"node {{ root {{ {_LARGE} }} }}")),
+    "two mutations": Kind(lambda n: Ask(_TWO % (_LARGE, _LARGE), {"name": f"name {n}"})),
+    "dry run": Kind(lambda n: updated("US/NE", n, "node { name }", dry=True)),
+    "create": Kind(created),
+    "move": Kind(moved),
+    "in a group": Kind(lambda n: updated("US/NE", n), lambda n: [updated("US/MO", n), updated("US/NE/Omaha", n)]),
+}
+
+
+async def stopped(at: Scene, kind: Kind, n: int, stop_at: int) -> int:
+    """How many steps a request took that was stopped at one of them; those beside it are answered."""
+    steps = Steps(stop_at)
+    beside = [asyncio.create_task(at.data(ask)) for ask in kind.beside(n)]
+    with contextlib.suppress(asyncio.CancelledError):
+        await steps.run(at.send(kind.ask(n)))
+    await asyncio.gather(*beside)
+    await at.quiet()
+    return steps.taken
+
+
+async def answered(at: Scene, ask: Ask) -> Any:
+    """The data of an answer, which for a mutation may also be that it was made by the one that was stopped."""
+    answer = await at.send(ask)
+    codes = {error["extensions"]["code"] for error in answer.get("errors", ())}
+    assert codes <= {"ALREADY_EXISTS", "NOT_FOUND"}, answer
+    return answer["data"]
+
+
+@pytest.mark.parametrize("name", KINDS)
+async def test_a_request_that_is_stopped_at_any_step_holds_nothing(
+    name: str, store: Store, store_url: str, monkeypatch, caplog
+) -> None:
+    kind = KINDS[name]
+    every = 1 if ALL_STEPS else SOME[store_url.partition(":")[0]]
+    async with scene(store, monkeypatch) as at, counted_steps():
+        strange: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: strange.append(context))
+        expected = await at.data(kind.ask(0))
+        is_query = "mutation" not in kind.ask(0).query
+        step, n = 1, 1
+        while await stopped(at, kind, n, step) >= step:
+            again = await answered(at, kind.ask(n))
+            assert not is_query or again == expected
+            step, n = step + every, n + 1
+        for other in KINDS.values():
+            await answered(at, other.ask(n + 2))
+        at.check_memory()
+        assert not strange
+        assert not [record for record in caplog.records if record.levelname == "ERROR"]
+    if not is_query:
+        await invariants.check(store)
