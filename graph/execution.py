@@ -19,7 +19,15 @@ from strawberry.execution import optimized_is_awaitable
 
 from graph.cache import Cache, Entry, sight_of
 from graph.documents import Documents, InvalidDocument, Prepared
-from graph.errors import BAD_USER_INPUT, NO_OPERATION, TIMEOUT, format_errors, log_unforeseen, request_error
+from graph.errors import (
+    BAD_USER_INPUT,
+    NO_OPERATION,
+    TIMEOUT,
+    format_errors,
+    log_unforeseen,
+    request_error,
+    without_frames,
+)
 from graph.executor import Executor
 from graph.limits import Limits
 from graph.observed import Observed
@@ -235,6 +243,7 @@ class Execution:
         except Exception as error:  # whatever it was, Strawberry meets it again and tells it at its place
             if not isinstance(error, CladeError | GraphQLError | Surprise):
                 log_unforeseen(error)
+            without_frames(error, unforeseen=True)  # it may be kept with the plan
             self.surprised += 1
             context.how = "surprised"
             context.begin_again()

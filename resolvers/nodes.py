@@ -8,6 +8,7 @@ from resolvers.aliases import redirected
 from resolvers.grants import Sight
 from resolvers.request import Outcomes, Request
 from resolvers.selection import Kind, Relation, Selection
+from resolvers.sight import View
 from resolvers.stub import Stub
 from store.history import place_of
 from store.items import Item
@@ -72,25 +73,38 @@ def _keep(request: Request, question: Hashable, found: object) -> None:
 
 
 async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Place]:
-    """Where the nodes lie: a path tells itself, an id's record has to be read."""
+    """Where the nodes lie: a path tells itself, an id's record has to be read.
+
+    Of a place that the caller's grants do not let see nothing more is read, and of an id's record nothing is kept: what
+    is hidden costs the reads, and so the time, of what is not there.
+    """
     ids = [id_key(target) for _, target in lookups if isinstance(target, str)]
     request.turn.expect(len(ids))
-    places = await request.outcomes(ids)
-    if request.version is None and (lost := [key for key in ids if _is_gone(places[key])]):
+    is_granted = request.grants is not None
+    places = await request.outcomes(ids, keep=not is_granted, now=is_granted)
+    if request.version is None and not is_granted and (lost := [key for key in ids if _is_gone(places[key])]):
         places |= await request.outcomes(lost, now=True)  # a weak read may miss what was made a moment ago
     keys: list[Place] = []
     for hierarchy, target in lookups:
         if not isinstance(target, str):
-            keys.append(node_key(hierarchy, target))
+            key = node_key(hierarchy, target)
+            keys.append(key if _sight(request, key) is not Sight.NOTHING else None)
             continue
         place = places[id_key(target)]
         if isinstance(place, Exception):
             keys.append(place)
             continue
-        gone = _is_gone(place)
-        request.met_unknown_id |= gone
-        keys.append(None if place is None or gone else Key(cast(str, place["tree"]), cast(str, place["key"])))
+        found = None if _is_gone(place) or place is None else Key(cast(str, place["tree"]), cast(str, place["key"]))
+        if found is not None and _sight(request, found) is not Sight.WHOLE:
+            found = None
+        request.met_unknown_id |= found is None
+        keys.append(found)
     return keys
+
+
+def _sight(request: Request, key: Key) -> Sight:
+    """What the caller's grants let see of a key, whatever lies there."""
+    return Sight.WHOLE if request.grants is None else View(request.grants).sight(key)
 
 
 def _is_gone(place: Item | Exception | None) -> bool:

@@ -134,7 +134,7 @@ class ReadState:
         missing = [stamp_key(tree) for tree in trees if not self._knows_stamp(tree)]
         stamps = len(missing)
         for key in keys:
-            item = self.recall(("item", key))
+            item = self.recall(("item", key)) if keep else None
             if item is None:
                 missing.append(key)
             else:

@@ -42,7 +42,9 @@ WIDE = Limits(
 
 @dataclass(frozen=True)
 class Reply:
-    """What an operation brought: its data, its errors, `extensions.reads`, and what went to the store."""
+    """What an operation brought: its data, its errors, `extensions.reads`, what went to the store, and the nodes and
+    fields that it spent.
+    """
 
     data: Any
     errors: list[dict[str, Any]]
@@ -51,6 +53,8 @@ class Reply:
     items: int
     units: float
     witness: Witness
+    nodes: int
+    fields: int
 
 
 class Client:
@@ -64,13 +68,14 @@ class Client:
         parallel: int = 32,
         planned: bool = True,
         limits: Limits = PATIENT,
+        budget: BudgetLimits | None = None,
     ) -> None:
-        """With `planned` false only Strawberry is asked."""
+        """With `planned` false only Strawberry is asked. A budget counts instead of `max_nodes`."""
         self._store = store
         self._schema, self._types = build_schema(hierarchies)
         self._definitions = {cls.name: cls.definition() for cls in hierarchies}
         self._plans = Plans(self._schema._schema, self._types, keep=100) if planned else None
-        self._max_nodes = max_nodes
+        self._budget = budget or BudgetLimits(max_nodes)
         self._parallel = parallel
         self._limits = limits
 
@@ -81,11 +86,12 @@ class Client:
             costs = [(one.requests, one.rounds, one.items, one.units) for one in (plain, planned)]
             assert costs[0] == costs[1], "a plan reads otherwise than Strawberry's resolvers do"
             assert planned.data == plain.data
+            assert (planned.nodes, planned.fields) == (plain.nodes, plain.fields), "a plan spends otherwise"
         return plain
 
     async def _ask(self, query: str, variables: dict[str, Any], plans: Plans | None) -> Reply:
         witness = Witness(self._store)
-        request = Request(witness, self._definitions, BudgetLimits(self._max_nodes), self._parallel)
+        request = Request(witness, self._definitions, self._budget, self._parallel)
         execution = Execution(self._schema, lambda: Context(request, self._types), plans=plans, limits=self._limits)
         answer = await execution.execute(query, variables, allow_mutations=False, tell_reads=True)
         assert answer.executed, answer.body
@@ -99,6 +105,8 @@ class Client:
             reads["items"],
             reads["units"],
             witness,
+            self._budget.nodes - request.budget.nodes_left,
+            self._budget.fields - request.budget.fields_left,
         )
 
 
