@@ -95,7 +95,8 @@ class Group:
             else (key_of(part.key), await self.found[part].tell(relations))
             for part in self.shape.parts
         ]
-        await give_way()
+        if len(self.owners) > PIECE:
+            await give_way()
         return objects(columns, len(self.owners))
 
     async def _told(self, tell: Any, records: Sequence[Record]) -> list[bytes]:
@@ -204,7 +205,8 @@ class Listed:
 
     async def tell(self, relations: Relations) -> list[bytes]:
         columns = [(b"", await self._tell_column(part, relations)) for part in self._connection.parts]
-        await give_way()
+        if len(self._pages) > PIECE:
+            await give_way()
         return objects(columns, len(self._pages))
 
     async def _tell_column(self, part: Part, relations: Relations) -> list[bytes]:
@@ -278,7 +280,8 @@ async def _fetch(request: Request, relations: Relations, visits: list[Visit]) ->
             for up in group.shape.above:
                 group.found[up] = Found(up.place, list(islice(found, size)), request.budget, many=up.many)
         visits = [visit for group in groups for one in group.found.values() for visit in one.visits]
-        await give_way()
+        if len(jobs) + len(asked) > PIECE:
+            await give_way()
 
 
 async def _read(

@@ -18,7 +18,7 @@ from store.hierarchy import Hierarchy
 from store.keys import Key, Span, format_path, shorten, siblings, stamp_key
 from store.records import Record
 from store.stamps import Stamp
-from store.turns import give_way, in_turns
+from store.turns import PIECE, give_way, in_turns
 
 
 class Cursors(Protocol):
@@ -162,7 +162,8 @@ class _Batch:
         for group in planner.groups:
             planner.plan(group)
             request.reads.check(len(planner.reads))
-            await give_way()
+            if len(jobs) > PIECE:
+                await give_way()
         request.spend(expected)
         request.turn.expect(planner.nodes)
         return cls(request, planner, least_of)
