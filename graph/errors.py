@@ -7,7 +7,7 @@ from typing import Any
 
 from graphql import GraphQLError, GraphQLSyntaxError
 
-from store.errors import CladeError, Unavailable
+from store.errors import NOT_KNOWN, CladeError, Unavailable, Uncertain
 
 PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
 VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
@@ -27,6 +27,8 @@ UNAVAILABLE = Unavailable.code
 UNREADABLE_MESSAGE = "A value in the request cannot be read; see the type of the argument or variable that it is for."
 NESTED_MESSAGE = "The query is nested too deeply to be answered; ask for its lower part in a request of its own."
 INTERNAL_MESSAGE = "Something went wrong inside the server."
+UNCERTAIN = {"uncertain": True}
+"""Stands in the extensions of an error of a mutation that may have been made all the same."""
 STORE_MESSAGE = "The store cannot answer now; try again later. The server's log says what is amiss."
 
 MAX_MESSAGE_CHARACTERS = 1_000
@@ -45,7 +47,9 @@ def format_error(error: GraphQLError) -> dict[str, Any]:
         told["locations"] = [{"line": location.line, "column": location.column} for location in error.locations]
     if error.path is not None:
         told["path"] = error.path
-    if isinstance(cause, Unavailable):
+    if isinstance(cause, Uncertain):
+        told |= {"message": NOT_KNOWN, "extensions": {"code": cause.code, **UNCERTAIN}}
+    elif isinstance(cause, Unavailable):
         told |= {"message": STORE_MESSAGE, "extensions": {"code": cause.code}}
     elif isinstance(cause, CladeError):
         told["extensions"] = {"code": cause.code}

@@ -19,7 +19,15 @@ from strawberry.execution import optimized_is_awaitable
 
 from graph.cache import Cache, Entry, sight_of
 from graph.documents import Documents, InvalidDocument, Prepared
-from graph.errors import BAD_USER_INPUT, NO_OPERATION, TIMEOUT, format_errors, log_unforeseen, request_error
+from graph.errors import (
+    BAD_USER_INPUT,
+    NO_OPERATION,
+    TIMEOUT,
+    UNCERTAIN,
+    format_errors,
+    log_unforeseen,
+    request_error,
+)
 from graph.limits import Limits
 from graph.observed import Observed
 from graph.plans import Plans
@@ -28,7 +36,7 @@ from graph.rendering import Surprise
 from graph.run import run
 from graph.started import within
 from resolvers.caller import ANYONE, Caller
-from store.errors import CladeError, Unavailable
+from store.errors import NOT_KNOWN, CladeError, Unavailable
 
 ATTEMPTS = 3  # at an answer while moves flip; each flips once
 
@@ -274,12 +282,12 @@ def refused(errors: Iterable[GraphQLError]) -> Answer:
 
 def timed_out(operation: OperationDefinitionNode, seconds: float) -> Answer:
     """The answer of an operation that was ended before it was done."""
-    message = f"The request took longer than {seconds:g} seconds and was ended; "
+    message = f"The request took longer than {seconds:g} seconds and was ended"
     if operation.operation is OperationType.QUERY:
-        message += "ask for less in each, or raise CLADE_REQUEST_SECONDS."
+        message += "; ask for less in each, or raise CLADE_REQUEST_SECONDS."
+        error = GraphQLError(message, extensions={"code": TIMEOUT})
     else:
-        message += "look whether something was changed before you repeat it."
-    error = GraphQLError(message, extensions={"code": TIMEOUT})
+        error = GraphQLError(f"{message}. {NOT_KNOWN}", extensions={"code": TIMEOUT, **UNCERTAIN})
     return Answer({"errors": format_errors([error]), "data": None}, executed=True)
 
 
