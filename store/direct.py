@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, cast
 
+import aiohttp
 import httptools
 import msgspec
 import orjson
@@ -49,6 +50,8 @@ class Direct(VerifiedHTTPSession):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         connect_seconds, read_seconds = settings["timeout"]
+        whole = connect_seconds + read_seconds  # else whoever sends a byte now and then is waited for without end
+        self._timeout = aiohttp.ClientTimeout(whole, sock_connect=connect_seconds, sock_read=read_seconds)
         self._may_learn = not settings["proxies"] and not settings["client_cert"]
         self._forms: dict[str, Form] = {}
         self._pool = Pool(

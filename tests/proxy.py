@@ -32,7 +32,9 @@ Fault = Callable[[Call, Forward], Awaitable[web.Response]]
 
 
 class Proxy:
-    """Listens on a port of the loopback, a free one unless it is given, for as long as it is open; `calls` are all that came so far."""
+    """Listens on the loopback, on a free port unless one is given, for as long as it is open; `calls` are all that came
+    so far.
+    """
 
     def __init__(self, target: str, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
         self.target = target
