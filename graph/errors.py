@@ -8,7 +8,7 @@ from typing import Any
 
 from graphql import GraphQLError, GraphQLSyntaxError
 
-from store.errors import CladeError, Unavailable
+from store.errors import NOT_KNOWN, CladeError, Unavailable, Uncertain
 
 PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
 VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
@@ -28,6 +28,8 @@ UNAVAILABLE = Unavailable.code
 UNREADABLE_MESSAGE = "A value in the request cannot be read; see the type of the argument or variable that it is for."
 NESTED_MESSAGE = "The query is nested too deeply to be answered; ask for its lower part in a request of its own."
 INTERNAL_MESSAGE = "Something went wrong inside the server."
+UNCERTAIN = {"uncertain": True}
+"""Stands in the extensions of an error of a mutation that may have been made all the same."""
 STORE_MESSAGE = "The store cannot answer now; try again later. The server's log says what is amiss."
 
 MAX_MESSAGE_CHARACTERS = 1_000
@@ -47,7 +49,10 @@ def format_error(error: GraphQLError) -> dict[str, Any]:
     if error.path is not None:
         told["path"] = error.path
     told["extensions"] = {"code": code_of(cause)}
-    if isinstance(cause, Unavailable):
+    if isinstance(cause, Uncertain):
+        told["message"] = NOT_KNOWN
+        told["extensions"] |= UNCERTAIN
+    elif isinstance(cause, Unavailable):
         told["message"] = STORE_MESSAGE
     elif isinstance(cause, RecursionError):
         told["message"] = NESTED_MESSAGE

@@ -23,6 +23,7 @@ from graph.errors import (
     BAD_USER_INPUT,
     NO_OPERATION,
     TIMEOUT,
+    UNCERTAIN,
     format_errors,
     log_unforeseen,
     request_error,
@@ -38,7 +39,7 @@ from graph.run import run
 from graph.started import within
 from resolvers.budget import Budget, ResponseTooLarge
 from resolvers.caller import ANYONE, Caller
-from store.errors import CladeError, Unavailable
+from store.errors import NOT_KNOWN, CladeError, Unavailable
 
 ATTEMPTS = 3  # at an answer while moves flip; each flips once
 
@@ -300,21 +301,22 @@ def refused(errors: Iterable[GraphQLError]) -> Answer:
 
 def timed_out(operation: OperationDefinitionNode, seconds: float) -> Answer:
     """The answer of an operation that was ended before it was done."""
-    message = f"The request took longer than {seconds:g} seconds and was ended; "
+    message = f"The request took longer than {seconds:g} seconds and was ended"
     if operation.operation is OperationType.QUERY:
-        message += "ask for less in each, or raise CLADE_REQUEST_SECONDS."
+        message += "; ask for less in each, or raise CLADE_REQUEST_SECONDS."
+        error = GraphQLError(message, extensions={"code": TIMEOUT})
     else:
-        message += "look whether something was changed before you repeat it."
-    error = GraphQLError(message, extensions={"code": TIMEOUT})
+        error = GraphQLError(f"{message}. {NOT_KNOWN}", extensions={"code": TIMEOUT, **UNCERTAIN})
     return Answer({"errors": format_errors([error]), "data": None}, executed=True)
 
 
 def too_large(error: ResponseTooLarge, call: Call) -> Answer:
     """The answer of an operation whose response would be larger than it may be."""
     message = str(error)
+    extensions: dict[str, object] = {"code": error.code}
     if not call.is_query:
-        message += " Look whether something was changed before you repeat the mutation."
-    told = GraphQLError(message, extensions={"code": error.code})
+        message, extensions = f"{message} {NOT_KNOWN}", {**extensions, **UNCERTAIN}
+    told = GraphQLError(message, extensions=extensions)
     return Answer({"errors": format_errors([told]), "data": None}, executed=True)
 
 

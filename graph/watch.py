@@ -8,8 +8,9 @@ import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.drain import Drain
+from graph.errors import UNCERTAIN
 from graph.observed import GONE, KEY, REQUEST_ID, Observed
-from store.errors import Unavailable
+from store.errors import NOT_KNOWN, Unavailable
 
 PROBES = frozenset({"/healthz", "/readyz"})
 """Asked every few seconds by machines, about the process and not of the data: never observed."""
@@ -54,7 +55,7 @@ class Watch:
         except asyncio.CancelledError:  # the server's time to stop is over
             if observed.status == GONE:
                 observed.codes = (Unavailable.code,)
-                await _tell_stopping(send_with_id)
+                await _tell_stopping(send_with_id, may_be_made=observed.kind == "mutation")
             raise
         finally:
             if scope["path"] not in PROBES:
@@ -63,9 +64,10 @@ class Watch:
                     observer(observed)
 
 
-async def _tell_stopping(send: Send) -> None:
-    message = "The server stops, and the request was ended; look whether it changed something before you repeat it."
-    body = orjson.dumps({"errors": [{"message": message, "extensions": {"code": Unavailable.code}}]})
+async def _tell_stopping(send: Send, *, may_be_made: bool) -> None:
+    message = f"The server stops, and the request was ended. {NOT_KNOWN if may_be_made else 'Send it again.'}"
+    extensions = {"code": Unavailable.code, **(UNCERTAIN if may_be_made else {})}
+    body = orjson.dumps({"errors": [{"message": message, "extensions": extensions}]})
     headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body)), CLOSE]
     await send({"type": "http.response.start", "status": 503, "headers": headers})
     await send({"type": "http.response.body", "body": body})

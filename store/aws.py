@@ -5,11 +5,13 @@ shapes, nine tenths of a large Query, is saved by a parser of our own for the an
 spend on making requests by direct calls of the reads that are hot (`store/direct.py`).
 """
 
+import asyncio
 import contextlib
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, NoReturn, Self, cast
 from urllib.parse import urlsplit
 
 import aioboto3
@@ -19,20 +21,32 @@ from aiobotocore.config import AioConfig
 from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.parsers import AioJSONParser, AioResponseParserFactory
 from aiobotocore.session import AioSession
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError, NoRegionError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    HTTPClientError,
+    NoCredentialsError,
+    NoRegionError,
+    SSLError,
+)
+from botocore.parsers import ResponseParserError
 
+from store.attempts import Attempts, is_from_dynamodb
 from store.calls import Calls
 from store.circuit import Circuit
 from store.direct import Direct
 from store.errors import BadInput, NoTable, Unavailable
+from store.tls import VerifiedSession
 from store.wire import Answer, parse_answer
 
 CONNECTIONS = 64
 CONNECT_SECONDS = 2
-READ_SECONDS = 5  # two attempts of a silent call fit into a request
+READ_SECONDS = 4  # two attempts that time out fit into a request
+SILENT_SECONDS = 1.0  # a call that is cancelled after so long without an answer counts as one without any
 ATTEMPTS = 5  # for a call that meets a 5xx, throttling or a lost connection
 
 _HOT = frozenset({"query", "batch_get_item"})
+_ATTEMPTS: ContextVar[Attempts] = ContextVar("attempts")
 
 
 class Refused(Unavailable):
@@ -42,10 +56,6 @@ class Refused(Unavailable):
         super().__init__(message)
         self.name = name
         self.reasons = reasons
-
-
-class Silent(Unavailable):
-    """There was no answer, so that what was asked may be done or not."""
 
 
 # What the error names of the wire mean.
@@ -60,9 +70,20 @@ _REASONS = {
     "ThrottlingException": "is overloaded; try again",
     "InternalServerError": "fails; try again",
     "ServiceUnavailable": "fails; try again",
+    "TransactionInProgressException": "is still at work on this transaction; try again",
 }
 
 _THROTTLED = frozenset({"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"})
+
+# Of each of these every answer of DynamoDB has one of these members.
+_MEMBERS = {
+    "query": {"Items", "Nodes", "Count"},
+    "scan": {"Items"},
+    "batch_get_item": {"Responses"},
+    "describe_table": {"Table"},
+    "describe_time_to_live": {"TimeToLiveDescription"},
+    "describe_continuous_backups": {"ContinuousBackupsDescription"},
+}
 
 
 class Connection:
@@ -89,7 +110,7 @@ class Connection:
                 "dynamodb", region_name=region, endpoint_url=self.endpoint, config=_config(self._direct_session)
             )
             self._client = await self._opened.enter_async_context(client)
-            self._client.meta.events.register_first("needs-retry.dynamodb", self._count_attempt)
+            self._client.meta.events.register_first("needs-retry.dynamodb", self._ended)
         except NoRegionError as error:
             raise BadInput(f"No AWS region is set; write dynamodb://{self.table}?region=REGION.") from error
         except (BotoCoreError, ValueError) as error:  # a ValueError is of an endpoint that is no URL
@@ -103,9 +124,14 @@ class Connection:
         self._client = None
 
     async def call(
-        self, operation: str, *, parse: Callable[[bytes], Answer] = parse_answer, **parameters: object
+        self,
+        operation: str,
+        *,
+        parse: Callable[[bytes], Answer] = parse_answer,
+        attempts: Attempts | None = None,
+        **parameters: object,
     ) -> Answer:
-        """The answer to one call, perhaps as `parse` reads its body.
+        """The answer to one call, perhaps as `parse` reads its body; `attempts` records what became of each attempt.
 
         Raises NoTable, Refused where the answer says no, and Unavailable where there is none.
         """
@@ -115,22 +141,52 @@ class Connection:
             self.calls.spared += 1
             raise Unavailable("DynamoDB has not answered for a while; try again.")
         self.calls.made += 1
+        attempts = Attempts() if attempts is None else attempts
+        token = _ATTEMPTS.set(attempts)
         try:
             answer = await self._answer(operation, parameters, parse)
-        except ClientError as error:
-            self._circuit.answered()
-            raise self._translate(error) from error
-        except NoCredentialsError as error:
+            if operation in _MEMBERS and not _MEMBERS[operation] & answer.keys():
+                raise _NotDynamoDB(error=f"{operation} without {' or '.join(sorted(_MEMBERS[operation]))}")
+        except asyncio.CancelledError:
+            if attempts.silent_seconds > SILENT_SECONDS:
+                self._was_silent()
+            raise
+        except (ClientError, BotoCoreError, ResponseParserError, aiohttp.ClientError, OSError) as error:
+            self._raise(error, attempts)
+        finally:
+            _ATTEMPTS.reset(token)
+        self._was_answered()
+        return answer
+
+    def _raise(self, error: Exception, attempts: Attempts) -> NoReturn:
+        """Raise the error of the store for one of the library's."""
+        if isinstance(error, ClientError):
+            code = error.response["Error"]["Code"]
+            if is_from_dynamodb(code):
+                self._was_answered()
+                raise self._refusal(error, code) from error
+            error = _NotDynamoDB(error=f"HTTP status {code}")
+        if isinstance(error, NoCredentialsError):
             raise Unavailable("DynamoDB needs AWS credentials, and there are none.") from error
-        except (BotoCoreError, aiohttp.ClientError, OSError, TimeoutError) as error:
-            self.calls.failed += 1
-            self._circuit.was_silent()
-            self.calls.is_silent = self._circuit.is_open
-            where, kind = self._client.meta.endpoint_url, type(error).__name__
-            raise Silent(f"DynamoDB does not answer at {where} ({kind}); try again.") from error
+        attempts.ended(error)
+        self._was_silent()
+        where = getattr(error, "kwargs", {}).get("endpoint_url", self._client.meta.endpoint_url).rstrip("/")
+        if isinstance(error, SSLError):
+            cause = error.kwargs.get("error")
+            reason = getattr(cause, "certificate_error", cause)
+            raise Unavailable(f"The TLS certificate of {where} is rejected ({reason}); see AWS_CA_BUNDLE.") from error
+        if isinstance(error, _NotDynamoDB):
+            raise Unavailable(f"The answer of {where} is not DynamoDB's ({error.kwargs['error']}).") from error
+        raise Unavailable(f"DynamoDB does not answer at {where} ({type(error).__name__}); try again.") from error
+
+    def _was_answered(self) -> None:
         self._circuit.answered()
         self.calls.is_silent = False
-        return answer
+
+    def _was_silent(self) -> None:
+        self.calls.failed += 1
+        self._circuit.was_silent()
+        self.calls.is_silent = self._circuit.is_open
 
     async def _answer(self, operation: str, parameters: dict[str, Any], parse: Callable[[bytes], Answer]) -> Answer:
         ordinary = partial(getattr(self._client, operation), **parameters)
@@ -138,23 +194,31 @@ class Connection:
             return await self._direct.call(operation, parameters, self._credentials, ordinary, parse)
         return cast(Answer, await ordinary())
 
-    def _count_attempt(self, response: Any, attempts: int, **_: object) -> None:
+    def _ended(self, response: Any, attempts: int, caught_exception: Exception | None, **_: object) -> None:
         """What botocore tells of each attempt; `response` is None where none came."""
         self.calls.retried += attempts > 1
-        if response is not None and response[1].get("Error", {}).get("Code") in _THROTTLED:
-            self.calls.throttled += 1
+        if response is None:
+            if caught_exception is not None:
+                _ATTEMPTS.get().failed(caught_exception)
+            return
+        code = response[1].get("Error", {}).get("Code", "")
+        self.calls.throttled += code in _THROTTLED
+        _ATTEMPTS.get().answered(response[0].status_code, code)
 
     def _direct_session(self, **settings: Any) -> Direct:
         self._direct = Direct(**settings)
         return self._direct
 
-    def _translate(self, error: ClientError) -> Unavailable:
-        code = error.response["Error"]["Code"]
+    def _refusal(self, error: ClientError, code: str) -> Unavailable:
         if code == "ResourceNotFoundException":
             return NoTable(f'There is no table "{self.table}"; make it with: clade table create')
         reasons = [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]
         reason = _REASONS.get(code, f"cannot be used now ({code})")
         return Refused(f'The table "{self.table}" {reason}.', code, reasons)
+
+
+class _NotDynamoDB(HTTPClientError):
+    """An answer that cannot be DynamoDB's; `error` says why."""
 
 
 class _Parser(AioJSONParser):
@@ -164,7 +228,7 @@ class _Parser(AioJSONParser):
         try:
             return parse_answer(response["body"])
         except msgspec.DecodeError as error:
-            raise HTTPClientError(error=error) from error
+            raise _NotDynamoDB(error=f"no JSON of its kind: {error}") from error
 
 
 class _ParserFactory(AioResponseParserFactory):
@@ -191,7 +255,7 @@ def _config(make_http_session: Callable[..., AIOHTTPSession]) -> AioConfig:
 
 async def _session(endpoint: str | None) -> AioSession:
     """A session with the parser; where a local engine asks for credentials and there are none, any will do."""
-    session = AioSession()
+    session = VerifiedSession()
     session.register_component("response_parser_factory", _ParserFactory())
     if endpoint and _is_loopback(endpoint):
         session.get_component("credential_provider").remove("iam-role")  # asking the network takes seconds

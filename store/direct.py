@@ -7,7 +7,6 @@ so there is nothing here about throttling, errors and how often to ask.
 """
 
 import contextlib
-import ssl
 import time
 import zlib
 from collections.abc import Awaitable, Callable
@@ -15,17 +14,17 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, cast
 
+import aiohttp
 import httptools
 import msgspec
 import orjson
 from aiobotocore.awsrequest import AioAWSResponse
-from aiobotocore.httpsession import AIOHTTPSession
 from botocore.credentials import ReadOnlyCredentials
-from botocore.exceptions import ConnectionClosedError
-from botocore.httpsession import get_cert_path
+from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
 from store.form import Form
 from store.http import Pool, Reply
+from store.tls import VerifiedHTTPSession
 from store.wire import Answer, parse_answer
 
 
@@ -41,7 +40,7 @@ class _Call:
 _CALL: ContextVar[_Call | None] = ContextVar("call", default=None)
 
 
-class Direct(AIOHTTPSession):
+class Direct(VerifiedHTTPSession):
     """The library's own session, which learns from what it sends and makes direct calls beside it.
 
     aiobotocore makes it for a client with the settings that it found: proxies, certificates, timeouts. Behind a proxy
@@ -50,13 +49,14 @@ class Direct(AIOHTTPSession):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        verify, (connect_seconds, read_seconds) = settings["verify"], settings["timeout"]
-        self._may_learn = bool(verify) and not settings["proxies"] and not settings["client_cert"]
+        connect_seconds, read_seconds = settings["timeout"]
+        whole = connect_seconds + read_seconds  # else whoever sends a byte now and then is waited for without end
+        self._timeout = aiohttp.ClientTimeout(whole, sock_connect=connect_seconds, sock_read=read_seconds)
+        self._may_learn = not settings["proxies"] and not settings["client_cert"]
         self._forms: dict[str, Form] = {}
         self._pool = Pool(
-            settings["max_pool_connections"], connect_seconds, read_seconds,
-            make_tls=lambda: ssl.create_default_context(cafile=get_cert_path(verify)),
-        )  # fmt: skip
+            settings["max_pool_connections"], connect_seconds, read_seconds, make_tls=self._get_ssl_context
+        )
 
     async def __aexit__(self, *error: Any) -> None:
         self._pool.close()
@@ -108,6 +108,8 @@ class Direct(AIOHTTPSession):
         if call is None:
             return await super().send(request)
         outcome, call.outcome = call.outcome, None
+        if isinstance(outcome, TimeoutError):
+            raise ReadTimeoutError(error=outcome, endpoint_url=request.url)
         if isinstance(outcome, Exception):
             raise ConnectionClosedError(error=outcome, endpoint_url=request.url)  # tried again, as others are not
         if outcome is not None:

@@ -1,33 +1,32 @@
 """The store in one table of DynamoDB, or of anything that speaks its API."""
 
 import asyncio
-import math
 import random
 import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self
 from urllib.parse import parse_qsl
 
 from store import wire
 from store.administration import Administration
+from store.attempts import IN_PROGRESS, Attempts
 from store.attributes import Value
-from store.aws import Connection, Refused, Silent
+from store.aws import Connection, Refused
 from store.calls import Calls
 from store.decoded import Decoded
-from store.errors import BadInput, Conflict, Unavailable
+from store.errors import BadInput, Conflict, Unavailable, Uncertain
 from store.items import Change, Check, Delete, Item, Put, key_of
 from store.keys import Index, Key, Span
 from store.layout import LAYOUT_KEY
+from store.pages import Row, alive, is_through, items_of, records_of, size_of, units_told, within
 from store.reads import Reads, units_of
 from store.records import Record
 from store.stores import check_changes
 from store.table import TableOptions
-from store.wire_nodes import NodeAnswer, NodeParser
-
-Row = TypeVar("Row", Item, Record)
+from store.wire_nodes import NodeParser
 
 MAX_CHANGES = 100  # of one TransactWriteItems
 MAX_COMMIT_BYTES = 4 * 1024 * 1024  # likewise, all items together
@@ -37,12 +36,12 @@ ATTEMPTS = 8  # for what a call leaves undone; botocore has its own for calls th
 FIRST_DELAY_SECONDS = 0.05
 LONGEST_DELAY_SECONDS = 1.0
 
-_UNKNOWN = (
-    "DynamoDB does not answer, so it is not known whether this was changed; look, or repeat it with the same "
-    "idempotencyKey."
-)
-_WRITTEN_BY_OTHERS = frozenset({"TransactionConflict", "TransactionInProgressException"})
+LOOK_SECONDS = 2.0  # for reading what became of a transaction
+
+_REJECTED = "DynamoDB rejects a value of this change: it is too large, or of a kind that cannot be stored."
+_WRITTEN_BY_OTHERS = "TransactionConflict"
 _THROTTLED = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
+_TRIED_AGAIN = _THROTTLED | {_WRITTEN_BY_OTHERS, IN_PROGRESS}
 
 
 class DynamoDBStore:
@@ -101,33 +100,38 @@ class DynamoDBStore:
     async def _get_chunk(self, keys: list[Key], reads: Reads, strong: bool) -> dict[Key, Item]:
         pending: Any = {self.table: {"Keys": [wire.encode_key(key) for key in keys], "ConsistentRead": strong}}
         found: dict[Key, Item] = {}
-        for delay in _delays():
+        delays = _delays()
+        while (delay := next(delays, None)) is not None:
             await asyncio.sleep(delay)
             reads.check()
             answer = await self._aws.call("batch_get_item", RequestItems=pending, ReturnConsumedCapacity="TOTAL")
             items = [wire.decode(item) for item in answer["Responses"].get(self.table, ())]
-            units = _units(answer)
+            units = units_told(answer)
             if units is None:
                 units = sum(units_of(wire.size_of(item), strong=strong) for item in items)
-            alive = _alive(items)
-            reads.add(items=len(alive), units=units)
-            found.update({key_of(item): item for item in alive})
-            pending = answer.get("UnprocessedKeys")
-            if not pending:
+            lasting = alive(items)
+            reads.add(items=len(lasting), units=units)
+            found.update({key_of(item): item for item in lasting})
+            left = answer.get("UnprocessedKeys")
+            if not left:
                 return found
+            if _key_count(left) < _key_count(pending):  # only attempts in a row that bring nothing are counted
+                delays = _delays()
+                next(delays)
+            pending = left
             self._aws.calls.throttled += 1
         raise self._overloaded()
 
     async def range(
         self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False, strong: bool = False
     ) -> list[Item]:
-        return await self._query(span, reads, limit, reverse, strong, wire.parse_answer, _items)
+        return await self._query(span, reads, limit, reverse, strong, wire.parse_answer, items_of)
 
     async def nodes(self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
         hierarchy = span.partition.partition("#")[0]
         if hierarchy not in self._parsers:
             self._parsers[hierarchy] = NodeParser(self._decoded)
-        return await self._query(span, reads, limit, reverse, False, self._parsers[hierarchy].parse, _records)
+        return await self._query(span, reads, limit, reverse, False, self._parsers[hierarchy].parse, records_of)
 
     async def _query(
         self,
@@ -154,13 +158,13 @@ class DynamoDBStore:
                 "query", parse=parse, TableName=self.table, ReturnConsumedCapacity="TOTAL", **query
             )
             found = rows(page)
-            units = _units(page)
+            units = units_told(page)
             if units is None:
-                units = units_of(sum(map(_size_of, found)), strong=strong)
-            new = _within(span, found)[: None if limit is None else limit - len(kept)]
+                units = units_of(sum(map(size_of, found)), strong=strong)
+            new = within(span, found)[: None if limit is None else limit - len(kept)]
             reads.add(items=len(new), units=units)
             kept += new
-            if "LastEvaluatedKey" not in page or len(kept) == limit or _is_through(span, found, reverse):
+            if "LastEvaluatedKey" not in page or len(kept) == limit or is_through(span, found, reverse):
                 return kept
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
@@ -186,7 +190,7 @@ class DynamoDBStore:
             reads.check()
             page = await self._aws.call("query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
             total += page["Count"]
-            reads.add(items=0, units=_units(page) or units_of(0))
+            reads.add(items=0, units=units_told(page) or units_of(0))
             if "LastEvaluatedKey" not in page:
                 return total
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
@@ -196,13 +200,13 @@ class DynamoDBStore:
         while True:
             page = await self._aws.call("scan", ReturnConsumedCapacity="TOTAL", **query)
             found = [wire.decode(item) for item in page["Items"]]
-            units = _units(page)
+            units = units_told(page)
             if units is None:
                 units = units_of(sum(map(wire.size_of, found)), strong=True)
-            alive = [item for item in _alive(found) if item["pk"] != LAYOUT_KEY.pk]  # which is the table's own
-            reads.add(items=len(alive), units=units)
-            if alive:
-                yield alive
+            lasting = [item for item in alive(found) if item["pk"] != LAYOUT_KEY.pk]  # which is the table's own
+            reads.add(items=len(lasting), units=units)
+            if lasting:
+                yield lasting
             if "LastEvaluatedKey" not in page:
                 return
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
@@ -213,26 +217,57 @@ class DynamoDBStore:
         await check_changes(changes, MAX_CHANGES)
         if not changes:
             return
-        items = self._transaction(changes)
+        items, attempts = self._transaction(changes), Attempts()
+        try:
+            await self._transact(items, attempts)
+        except (Conflict, Unavailable) as error:
+            if not attempts.uncertain:
+                raise
+            if await self._is_made(changes):
+                return
+            if isinstance(error, Conflict) and error.failed:  # an attempt that was made would not have met this
+                raise
+            raise Uncertain.after(error) from error
+
+    async def _transact(self, items: list[wire.Json], attempts: Attempts) -> None:
+        """Send a transaction until there is an answer; raises BadInput, Conflict or Unavailable where that says no."""
         token = uuid.uuid4().hex  # makes a call known as the same again, so that one whose answer was lost is harmless
         codes: set[str] = set()
         for delay in _delays():
             await asyncio.sleep(delay)
             try:
-                await self._aws.call("transact_write_items", TransactItems=items, ClientRequestToken=token)
+                await self._aws.call(
+                    "transact_write_items", attempts=attempts, TransactItems=items, ClientRequestToken=token
+                )
                 return
             except Refused as error:
                 if failed := tuple(i for i, reason in enumerate(error.reasons) if reason == "ConditionalCheckFailed"):
                     raise Conflict.over(failed) from error
+                if "ValidationError" in error.reasons:
+                    raise BadInput(
+                        "DynamoDB rejects a value of this change; it is too large or of a wrong kind."
+                    ) from error
                 codes = {error.name, *error.reasons}
-                if error.name == "InternalServerError":
-                    raise Unavailable(_UNKNOWN) from error
                 self._aws.calls.throttled += bool(codes & _THROTTLED)
-                if not codes & (_WRITTEN_BY_OTHERS | _THROTTLED):
+                if not codes & _TRIED_AGAIN:
                     raise
-            except Silent as error:
-                raise Unavailable(_UNKNOWN) from error
-        raise Conflict.over() if codes & _WRITTEN_BY_OTHERS else self._overloaded()
+        if _WRITTEN_BY_OTHERS in codes:
+            raise Conflict.over()
+        raise self._overloaded()
+
+    async def _is_made(self, changes: Sequence[Change]) -> bool:
+        """Whether the table holds all that a transaction would have written; not, where it cannot be read now."""
+        written = {
+            change.key if isinstance(change, Delete) else key_of(change.item): change
+            for change in changes
+            if not isinstance(change, Check)
+        }
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                found = await self.get(list(written), Reads(), strong=True)
+        except (Unavailable, TimeoutError):
+            return False
+        return found == [wire.settled(one.item) if isinstance(one, Put) else None for one in written.values()]
 
     def _transaction(self, changes: Sequence[Change]) -> list[wire.Json]:
         """What TransactWriteItems is told; raises BadInput where it holds too much."""
@@ -277,48 +312,5 @@ def _delays() -> Iterator[float]:
         yield random.uniform(0.0, min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2**attempt))  # noqa: S311
 
 
-def _alive(items: list[Item]) -> list[Item]:
-    """Those that have not expired; DynamoDB takes up to days to remove what has."""
-    now = time.time()
-    return [item for item in items if item.get("expires", math.inf) > now]  # type: ignore[operator]
-
-
-def _items(page: wire.Answer) -> list[Item]:
-    return _alive([wire.decode(item) for item in page["Items"]])
-
-
-def _records(page: wire.Answer) -> list[Record]:
-    """Nodes, which a parser of nodes or, where it had to give up, the ordinary one has read."""
-    nodes = cast(NodeAnswer, page).get("Nodes")
-    return [Record.of(item) for item in _items(page)] if nodes is None else nodes
-
-
-def _size_of(row: Item | Record) -> int:
-    return wire.size_of(row.item() if isinstance(row, Record) else row)
-
-
-def _sort_key(row: Item | Record, span: Span) -> str:
-    name = span.index.sort
-    return cast(str, getattr(row, name) if isinstance(row, Record) else row[name])
-
-
-def _within(span: Span, found: list[Row]) -> list[Row]:
-    """Those rows that lie in a span; since they are in order, the first and the last mostly tell that all do."""
-    if all(span.lo <= _sort_key(row, span) < span.hi for row in found[:1] + found[-1:]):
-        return found
-    return [row for row in found if span.lo <= _sort_key(row, span) < span.hi]
-
-
-def _is_through(span: Span, found: Sequence[Item | Record], reverse: bool) -> bool:
-    """Whether a page reached beyond the far end of a span, so that nothing of it can follow."""
-    if not found:
-        return False
-    last = _sort_key(found[-1], span)
-    return last < span.lo if reverse else last >= span.hi
-
-
-def _units(answer: wire.Answer) -> float | None:
-    """The read units that a call took, None where the engine does not tell."""
-    told = answer.get("ConsumedCapacity") or []
-    parts = told if isinstance(told, list) else [told]
-    return sum(part["CapacityUnits"] for part in parts) if parts else None
+def _key_count(pending: wire.Json) -> int:
+    return sum(len(one["Keys"]) for one in pending.values())

@@ -16,6 +16,7 @@ CladeError
 ├── Forbidden           FORBIDDEN           something that this server does not allow
 ├── Conflict            CONFLICT            somebody else wrote first, or is moving what lies there
 └── Unavailable         UNAVAILABLE         the store cannot answer now
+    ├── Uncertain       UNAVAILABLE         the store does not tell whether a change was made
     ├── NoTable         UNAVAILABLE         there is no such table
     └── WrongLayout     UNAVAILABLE         a table of another version of Clade
 
@@ -23,6 +24,8 @@ A message names the value, the limit and the way out; it is shown to clients, so
 """
 
 from typing import ClassVar, Self
+
+NOT_KNOWN = "It is not known whether this was changed; look, or repeat it with the same idempotencyKey."
 
 
 class CladeError(Exception):
@@ -108,6 +111,18 @@ class Conflict(CladeError):
 
 class Unavailable(CladeError):
     code = "UNAVAILABLE"
+
+
+class Uncertain(Unavailable):
+    """The store did not tell whether it made a change, and nothing that can be read tells it.
+
+    Clients see `extensions.uncertain: true`. Any other error of a change says that it was not made.
+    """
+
+    @classmethod
+    def after(cls, error: CladeError) -> Self:
+        """What is told when a change may have been made before this error came."""
+        return cls(f"{error} {NOT_KNOWN}")
 
 
 class NoTable(Unavailable):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 
 from store.edits import Edit
-from store.errors import Unavailable
+from store.errors import NOT_KNOWN, Uncertain
 from store.group import Group
 from store.mover import Mover
 from store.pace import Pace
@@ -21,9 +21,7 @@ from store.wish import Written as Written
 MOST_TOGETHER = 30  # edits, since a transaction of DynamoDB holds some 30 creations
 STOP_SECONDS = 5.0  # for edits that are under way when the process ends
 
-_ENDING = (
-    "The server stops, so it is not known whether this was changed; look, or repeat it with the same idempotencyKey."
-)
+_ENDING = f"The server stops. {NOT_KNOWN}"
 
 Line = dict[Wish, None]  # those who wait for the same trees, in their order; a mapping since any of them may go
 
@@ -101,7 +99,7 @@ class Writer:
                 line = {}
                 await Group(self._store, first, self.mover.start).make()
         except BaseException as error:  # the process ends
-            told = Unavailable(_ENDING) if isinstance(error, asyncio.CancelledError) else error
+            told = Uncertain(_ENDING) if isinstance(error, asyncio.CancelledError) else error
             for wish in (*first, *line):
                 wish.settle(told)
             if self._lines.get(partitions) is line:

@@ -32,11 +32,14 @@ Fault = Callable[[Call, Forward], Awaitable[web.Response]]
 
 
 class Proxy:
-    """Listens on a free port of the loopback for as long as it is open; `calls` are all that came so far."""
+    """Listens on the loopback, on a free port unless one is given, for as long as it is open; `calls` are all that came
+    so far.
+    """
 
-    def __init__(self, target: str, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, target: str, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
         self.target = target
         self._tls = tls
+        self._port = port
         self.url = ""
         self.calls: list[Call] = []
         self._faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
@@ -59,7 +62,7 @@ class Proxy:
         application.router.add_post("/", self._answer)
         self._runner = web.AppRunner(application, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls)
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._tls)
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"{'https' if self._tls else 'http'}://{host}:{port}"

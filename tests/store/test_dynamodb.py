@@ -7,11 +7,12 @@ import aioboto3
 import pytest
 
 from store.dynamodb import ATTEMPTS, DynamoDBStore
-from store.errors import BadInput, Conflict, NoTable, Unavailable
+from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
 from store.items import ABSENT, Check, Item, Put, key_of
 from store.keys import Key, below, children, subtree
 from store.reads import Reads
 from tests import engines
+from tests.faulty_engine import FaultyEngine, slow
 from tests.proxy import (
     Proxy,
     answer_dropped,
@@ -123,6 +124,14 @@ async def test_keys_that_stay_left_over_end_in_an_error_after_bounded_attempts(
     assert proxy.count("BatchGetItem") == ATTEMPTS
 
 
+async def test_attempts_that_bring_something_are_not_counted(store: DynamoDBStore, proxy: Proxy) -> None:
+    new = items(2 * ATTEMPTS)
+    await put(store, *new)
+    proxy.spoil("BatchGetItem", *[unprocessed(1)] * (2 * ATTEMPTS - 1))
+    assert await store.get([key_of(item) for item in new], Reads()) == new
+    assert proxy.count("BatchGetItem") == 2 * ATTEMPTS
+
+
 async def test_hundreds_of_keys_are_asked_for_side_by_side(store: DynamoDBStore, proxy: Proxy) -> None:
     new = items(250)
     await put(store, *new)
@@ -159,7 +168,7 @@ async def test_a_call_that_fails_once_is_sent_again(store: DynamoDBStore, proxy:
 @pytest.mark.parametrize(
     ("fault", "sentence"),
     [
-        (throttled, "overloaded"), (refused("InternalServerError", 500), "fails"), (status(502), "cannot be used now"),
+        (throttled, "overloaded"), (refused("InternalServerError", 500), "fails"), (status(502), "not DynamoDB's"),
         (dropped, "does not answer"),
     ],
 )  # fmt: skip
@@ -190,7 +199,7 @@ async def test_a_refusal_is_told_at_once_and_without_the_engines_own_words(
 
 async def test_an_answer_that_breaks_off_is_no_answer(store: DynamoDBStore, proxy: Proxy) -> None:
     proxy.spoil("Query", garbled)
-    with pytest.raises(Unavailable, match="does not answer"):
+    with pytest.raises(Unavailable, match="not DynamoDB's"):
         await store.range(EVERYTHING, Reads())
 
 
@@ -201,6 +210,49 @@ async def test_an_answer_that_never_comes_is_not_waited_for(proxy: Proxy, monkey
         proxy.spoil("Query", delayed(60))
         with pytest.raises(Unavailable, match="does not answer"):
             await store.range(EVERYTHING, Reads())
+
+
+async def test_after_an_attempt_that_timed_out_there_is_one_more(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.aws.READ_SECONDS", 0.8)
+    async with DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=proxy.url) as store:
+        await store.create()
+        assert await store.range(EVERYTHING, Reads()) == []
+        proxy.calls.clear()
+        proxy.spoil("TransactWriteItems", *[delayed(60)] * 9)
+        with pytest.raises(Uncertain, match="ReadTimeoutError"):
+            await store.commit([Put(items(1)[0])])
+        assert proxy.count("TransactWriteItems") == 2
+        proxy.spoil("Query", *[delayed(60)] * 9)
+        with pytest.raises(Unavailable, match="ReadTimeoutError"):
+            await store.range(EVERYTHING, Reads())
+    calls = [call for call in proxy.calls if call.operation == "Query"]
+    assert ["amz-sdk-request" in call.headers for call in calls] == [False, True]  # directly, and by the library
+
+
+async def test_an_answer_that_drips_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.aws.READ_SECONDS", 0.3)
+    monkeypatch.setattr("store.aws.CONNECT_SECONDS", 0.2)
+    async with (
+        FaultyEngine(slow) as engine, DynamoDBStore("clade", region="eu-west-1", endpoint=engine.url) as store,
+        asyncio.timeout(30),
+    ):  # fmt: skip
+        with pytest.raises(Uncertain, match="ReadTimeoutError"):
+            await store.commit([Put(items(1)[0])])
+    assert engine.calls[:2] == ["transactwriteitems"] * 2
+    assert "transactwriteitems" not in engine.calls[2:]
+
+
+async def test_a_call_that_was_cancelled_after_a_while_is_a_silent_one(
+    store: DynamoDBStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert store.calls is not None
+    for least, failed in ((30, 0), (0.1, 1)):
+        monkeypatch.setattr("store.aws.SILENT_SECONDS", least)
+        proxy.spoil("Query", delayed(60))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await store.range(EVERYTHING, Reads())
+        assert store.calls.failed == failed
 
 
 async def test_a_table_that_goes_away_is_told_as_no_table(store: DynamoDBStore, proxy: Proxy) -> None:

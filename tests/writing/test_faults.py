@@ -3,17 +3,15 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any
 from uuid import uuid4
 
 import msgspec
 import pytest
 from aiohttp import web
 
-from store.aws import ATTEMPTS
 from store.deletions import Delete, Policy
 from store.edits import Create, Edit, Update
-from store.errors import CladeError, Unavailable
+from store.errors import CladeError, Unavailable, Uncertain
 from store.keys import format_path
 from store.moves import Move
 from store.order import Reorder, Side
@@ -109,14 +107,16 @@ async def test_a_fault_that_passes_is_not_noticed_and_nothing_is_made_twice(faul
         await compare(faulty.past, model)
 
 
-def lost(proxy: Proxy, *, reads: bool) -> Fault:
-    """What was written is done, but no answer comes any more; also none of reads."""
+def lost(proxy: Proxy, *, reads: bool, calls: int = ALL, then: Fault = dropped) -> Fault:
+    """What was written is done, but no answer comes of as many calls more; also none of reads."""
 
     async def fault(call: Call, forward: Forward) -> web.Response:
-        await forward(call.body)
-        proxy.spoil(WRITES, *[dropped] * ALL)
+        proxy.spoil(WRITES, *[dropped] * calls)
         if reads:
-            proxy.spoil("BatchGetItem", *[dropped] * ALL)
+            proxy.spoil("BatchGetItem", *[dropped] * calls)
+        if then is garbled:
+            return await garbled(call, forward)
+        await forward(call.body)
         raise ConnectionAbortedError
 
     return fault
@@ -141,12 +141,14 @@ async def test_a_fault_that_lasts_is_told_and_a_retry_with_the_key_settles_it(fa
     await invariants.check(faulty.past)
 
 
-@pytest.mark.parametrize("fault", [lost, garbled])
-async def test_who_gets_no_answer_is_told_that_the_edit_may_be_made(faulty: Faulty, fault: Any) -> None:
+@pytest.mark.parametrize("reads", [False, True])
+@pytest.mark.parametrize("then", [dropped, garbled])
+async def test_without_an_answer_it_is_read_whether_the_edit_was_made(faulty: Faulty, then: Fault, reads: bool) -> None:
     for edit in EDITS:
         before = await faulty.items()
-        faulty.proxy.spoil(WRITES, fault(faulty.proxy, reads=False) if fault is lost else fault)
-        with pytest.raises(Unavailable, match="not known whether this was changed"):
+        faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=reads, then=then))
+        unknown = pytest.raises(Uncertain, match="not known whether this was changed")
+        with unknown if reads else contextlib.nullcontext():
             await Writer(faulty.through).write(edit, Reads())
         assert await faulty.items() != before
         faulty.proxy.mend()
@@ -188,7 +190,7 @@ async def test_edits_made_together_do_not_notice_a_fault_that_passes(faulty: Fau
 
 
 async def test_without_an_answer_each_of_several_is_told_what_can_be_known(faulty: Faulty) -> None:
-    faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=False))
+    faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=True, calls=2))
     keyed, unknown, refused, last = await made_together(faulty)
     assert (keyed, last) == ("r/g", "r/i")  # whose keys tell that they were made
     assert "not known whether this was changed" in unknown
@@ -244,8 +246,8 @@ async def test_a_journaled_move_whose_beginning_has_no_answer_goes_on_at_once(fa
     await journaled.plant(faulty.past)
     faulty.through.most_changes = journaled.SMALL
     writer = Writer(faulty.through, journaled.SOON)
-    faulty.proxy.spoil(WRITES, answer_dropped, *[dropped] * (ATTEMPTS - 1))
-    with contextlib.nullcontext() if terms.key else pytest.raises(Unavailable, match="not known"):
+    faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=True, calls=2))
+    with contextlib.nullcontext() if terms.key else pytest.raises(Uncertain):
         await writer.write(journaled.move("r/a", "o/p/a"), Reads(), terms)
     async with asyncio.timeout(20):
         await writer.mover.finished()

@@ -1,0 +1,87 @@
+"""A server that ought to be DynamoDB and is not: it says nothing, little, or something else."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Self
+
+Answer = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
+
+
+class FaultyEngine:
+    """Listens on a free port of the loopback for as long as it is open; `calls` are the operations that came."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.calls: list[str] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        host, port = self._server.sockets[0].getsockname()
+        self.url = f"http://{host}:{port}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+                await reader.readexactly(int(head.partition("content-length: ")[2].partition("\r\n")[0]))
+                self.calls.append(head.partition("x-amz-target: ")[2].partition("\r\n")[0].rpartition(".")[2])
+                await self.answer(self.calls[-1], writer)
+        except (OSError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+
+def _answered(writer: asyncio.StreamWriter, body: bytes, status: str = "200 OK") -> None:
+    writer.write(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(body), body))
+
+
+async def empty(operation: str, writer: asyncio.StreamWriter) -> None:
+    """The answers of a table that holds nothing, and takes everything."""
+    answers = {"query": {"Items": [], "Count": 0}, "batchgetitem": {"Responses": {}}}
+    _answered(writer, json.dumps(answers.get(operation, {})).encode())
+
+
+async def mute(operation: str, writer: asyncio.StreamWriter) -> None:
+    """A server that accepts everything and never answers."""
+    await asyncio.sleep(600)
+
+
+async def slow(operation: str, writer: asyncio.StreamWriter) -> None:
+    """A server that sends a byte now and then."""
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n")
+    for _ in range(10000):
+        writer.write(b" ")
+        await writer.drain()
+        await asyncio.sleep(0.1)
+
+
+async def page(operation: str, writer: asyncio.StreamWriter) -> None:
+    """The page of a proxy, which is 200 as if all were well."""
+    _answered(writer, b"<html><body>Please sign in</body></html>")
+
+
+async def bad_gateway(operation: str, writer: asyncio.StreamWriter) -> None:
+    _answered(writer, b"<html><body>out of order</body></html>", "502 Bad Gateway")
+
+
+async def nothing(operation: str, writer: asyncio.StreamWriter) -> None:
+    """JSON, and no answer to anything."""
+    _answered(writer, b"{}")
+
+
+async def no_http(operation: str, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"220 mail.example ESMTP\r\n")
