@@ -139,6 +139,13 @@ class RequestLog:
             logger.handle(RequestRecord(level, fields_of(observed)))
 
 
+def log_rejected(client: tuple[str, int] | None, status: int, reason: str) -> None:
+    """Write the line of a request that was rejected while it was received: it has neither an id nor an operation."""
+    if logger.isEnabledFor(logging.INFO):
+        address = client[0] if client else None
+        logger.handle(RequestRecord(logging.INFO, {"status": status, "client": address, "reason": reason}))
+
+
 class RequestRecord(logging.LogRecord):
     """A request's line on its way. It tells no place in the code, no thread and no process, whose search takes as long
     as all else that is done for the line.
