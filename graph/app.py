@@ -68,7 +68,7 @@ def served_app() -> ASGIApp:
         observers=observers,
         marking=traces.mark if traces else None,
         background=background,
-        check_hosts=home_writes(settings),
+        check_hosts=not settings.production,
         callers=callers_of(settings, store),
     )
     gc.freeze()  # all that was made so far stays

@@ -140,7 +140,7 @@ class Settings(BaseSettings):
     max_connections: int = Field(
         4_096,
         ge=1,
-        description="Maximum number of clients of one process, in connections; beyond it those that wait longest are closed.",
+        description="Maximum number of clients of one process, in connections; those that wait longest are closed.",
     )
     max_body_bytes: int = Field(262_144, ge=1, description="How large the body of a request may be, in bytes.")
     plan_cache_documents: int = Field(
