@@ -48,8 +48,8 @@ class WrongScheme(Unauthenticated):
 
     def __init__(self) -> None:
         super().__init__(
-            'Invalid Authorization header; send "Authorization: Bearer KEY", with an API key or a token. A proxy that takes '
-            "another scheme must remove the header."
+            'Invalid Authorization header; send "Authorization: Bearer KEY", with an API key or a token. '
+            "A proxy that takes another scheme must remove the header."
         )
 
 
@@ -75,6 +75,11 @@ class Callers:
         self._open_reads = open_reads
         self._home_writes = home_writes
         self._anonymous = Caller(reads=None if open_reads else NOTHING, writes=NOTHING)
+
+    async def watch(self) -> None:
+        """Keep what credentials are checked with up to date, until it is cancelled."""
+        if self._tokens is not None:
+            await self._tokens.watch()
 
     def at_once(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller | None:
         """The caller of a request without a credential; None where there is one."""

@@ -338,6 +338,7 @@ async def test_an_issuer_that_is_away_lets_nobody_new_in_and_keeps_nobody_out(is
     assert await tokens.caller(signed(jti="1")) is not None
     server.status = 302
     clock.now += signing_keys.MAX_AGE_SECONDS + 1
+    assert await tokens.caller(signed(kid="made up")) is None
     assert await tokens.caller(signed(jti="2")) is not None
     assert server.asked == 3, "redirects are not followed"
 
