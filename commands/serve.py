@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 import uvicorn
 
+from commands.http_protocol import ServerConfig
 from commands.workers import Workers
 from graph import logs
 from graph.callers import tokens_of
@@ -22,6 +23,7 @@ from store.stores import opened
 
 READY_SECONDS = 2.0
 SILENT_MILLISECONDS = 30_000
+OTHER_DESCRIPTORS = 512  # of the store, the log and the port, beside those of clients
 
 EXAMPLES = (
     '{ city(path: "US/NE/Omaha") { name population ancestors { name level } } }',
@@ -49,14 +51,17 @@ def serve(
         _check_free(*host_and_port(settings.metrics), "set another CLADE_METRICS")
     asyncio.run(_check_store(settings.store))
     _greet(settings.store, host, port)
-    config = uvicorn.Config(
+    _allow_descriptors(settings.max_connections)
+    config = ServerConfig(
         "commands.workers:worker_app",
+        max_connections=settings.max_connections,
+        head_seconds=settings.request_seconds,
         factory=True,
         host=host,
         port=port,
         workers=workers,
         log_config=logs.config(settings.log_level, settings.log_format),
-        log_level="warning",
+        log_level="error",  # its warnings are of requests that are no HTTP, which have lines of their own
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=settings.stop_seconds,
@@ -76,6 +81,20 @@ def _run(config: uvicorn.Config, drain_seconds: float) -> None:
             Workers(config, [listener], drain_seconds).run()
         else:
             uvicorn.Server(config).run([listener])
+
+
+def _allow_descriptors(connections: int) -> None:
+    """Raise the limit on open files as far as the system lets us, so that the one on connections is met first."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + OTHER_DESCRIPTORS
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _check_free(host: str, port: int, way_out: str) -> None:

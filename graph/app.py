@@ -49,7 +49,8 @@ def served_app() -> ASGIApp:
     cache = Cache(settings.cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
     gate, drain = Gate(settings.max_inflight), Drain(settings.drain_seconds)
     observers: list[Observer] = [RequestLog(settings.slow_seconds)]
-    background = []
+    callers = callers_of(settings, store)
+    background = [callers.watch]
     if settings.metrics:
         from graph import metrics
 
@@ -69,8 +70,8 @@ def served_app() -> ASGIApp:
         observers=observers,
         marking=traces.mark if traces else None,
         background=background,
-        check_hosts=home_writes(settings),
-        callers=callers_of(settings, store),
+        check_hosts=not settings.production,
+        callers=callers,
     )
     gc.freeze()  # all that was made so far stays
     gc.set_threshold(*COLLECT_AFTER)

@@ -86,6 +86,9 @@ class Documents:
             raise InvalidDocument([error]) from None
         except RecursionError:
             errors = [GraphQLError(NESTED_MESSAGE)]
+        if not self._suggestions:  # one rule of graphql-core has no way to hide its own
+            for found in errors:
+                found.message = found.message.partition(" Did you mean ")[0]
         if errors:
             raise InvalidDocument([request_error(error, VALIDATION_FAILED) for error in errors])
         return document

@@ -1,6 +1,7 @@
 """How errors are told to clients: a code, a sentence, where it happened, and never Python's words."""
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -35,6 +36,8 @@ STORE_MESSAGE = "The store cannot answer now; try again later. The server's log 
 MAX_MESSAGE_CHARACTERS = 1_000
 MAX_ALIKE = 100  # errors of one code in one answer; a list of too many lists would have one for each
 
+_FOUND = re.compile(r", found: .*", re.DOTALL)
+_CANNOT = re.compile(r"(cannot represent [\w -]*value): .*", re.DOTALL)
 _EXPECTED, _NOT_NONE = "Expected value of type", " not to be None."  # graphql-core's words
 
 logger = logging.getLogger("clade")
@@ -146,6 +149,8 @@ def request_error(error: GraphQLError, code: str) -> GraphQLError:
         return GraphQLError(UNREADABLE_MESSAGE, error.nodes, extensions={"code": code})
     if isinstance(cause, CladeError):  # a scalar's own sentence, within one that tells the value as Python does
         error.message = f"{error.message.partition(_EXPECTED)[0]}{cause}"
+    else:  # graphql-core ends its own with the value, also as Python writes it
+        error.message = _CANNOT.sub(r"\1.", _FOUND.sub(".", error.message))
     error.message = error.message.replace(_NOT_NONE, " not to be null.")
     error.extensions = {**(error.extensions or {}), "code": code}
     return error

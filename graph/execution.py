@@ -18,6 +18,7 @@ from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
 from graph.cache import Cache, Entry, sight_of
+from graph.callers import Missing, needs_credential
 from graph.documents import Documents, InvalidDocument, Prepared
 from graph.errors import (
     BAD_USER_INPUT,
@@ -151,7 +152,7 @@ class Execution:
         """The answer of one operation, for a caller; whatever goes wrong in it is among the answer's errors.
 
         `tell_reads` adds what the context reports of its reads as `extensions.reads`; `observed` is told what ran.
-        Raises QueriesOnly for anything but a query unless `allow_mutations`.
+        Raises QueriesOnly for anything but a query unless `allow_mutations`, and Missing where a credential is needed.
         """
         try:
             prepared = self._documents.get(question.query)
@@ -162,6 +163,8 @@ class Execution:
             return refused([no_operation(question.operation_name)])
         if operation.operation is not OperationType.QUERY and not allow_mutations:
             raise QueriesOnly
+        if needs_credential(caller, operation):
+            raise Missing
         context = self._make_context()
         if caller is not ANYONE:
             context.act_for(caller)

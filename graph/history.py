@@ -75,7 +75,7 @@ def _deleted_field(known: Collection[str], node: Any) -> StrawberryField:
 def _changes_field(known: Collection[str]) -> StrawberryField:
     async def follow(root: Any, info: Any, hierarchy_: str, tree_: str, **given: Any) -> feeds.Feed:
         if hierarchy_ not in known:
-            raise BadInput(f'There is no hierarchy "{shorten(hierarchy_)}"; there are {", ".join(known)}.')
+            raise BadInput(f'There is no hierarchy "{shorten(hierarchy_)}"; use the name of one that is served.')
         root_path, under = parse_path(tree_)[:1], given.get("under_")
         within = None if under is None else parse_path(under)
         return await feeds.feed(info.context.request, hierarchy_, root_path, given.get("since_"), within)

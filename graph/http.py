@@ -37,7 +37,6 @@ from store.errors import Unavailable
 
 ALLOWED = (b"allow", b"GET, HEAD, POST")
 ALLOWED_FOR_MUTATIONS = (b"allow", b"POST")
-CHALLENGE = (b"www-authenticate", b'Bearer realm="clade", error="invalid_token"')
 # The same address answers a browser with a page and a client with JSON, and each caller with what it may see.
 VARY = (b"vary", b"accept, authorization")
 # Caches on the way may keep what does not forbid it, some of them also what was asked for with a credential.
@@ -126,12 +125,11 @@ class GraphQLEndpoint:
         if (without := self._callers.at_once(scope, headers)) is not None:
             return without
         try:
-            with self._gate:  # keys that somebody has made up are reads of the table, too
-                return await self._callers.of(headers)
+            return await self._callers.of(headers, self._gate)
         except Full as full:
             raise overloaded(full) from None
         except Unauthenticated as no:
-            raise Refused(401, str(no), CHALLENGE, code=UNAUTHENTICATED) from None
+            raise unauthenticated(no) from None
         except Unavailable as error:
             log_unavailable(error)
             raise Refused(503, STORE_MESSAGE, code=UNAVAILABLE) from None
@@ -162,6 +160,8 @@ class GraphQLEndpoint:
             return started.result
         except Full as full:
             raise overloaded(full) from None
+        except Unauthenticated as no:
+            raise unauthenticated(no) from None
         except Untrusted as untrusted:
             return refused([GraphQLError(str(untrusted), extensions={"code": untrusted.code})])
         except QueriesOnly:
@@ -222,6 +222,10 @@ def wants_page(scope: Scope, accept: str) -> bool:
 
 def overloaded(full: Full) -> Refused:
     return Refused(503, str(full), RETRY_AFTER, code=OVERLOADED)
+
+
+def unauthenticated(no: Unauthenticated) -> Refused:
+    return Refused(401, str(no), no.challenge, code=UNAUTHENTICATED)
 
 
 def tell(observed: Observed | None, code: str) -> None:

@@ -36,7 +36,12 @@ class Limits:
     def parse(self, query: str) -> DocumentNode:
         """The document of a query that keeps all limits; raises GraphQLError for one that does not, or is none."""
         try:
-            document = parse(query, max_lexical_tokens=self.max_tokens, max_comments=self.max_tokens)
+            document = parse(
+                query,
+                max_lexical_tokens=self.max_tokens,
+                max_comments=self.max_tokens,
+                allow_empty_selection_sets=False,  # by default graphql-core takes them, though the grammar has none
+            )
         except GraphQLSyntaxError as error:
             if "Document contains more than" not in error.message:
                 raise

@@ -18,14 +18,16 @@ from typing import Any, Literal
 import orjson
 
 from graph.errors import INTERNAL, OVERLOADED, TIMEOUT
-from graph.observed import Observed
+from graph.observed import Observed, cut
 from store.errors import Unavailable
 
 Form = Literal["auto", "json", "text"]
 
 WRITE_AFTER_SECONDS = 0.1
 FLUSH_SECONDS = 2.0
-MOST_LINES = 20_000  # that wait to be written; more are dropped, and counted
+MAX_WAITING_BYTES = 16_000_000  # of lines to be written; more are dropped, and counted
+LINE_BYTES = 100  # that a line takes beside its text
+MAX_MESSAGE_CHARACTERS = 2_000
 MAX_DOCUMENT_CHARACTERS = 2_000
 MAX_PATH_CHARACTERS = 200
 MAX_TRACEBACK_CHARACTERS = 20_000
@@ -43,19 +45,24 @@ class Sink:
 
     dropped = 0
 
-    def __init__(self, descriptor: int, *, most: int = MOST_LINES) -> None:
+    def __init__(self, descriptor: int, *, max_bytes: int = MAX_WAITING_BYTES) -> None:
         self._descriptor = descriptor
-        self._most = most
+        self._max_bytes = max_bytes
         self._lines: deque[bytes] = deque()
+        self._bytes = 0  # of lines that wait or are being written
+        self._counting = threading.Lock()
         self._due = threading.Event()
         self._busy = False
         threading.Thread(target=self._run, name="log", daemon=True).start()
 
     def write(self, line: bytes, *, soon: bool = False) -> None:
         """Take a line, which ends in a newline; never waits."""
-        if len(self._lines) >= self._most:
-            self.dropped += 1
-            return
+        taken = len(line) + LINE_BYTES
+        with self._counting:
+            if self._bytes + taken > self._max_bytes:
+                self.dropped += 1
+                return
+            self._bytes += taken
         self._lines.append(line)
         if soon:
             self._due.set()
@@ -72,10 +79,14 @@ class Sink:
             self._due.wait(WRITE_AFTER_SECONDS)
             self._due.clear()
             self._busy = True  # before the lines are taken, so that a flush misses none
-            left = memoryview(b"".join([self._lines.popleft() for _ in range(len(self._lines))]))
+            count = len(self._lines)
+            left = memoryview(b"".join([self._lines.popleft() for _ in range(count)]))
+            taken = len(left) + count * LINE_BYTES
             with suppress(OSError):  # nobody reads any more, and there is nobody else to tell
                 while left:
                     left = left[os.write(self._descriptor, left) :]
+            with self._counting:
+                self._bytes -= taken
             self._busy = False
 
 
@@ -139,6 +150,13 @@ class RequestLog:
             logger.handle(RequestRecord(level, fields_of(observed)))
 
 
+def log_rejected(client: tuple[str, int] | None, status: int, reason: str) -> None:
+    """Write the line of a request that was rejected while it was received: it has neither an id nor an operation."""
+    if logger.isEnabledFor(logging.INFO):
+        address = cut(client[0]) if client else None
+        logger.handle(RequestRecord(logging.INFO, {"status": status, "client": address, "reason": reason}))
+
+
 class RequestRecord(logging.LogRecord):
     """A request's line on its way. It tells no place in the code, no thread and no process, whose search takes as long
     as all else that is done for the line.
@@ -163,11 +181,12 @@ def fields_of(observed: Observed) -> dict[str, Any]:
         "path": observed.path[:MAX_PATH_CHARACTERS],
         "status": observed.status,
         "ms": round(observed.seconds * 1000, 3),
+        "client": observed.client,
     }
     if observed.caller.name is not None:
-        told["caller"], told["credential"] = observed.caller.name, observed.caller.id
+        told["caller"], told["credential"] = cut(observed.caller.name), cut(observed.caller.id)
     if observed.kind is not None:
-        told["operation"], told["kind"], told["how"] = observed.operation, observed.kind, observed.how
+        told["operation"], told["kind"], told["how"] = observed.name, observed.kind, observed.how
         told.update(observed.reads)
         told.pop("cached", None)  # `how` says so
     if observed.codes:
@@ -185,7 +204,7 @@ def json_line(record: logging.LogRecord) -> bytes:
         "time": datetime.fromtimestamp(record.created, UTC),
         "level": record.levelname.lower(),
         "logger": record.name,
-        "message": record.getMessage(),
+        "message": record.getMessage()[:MAX_MESSAGE_CHARACTERS],
     }
     told.update(_fields(record))
     option = orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
@@ -200,7 +219,7 @@ def text_line(record: logging.LogRecord) -> bytes:
     clock = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
     fields = _fields(record)
     trace = fields.get("exception")
-    told = [clock, record.levelname.lower(), record.getMessage()]
+    told = [clock, record.levelname.lower(), record.getMessage()[:MAX_MESSAGE_CHARACTERS]]
     told += [f"{name}={value}" for name, value in fields.items() if value is not None and name != "exception"]
     line = "".join(one if one.isprintable() else repr(one)[1:-1] for one in " ".join(told))
     return (_whole(f"{line}\n{trace}" if trace else line) + "\n").encode()

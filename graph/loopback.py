@@ -1,42 +1,65 @@
-"""Who may talk to a server that writes and listens on this machine alone: pages from elsewhere may not.
+"""Host check of a loopback address: requests that name another host are rejected.
 
-A page can have its own name resolved to 127.0.0.1 and then reads and writes as if it came from here (DNS rebinding);
-but the request still carries that name as its host.
+A page can have its own name resolved to 127.0.0.1 and then asks as if it came from this machine (DNS rebinding); but
+the request still carries that name as its host.
 """
 
+import re
+from collections.abc import Awaitable
 from functools import lru_cache
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+MESSAGE = (
+    "Invalid Host header; use localhost or 127.0.0.1. For a proxy on this machine set CLADE_PRODUCTION=1, or have "
+    "it send Host: localhost."
+)
+
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
+
 
 class LoopbackHosts:
-    """An ASGI application that answers 403 on a loopback address unless the header Host names a loopback address."""
+    """An ASGI application that answers 403 at a loopback address unless the one header Host names such an address."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not listens_on_loopback(scope) or is_loopback(_host(scope)):
-            await self._app(scope, receive, send)
-            return
-        told = {"message": "Ask for localhost or 127.0.0.1 by name.", "extensions": {"code": "FORBIDDEN"}}
-        body = orjson.dumps({"errors": [told]})
-        headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body))]
-        await send({"type": "http.response.start", "status": 403, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        if scope["type"] == "http" and listens_on_loopback(scope):
+            hosts = [value for name, value in scope["headers"] if name == b"host"]
+            if len(hosts) != 1 or not _is_loopback(hosts[0]):
+                return _reject(send)
+        return self._app(scope, receive, send)
+
+
+async def _reject(send: Send) -> None:
+    body = orjson.dumps({"errors": [{"message": MESSAGE, "extensions": {"code": "FORBIDDEN"}}]})
+    headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def is_loopback(host: str) -> bool:
     """Whether a host, as the header Host names it with or without a port, can only be this machine."""
-    name = host[1 : host.find("]")] if host.startswith("[") else host.rpartition(":")[0] or host
+    match = _HOST.fullmatch(host)
+    if match is None:
+        return False
+    name = match[1] or match[2]
     if name.lower() in ("localhost", "localhost."):
         return True
     try:
-        return ip_address(name).is_loopback
+        address = ip_address(name)
     except ValueError:
         return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None  # of IPv4 at a socket for both
+    return (mapped or address).is_loopback and (match[1] is not None) == isinstance(address, IPv6Address)
+
+
+@lru_cache(64)
+def _is_loopback(host: bytes) -> bool:
+    return is_loopback(host.decode("latin-1"))
 
 
 def listens_on_loopback(scope: Scope) -> bool:
@@ -49,7 +72,3 @@ def listens_on_loopback(scope: Scope) -> bool:
 def _is_own(address: str) -> bool:
     """The same of one of the few addresses that this server has."""
     return is_loopback(address if ":" not in address else f"[{address}]")
-
-
-def _host(scope: Scope) -> str:
-    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")

@@ -66,7 +66,7 @@ def move_fields(known: Collection[str]) -> dict[str, StrawberryField]:
 
     async def latest(root: Any, info: Any, hierarchy_: str, first_: Any = None) -> list[Journaled]:
         if hierarchy_ not in known:
-            raise BadInput(f'There is no hierarchy "{shorten(hierarchy_)}"; there are {", ".join(known)}.')
+            raise BadInput(f'There is no hierarchy "{shorten(hierarchy_)}"; use the name of one that is served.')
         return await journal.moves(info.context.request, hierarchy_, Window(first=first_))
 
     one = argument("id", strawberry.ID, "The move's id.", default=REQUIRED)

@@ -18,6 +18,8 @@ REQUEST_ID = b"x-request-id"
 GONE = 499
 """The status of a request whose client left before the answer, as nginx writes it."""
 
+MAX_NAME_CHARACTERS = 200
+
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:+/=@-]{1,128}")
 
 
@@ -42,6 +44,8 @@ class Observed:
     context: Any = None
     """What its resolvers shared, which knows how it was answered and what was read."""
     trace_id: str | None = None
+    client: str | None = None
+    """The client's address, as the connection has it, or a proxy on this machine says it."""
 
     @classmethod
     def of(cls, scope: Scope) -> "Observed":
@@ -52,7 +56,14 @@ class Observed:
                 break
         else:  # ids are there to be found again and keep no secret: random.random's kind is enough
             given = f"{random.getrandbits(128):032x}"
-        return cls(given, scope["method"], scope["path"], time.perf_counter())
+        client = scope.get("client")
+        address = cut(client[0]) if client else None
+        return cls(given, scope["method"], scope["path"], time.perf_counter(), client=address)
+
+    @property
+    def name(self) -> str | None:
+        """The operation's name, as long as it may be in a log or a span."""
+        return None if self.operation is None else cut(self.operation)
 
     @property
     def how(self) -> str | None:
@@ -63,6 +74,11 @@ class Observed:
     def reads(self) -> dict[str, Any]:
         """What was read, as `extensions.reads` has it; empty where nothing was answered."""
         return {} if self.context is None else self.context.reads_report()
+
+
+def cut(text: str) -> str:
+    """A text of a client, as long as it may be in a log or a span."""
+    return text if len(text) <= MAX_NAME_CHARACTERS else f"{text[:MAX_NAME_CHARACTERS]}…"
 
 
 def codes_of(errors: Sequence[dict[str, Any]]) -> list[str]:

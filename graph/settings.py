@@ -152,6 +152,11 @@ class Settings(BaseSettings):
         ge=1,
         description="How many requests one process may answer at a time, in requests; others are told to come again.",
     )
+    max_connections: int = Field(
+        4_096,
+        ge=1,
+        description="Maximum number of clients of one process, in connections; those that wait longest are closed.",
+    )
     max_body_bytes: int = Field(262_144, ge=1, description="How large the body of a request may be, in bytes.")
     plan_cache_documents: int = Field(
         1_000, ge=1, description="How many parsed and validated documents are kept, in documents."

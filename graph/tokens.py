@@ -13,7 +13,7 @@ from cachetools import TTLCache
 
 from graph.loopback import is_loopback
 from graph.settings import Settings
-from graph.signing_keys import PublishedKeys, Secret, SigningKeys, keys_at, keys_in
+from graph.signing_keys import PublishedKeys, Secret, SigningKeys, keys_at, keys_in, parse, read_file
 from resolvers.caller import Caller
 from resolvers.grants import Grants
 from store.errors import BadInput
@@ -46,6 +46,7 @@ class Tokens:
     def __init__(self, keys: SigningKeys, terms: Terms) -> None:
         self._keys = keys
         self._terms = terms
+        self.watch = keys.watch
         self._proven: TTLCache[bytes, tuple[Caller, float]] = TTLCache(MOST_KEPT, KEPT_SECONDS)
 
     async def caller(self, token: str) -> Caller | None:
@@ -131,9 +132,8 @@ def _published(place: str, algorithms: Sequence[str]) -> PublishedKeys:
         if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.netloc)):
             raise BadInput("CLADE_JWT_KEYS must be an https address, or one of this machine: others could be forged.")
         return PublishedKeys(keys_at(place), algorithms)
-    read = keys_in(Path(place))
     try:
-        read()
+        parse(read_file(Path(place)))
     except (OSError, ValueError, jwt.PyJWTError):
         raise BadInput(f"CLADE_JWT_KEYS names {place}, which is no JWKS that can be read.") from None
-    return PublishedKeys(read, algorithms)
+    return PublishedKeys(keys_in(Path(place)), algorithms)

@@ -12,7 +12,7 @@ from typing import Any
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.instrumentation.asgi import OpenTelemetryMiddleware
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from starlette.types import ASGIApp
 
@@ -20,13 +20,16 @@ from graph.observed import Observed
 from store.stores import Store
 
 EXCLUDED = "healthz,readyz"
+MAX_ATTRIBUTE_CHARACTERS = 1_000  # addresses, agents and tracebacks; 2,048 spans may wait for the exporter
+MAX_EVENTS = 4
 VERBS = ("get", "range", "nodes", "count", "commit")
 
 
 def exporting() -> TracerProvider:
     """Sends spans in batches, by a thread, to where the environment says."""
     os.environ.setdefault("OTEL_SERVICE_NAME", "clade")
-    provider = TracerProvider()
+    limits = SpanLimits(max_attribute_length=MAX_ATTRIBUTE_CHARACTERS, max_events=MAX_EVENTS)
+    provider = TracerProvider(span_limits=limits)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider
 
@@ -65,8 +68,8 @@ class Traces:
             return
         observed.trace_id = f"{span.get_span_context().trace_id:032x}"
         if observed.kind is not None:
-            span.update_name(" ".join(filter(None, (observed.kind, observed.operation))))
-            told = {"graphql.operation.type": observed.kind, "graphql.operation.name": observed.operation or ""}
+            span.update_name(" ".join(filter(None, (observed.kind, observed.name))))
+            told = {"graphql.operation.type": observed.kind, "graphql.operation.name": observed.name or ""}
             reads = {f"clade.reads.{name}": value for name, value in observed.reads.items()}
             span.set_attributes({**told, "clade.how": observed.how or "", **reads})
 

@@ -9,7 +9,8 @@ MAY_IMPORT = {
     "store": set(),
     "resolvers": {"store"},
     # Definitions and values, no reading: that is the resolvers' business.
-    "graph": {"resolvers"} | {f"store.{name}" for name in "attributes errors hierarchy keys records stores".split()},
+    "graph": {"resolvers"}
+    | {f"store.{name}" for name in "attributes download errors hierarchy keys records stores turns".split()},
     "commands": {"graph", "resolvers", "store", "demo"},
     "demo": set(),
     "examples": {"graph"},

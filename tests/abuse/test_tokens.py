@@ -17,6 +17,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from graph import signing_keys
 from graph.callers import Callers, Unauthenticated
+from graph.gate import Gate
 from graph.settings import Settings
 from graph.signing_keys import PublishedKeys
 from graph.tokens import Terms, Tokens, tokens_of
@@ -213,9 +214,9 @@ async def test_a_huge_credential_is_refused_unread(published, tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         callers = Callers(Keyring(store), published)
         good = signed().encode()
-        assert (await callers.of({b"authorization": b"Bearer " + good})).name == "ana"
+        assert (await callers.of({b"authorization": b"Bearer " + good}, Gate(1))).name == "ana"
         with pytest.raises(Unauthenticated):
-            await callers.of({b"authorization": b"Bearer " + good + b" " * 9_000})
+            await callers.of({b"authorization": b"Bearer " + good + b" " * 9_000}, Gate(1))
 
 
 # -- settings that would let anybody in --------------------------------------------------------------------------------
@@ -337,6 +338,7 @@ async def test_an_issuer_that_is_away_lets_nobody_new_in_and_keeps_nobody_out(is
     assert await tokens.caller(signed(jti="1")) is not None
     server.status = 302
     clock.now += signing_keys.MAX_AGE_SECONDS + 1
+    assert await tokens.caller(signed(kid="made up")) is None
     assert await tokens.caller(signed(jti="2")) is not None
     assert server.asked == 3, "redirects are not followed"
 

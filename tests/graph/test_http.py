@@ -244,6 +244,10 @@ NO_OPERATION = "OPERATION_RESOLUTION_FAILURE"
     ("query", "parameters", "code"),
     [
         ("{", {}, PARSE),
+        ("{}", {}, PARSE),
+        ("{ box {} }", {}, PARSE),
+        ("{ box { ... {} } }", {}, PARSE),
+        ("{ box { ...A } } fragment A on Box {}", {}, PARSE),
         ("{ hello \0 }", {}, PARSE),
         ('{ hello(name: "\\uD800") }', {}, PARSE),
         ("#" * 5_000, {}, PARSE),

@@ -53,8 +53,8 @@ def test_a_request_is_one_line_with_what_it_was_and_cost(client, lines):
     assert SECRET not in str(line)
     assert plain(line) == {
         "level": "info", "logger": "clade.request", "message": "request", "id": "abc-1", "method": "POST",
-        "path": "/graphql", "status": 200, "operation": "Greeting", "kind": "query", "how": "resolved",
-        "requests": 2, "rounds": 1, "items": 7, "units": 1,
+        "path": "/graphql", "status": 200, "client": "127.0.0.1", "operation": "Greeting", "kind": "query",
+        "how": "resolved", "requests": 2, "rounds": 1, "items": 7, "units": 1,
     }  # fmt: skip
 
 
@@ -151,11 +151,11 @@ def test_a_mistake_of_ours_is_told_with_its_traceback():
 
 def test_a_reader_that_stands_still_holds_up_nobody_and_what_is_too_much_is_counted():
     reading, writing = os.pipe()
-    sink = Sink(writing, most=100)
+    sink = Sink(writing, max_bytes=1_000_000)
     line = b"x" * 9_999 + b"\n"
     for _ in range(1_000):  # ten megabytes, and the pipe holds 64 KB
         sink.write(line, soon=True)
-    assert sink.dropped >= 700
+    assert sink.dropped >= 850
     expected = (1_000 - sink.dropped) * len(line)
     got = b""
     while len(got) < expected:
@@ -164,6 +164,28 @@ def test_a_reader_that_stands_still_holds_up_nobody_and_what_is_too_much_is_coun
     sink.write(b"last\n")
     sink.flush()
     assert os.read(reading, 100) == b"last\n"
+
+
+def test_what_waits_for_a_reader_is_bounded_in_bytes_however_short_the_lines_are():
+    _, writing = os.pipe()
+    sink = Sink(writing, max_bytes=200_000)
+    for size in (1, 100, 150_000, 300_000):
+        for _ in range(10_000 if size < 1_000 else 10):
+            sink.write(b"x" * size + b"\n", soon=True)
+        assert sink._bytes <= 200_000
+    assert sink.dropped > 10_000
+
+
+def test_long_names_are_cut(client, lines):
+    name = "N" * 30_000
+    client.post("/graphql", json={"query": f"query {name} {{ hello }}"})
+    client.get(f"/{'p' * 30_000}")
+    client.post("/graphql", json={"query": "{ hello }"}, headers={"x-forwarded-for": "f" * 30_000})
+    named, elsewhere, forwarded = lines()
+    assert named["operation"] == f"{name[:200]}…"
+    assert {len(json.dumps(line)) < 1_000 for line in (named, elsewhere, forwarded)} == {True}
+    assert len(json_line(record("m" * 30_000))) < 3_000
+    assert len(text_line(record("m" * 30_000))) < 3_000
 
 
 def test_a_reader_that_is_gone_ends_nothing():

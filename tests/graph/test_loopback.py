@@ -1,4 +1,7 @@
-"""A server that writes and listens on this machine alone answers nobody who came by another name."""
+"""Host check: a server that is reached at a loopback address rejects other names, unless it is in production."""
+
+import socket
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -17,16 +20,29 @@ def test_names_of_this_machine_are_loopback(host):
 
 @pytest.mark.parametrize(
     "host",
-    ["", "evil.example", "evil.example:8000", "127.0.0.1.evil.example", "10.0.0.1", "[::2]", "::", "localhost.evil"],
-)
+    [
+        "localhost:80@evil.example", "localhost:", "localhost:x", "localhost:8000:1", "localhost:8000 evil.example",
+        "[::1]evil.example", "[::1", "::1]", "[127.0.0.1]x:1", "127.0.0.1:8000@evil.example:80",
+        "evil.example@localhost", "localhost/", " localhost", "localhost:123456",
+        "", "evil.example", "evil.example:8000", "127.0.0.1.evil.example",
+        "10.0.0.1", "[::2]", "::", "localhost.evil",
+    ],
+)  # fmt: skip
 def test_other_names_are_not(host):
     assert not is_loopback(host)
 
 
-@pytest.mark.parametrize(("writes", "status"), [("on", 403), ("off", 200)])
-def test_only_a_server_that_writes_looks_at_the_name_it_was_asked_by(demo_store, monkeypatch, writes, status):
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [({"WRITES": "on"}, 403), ({"WRITES": "off"}, 403), ({"WRITES": "granted"}, 403), ({"READS": "granted"}, 403),
+     ({"PRODUCTION": "1"}, 200)],
+)  # fmt: skip
+def test_every_server_looks_at_the_name_it_was_asked_by_until_it_is_in_production(
+    demo_store, monkeypatch, settings, status
+):
     monkeypatch.setenv("CLADE_STORE", demo_store)
-    monkeypatch.setenv("CLADE_WRITES", writes)
+    for name, value in settings.items():
+        monkeypatch.setenv(f"CLADE_{name}", value)
     with serving(served_app()) as url:
         question = {"query": "{ __typename }"}
         assert httpx.post(f"{url}/graphql", json=question).status_code == 200
@@ -35,3 +51,14 @@ def test_only_a_server_that_writes_looks_at_the_name_it_was_asked_by(demo_store,
         if status == 403:
             assert answer.json()["errors"][0]["extensions"] == {"code": "FORBIDDEN"}
             assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_second_name_is_not_overlooked(demo_store, monkeypatch):
+    monkeypatch.setenv("CLADE_STORE", demo_store)
+    with serving(served_app()) as url:
+        address = urlsplit(url)
+        for hosts in (["evil.example", "localhost"], ["localhost", "evil.example"], ["localhost:80@evil.example"], []):
+            with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+                named = "".join(f"host: {one}\r\n" for one in hosts)
+                connection.sendall(f"GET /healthz HTTP/1.0\r\n{named}\r\n".encode())
+                assert connection.recv(65_536).startswith(b"HTTP/1.1 403 ")

@@ -1,11 +1,24 @@
-"""A file of public keys that is none, when a server starts and while it runs."""
+"""Published keys: files that hold none, and issuers that are slow or send too much."""
 
+import asyncio
+import contextlib
+
+import httpx
+import orjson
 import pytest
 
+from graph import signing_keys
+from graph.callers import Callers
+from graph.gate import Gate
 from graph.settings import Settings
-from graph.signing_keys import PublishedKeys, keys_in
-from graph.tokens import tokens_of
+from graph.signing_keys import PublishedKeys, keys_at, keys_in
+from graph.tokens import Terms, Tokens, tokens_of
+from resolvers.keyring import Keyring
 from store.errors import BadInput, Unavailable
+from store.stores import open_store
+from tests.abuse.test_tokens import AUDIENCE, ISSUER, JWKS, signed
+from tests.graph.small_app import SmallStore, small_app
+from tests.serving import serving
 
 NONE = ["", "[]", "null", '"no"', "{}", '{"keys": {}}', "{"]
 
@@ -18,3 +31,130 @@ async def test_a_file_without_keys_is_refused_at_the_start_and_opens_nothing_lat
         tokens_of(Settings(jwt_keys=str(file), jwt_issuer="https://issuer.example", jwt_audience="clade"))
     with pytest.raises(Unavailable):
         await PublishedKeys(keys_in(file), ["RS256"]).find("any")
+
+
+# -- an issuer that hangs, drips or floods -----------------------------------------------------------------------------
+
+
+class Issuer:
+    """An issuer at an address, which sends a good JWKS until it is told to do something else."""
+
+    def __init__(self) -> None:
+        self.manner = "good"
+        self.asked = self.sent_bytes = self.gone = 0
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/jwks"
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+
+    async def _serve(self, reader, writer):
+        self.asked += 1
+        await reader.readuntil(b"\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            if self.manner == "good":
+                await self._send(writer, b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n" + orjson.dumps(JWKS))
+            elif self.manner == "floods":
+                await self._send(writer, b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n" + b'{"keys": [')
+                while not writer.is_closing() and self.sent_bytes < 50_000_000:
+                    await self._send(writer, b" " * 65_536)
+            elif self.manner == "drips":
+                await self._send(writer, b"HTTP/1.1 200 OK\r\nx: ")
+                while not writer.is_closing():
+                    await self._send(writer, b"y")
+                    await asyncio.sleep(0.02)
+            else:
+                await reader.read()
+        self.gone += 1
+        writer.close()
+
+    async def _send(self, writer, data):
+        writer.write(data)
+        await writer.drain()
+        self.sent_bytes += len(data)
+
+
+@pytest.fixture
+async def issuer():
+    async with Issuer() as issuer:
+        yield issuer
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.mark.parametrize("manner", ["hangs", "drips", "floods"])
+async def test_a_bad_issuer_is_given_up_soon_and_delays_nobody_whose_key_is_known(issuer, monkeypatch, manner):
+    monkeypatch.setattr(signing_keys, "FETCH_SECONDS", 0.5)
+    clock = Clock()
+    keys = PublishedKeys(keys_at(issuer.url), ["RS256", "ES256"], clock=clock)
+    assert await keys.find("r") is not None
+    issuer.manner, issuer.sent_bytes = manner, 0
+    clock.now += signing_keys.MAX_AGE_SECONDS + 1
+    waiting = [asyncio.create_task(keys.find(f"made up {n}")) for n in range(20)]
+    await asyncio.sleep(0)
+    known = [keys.find("r") for _ in range(20)]
+    assert all(await asyncio.wait_for(asyncio.gather(*known), 0.4))
+    assert await asyncio.wait_for(asyncio.gather(*waiting), 10) == [None] * 20
+    assert issuer.asked == 2
+    async with asyncio.timeout(10):
+        while issuer.gone < 2:  # noqa: ASYNC110  # the connection ends with the attempt
+            await asyncio.sleep(0.01)
+    assert issuer.sent_bytes < 10_000_000
+    assert not [one for one in asyncio.all_tasks() if "PublishedKeys" in repr(one)]
+
+
+async def test_tokens_that_wait_for_keys_are_bounded(issuer):
+    issuer.manner = "hangs"
+    keys = PublishedKeys(keys_at(issuer.url), ["RS256"])
+    waiting = [asyncio.create_task(keys.find(f"made up {n}")) for n in range(signing_keys.MAX_WAITING + 20)]
+    done, still = await asyncio.wait(waiting, timeout=0.5)
+    assert (len(done), len(still)) == (20, signing_keys.MAX_WAITING)
+    assert {type(one.exception()) for one in done} == {Unavailable}
+    for one in still:
+        one.cancel()
+
+
+async def test_keys_are_read_in_the_background_from_the_start_on(issuer):
+    keys = PublishedKeys(keys_at(issuer.url), ["RS256", "ES256"])
+    watch = asyncio.create_task(keys.watch())
+    async with asyncio.timeout(10):
+        while not issuer.gone:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    issuer.manner = "hangs"
+    assert await asyncio.wait_for(keys.find("r"), 0.4) is not None
+    watch.cancel()
+
+
+async def test_whoever_waits_for_an_issuer_holds_no_place_of_others(issuer):
+    issuer.manner = "hangs"
+    tokens = Tokens(PublishedKeys(keys_at(issuer.url), ["RS256"]), Terms(["RS256"], ISSUER, AUDIENCE))
+    async with open_store("sqlite://:memory:") as store:
+        app = small_app(SmallStore(), gate=Gate(2), callers=Callers(Keyring(store), tokens))
+        with serving(app) as url:
+            async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+                unproven = {"authorization": f"Bearer {signed(kid='made up')}"}
+                body = {"query": "{ hello }"}
+                waiting = [asyncio.create_task(client.post("/graphql", json=body, headers=unproven)) for _ in range(6)]
+                async with asyncio.timeout(10):
+                    while not issuer.asked:  # noqa: ASYNC110
+                        await asyncio.sleep(0.01)
+                answer = await client.post("/graphql", json=body)
+                assert answer.json() == {"data": {"hello": "Hello world!"}}
+                assert not any(one.done() for one in waiting)
+                assert {one.status_code for one in await asyncio.gather(*waiting)} == {503}
+
+
+def test_a_file_that_is_too_large_is_no_jwks(tmp_path):
+    file = tmp_path / "jwks.json"
+    file.write_bytes(b'{"keys": [' + b" " * signing_keys.MAX_BYTES)
+    with pytest.raises(BadInput, match="no JWKS"):
+        tokens_of(Settings(jwt_keys=str(file), jwt_issuer=ISSUER, jwt_audience=AUDIENCE))

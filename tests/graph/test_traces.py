@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from graph import traces
 from graph.app import served_app
+from graph.observed import Observed
 from tests.serving import serving
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -45,6 +46,19 @@ def test_a_request_has_spans_for_itself_its_plan_and_its_reads(spans):
     assert request.attributes["clade.how"] == "planned"
     assert request.attributes["clade.reads.requests"] == 2
     assert request.attributes["graphql.operation.name"] == "Cities"
+
+
+def test_what_clients_send_is_cut_in_spans(monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    provider = traces.exporting()
+    with traces.Traces(provider)._tracer.start_as_current_span("request") as span:
+        span.set_attribute("http.target", "/" + "q" * 60_000)
+        span.record_exception(ValueError("v" * 60_000))
+        observed = Observed("id", "POST", "/graphql", 0.0, kind="query", operation="N" * 60_000)
+        traces.Traces(provider).mark(observed)
+    assert len(span.to_json()) < 10_000
+    assert span.name == f"query {'N' * 200}…"
+    provider.shutdown()
 
 
 def test_what_goes_wrong_is_in_the_span_of_the_plan(spans):
