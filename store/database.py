@@ -12,6 +12,7 @@ from sqlite3 import IntegrityError as IntegrityError
 from urllib.parse import quote
 
 from store.errors import CladeError, NoTable, Unavailable
+from store.file import File, make
 
 CHECKPOINT_PAGES = 4000  # when the log is written back to the file; more saves rewriting pages during an import
 BUSY_SECONDS = 10.0  # how long a commit waits for those of other processes
@@ -38,6 +39,8 @@ class Database:
         self.path = path
         self._entered = False
         self._open: Connection | None = None
+        self._file: File | None = None  # which the connection has opened
+        self._times = 0  # that a file was opened
 
     @property
     def is_in_memory(self) -> bool:
@@ -53,24 +56,53 @@ class Database:
     def close(self) -> None:
         self._entered = False
         if self._open is not None:
-            self._open.close()
-            self._open = None
+            if self._open.in_transaction:
+                self._open.execute("ROLLBACK")
+            self._leave(self._open)
 
     def connection(self, mode: str = "rw") -> Connection:
-        """The connection, opened as soon as there is a file; the mode `rwc` makes it."""
+        """The connection to the file that is at the path now, opened as soon as there is one; the mode `rwc` makes it.
+
+        Within a transaction it stays the same.
+        """
         if not self._entered:
             raise RuntimeError("The store is not open; use it as an async context manager.")
+        if self._open is not None and self._has_moved and not self._open.in_transaction:
+            self._leave(self._open)
         if self._open is None:
-            self._open = _connect(self.path, mode)
+            self._open, self._file = _opened(self.path, mode)
+            self._times += 1
         return self._open
+
+    @property
+    def _has_moved(self) -> bool:
+        return self._file is not None and self._file.has_moved
+
+    def _leave(self, connection: Connection) -> None:
+        """Close the connection. A file that was replaced gets all that was written to it, and takes its log along."""
+        try:
+            if self._file is not None and self._file.has_moved:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+                self._file.discard_log()
+        finally:
+            self._open = self._file = None
+            connection.close()
 
     def version(self) -> object:
         """A value that differs after any write by anyone, or None where there is nothing to be read."""
         try:
             connection = self.connection()
-            return connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
+            return self._times, connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
         except (sqlite3.Error, FileNotFoundError):
             return None
+
+    def check_log(self) -> None:
+        """Raise Unavailable where the log is gone that commits are written to."""
+        if self._file is not None and (log := self._file.lost_log()) is not None:
+            raise Unavailable(
+                f'"{log}" was removed or replaced while it was in use; restart all processes that use "{self.path}".'
+            )
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -79,11 +111,21 @@ class Database:
         connection = self.connection()
         try:
             yield connection
+            self.check_log()
+            if self._has_moved:
+                raise Unavailable(
+                    f'"{self.path}" was replaced or removed meanwhile, so nothing was changed; try again.'
+                )
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        if self._has_moved:
+            raise Unavailable(
+                f'"{self.path}" was replaced or removed while it was written, so it is not known whether it holds the '
+                "change; look, or repeat it."
+            )
 
     async def run_alone(self, statement: str) -> None:
         """Run what one process alone may do at a time; while another one does, other coroutines go on."""
@@ -144,8 +186,20 @@ class Snapshot(Database):
         return connection
 
 
+def _opened(path: str, mode: str) -> tuple[Connection, File | None]:
+    """A connection and the file that it has opened, None in memory; raises FileNotFoundError where there is none."""
+    if path == IN_MEMORY:
+        return _connect(path, mode), None
+    if mode == "rwc":
+        make(path)
+    while True:
+        before, connection = File(path), _connect(path, mode)
+        if not before.has_moved:
+            return connection, File(path)
+        connection.close()
+
+
 def _connect(path: str, mode: str) -> Connection:
-    """Raises FileNotFoundError where the mode does not make the file."""
     memory = path == IN_MEMORY
     if not memory and mode == "rw" and not os.path.exists(path):
         raise FileNotFoundError(path)
@@ -154,6 +208,7 @@ def _connect(path: str, mode: str) -> Connection:
     try:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        connection.execute("PRAGMA schema_version").fetchone()  # from this first read on it holds file and log
     except BaseException:
         connection.close()
         raise

@@ -256,6 +256,7 @@ class SQLiteStore:
     async def health(self) -> None:
         with self._database.translated():
             self._database.connection().execute("SELECT 1 FROM items LIMIT 1").fetchone()
+            self._database.check_log()
             check_layout(self.path, self._layout())
 
 
