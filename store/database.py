@@ -11,13 +11,16 @@ from sqlite3 import Connection as Connection
 from sqlite3 import IntegrityError as IntegrityError
 from urllib.parse import quote
 
-from store.errors import CladeError, NoTable, Unavailable
+from store.errors import CladeError, Damaged, NoTable, Unavailable
 from store.file import File, make
+from store.keys import shorten
 
 CHECKPOINT_PAGES = 4000  # when the log is written back to the file; more saves rewriting pages during an import
 BUSY_SECONDS = 10.0  # how long a commit waits for those of other processes
 LOCKED_SECONDS = 1.0  # how long a read does, which happens only while another process mends the log after a crash
 IN_MEMORY = ":memory:"
+STEPS_BETWEEN_LOOKS = 100_000  # of SQLite's, which take some milliseconds
+FAULT_CHARACTERS = 200
 
 _REASONS = {
     sqlite3.SQLITE_NOTADB: "is no SQLite database; name another file",
@@ -27,9 +30,12 @@ _REASONS = {
     sqlite3.SQLITE_BUSY: "is being written by another process; try again",
     sqlite3.SQLITE_LOCKED: "is being written by another process; try again",
     sqlite3.SQLITE_FULL: "cannot grow, since the disk is full",
-    sqlite3.SQLITE_CORRUPT: "is damaged; restore it from a copy or an export",
     sqlite3.SQLITE_IOERR: "cannot be read or written: the disk fails",
 }
+
+
+class Undecodable(Exception):
+    """A row holds something else than what was written to it."""
 
 
 class Database:
@@ -154,6 +160,30 @@ class Database:
             raise
         except sqlite3.Error as error:
             raise self._translate(error) from error
+        except Undecodable as error:
+            raise self._damaged(str(error)) from error
+
+    async def check_integrity(self) -> None:
+        """Raise Damaged where pages, rows and indexes do not fit together; whoever cancels it need not wait for it."""
+        connection, task = self.connection(), asyncio.current_task()
+        if task is not None:
+            connection.set_progress_handler(task.cancelling, STEPS_BETWEEN_LOOKS)
+        try:
+            with self.translated():
+                faults = [fault for (fault,) in connection.execute("PRAGMA integrity_check(1)") if fault != "ok"]
+        except Unavailable:
+            await asyncio.sleep(0)  # which ends it where it was interrupted for that
+            raise
+        finally:
+            connection.set_progress_handler(None, 0)
+        if faults:
+            raise self._damaged(faults[0])
+
+    def _damaged(self, fault: str) -> Damaged:
+        fault = shorten(" ".join(fault.split()), FAULT_CHARACTERS)
+        return Damaged(
+            f'"{self.path}" is damaged ({fault}). Put a backup in its place, or make it anew from an export.'
+        )
 
     def no_table(self) -> NoTable:
         return NoTable(f'"{self.path}" holds no table of Clade; make it with: clade table create')
@@ -161,6 +191,8 @@ class Database:
     def _translate(self, error: sqlite3.Error) -> CladeError:
         if "no such table" in str(error):
             return self.no_table()
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT or "decode" in str(error):
+            return self._damaged(str(error))
         reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "cannot be used now")
         return Unavailable(f'"{self.path}" {reason}.')
 
