@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import random
 import sqlite3
@@ -11,11 +12,15 @@ from sqlite3 import Connection as Connection
 from sqlite3 import IntegrityError as IntegrityError
 from urllib.parse import quote
 
-from store.errors import CladeError, Damaged, NoTable, Unavailable
+from store.errors import CladeError, Damaged, Forbidden, NoTable, Unavailable
 from store.file import File, make
 from store.keys import shorten
+from store.statements import MARK, SCHEMA
+
+logger = logging.getLogger("clade")
 
 CHECKPOINT_PAGES = 4000  # when the log is written back to the file; more saves rewriting pages during an import
+LOG_BYTES = 64_000_000  # to which the log is cut when it was longer, as after a large import
 BUSY_SECONDS = 10.0  # how long a commit waits for those of other processes
 LOCKED_SECONDS = 1.0  # how long a read does, which happens only while another process mends the log after a crash
 IN_MEMORY = ":memory:"
@@ -25,7 +30,6 @@ FAULT_CHARACTERS = 200
 _REASONS = {
     sqlite3.SQLITE_NOTADB: "is no SQLite database; name another file",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened or made; see that its directory exists and may be written",
-    sqlite3.SQLITE_READONLY: "may not be written",
     sqlite3.SQLITE_PERM: "may not be opened",
     sqlite3.SQLITE_BUSY: "is being written by another process; try again",
     sqlite3.SQLITE_LOCKED: "is being written by another process; try again",
@@ -58,6 +62,8 @@ class Database:
         self._entered = True
         with contextlib.suppress(Unavailable), self.translated():  # whoever reads is told, and later it may be there
             self.connection()
+        if self._file is not None and not self._file.is_writable:
+            logger.warning('"%s" cannot be written, so it is only read.', self.path)
 
     def close(self) -> None:
         self._entered = False
@@ -191,9 +197,12 @@ class Database:
     def _translate(self, error: sqlite3.Error) -> CladeError:
         if "no such table" in str(error):
             return self.no_table()
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT or "decode" in str(error):
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_CORRUPT or "decode" in str(error):
             return self._damaged(str(error))
-        reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "cannot be used now")
+        if code == sqlite3.SQLITE_READONLY:
+            return Forbidden("The store can only be read here: its file, or the directory of that, cannot be written.")
+        reason = _REASONS.get(code, "cannot be used now")
         return Unavailable(f'"{self.path}" {reason}.')
 
 
@@ -219,27 +228,32 @@ class Snapshot(Database):
 
 
 def _opened(path: str, mode: str) -> tuple[Connection, File | None]:
-    """A connection and the file that it has opened, None in memory; raises FileNotFoundError where there is none."""
+    """A connection and the file that it has opened, or None and a table in memory; raises FileNotFoundError."""
     if path == IN_MEMORY:
-        return _connect(path, mode), None
+        connection = _connect(path, mode)
+        for statement in (*SCHEMA, MARK):
+            connection.execute(statement)
+        return connection, None
     if mode == "rwc":
         make(path)
     while True:
-        before, connection = File(path), _connect(path, mode)
+        before = File(path)
+        connection = _connect(path, before.options(mode))
         if not before.has_moved:
             return connection, File(path)
         connection.close()
 
 
-def _connect(path: str, mode: str) -> Connection:
+def _connect(path: str, options: str) -> Connection:
     memory = path == IN_MEMORY
-    if not memory and mode == "rw" and not os.path.exists(path):
+    if not memory and options == "mode=rw" and not os.path.exists(path):
         raise FileNotFoundError(path)
-    address = path if memory else f"file:{quote(path)}?mode={mode}"
+    address = path if memory else f"file:{quote(path)}?{options}"
     connection = sqlite3.connect(address, uri=not memory, isolation_level=None, timeout=LOCKED_SECONDS)
     try:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         connection.execute("PRAGMA schema_version").fetchone()  # from this first read on it holds file and log
     except BaseException:
         connection.close()

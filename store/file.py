@@ -15,23 +15,42 @@ if sys.platform != "win32":
 LOGS = ("-wal", "-shm")
 OWN_MODE = 0o600  # of a file that is made; SQLite gives those beside it the same
 
-Identity = tuple[int, int] | None
-
 
 class File:
-    """The file at `path` as it is now, with its log."""
+    """The file at `path` as it is now, with its log.
+
+    It `is_writable` where log and file may be written. Else it `is_fixed` where there is no log to be read: then it is
+    read without one, and watched for changes.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._identity = _identity(path)
         place = os.path.realpath(path)
         self._folder = os.path.dirname(place)
         self._logs = {place + end: _identity(place + end) for end in LOGS}
+        logs = any(self._logs.values())
+        self.is_writable = os.access(path, os.W_OK) and (logs or os.access(self._folder, os.W_OK))
+        self.is_fixed = not self.is_writable and not logs
+        self._identity = self._found()
+
+    def options(self, mode: str) -> str:
+        """The options of the address by which SQLite opens it: the mode, where it exists and may be written."""
+        if self.is_writable or self._identity is None:
+            return f"mode={mode}"
+        return "mode=ro&immutable=1" if self.is_fixed else "mode=ro"
 
     @property
     def has_moved(self) -> bool:
         """Whether another file, or none, is at the path by now."""
-        return _identity(self.path) != self._identity
+        return self._found() != self._identity
+
+    def _found(self) -> tuple[int, ...] | None:
+        if not self.is_fixed:
+            return _identity(self.path)
+        with contextlib.suppress(OSError):
+            found = os.stat(self.path)
+            return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size, *map(os.path.exists, self._logs)
+        return None
 
     def lost_log(self) -> str | None:
         """The path of a log that another one, or none, has replaced. The first that comes to be there is its own."""
@@ -44,6 +63,8 @@ class File:
 
     def discard_log(self) -> None:
         """Remove the log from its path, unless it is another file's already."""
+        if not self.is_writable:
+            return
         with _alone(self._folder):
             for place, known in self._logs.items():
                 if known and _identity(place) == known:
@@ -56,7 +77,7 @@ def make(path: str) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWN_MODE))
 
 
-def _identity(path: str) -> Identity:
+def _identity(path: str) -> tuple[int, int] | None:
     try:
         found = os.stat(path)
     except OSError:
