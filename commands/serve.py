@@ -18,7 +18,7 @@ from graph.exporter import exported
 from graph.hierarchies import served
 from graph.loopback import is_loopback
 from graph.settings import Settings, host_and_port
-from store.errors import Unavailable, WrongLayout
+from store.errors import BadInput, Unavailable, WrongLayout
 from store.stores import opened
 
 READY_SECONDS = 2.0
@@ -44,6 +44,8 @@ def serve(
     settings = Settings()
     served(settings.hierarchies)  # a mistake in the settings is told before anything listens
     tokens_of(settings)
+    if settings.store == "sqlite://:memory:" and workers > 1:
+        raise BadInput(f"A store in memory is one process's own, and these would be {workers}; leave --workers out.")
     if settings.writes == "on" and not is_loopback(f"[{host}]" if ":" in host else host):
         os.environ["CLADE_WRITES"] = "granted"  # for the processes that serve: others than this machine can reach them
     _check_free(host, port, "choose another --port or --host")

@@ -54,7 +54,8 @@ class Check:
         self._strays = [Strays(store, one, self._reads, at) for one in hierarchies.values()]
 
     async def findings(self) -> AsyncIterator[Finding]:
-        """All that is wrong, as it is found."""
+        """All that is wrong, as it is found. Raises Damaged where the store itself finds that it is not whole."""
+        await self._store.check_integrity()
         examined: set[str] = set()
         async for page in self.pages():
             for finding in await self.strays(page):

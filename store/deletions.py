@@ -71,8 +71,8 @@ class Delete:
         if records is None:
             raise TooLarge(
                 f"{shorten(format_path(self.path))} and all below it are {1 + sum(record.below.values()):,} nodes, "
-                "more than change in one transaction of DynamoDB. Move its children to where they shall be, one by "
-                "one, and delete it then."
+                "more than change in one transaction. Move its children to where they shall be, one by one, and delete "
+                "it then."
             )
         families: dict[str, list[Record]] = {}
         for one in records[1:]:

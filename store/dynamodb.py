@@ -292,6 +292,9 @@ class DynamoDBStore:
     async def create(self, options: TableOptions = TableOptions()) -> bool:
         return await Administration(self._aws).create(options)
 
+    async def check_integrity(self) -> None:
+        """DynamoDB proves what it keeps by itself."""
+
     async def describe(self) -> dict[str, Value]:
         return await Administration(self._aws).describe()
 

@@ -18,7 +18,8 @@ CladeError
 └── Unavailable         UNAVAILABLE         the store cannot answer now
     ├── Uncertain       UNAVAILABLE         the store does not tell whether a change was made
     ├── NoTable         UNAVAILABLE         there is no such table
-    └── WrongLayout     UNAVAILABLE         a table of another version of Clade
+    ├── WrongLayout     UNAVAILABLE         a table of another version of Clade
+    └── Damaged         UNAVAILABLE         a table that holds what nobody wrote
 
 A message names the value, the limit and the way out; it is shown to clients, so it holds no key of the table.
 """
@@ -131,3 +132,7 @@ class NoTable(Unavailable):
 
 class WrongLayout(Unavailable):
     """The table lies in a way that this version of Clade does not read."""
+
+
+class Damaged(Unavailable):
+    """The table holds what nobody wrote: bytes were lost or changed on their way to the disk or on it."""

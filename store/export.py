@@ -41,11 +41,12 @@ async def export(store: Store, hierarchy: Hierarchy, path: Path | None = None) -
 
     Of its attributes a node's line has those that its level defines. From SQLite it is as of one moment. Elsewhere each
     page is as the table is when it is read, so what is written meanwhile may be in it or not, and what large moves hide
-    is not. Raises BadInput where the path leads to no node; and at its end Unavailable where nodes of it were moved
-    meanwhile, since they can be in it twice or not at all.
+    is not. Raises Damaged where the store is not whole, BadInput where the path leads to no node, and at its end
+    Unavailable where nodes of it were moved meanwhile, since they can be in it twice or not at all.
     """
     reads = Reads()
     async with store.snapshot() or nullcontext(store) as seen:
+        await seen.check_integrity()
         if path is not None:
             spans = [await _span_at(seen, hierarchy, path, reads)]
         else:

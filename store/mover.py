@@ -45,8 +45,6 @@ class Mover:
 
     async def resume(self) -> list[Move]:
         """Take over all moves whose movers have been silent for the whole of their lease; which those are."""
-        if self._store.most_changes is None:
-            return []
         taken = []
         for move in await self._left():
             if move.lease <= time.time() and await _is_registered(self._store, move):

@@ -24,6 +24,10 @@ CHANGES_A_NODE = 3  # of one that is moved or removed: its old item, its new one
 OTHER_CHANGES = 8  # beside those of the nodes above: three stamps, two log items, two aliases, an idempotency key
 PAGE_ITEMS = 1000
 
+# Of what moves or goes in one transaction where the store has no bound (SQLite): half a second of work, and its memory.
+MOST_NODES = 10_000
+MOST_UNITS = 5_000  # read, of 4 KB each
+
 
 class Reader:
     """The reads for one edit, in all attempts at its transaction; what is in the `view` already is not read again."""
@@ -53,18 +57,20 @@ class Reader:
             raise Later
 
     async def subtree(self, record: Record, above: int) -> list[Record] | None:
-        """A node and all below it, None where they cannot all change in one transaction with so many above them.
+        """A node and all below it, None where they are not all to change in one transaction with so many above them.
 
         Where it was moved or removed since it was read, it comes alone, and the commit will fail.
         """
         most, nodes = self._store.most_changes, 1 + sum(record.below.values())
-        if most is not None and CHANGES_A_NODE * nodes + above + OTHER_CHANGES > most:
+        if nodes > MOST_NODES or (most is not None and CHANGES_A_NODE * nodes + above + OTHER_CHANGES > most):
             return None
         if not record.below:
             return [record]
-        records, size = [record], size_of(record.item())
+        records, size, units = [record], size_of(record.item()), self._reads.units
         async for page in self._pages(below(record.pk, record.sk)):
             records += map(Record.of, page)
+            if self._reads.units - units > MOST_UNITS:
+                return None
             size += 0 if most is None else sum(map(size_of, page))
         return records if most is None or size <= MAX_BATCH_BYTES else None
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, cast
 from msgspec import Struct
 
 from store.attributes import MAX_TEXT_CHARACTERS, Value
-from store.errors import BadInput, BadPath
+from store.errors import BadInput, BadPath, Damaged
 from store.items import Item
 from store.keys import (
     MAX_SORT_KEY_BYTES,
@@ -92,14 +92,17 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
 
     @classmethod
     def of(cls, item: Item) -> "Record":
-        """The record that an item holds."""
+        """The record that an item holds; raises Damaged where it cannot be one."""
         found = cast(dict[str, Any], item)
-        return cls(
-            pk=found["pk"], sk=found["sk"], rank=found["rank"], id=found["id"], level=found["level"],
-            name=found["name"], above=found["above"], kids=found["kids"], below=found["below"],
-            revision=found["revision"], updated_at=found["updated_at"], changed_by=found.get("changed_by"),
-            attributes={name: value for name, value in found.items() if name not in _OWN},
-        )  # fmt: skip
+        try:
+            return cls(
+                pk=found["pk"], sk=found["sk"], rank=found["rank"], id=found["id"], level=found["level"],
+                name=found["name"], above=found["above"], kids=found["kids"], below=found["below"],
+                revision=found["revision"], updated_at=found["updated_at"], changed_by=found.get("changed_by"),
+                attributes={name: value for name, value in found.items() if name not in _OWN},
+            )  # fmt: skip
+        except KeyError as error:
+            raise Damaged(f"The item of a node lacks {error}; see what clade check finds.") from error
 
     def item(self) -> Item:
         """The item that holds this record, with the keys of all three orders."""

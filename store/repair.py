@@ -65,7 +65,11 @@ class Repair:
         self._reads = Reads()
 
     async def run(self) -> AsyncIterator[Told]:
-        """Mend what can be mended, and tell of it and of all the rest. Harmless to repeat, and to stop anywhere."""
+        """Mend what can be mended, and tell of it and of all the rest. Harmless to repeat, and to stop anywhere.
+
+        Raises Damaged where the store itself finds that it is not whole: what it tells then proves nothing.
+        """
+        await self._store.check_integrity()
         async for told in self._moves():
             yield told
         async for page in self._check.pages():

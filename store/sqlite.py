@@ -7,7 +7,7 @@ gives way to other coroutines is waiting for another process's commit, and a lar
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,7 +15,7 @@ import msgspec
 
 from store.attributes import Value
 from store.calls import Calls
-from store.database import Connection, Database, IntegrityError, Snapshot
+from store.database import Connection, Database, IntegrityError, Snapshot, Undecodable
 from store.decoded import Decoded
 from store.errors import BadInput, Conflict
 from store.items import ABSENT, Change, Delete, Item, Put, holds
@@ -38,7 +38,7 @@ PURGE_SECONDS = 60.0  # between two removals of expired items
 PURGE_ITEMS = 1000  # at most in one removal
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(dict[str, Any]).decode
+_decoder = msgspec.msgpack.Decoder(dict[str, Any]).decode
 
 
 class SQLiteStore:
@@ -80,20 +80,22 @@ class SQLiteStore:
                 chunk = wanted[start : start + CHUNK]
                 rows = self._rows(chunk)
                 missing = (len(chunk) - len(rows)) * units_of(0, strong=strong)
-                reads.add(items=len(rows), units=sum(units_of(len(r[2]), strong=strong) for r in rows) + missing)
+                reads.add(items=len(rows), units=sum(units_of(_size(r[2:]), strong=strong) for r in rows) + missing)
                 found.update({(pk, sk): _decode(body) for pk, sk, body in rows})
         return [found.get(key) for key in keys]
 
     async def range(
         self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False, strong: bool = False
     ) -> list[Item]:
-        return list(map(_decode, self._bodies(span, reads, limit, reverse, strong)))
+        with self._database.translated():
+            return list(map(_decode, self._bodies(span, reads, limit, reverse, strong)))
 
     async def nodes(self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
         bodies = self._bodies(span, reads, limit, reverse, False)
         records: list[Record] = []
         async for some in in_turns(bodies):  # so that small requests are answered before a large one is decoded
-            records += [self._decoded.of(body, _record) for body in some]
+            with self._database.translated():
+                records += [self._decoded.of(body, _record) for body in some]
         return records
 
     def _bodies(self, span: Span, reads: Reads, limit: int | None, reverse: bool, strong: bool) -> list[bytes]:
@@ -110,7 +112,7 @@ class SQLiteStore:
             size = 0
             while some := rows.fetchmany(PIECE):
                 bodies += [row[0] for row in some]
-                size += sum([len(row[0]) for row in some])
+                size += _size(bodies[-len(some) :])
                 if units_of(size, strong=strong) > reads.limit - reads.units:
                     break
         reads.add(items=len(bodies), units=units_of(size, strong=strong))
@@ -139,10 +141,12 @@ class SQLiteStore:
         while True:
             with self._database.translated():
                 rows = self._database.connection().execute(SCAN, (*after, time.time(), SCAN_ITEMS)).fetchall()
+                size = _size([body for _, _, body in rows])
+                page = [_at_key(pk, sk, _decode(body)) for pk, sk, body in rows]
             if not rows:
                 return
-            reads.add(items=len(rows), units=units_of(sum(len(body) for _, _, body in rows), strong=True))
-            yield [_decode(body) for _, _, body in rows]
+            reads.add(items=len(rows), units=units_of(size, strong=True))
+            yield page
             after = rows[-1][:2]
 
     def _rows(self, keys: Sequence[Key]) -> list[tuple[str, str, bytes]]:
@@ -271,7 +275,11 @@ class SQLiteStore:
     async def health(self) -> None:
         with self._database.translated():
             self._database.connection().execute("SELECT 1 FROM items LIMIT 1").fetchone()
+            self._database.check_log()
             check_layout(self.path, self._layout())
+
+    async def check_integrity(self) -> None:
+        await self._database.check_integrity()
 
 
 class _Apart(SQLiteStore):
@@ -282,8 +290,30 @@ class _Apart(SQLiteStore):
             connection.executemany(statement, some)
 
 
+def _decode(body: bytes) -> Item:
+    try:
+        return _decoder(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
+        raise Undecodable(str(error)) from error
+
+
+def _at_key(pk: str, sk: str, item: Item) -> Item:
+    """An item that has the key that it was found at."""
+    if (item.get("pk"), item.get("sk")) != (pk, sk):
+        raise Undecodable("a row has another key than its content")
+    return item
+
+
 def _record(body: bytes) -> Record:
     return Record.of(_decode(body))
+
+
+def _size(bodies: Iterable[object]) -> int:
+    """How many bytes these have together."""
+    try:
+        return sum(map(len, bodies))  # type: ignore[arg-type]  # which they are not where a row is damaged
+    except TypeError as error:
+        raise Undecodable("a row has no content") from error
 
 
 def _row(item: Item) -> tuple[Value | bytes, ...]:

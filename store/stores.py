@@ -91,6 +91,10 @@ class Store(Protocol):
         """Raise NoTable, WrongLayout or Unavailable unless the table can be read now."""
         ...
 
+    async def check_integrity(self) -> None:
+        """Raise Damaged where the engine finds that the table is not whole, which takes a pass through all of it."""
+        ...
+
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(

@@ -1,6 +1,7 @@
 """What only a file can do to a store: it is missing or no database, other processes write it, power fails."""
 
 import asyncio
+import os
 import signal
 import sqlite3
 import subprocess
@@ -57,6 +58,21 @@ async def test_a_file_comes_to_be_by_create_and_never_by_opening(tmp_path: Path)
         assert path.exists()
 
 
+async def test_a_file_that_is_made_is_for_its_owner_alone(tmp_path: Path) -> None:
+    async with SQLiteStore(str(tmp_path / "new.db")) as store:
+        await store.create()
+        modes = {name: os.stat(tmp_path / name).st_mode & 0o777 for name in os.listdir(tmp_path)}
+    assert modes == dict.fromkeys(["new.db", "new.db-wal", "new.db-shm"], 0o600)
+
+
+async def test_the_mode_of_a_file_that_is_there_stays(tmp_path: Path) -> None:
+    path = tmp_path / "clade.db"
+    path.touch(0o640)
+    async with SQLiteStore(str(path)) as store:
+        await store.create()
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
 async def test_a_table_made_by_another_process_is_seen_without_opening_anew(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
     async with SQLiteStore(str(path)) as store:
@@ -109,12 +125,11 @@ async def test_a_name_may_hold_what_an_address_may_not(tmp_path: Path) -> None:
     assert path.exists()
 
 
-async def test_a_store_in_memory_lives_as_long_as_it_is_open() -> None:
+async def test_a_store_in_memory_has_its_table_and_lives_as_long_as_it_is_open() -> None:
     for _ in range(2):
         async with open_store("sqlite://:memory:") as store:
-            with pytest.raises(NoTable):
-                await store.health()
-            assert await store.create()
+            await store.health()
+            assert not await store.create()
             await store.commit([Put({"pk": "t", "sk": "a"}, ABSENT)])
 
 

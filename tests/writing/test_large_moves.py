@@ -1,0 +1,108 @@
+"""Large moves and deletions in SQLite, which take several transactions, asked of servers that may be killed."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import httpx
+
+from graph.categories import CategoryNode
+from store import database, reader
+from store.check import Check
+from store.keys import parse_path
+from store.load import Outcome, load
+from store.rows import Part, Row, Wanted
+from store.stores import open_store
+from tests.hierarchies import CATEGORY
+from tests.servers import Server
+from tests.writing.killing import hasten
+
+NODES = 3_000
+MOST = 500
+POLLS = 600  # for the end of a move
+KILLED_AT = 3  # the second commit that copies
+MOVE = 'mutation { moveCategoryNode(path: "A/x", to: "B") { move { id state } } }'
+DELETE = 'mutation { deleteCategoryNode(path: "B/x", policy: CASCADE) { move { id state } } }'
+MOVES = '{ moves(hierarchy: "category", first: 1) { id state written } }'
+STATE = "query ($id: ID!) { move(id: $id) { state } }"
+COUNTS = '{ a: category(path: "A") { descendantCount } b: category(path: "B") { descendantCount } }'
+
+
+def bound() -> None:
+    """Have this process make smaller transactions than it would anywhere else."""
+    hasten()
+    reader.MOST_NODES = MOST
+
+
+def die_at_commit(number: int) -> None:
+    """Have this process be killed right before the so many-th commit."""
+    commits, connect = count(1), database._connect
+
+    def traced(statement: str) -> None:
+        if statement == "COMMIT" and next(commits) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def connect_traced(path: str, mode: str) -> sqlite3.Connection:
+        connection = connect(path, mode)
+        connection.set_trace_callback(traced)
+        return connection
+
+    database._connect = connect_traced
+
+
+@asynccontextmanager
+async def served(path: Path) -> AsyncIterator[Server]:
+    """A server of a subtree of many nodes."""
+    url, wanted = f"sqlite:///{path}", Wanted(CATEGORY)
+    rows = ["A", "B", "A/x", *[f"A/x/{n}" for n in range(NODES - 1)]]
+    for number, row in enumerate(rows):
+        wanted.take(Row(number, parse_path(row), [Part("CATEGORY")]))
+    async with open_store(url) as store:
+        await store.create()
+        await load(store, wanted, Outcome())
+    server = Server(path.parent, "server", store=url, writes="on")
+    try:
+        yield server
+    finally:
+        await server.close()
+
+
+async def ended(server: Server, move_id: str) -> None:
+    for _ in range(POLLS):
+        if (await server.ask(STATE, id=move_id))["data"]["move"]["state"] == "DONE":
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("the move does not end")
+
+
+async def counts(server: Server) -> list[int]:
+    answer = await server.ask(COUNTS)
+    return [answer["data"][name]["descendantCount"] for name in "ab"]
+
+
+async def test_a_large_move_goes_on_after_its_server_was_killed_and_a_large_cascade_is_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "clade.db"
+    async with served(path) as server:
+        await server.start(bound, partial(die_at_commit, KILLED_AT))
+        with contextlib.suppress(httpx.TransportError):
+            await server.ask(MOVE)
+        assert await server.died()
+        await server.start(bound)
+        (move,) = (await server.ask(MOVES))["data"]["moves"]
+        assert 0 < move["written"] < NODES
+        assert await counts(server) == [NODES, 0]
+        await ended(server, move["id"])
+        assert await counts(server) == [0, NODES]
+        gone = (await server.ask(DELETE))["data"]["deleteCategoryNode"]["move"]
+        await ended(server, gone["id"])
+        assert await counts(server) == [0, 0]
+    async with open_store(f"sqlite:///{path}") as store:
+        checked = Check(store, {"category": CategoryNode.definition()}, "2026-01-01T00:00:00.000Z")
+        assert [str(one) async for one in checked.findings()] == []
