@@ -12,8 +12,9 @@ from store.batches import MAX_BATCH_BYTES
 from store.draft import Seen
 from store.items import Item
 from store.journal import running
-from store.keys import Key, Span, below, stamp_key, subtree
+from store.keys import Key, Span, below, depth_of, stamp_key, subtree
 from store.reads import Reads
+from store.recent import RecentChange, RecentChanges
 from store.records import Record
 from store.relocation import Relocation
 from store.stores import Store
@@ -28,10 +29,13 @@ PAGE_ITEMS = 1000
 class Reader:
     """The reads for one edit, in all attempts at its transaction; what is in the `view` already is not read again."""
 
-    def __init__(self, store: Store, reads: Reads, view: View | None = None) -> None:
+    def __init__(
+        self, store: Store, reads: Reads, view: View | None = None, recent: RecentChanges | None = None
+    ) -> None:
         self._store = store
         self._reads = reads
         self._view = view or View(store)
+        self._recent = recent or RecentChanges(store)
         self._surveyed: list[Relocation] = []
 
     async def seen(self, partitions: Iterable[str], keys: Iterable[Key]) -> Seen:
@@ -93,7 +97,24 @@ class Reader:
         moves = await running(self._store, seen.stamp(partition).moves, self._reads)
         return frozenset(move.hidden for move in moves if move.hidden is not None)
 
-    async def range(self, span: Span, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
-        """The nodes of a span of an index, which may trail behind what is told strongly."""
-        self.stand_first()
+    async def index(self, span: Span, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
+        """The nodes of a span of an index, which may trail behind the table and shows nothing that is pending."""
         return await self._store.nodes(span, self._reads, limit=limit, reverse=reverse)
+
+    def pending_ranks(self, parent: str) -> dict[Key, str | None]:
+        """The ranks of siblings that are pending, None of those that are removed."""
+        return self._view.pending_ranks(parent)
+
+    async def children(self, parent: Key) -> list[Record]:
+        """The children of a node as they lie in the table, for which all below it is read."""
+        pages = [page async for page in self._pages(below(*parent))]
+        return [
+            Record.of(item)
+            for page in pages
+            for item in page
+            if depth_of(cast(str, item["sk"])) == depth_of(parent.sk) + 1
+        ]
+
+    async def recent(self, partition: str, since: float) -> list[RecentChange]:
+        """What a log tells from a time on, in seconds since 1970."""
+        return await self._recent.since(partition, since, self._reads)

@@ -4,13 +4,14 @@ Edits that are committed together are drafted one after another over it, so each
 """
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from msgspec.structs import replace
 
 from store.batches import MAX_BATCH_BYTES
 from store.errors import Conflict
-from store.items import Change, Check, Item, Put, holds
-from store.keys import Key
+from store.items import Change, Check, Delete, Item, Put, holds
+from store.keys import Key, parent_partition
 from store.reads import Reads
 from store.stores import Store
 from store.turns import in_turns
@@ -58,6 +59,16 @@ class View:
     def changes(self) -> Sequence[Change]:
         """All that is pending, as one commit takes it."""
         return list(self._pending.values())
+
+    def pending_ranks(self, parent: str) -> dict[Key, str | None]:
+        """The ranks of the siblings of a partition among what is pending, None of one that is removed."""
+        ranks: dict[Key, str | None] = {}
+        for key, change in self._pending.items():
+            if isinstance(change, Put) and change.item.get("parent") == parent:
+                ranks[key] = cast(str, change.item["rank"])
+            elif isinstance(change, Delete) and key.sk.startswith("#") and parent_partition(*key) == parent:
+                ranks[key] = None
+        return ranks
 
     async def take(self, changes: Sequence[Change]) -> None:
         """Have the changes of an edit pending too; raises Later where one transaction cannot hold them all."""
