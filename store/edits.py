@@ -41,7 +41,7 @@ class Edit(Protocol):
 
 @dataclass(frozen=True)
 class Create:
-    """A new node at a path; `node_id` is without its hierarchy's prefix, None for one that is made."""
+    """A new node at a path; `node_id` is without its hierarchy's prefix, None for one that no node ever had."""
 
     hierarchy: Hierarchy
     path: Path
@@ -63,11 +63,9 @@ class Create:
         seen = await reader.seen(self.partitions(), keys)
         above = levels_above(seen, self.hierarchy, self.path, self.level)
         await self._check_gone(reader, seen, seen.item(place))
-        node_id, when = self._identity(node_id, seen.item(place), key)
+        node_id, revision, when = self._identity(node_id, seen.item(place), key)
         values: dict[str, Value] = {name: value for name, value in self.values.items() if value is not None}
         record = Record.new(name, self.path, self.level, self.name, node_id, moment.at, values, above=above)
-        found = seen.item(place)
-        revision = 1 + cast(int, found["revision"]) if found is not None and "deleted" in found else 1
         record = replace(record, revision=revision, changed_by=moment.by)
         draft = Draft(seen, moment, record)
         draft.keep_out(key)
@@ -90,16 +88,19 @@ class Create:
                 if running.target is None and running.holds(place):
                     raise Conflict(running.refusal(place))
 
-    def _identity(self, node_id: str, found: Item | None, key: Key) -> tuple[str, Condition]:
-        """The id and what is required of its record: a deleted node's goes on, a living one's is refused if given."""
+    def _identity(self, node_id: str, found: Item | None, key: Key) -> tuple[str, int, Condition]:
+        """The id, its next revision, and what is required of its record.
+
+        A deleted node's id goes on, with its history, only where it is given; a living one's is then refused.
+        """
         if found is None:
-            return node_id, ABSENT
+            return node_id, 1, ABSENT
         place = place_of(found)
-        if place is None:
-            return node_id, {"deleted": found["deleted"]}
+        if self.node_id is not None and place is None:
+            return node_id, 1 + cast(int, found["revision"]), {"deleted": found["deleted"]}
         if self.node_id is not None and place != key:
             raise AlreadyExists(f"The id {node_id} belongs to another node already; choose another, or leave it out.")
-        return uuid4().hex, ABSENT
+        return uuid4().hex, 1, ABSENT
 
 
 @dataclass(frozen=True)

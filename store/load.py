@@ -222,12 +222,14 @@ class _TreeLoad:
         return Rejection(node.number, f"{reason}, and cannot be moved here: {unmoved}", moved=True)
 
     def _creation(self, node: Node, node_id: str, item: Item | None) -> Creation:
-        """A deleted node's id goes on with its revisions; a made id that is another's gives way to a random one."""
+        """The id of a deleted node goes on with its revisions where the file names it; a made id that is or was
+        another's gives way to a random one.
+        """
         if item is None:
             return Creation(node, node_id)
-        if "deleted" in item:
+        if "deleted" in item and node.id is not None:
             return Creation(node, node_id, cast(int, item["revision"]) + 1, {"deleted": item["deleted"]})
-        if self._is_at(node, item):  # left over by a deletion that was not Clade's
+        if "deleted" not in item and self._is_at(node, item):  # left over by a deletion that was not Clade's
             return Creation(node, node_id, when={"tree": self._pk, "key": node.sk})
         return Creation(node, f"{self._load.wanted.hierarchy.name}:{uuid4().hex}")
 

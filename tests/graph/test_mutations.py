@@ -183,6 +183,19 @@ async def test_a_node_with_children_is_deleted_with_them_or_without_or_not_at_al
     assert paths == ["US/Lincoln", "US/MO", "US/MO/St. Louis"]
 
 
+async def test_a_deletion_is_undone_by_a_creation_that_names_the_old_id(clients):
+    gone = (await clients.ask('mutation { gone: deleteLocation(path: "US/NE/Lincoln") { node { id name } } }'))["gone"]
+    create = """mutation($id: ID) { made: createLocation(parent: "US/NE", key: "Lincoln", name: "Lincoln", id: $id,
+        attributes: { city: {} }) { node { id revision history { nodes { revision } } } } }"""
+    other = (await clients.ask(create))["made"]["node"]
+    assert (other["id"] != gone["node"]["id"], other["revision"]) == (True, 1)
+    assert other["history"] == {"nodes": [{"revision": 1}]}
+    await clients.ask('mutation { deleteLocation(path: "US/NE/Lincoln") { node { id } } }')
+    undone = (await clients.ask(create, id=gone["node"]["id"]))["made"]["node"]
+    assert (undone["id"], undone["revision"]) == (gone["node"]["id"], 2)
+    assert undone["history"] == {"nodes": [{"revision": 2}, {"revision": 1}]}
+
+
 # -- terms -------------------------------------------------------------------------------------------------------------
 
 

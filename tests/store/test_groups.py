@@ -155,7 +155,7 @@ async def test_a_node_is_made_below_one_of_the_same_commit_and_none_at_its_place
 
 async def test_a_node_is_made_and_deleted_and_made_again_in_one_commit(store: Store, counted: Any) -> None:
     outcomes = await told(Writer(counted), create("r/a"), delete("r/a"), create("r/a"), delete("r/a"))
-    assert outcomes == [("r/a", 1), ("r/a", 1), ("r/a", 2), ("r/a", 2)]
+    assert outcomes == [("r/a", 1)] * 4
     assert len(counted.commits) == 1
     assert await paths(store) == {"r"}
     await invariants.check(store)
@@ -169,7 +169,7 @@ async def test_what_reads_ranges_comes_in_its_turn_with_a_commit_of_its_own(stor
     outcomes = await told(Writer(counted), *edits)
     assert outcomes == [
         ("r/a", 1), ("r/b", 1), ("r/b", 1), ("r/a/x", 1), ("r/b/y", 1), ("r/b/a", 1), ("r/a", 1), ("r/b", 1),
-        ("r/b", 2),
+        ("r/b", 1),
     ]  # fmt: skip
     assert await paths(store) == {"r", "r/a", "r/b"}
     assert [event for ((event, _),) in await log(store)] == [
