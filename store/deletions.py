@@ -58,7 +58,6 @@ class Delete:
         records = await reader.subtree(record, len(self.path))
         if self.policy is Policy.REPARENT:
             await self._reparent(draft, reader, record, records)
-            await draft.remove([record])
         elif records is not None:
             await draft.remove(records)
         else:
@@ -67,7 +66,11 @@ class Delete:
         return draft
 
     async def _reparent(self, draft: Draft, reader: Reader, record: Record, records: Sequence[Record] | None) -> None:
-        """Move each child with all below it to where the node lies; raises TooLarge where that is no transaction."""
+        """Remove the node and move each child with all below it to its side; raises TooLarge where that is no
+        transaction.
+
+        Who follows the changes one by one finds each place free: the child that takes the node's own place comes last.
+        """
         if records is None:
             raise TooLarge(
                 f"{shorten(format_path(self.path))} and all below it are {1 + sum(record.below.values()):,} nodes, "
@@ -78,10 +81,15 @@ class Delete:
         for one in records[1:]:
             families.setdefault(one.sk[: one.sk.index("#", len(record.sk)) + 1], []).append(one)
         moves = [(family, (*self.path[:-1], family[0].path[-1])) for family in families.values()]
-        async for some in in_turns(moves):
-            await self._read_all(draft, reader, some)
-            for family, target in some:
-                await move_in(draft, reader, self.hierarchy, family, target, leaving=self.path)
+        async for some in in_turns([move for move in moves if move[1] != self.path]):
+            await self._move_all(draft, reader, some)
+        await draft.remove([record], alone=True)
+        await self._move_all(draft, reader, [move for move in moves if move[1] == self.path])
+
+    async def _move_all(self, draft: Draft, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]) -> None:
+        await self._read_all(draft, reader, moves)
+        for family, target in moves:
+            await move_in(draft, reader, self.hierarchy, family, target, leaving=self.path)
 
     async def _read_all(self, draft: Draft, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]) -> None:
         """Read at once what each of some moves would read by itself."""

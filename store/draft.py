@@ -131,8 +131,8 @@ class Draft:
         self._log(Event.MOVED, record, record.path, record.path)
         return new[record.key]
 
-    async def remove(self, records: Sequence[Record]) -> None:
-        """A node and all below it, its own record first."""
+    async def remove(self, records: Sequence[Record], *, alone: bool = False) -> None:
+        """A node and all below it, its own record first; `alone` where what lies below goes elsewhere."""
         top = records[0]
         self._keep_apart(top.key)
         async for some in in_turns(records):
@@ -141,7 +141,7 @@ class Draft:
                 self._change(Put(version_item(record)))
                 self._change(Put(tombstone_item(record, self.moment.at, self.moment.by)))
         self.nodes += len(records)
-        self.count_removed(top, shape_of(records))
+        self.count_removed(top, shape_of(records), alone=alone)
 
     async def relocate(self, records: Sequence[Record], way: Relocation) -> None:
         """A node and all below it to another place, its own record first. Raises BadPath where that is none for all."""
@@ -173,11 +173,11 @@ class Draft:
         for partition in move.running.partitions:
             self._tree(partition).moves = (*self.seen.stamp(partition).moves, move.running)
 
-    def count_removed(self, top: Record, shape: Counts) -> None:
+    def count_removed(self, top: Record, shape: Counts, *, alone: bool = False) -> None:
         """What the end of a node and all below it, so many in each tier, changes of what counts and tells them."""
         self._count(top, shape, -1)
         self._tree(top.pk).shape.subtract(shape)
-        self._log(Event.DELETED, top)
+        self._log(Event.DELETED, top, alone=alone)
 
     def count_moved(self, old: Record, new: Record, shape: Counts) -> None:
         """What the move of a node and all below it, so many in each tier of its old tree, changes of that."""
@@ -289,9 +289,17 @@ class Draft:
             self._tree(moved.pk).aliases -= 1
             self._change(Delete(there))
 
-    def _log(self, event: Event, record: Record, source: Path | None = None, target: Path | None = None) -> None:
-        paths = (None, None) if source is None or target is None else (format_path(source), format_path(target))
-        entry = LogEntry(event, record.sk, record.id, record.level, record.revision, *paths)
+    def _log(
+        self,
+        event: Event,
+        record: Record,
+        source: Path | None = None,
+        target: Path | None = None,
+        *,
+        alone: bool = False,
+    ) -> None:
+        old, new = [None if path is None else format_path(path) for path in (source, target)]
+        entry = LogEntry(event, record.sk, record.id, record.level, record.revision, old, new, alone)
         self._tree(record.pk).entries.append(entry)
         if record.is_root and event is not Event.UPDATED:
             self._tree(record.hierarchy).entries.append(entry._replace(sk=root_name(record.pk)))

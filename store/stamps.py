@@ -153,7 +153,7 @@ class LogEntry(NamedTuple):
 
     `sk` is its key without the log's partition in front: of a node `#NE#`, of a root in its hierarchy's log `#US#`. A
     move tells from which path to which, and is in the logs of both trees; with equal paths the node has only another
-    place among its siblings. A move, and a deletion outside of imports, is about all below the node as well.
+    place among its siblings. A move, and a deletion, is about all below the node as well, unless it is `alone`.
     """
 
     event: Event
@@ -163,6 +163,7 @@ class LogEntry(NamedTuple):
     revision: int
     source: str | None = None
     target: str | None = None
+    alone: bool = False
 
 
 def root_name(pk: str) -> str:
@@ -183,13 +184,16 @@ def log_item(
     `ranks` are the new ranks of siblings that were put in another order, by what stands for `sk` in entries.
     """
     key = log_key(stamp.partition, stamp.n + 1)
-    changes: list[Value] = [
-        [e.event.value, e.sk, e.id, e.level, e.revision, *((e.source, e.target) if e.source else ())] for e in entries
-    ]
+    changes: list[Value] = [[*_needed(entry)] for entry in entries]
     item: Item = {"pk": key.pk, "sk": key.sk, "at": at, "changes": changes, "expires": stamp.next_expires(now)}
     if ranks:
         item["ranks"] = cast(Value, dict(ranks))
     return Put(item)
+
+
+def _needed(entry: LogEntry) -> tuple[Value, ...]:
+    """An entry without what it leaves out at its end."""
+    return (entry.event.value, *entry[1 : None if entry.alone else 7 if entry.source else 5])
 
 
 def entries_of(item: Item) -> list[LogEntry]:
