@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -45,6 +46,9 @@ class Delete:
     def needs(self) -> list[Key]:
         place = node_key(self.hierarchy.name, self.path)
         return [place, *ancestor_keys(place)]
+
+    def wanted(self) -> dict[str, Any]:
+        return {"path": self.path, "policy": self.policy.value, "expected": self.expected}
 
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
         seen = await reader.seen(self.partitions(), self.needs())

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from store.keys import Key, Path, ancestor_keys, format_path, id_key, node_key, 
 from store.reader import Reader
 from store.records import Record, made_id
 from store.rows import misplaced
+from store.wire import check_content
 
 
 class Edit(Protocol):
@@ -32,6 +33,10 @@ class Edit(Protocol):
 
     def needs(self) -> list[Key]:
         """The keys of what it reads for certain, as far as can be told beforehand."""
+        ...
+
+    def wanted(self) -> dict[str, Any]:
+        """What makes it the same wish as another of its kind, None where something is left open."""
         ...
 
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
@@ -57,6 +62,10 @@ class Create:
         key = node_key(self.hierarchy.name, self.path)
         return [key, *ancestor_keys(key), id_key(f"{self.hierarchy.name}:{self._wanted_id}")]
 
+    def wanted(self) -> dict[str, Any]:
+        values = {name: value for name, value in self.values.items() if value is not None}
+        return {"path": self.path, "level": self.level, "name": self.name, "values": values, "id": self.node_id}
+
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
         keys, name = self.needs(), self.hierarchy.name
         key, place, node_id = keys[0], keys[-1], self._wanted_id
@@ -65,6 +74,7 @@ class Create:
         await self._check_gone(reader, seen, seen.item(place))
         node_id, revision, when = self._identity(node_id, seen.item(place), key)
         values: dict[str, Value] = {name: value for name, value in self.values.items() if value is not None}
+        check_content(shorten(format_path(self.path)), self.name, values)
         record = Record.new(name, self.path, self.level, self.name, node_id, moment.at, values, above=above)
         record = replace(record, revision=revision, changed_by=moment.by)
         draft = Draft(seen, moment, record)
@@ -120,6 +130,12 @@ class Update:
     def needs(self) -> list[Key]:
         return [node_key(self.hierarchy.name, self.path)]
 
+    def wanted(self) -> dict[str, Any]:
+        return {
+            "path": self.path, "name": self.name, "level": self.level, "values": dict(self.values),
+            "expected": self.expected,
+        }  # fmt: skip
+
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
         seen = await reader.seen(self.partitions(), self.needs())
         old = existing(seen, self.hierarchy, self.path, self.expected)
@@ -129,6 +145,7 @@ class Update:
         name = old.name if self.name is None else self.name
         if (name, values) == (old.name, old.attributes):
             return Draft(seen, moment, old)
+        check_content(shorten(format_path(self.path)), name, values)
         new = replace(
             old, name=name, attributes=values, revision=old.revision + 1, updated_at=moment.at, changed_by=moment.by
         )

@@ -137,7 +137,7 @@ class Group:
             return None
         record, key = wish.repeated(item)
         move = None if key is None else (await reader.seen([], [key])).item(key)
-        return Written(record, move=None if move is None else Move.of(move))
+        return Written(await reader.content_of(record), move=None if move is None else Move.of(move))
 
     async def _refusal(self, wish: Wish, error: Exception) -> Written | Exception:
         """What is told of a wish that failed. What stands in its way may be itself, made for somebody who asked another

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from store.aliases import alias_key
 from store.draft import Draft, Moment
@@ -36,6 +37,9 @@ class Move:
     def needs(self) -> list[Key]:
         place = node_key(self.hierarchy.name, self.path)
         return [place, *ancestor_keys(place)]
+
+    def wanted(self) -> dict[str, Any]:
+        return {"path": self.path, "target": self.target, "expected": self.expected}
 
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
         seen = await reader.seen(self.partitions(), self.needs())

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from store.draft import Draft, Moment
 from store.edits import existing, touched
@@ -42,6 +43,9 @@ class Reorder:
 
     def needs(self) -> list[Key]:
         return [node_key(self.hierarchy.name, path) for path in (self.path, self.beside or self.path)]
+
+    def wanted(self) -> dict[str, Any]:
+        return {"path": self.path, "side": self.side.value, "beside": self.beside, "expected": self.expected}
 
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
         seen = await reader.seen(self.partitions(), self.needs())

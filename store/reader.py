@@ -8,11 +8,15 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import cast
 
+from msgspec.structs import replace
+
 from store.batches import MAX_BATCH_BYTES
 from store.draft import Seen
+from store.errors import Conflict
+from store.history import former, place_of
 from store.items import Item
 from store.journal import running
-from store.keys import Key, Span, below, depth_of, stamp_key, subtree
+from store.keys import Key, Span, below, depth_of, id_key, stamp_key, subtree, version_key
 from store.reads import Reads
 from store.recent import RecentChange, RecentChanges
 from store.records import Record
@@ -114,6 +118,19 @@ class Reader:
             for item in page
             if depth_of(cast(str, item["sk"])) == depth_of(parent.sk) + 1
         ]
+
+    async def content_of(self, record: Record) -> Record:
+        """A node with the name and the attributes of its revision, from its history or from where it lies now."""
+        keys = [version_key(record.id, record.revision), id_key(record.id)]
+        seen = await self.seen([], keys)
+        if (version := seen.item(keys[0])) is not None:
+            return former(record, version)
+        place = place_of(seen.item(keys[1]))
+        await self.add(seen, [], [] if place is None else [place])
+        found = None if place is None else seen.record(place)
+        if found is None or found.revision != record.revision:
+            raise Conflict("This change was made, but its node is being changed right now; look, or ask again.")
+        return replace(record, name=found.name, attributes=found.attributes)
 
     async def recent(self, partition: str, since: float) -> list[RecentChange]:
         """What a log tells from a time on, in seconds since 1970."""

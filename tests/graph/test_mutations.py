@@ -231,6 +231,21 @@ async def test_the_same_idempotency_key_changes_nothing_twice_and_answers_the_sa
     assert await clients.ask(delete) == await clients.ask(delete)
 
 
+async def test_a_repeated_mutation_tells_the_node_as_it_was_written_whatever_came_after(clients):
+    update = """mutation { updateLocation(path: "US/NE/Omaha", attributes: { city: { %s } }, idempotencyKey: "k") {
+        node { path revision ... on City { timezone population } } } }"""
+    one, other = 'timezone: "UTC", population: 7', 'population: 7, timezone: "UTC"'
+    first = await clients.ask(update % one)
+    assert await clients.ask(update % other) == first
+    await clients.ask('mutation { updateLocation(path: "US/NE/Omaha", name: "O") { node { id } } }')
+    await clients.ask('mutation { renameLocation(path: "US/NE", key: "X") { node { id } } }')
+    assert await clients.ask(update % other) == first
+    await clients.ask('mutation { deleteLocation(path: "US/X", policy: CASCADE) { node { id } } }')
+    assert await clients.ask(update % one) == first
+    code, _ = await clients.refusal(update % 'population: 8, timezone: "UTC"')
+    assert code == "BAD_USER_INPUT"
+
+
 async def test_a_server_that_may_not_write_forbids_it(clients):
     reader = Clients(clients.store, writes=False)
     code, message = await reader.refusal('mutation { deleteLocation(path: "US/MO") { node { path } } }')

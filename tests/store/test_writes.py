@@ -206,6 +206,30 @@ async def test_a_retried_edit_whose_answer_was_lost_is_made_once(store: Store) -
     await invariants.check(store)
 
 
+async def test_an_idempotency_key_fits_beside_the_largest_node_and_is_kept_over_another_setting(store: Store) -> None:
+    writer, large = Writer(store), {"note": "x" * 390_000}
+    await write(store, create("r"), create("r", "a"))
+    for _ in range(2):
+        made = await writer.write(replace(create("r", "b"), values=large), Reads(), Terms(key="k"))
+        assert (made.record.revision, made.record.attributes) == (1, large)
+    for seconds in (0.0, 3.0):
+        order = Reorder(CATEGORY, ("r", "b"), Side.FIRST, settle_seconds=seconds)
+        await writer.write(order, Reads(), Terms(key="l"))
+    await invariants.check(store)
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_node_leaves_room_for_counts_and_is_named_where_it_does_not(store: Store, key: str | None) -> None:
+    await write(store, create("r"))
+    for edit in (create("r", "b"), Update(CATEGORY, ("r",), None, None, {})):
+        for size in (393_500, 409_000, 500_000):
+            with pytest.raises(BadInput, match=r"takes \d+ bytes; at most 393216 .*") as caught:
+                await Writer(store).write(replace(edit, values={"note": "x" * size}), Reads(), Terms(key=key))
+            assert "v0" not in str(caught.value)
+    await write(store, replace(create("r", "b"), values={"note": "x" * 393_000}), create("r", "b", "c"))
+    await invariants.check(store)
+
+
 async def test_two_with_the_same_key_at_once_change_one_thing(store: Store) -> None:
     edits = [Writer(store).write(create("r"), Reads(), Terms(key="k")) for _ in range(4)]
     records = {written.record.id for written in await asyncio.gather(*edits)}
