@@ -59,7 +59,7 @@ class Delete:
                 "(CASCADE) or let them take its place (REPARENT)."
             )
         draft = Draft(seen, moment, record)
-        records = await reader.subtree(record, len(self.path))
+        records = await reader.subtree(seen, record, ancestor_keys(record.key))
         if self.policy is Policy.REPARENT:
             await self._reparent(draft, reader, record, records)
         elif records is not None:
@@ -78,8 +78,8 @@ class Delete:
         if records is None:
             raise TooLarge(
                 f"{shorten(format_path(self.path))} and all below it are {1 + sum(record.below.values()):,} nodes, "
-                "more than change in one transaction of DynamoDB. Move its children to where they shall be, one by "
-                "one, and delete it then."
+                "more or larger ones than change in one transaction of DynamoDB. Move its children to where they shall "
+                "be, one by one, and delete it then."
             )
         families: dict[str, list[Record]] = {}
         for one in records[1:]:

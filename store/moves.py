@@ -49,7 +49,9 @@ class Move:
         if self.target[: len(self.path)] == self.path:
             raise Misplaced(f"{shorten(format_path(self.path))} cannot be moved to below itself.")
         draft = Draft(seen, moment, top)
-        records = await reader.subtree(top, len(self.path) + len(self.target))
+        key = node_key(self.hierarchy.name, self.target)
+        await reader.add(seen, touched(self.hierarchy.name, self.target), needs_of_move(top, key))
+        records = await reader.subtree(seen, top, [*ancestor_keys(top.key), *ancestor_keys(key)])
         if records is not None:
             await move_in(draft, reader, self.hierarchy, records, self.target)
             return draft

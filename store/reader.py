@@ -5,7 +5,7 @@ requires them is made only if nothing that was read after them has changed.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import cast
 
 from msgspec.structs import replace
@@ -60,21 +60,27 @@ class Reader:
         if self._view.is_pending:
             raise Later
 
-    async def subtree(self, record: Record, above: int) -> list[Record] | None:
-        """A node and all below it, None where they cannot all change in one transaction with so many above them.
+    async def subtree(self, seen: Seen, record: Record, above: Sequence[Key]) -> list[Record] | None:
+        """A node and all below it, None where they cannot all change in one transaction with what was seen `above`.
 
         Where it was moved or removed since it was read, it comes alone, and the commit will fail.
         """
         most, nodes = self._store.most_changes, 1 + sum(record.below.values())
-        if most is not None and CHANGES_A_NODE * nodes + above + OTHER_CHANGES > most:
+        if most is not None and CHANGES_A_NODE * nodes + len(above) + OTHER_CHANGES > most:
             return None
         if not record.below:
             return [record]
         records, size = [record], size_of(record.item())
         async for page in self._pages(below(record.pk, record.sk)):
             records += map(Record.of, page)
-            size += 0 if most is None else sum(map(size_of, page))
-        return records if most is None or size <= MAX_BATCH_BYTES else None
+            if most is not None:
+                self._view.learn(page)
+                size += sum(map(size_of, page))
+        if most is None:
+            return records
+        # DynamoDB weighs what a transaction removes as well, and each node is removed and written.
+        weight = 2 * size + sum(size_of(item) for key in above if (item := seen.item(key)) is not None)
+        return records if weight <= MAX_BATCH_BYTES else None
 
     async def survey(self, way: Relocation) -> None:
         """Look through a large subtree, page by page and once in all attempts; raises BadPath where it does not fit."""

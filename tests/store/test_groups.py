@@ -109,7 +109,7 @@ async def test_who_comes_while_others_commit_is_of_the_next_commit(store: Store,
 
 async def test_a_lone_edit_costs_what_it_costs(counted: Any) -> None:
     for edit, terms, requests in [
-        (create("r/a"), Terms(), 2), (create("r/b"), Terms(key="k"), 3), (create("r/b"), Terms(key="k"), 1),
+        (create("r/a"), Terms(), 2), (create("r/b"), Terms(key="k"), 3), (create("r/b"), Terms(key="k"), 3),
         (update("r/a", note="1"), Terms(), 2), (update("r/a", note="2"), Terms(dry_run=True), 2),
         (move("r/a", "r/c"), Terms(), 3), (delete("r/c"), Terms(), 2),
     ]:  # fmt: skip
