@@ -96,7 +96,7 @@ def _feed_type() -> Any:
         "event": (
             "event",
             str,
-            "CREATED, UPDATED, MOVED or DELETED; the last two are about all below as well. "
+            "CREATED, UPDATED, MOVED or DELETED. "
             "For callers with grants a move out of their sight is DELETED, and one into it CREATED.",
         ),
         "id": ("id", strawberry.ID | None, "The node's id; null for one above the caller's grants."),
@@ -106,6 +106,12 @@ def _feed_type() -> Any:
         "at": ("at", DateTime, "When, in UTC."),
         "from": ("source", Path | None, "Where a moved node lay before; its new path where only its order changed."),
         "to": ("target", Path | None, "Where a moved node lies since."),
+        "withDescendants": (
+            "with_descendants",
+            bool,
+            "Whether it is about all below the node as well: true of moves, and of deletions unless the children have "
+            "taken the node's place.",
+        ),
     }
     fields = {f"{name}_": field(_part(part), kind, text, name=name) for name, (part, kind, text) in told.items()}
     change: Any = _type("Change", "One node's change.", fields)

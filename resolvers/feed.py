@@ -21,7 +21,7 @@ PAGE_TRANSACTIONS = 100
 class Change:
     """One node's change; `source` and `target` are the paths of a move, `revision` is what the node has since.
 
-    `id` and `revision` are None for a node above the caller's grants. `spreads` tells that it is about all below too.
+    `id` and `revision` are None for a node above the caller's grants. `with_descendants` if it is about all below too.
     """
 
     event: str
@@ -32,12 +32,14 @@ class Change:
     at: str
     source: str | None = None
     target: str | None = None
-    spreads: bool = False
+    with_descendants: bool = False
 
     def is_in(self, under: Path) -> bool:
         """Whether it is about the subtree at a path, or about something above that it was changed with."""
         paths = [parse_path(text) for text in (self.path, self.source, self.target) if text is not None]
-        return any(path[: len(under)] == under or (self.spreads and under[: len(path)] == path) for path in paths)
+        return any(
+            path[: len(under)] == under or (self.with_descendants and under[: len(path)] == path) for path in paths
+        )
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,9 @@ def _told(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iterato
     places = [parse_path(text) for text in (entry.source, entry.target) if text is not None]
     own = path_of(tree, entry.sk)
     if grants is None or all(grants.sight(hierarchy_of(tree), path) is Sight.WHOLE for path in places or [own]):
-        spreads = entry.event in (Event.MOVED, Event.DELETED)
         yield Change(
             entry.event.value, entry.id, format_path(own), entry.level, entry.revision, at, entry.source, entry.target,
-            spreads,
+            entry.event in (Event.MOVED, Event.DELETED) and not entry.alone,
         )  # fmt: skip
     elif entry.event is Event.DELETED:
         yield from _in_part(grants, tree, entry, at, Event.DELETED, own)
@@ -89,4 +90,4 @@ def _in_part(grants: Grants, tree: str, entry: LogEntry, at: str, event: Event, 
     if sight is Sight.NOTHING or tree_key(hierarchy, path) != tree:
         return
     node_id, revision = (entry.id, entry.revision) if sight is Sight.WHOLE else (None, None)
-    yield Change(event.value, node_id, format_path(path), entry.level, revision, at, spreads=True)
+    yield Change(event.value, node_id, format_path(path), entry.level, revision, at, None, None, not entry.alone)

@@ -26,7 +26,7 @@ LOG_ENTRY_BYTES = 250  # of an entry but for its sort key: the longest id, and t
 ITEM_BYTES = 800  # of a record but for its sort key, name and own attributes: ids, counts, times, names of attributes
 BYTES_A_CHARACTER = 4  # at most
 KEY_COPIES = 6  # a sort key stands in about so many attributes of a record and its id record
-SEALS = 3  # the changes that are added to a batch when it is committed: two stamps and the log
+SEALS = 4  # the changes that are added to a batch when it is committed: two stamps and their logs
 
 
 class Creation(NamedTuple):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -46,6 +47,9 @@ class Delete:
         place = node_key(self.hierarchy.name, self.path)
         return [place, *ancestor_keys(place)]
 
+    def wanted(self) -> dict[str, Any]:
+        return {"path": self.path, "policy": self.policy.value, "expected": self.expected}
+
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
         seen = await reader.seen(self.partitions(), self.needs())
         record = existing(seen, self.hierarchy, self.path, self.expected)
@@ -55,10 +59,9 @@ class Delete:
                 "(CASCADE) or let them take its place (REPARENT)."
             )
         draft = Draft(seen, moment, record)
-        records = await reader.subtree(record, len(self.path))
+        records = await reader.subtree(seen, record, ancestor_keys(record.key))
         if self.policy is Policy.REPARENT:
             await self._reparent(draft, reader, record, records)
-            await draft.remove([record])
         elif records is not None:
             await draft.remove(records)
         else:
@@ -67,21 +70,30 @@ class Delete:
         return draft
 
     async def _reparent(self, draft: Draft, reader: Reader, record: Record, records: Sequence[Record] | None) -> None:
-        """Move each child with all below it to where the node lies; raises TooLarge where that is no transaction."""
+        """Remove the node and move each child with all below it to its side; raises TooLarge where that is no
+        transaction.
+
+        Who follows the changes one by one finds each place free: the child that takes the node's own place comes last.
+        """
         if records is None:
             raise TooLarge(
                 f"{shorten(format_path(self.path))} and all below it are {1 + sum(record.below.values()):,} nodes, "
-                "more than change in one transaction. Move its children to where they shall be, one by one, and delete "
-                "it then."
+                "more or larger ones than change in one transaction. Move its children to where they shall be, one by "
+                "one, and delete it then."
             )
         families: dict[str, list[Record]] = {}
         for one in records[1:]:
             families.setdefault(one.sk[: one.sk.index("#", len(record.sk)) + 1], []).append(one)
         moves = [(family, (*self.path[:-1], family[0].path[-1])) for family in families.values()]
-        async for some in in_turns(moves):
-            await self._read_all(draft, reader, some)
-            for family, target in some:
-                await move_in(draft, reader, self.hierarchy, family, target, leaving=self.path)
+        async for some in in_turns([move for move in moves if move[1] != self.path]):
+            await self._move_all(draft, reader, some)
+        await draft.remove([record], alone=True)
+        await self._move_all(draft, reader, [move for move in moves if move[1] == self.path])
+
+    async def _move_all(self, draft: Draft, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]) -> None:
+        await self._read_all(draft, reader, moves)
+        for family, target in moves:
+            await move_in(draft, reader, self.hierarchy, family, target, leaving=self.path)
 
     async def _read_all(self, draft: Draft, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]) -> None:
         """Read at once what each of some moves would read by itself."""

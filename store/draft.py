@@ -18,13 +18,14 @@ from store.journal import Move
 from store.keys import Key, Path, ancestor_keys, format_path, parent_sort_key, stamp_key
 from store.records import MAX_ITEM_BYTES, Counts, Record
 from store.relocation import Relocation
-from store.stamps import Event, LogEntry, Running, Stamp, log_item, tier_name
+from store.stamps import Event, LogEntry, Running, Stamp, log_item, root_name, tier_name
 from store.turns import in_turns
 from store.wire import settled, size_of
 
 WRITE_UNIT_BYTES = 1024
 MOST_MOVES = 20  # under way in one tree: each reader of the tree reads their records
 MOST_SMALL_ENTRIES = 50  # of a log, which fit into an item whatever their paths
+MOST_RANKS = 100  # which a log tells; no transaction gives more where indexes trail behind
 INDEXES = 2  # beside the table, each of which a node's item is written to as well
 
 
@@ -76,6 +77,7 @@ class _Touched:
     aliases: int = 0
     moves: tuple[Running, ...] | None = None
     entries: list[LogEntry] = field(default_factory=list)
+    ranks: dict[str, str] = field(default_factory=dict)
 
 
 class Draft:
@@ -118,19 +120,19 @@ class Draft:
         self._change(Put(version_item(old)))
         self._log(Event.UPDATED, new)
 
-    def reorder(self, record: Record, rank: str, *, told: bool = True) -> Record:
-        """Another place among its siblings; `told` in the log unless it only makes room for another's."""
-        new = replace(record, rank=rank)
-        self._put(new)
-        self._tree(record.pk)
-        if record.is_root:
-            self._tree(record.hierarchy)
-        if told:
-            self._log(Event.MOVED, record, record.path, record.path)
-        return new
+    def reorder(self, record: Record, rank: str) -> Record:
+        """Another place among its siblings."""
+        self._log(Event.MOVED, record, record.path, record.path)
+        return self._rank(record, rank)
 
-    async def remove(self, records: Sequence[Record]) -> None:
-        """A node and all below it, its own record first."""
+    def rank_anew(self, record: Record, line: Sequence[Record], ranks: Sequence[str]) -> Record:
+        """New ranks for all siblings of a node, itself included, which is the one that the log tells."""
+        new = {one.key: self._rank(one, rank) for one, rank in zip(line, ranks, strict=True)}
+        self._log(Event.MOVED, record, record.path, record.path)
+        return new[record.key]
+
+    async def remove(self, records: Sequence[Record], *, alone: bool = False) -> None:
+        """A node and all below it, its own record first; `alone` where what lies below goes elsewhere."""
         top = records[0]
         self._keep_apart(top.key)
         async for some in in_turns(records):
@@ -139,7 +141,7 @@ class Draft:
                 self._change(Put(version_item(record)))
                 self._change(Put(tombstone_item(record, self.moment.at, self.moment.by)))
         self.nodes += len(records)
-        self.count_removed(top, shape_of(records))
+        self.count_removed(top, shape_of(records), alone=alone)
 
     async def relocate(self, records: Sequence[Record], way: Relocation) -> None:
         """A node and all below it to another place, its own record first. Raises BadPath where that is none for all."""
@@ -171,11 +173,11 @@ class Draft:
         for partition in move.running.partitions:
             self._tree(partition).moves = (*self.seen.stamp(partition).moves, move.running)
 
-    def count_removed(self, top: Record, shape: Counts) -> None:
+    def count_removed(self, top: Record, shape: Counts, *, alone: bool = False) -> None:
         """What the end of a node and all below it, so many in each tier, changes of what counts and tells them."""
         self._count(top, shape, -1)
         self._tree(top.pk).shape.subtract(shape)
-        self._log(Event.DELETED, top)
+        self._log(Event.DELETED, top, alone=alone)
 
     def count_moved(self, old: Record, new: Record, shape: Counts) -> None:
         """What the move of a node and all below it, so many in each tier of its old tree, changes of that."""
@@ -206,10 +208,11 @@ class Draft:
                 found[key] = Put(new.item())
         for partition, touched in self._trees.items():
             stamp = self.seen.stamp(partition)
-            put = stamp.raised(touched.shape, touched.aliases, touched.moves)
+            put = stamp.raised(touched.shape, touched.aliases, touched.moves, now=moment.now)
             found[put.key] = put
-            if "#" in partition:
-                put = log_item(stamp, touched.entries, moment.at, moment.now)
+            if "#" in partition or touched.entries:
+                ranks = touched.ranks if len(touched.ranks) <= MOST_RANKS else {}
+                put = log_item(stamp, touched.entries, moment.at, moment.now, ranks)
                 self._check_log(touched.entries, put.item)
                 found[put.key] = put
         return list(found.values())
@@ -233,6 +236,14 @@ class Draft:
                 f"{len(entries):,} nodes would get other places at once, each with all below it, more than the "
                 "change feed tells as one change. Move some of them by themselves before."
             )
+
+    def _rank(self, record: Record, rank: str) -> Record:
+        new = replace(record, rank=rank)
+        self._put(new)
+        self._tree(record.pk)
+        log, name = (record.hierarchy, root_name(record.pk)) if record.is_root else (record.pk, record.sk)
+        self._tree(log).ranks[name] = rank
+        return new
 
     def _put(self, record: Record, when: Condition = UNCONDITIONAL) -> None:
         self.keep_out(record.key)
@@ -278,10 +289,20 @@ class Draft:
             self._tree(moved.pk).aliases -= 1
             self._change(Delete(there))
 
-    def _log(self, event: Event, record: Record, source: Path | None = None, target: Path | None = None) -> None:
-        paths = (None, None) if source is None or target is None else (format_path(source), format_path(target))
-        entry = LogEntry(event, record.sk, record.id, record.level, record.revision, *paths)
+    def _log(
+        self,
+        event: Event,
+        record: Record,
+        source: Path | None = None,
+        target: Path | None = None,
+        *,
+        alone: bool = False,
+    ) -> None:
+        old, new = [None if path is None else format_path(path) for path in (source, target)]
+        entry = LogEntry(event, record.sk, record.id, record.level, record.revision, old, new, alone)
         self._tree(record.pk).entries.append(entry)
+        if record.is_root and event is not Event.UPDATED:
+            self._tree(record.hierarchy).entries.append(entry._replace(sk=root_name(record.pk)))
 
     def _tree(self, partition: str) -> _Touched:
         return self._trees.setdefault(partition, _Touched())

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from store.keys import Key, Path, ancestor_keys, format_path, id_key, node_key, 
 from store.reader import Reader
 from store.records import Record, made_id
 from store.rows import misplaced
+from store.wire import check_content
 
 
 class Edit(Protocol):
@@ -34,6 +35,10 @@ class Edit(Protocol):
         """The keys of what it reads for certain, as far as can be told beforehand."""
         ...
 
+    def wanted(self) -> dict[str, Any]:
+        """What makes it the same wish as another of its kind, None where something is left open."""
+        ...
+
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
         """Read what it takes and draft the transaction; raises a CladeError where it cannot be done."""
         ...
@@ -41,7 +46,7 @@ class Edit(Protocol):
 
 @dataclass(frozen=True)
 class Create:
-    """A new node at a path; `node_id` is without its hierarchy's prefix, None for one that is made."""
+    """A new node at a path; `node_id` is without its hierarchy's prefix, None for one that no node ever had."""
 
     hierarchy: Hierarchy
     path: Path
@@ -57,17 +62,20 @@ class Create:
         key = node_key(self.hierarchy.name, self.path)
         return [key, *ancestor_keys(key), id_key(f"{self.hierarchy.name}:{self._wanted_id}")]
 
+    def wanted(self) -> dict[str, Any]:
+        values = {name: value for name, value in self.values.items() if value is not None}
+        return {"path": self.path, "level": self.level, "name": self.name, "values": values, "id": self.node_id}
+
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
         keys, name = self.needs(), self.hierarchy.name
         key, place, node_id = keys[0], keys[-1], self._wanted_id
         seen = await reader.seen(self.partitions(), keys)
         above = levels_above(seen, self.hierarchy, self.path, self.level)
         await self._check_gone(reader, seen, seen.item(place))
-        node_id, when = self._identity(node_id, seen.item(place), key)
+        node_id, revision, when = self._identity(node_id, seen.item(place), key)
         values: dict[str, Value] = {name: value for name, value in self.values.items() if value is not None}
+        check_content(shorten(format_path(self.path)), self.name, values)
         record = Record.new(name, self.path, self.level, self.name, node_id, moment.at, values, above=above)
-        found = seen.item(place)
-        revision = 1 + cast(int, found["revision"]) if found is not None and "deleted" in found else 1
         record = replace(record, revision=revision, changed_by=moment.by)
         draft = Draft(seen, moment, record)
         draft.keep_out(key)
@@ -90,16 +98,19 @@ class Create:
                 if running.target is None and running.holds(place):
                     raise Conflict(running.refusal(place))
 
-    def _identity(self, node_id: str, found: Item | None, key: Key) -> tuple[str, Condition]:
-        """The id and what is required of its record: a deleted node's goes on, a living one's is refused if given."""
+    def _identity(self, node_id: str, found: Item | None, key: Key) -> tuple[str, int, Condition]:
+        """The id, its next revision, and what is required of its record.
+
+        A deleted node's id goes on, with its history, only where it is given; a living one's is then refused.
+        """
         if found is None:
-            return node_id, ABSENT
+            return node_id, 1, ABSENT
         place = place_of(found)
-        if place is None:
-            return node_id, {"deleted": found["deleted"]}
+        if self.node_id is not None and place is None:
+            return node_id, 1 + cast(int, found["revision"]), {"deleted": found["deleted"]}
         if self.node_id is not None and place != key:
             raise AlreadyExists(f"The id {node_id} belongs to another node already; choose another, or leave it out.")
-        return uuid4().hex, ABSENT
+        return uuid4().hex, 1, ABSENT
 
 
 @dataclass(frozen=True)
@@ -119,6 +130,12 @@ class Update:
     def needs(self) -> list[Key]:
         return [node_key(self.hierarchy.name, self.path)]
 
+    def wanted(self) -> dict[str, Any]:
+        return {
+            "path": self.path, "name": self.name, "level": self.level, "values": dict(self.values),
+            "expected": self.expected,
+        }  # fmt: skip
+
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
         seen = await reader.seen(self.partitions(), self.needs())
         old = existing(seen, self.hierarchy, self.path, self.expected)
@@ -128,6 +145,7 @@ class Update:
         name = old.name if self.name is None else self.name
         if (name, values) == (old.name, old.attributes):
             return Draft(seen, moment, old)
+        check_content(shorten(format_path(self.path)), name, values)
         new = replace(
             old, name=name, attributes=values, revision=old.revision + 1, updated_at=moment.at, changed_by=moment.by
         )

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from itertools import pairwise
+from typing import cast
 
 from store.errors import CursorExpired
 from store.items import Item
 from store.keys import Index, Span, log_key, stamp_key
 from store.reads import Reads
-from store.stamps import Event, LogEntry, Stamp
+from store.stamps import LogEntry, Stamp, entries_of
 from store.stores import Store
 
 LAST_NUMBER = 10**12 - 1
@@ -26,17 +27,29 @@ class Transaction:
 async def transactions(store: Store, tree: str, since: int | None, limit: int, reads: Reads) -> list[Transaction]:
     """The first so many transactions of a tree after a number, or of all that are kept; one range read.
 
-    Raises CursorExpired where what followed the number is not kept any more.
+    Raises CursorExpired where what followed the number is not kept any more. They follow one another without a gap:
+    what is kept begins behind the last one.
     """
     # The read begins with the item of the number itself: as long as that is there, so is all that followed.
     start = max(1, since or 1)
     span = Span(Index.TABLE, tree, log_key(tree, start).sk, log_key(tree, LAST_NUMBER).sk)
     found = list(map(_transaction, await store.range(span, reads, limit=limit + 1, strong=True)))
-    if since is not None and not (found and found[0].number == start):
+    if since is None:
+        return _without_gap(found)[:limit]
+    if found and found[0].number == start:
+        if len(_without_gap(found)) < len(found):
+            raise expired()
+    else:
         (stamp,) = await store.get([stamp_key(tree)], reads, strong=True)
         if Stamp.of(tree, stamp).n != since:
             raise expired()
-    return [one for one in found if one.number > (since or 0)][:limit]
+    return [one for one in found if one.number > since][:limit]
+
+
+def _without_gap(found: list[Transaction]) -> list[Transaction]:
+    """Those behind the last gap in their numbers."""
+    gaps = [place for place, (one, next_one) in enumerate(pairwise(found), 1) if next_one.number != one.number + 1]
+    return found[gaps[-1] :] if gaps else found
 
 
 def expired() -> CursorExpired:
@@ -45,6 +58,4 @@ def expired() -> CursorExpired:
 
 
 def _transaction(item: Item) -> Transaction:
-    found = cast(dict[str, Any], item)
-    entries = [LogEntry(Event(event), *rest) for event, *rest in found["changes"]]
-    return Transaction(int(found["sk"][1:]), found["at"], entries)
+    return Transaction(int(cast(str, item["sk"])[1:]), cast(str, item["at"]), entries_of(item))

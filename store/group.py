@@ -16,6 +16,7 @@ from store.forecast import forecast
 from store.journal import Move
 from store.keys import stamp_key
 from store.reader import Reader
+from store.recent import RecentChanges
 from store.stamps import rfc3339
 from store.stores import Store
 from store.view import Later, View
@@ -34,16 +35,19 @@ class _Drafted(NamedTuple):
 
 
 class Group:
-    """`begin` is told of each journaled move whose beginning is committed.
+    """`begin` is told of each journaled move whose beginning is committed; `recent` is kept from group to group.
 
     What several wishes need is read once, and counted among the reads of the first one that asks for it.
     """
 
-    def __init__(self, store: Store, wishes: Sequence[Wish], begin: Callable[[Move], object]) -> None:
+    def __init__(
+        self, store: Store, wishes: Sequence[Wish], begin: Callable[[Move], object], recent: RecentChanges
+    ) -> None:
         self._store = store
         self._begin = begin
+        self._recent = recent
         self._view = View(store)
-        self._readers = {wish: Reader(store, wish.reads, self._view) for wish in wishes}
+        self._readers = {wish: Reader(store, wish.reads, self._view, recent) for wish in wishes}
 
     async def make(self) -> None:
         """Settle all wishes; those that nobody waits for any more are left out until their commit has begun."""
@@ -133,7 +137,7 @@ class Group:
             return None
         record, key = wish.repeated(item)
         move = None if key is None else (await reader.seen([], [key])).item(key)
-        return Written(record, move=None if move is None else Move.of(move))
+        return Written(await reader.content_of(record), move=None if move is None else Move.of(move))
 
     async def _refusal(self, wish: Wish, error: Exception) -> Written | Exception:
         """What is told of a wish that failed. What stands in its way may be itself, made for somebody who asked another
@@ -174,7 +178,7 @@ class Group:
         wishes = [one.wish for one in drafted]
         if isinstance(error, BadInput) and len(wishes) > 1:  # one of them cannot be stored, and only that one
             for wish in wishes:
-                await Group(self._store, [wish], self._begin).make()
+                await Group(self._store, [wish], self._begin, self._recent).make()
             return
         if isinstance(error, Unavailable):  # it may be committed, and a move that is not finds no record of its own
             for one in drafted:

@@ -155,7 +155,8 @@ class Journey:
             changes: list[Change] = []
             for partition in self.move.running.partitions:
                 stamp = seen.stamp(partition)
-                changes.append(stamp.raised({}, moves=tuple(one for one in stamp.moves if one.id != self.move.id)))
+                moves = tuple(one for one in stamp.moves if one.id != self.move.id)
+                changes.append(stamp.raised({}, moves=moves, now=now))
                 if "#" in partition:
                     changes.append(log_item(stamp, [], rfc3339(now), now))
             return changes

@@ -24,7 +24,7 @@ from store.merge import Difference, Merge
 from store.reads import Reads
 from store.records import made_id
 from store.rows import Node, Rejection, Tree, Wanted
-from store.stamps import Event, LogEntry, Stamp, log_item, rfc3339
+from store.stamps import Event, LogEntry, Stamp, log_item, rfc3339, root_name
 from store.stores import Store
 
 TREES_AT_ONCE = 8  # a tree's transactions follow one another, so only several trees keep a remote table busy
@@ -123,16 +123,17 @@ class _Load:
             if tree.nodes:
                 await _TreeLoad(self, f"{self.wanted.hierarchy.name}#{root}", tree).run()
 
-    async def commit(self, changes: list[Change], roots: Mapping[str, int]) -> None:
-        """Write a transaction, with the hierarchy's stamp where it makes roots; those follow one another."""
+    async def commit(self, changes: list[Change], roots: Mapping[str, int], entries: list[LogEntry]) -> None:
+        """Write a transaction, with the hierarchy's stamp and log where it makes a root; those follow one another."""
         if not roots:
             await self.store.commit(changes)
         else:
             async with self.roots_lock:
                 stamp = self.roots or await _stamp(self.store, self.wanted.hierarchy.name, self.reads)
                 self.roots = None
-                raised = stamp.raised(dict(roots))
-                await self.store.commit([*changes, raised])
+                now = time.time()
+                raised = stamp.raised(dict(roots), now=now)
+                await self.store.commit([*changes, raised, log_item(stamp, entries, rfc3339(now), now)])
                 self.roots = Stamp.of(stamp.partition, raised.item)
         self.outcome.commits += 1
         await asyncio.sleep(0)  # SQLite never waits, so this is where others get their turn, and a Ctrl-C its hearing
@@ -168,8 +169,10 @@ class _TreeLoad:
         self._settle(found.unchanged + len(found.rejections))
         for batch in batches(found, creations, self._pk, at, self._load.store.max_changes):
             if not self._load.dry_run:
-                raised = stamp.raised(batch.shape)
-                await self._load.commit([*batch.changes, raised, log_item(stamp, batch.entries, at, now)], batch.roots)
+                raised = stamp.raised(batch.shape, now=now)
+                log = log_item(stamp, batch.entries, at, now)
+                roots = [one._replace(sk=root_name(self._pk)) for one in batch.entries if one.sk == "#"]
+                await self._load.commit([*batch.changes, raised, log], batch.roots, roots)
                 stamp = Stamp.of(self._pk, raised.item)
             self._tell(batch.entries)
         self._load.outcome.unchanged += unchanged
@@ -219,12 +222,14 @@ class _TreeLoad:
         return Rejection(node.number, f"{reason}, and cannot be moved here: {unmoved}", moved=True)
 
     def _creation(self, node: Node, node_id: str, item: Item | None) -> Creation:
-        """A deleted node's id goes on with its revisions; a made id that is another's gives way to a random one."""
+        """The id of a deleted node goes on with its revisions where the file names it; a made id that is or was
+        another's gives way to a random one.
+        """
         if item is None:
             return Creation(node, node_id)
-        if "deleted" in item:
+        if "deleted" in item and node.id is not None:
             return Creation(node, node_id, cast(int, item["revision"]) + 1, {"deleted": item["deleted"]})
-        if self._is_at(node, item):  # left over by a deletion that was not Clade's
+        if "deleted" not in item and self._is_at(node, item):  # left over by a deletion that was not Clade's
             return Creation(node, node_id, when={"tree": self._pk, "key": node.sk})
         return Creation(node, f"{self._load.wanted.hierarchy.name}:{uuid4().hex}")
 

@@ -8,18 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import cast
 
-import orjson
 from msgspec.structs import replace
 
-from store.attributes import Value
 from store.errors import BadInput
 from store.items import Item
 from store.keys import format_path, parent_sort_key, path_of, shorten
-from store.records import MAX_ITEM_BYTES, Record
+from store.records import Record
 from store.rows import Node, Rejection, Tree, Wanted, misplaced
-from store.wire import size_of
-
-MAX_CONTENT_BYTES = MAX_ITEM_BYTES - 16 * 1024  # an item also holds its keys and counts
+from store.wire import check_content
 
 
 @dataclass
@@ -159,7 +155,7 @@ class Merge:
         under = above.level if above else None
         if under not in level.under:
             raise BadInput(misplaced(level, under))
-        _check_size(node, node.name or "", node.values)
+        check_content(str(node), node.name or "", node.values)
 
     def _orphaned(self, node: Node) -> str:
         parent = parent_sort_key(node.sk)
@@ -180,7 +176,7 @@ class Merge:
             return
         old = Record.of(item)
         new = self._updated(old, node)
-        _check_size(node, new.name, new.attributes)
+        check_content(str(node), new.name, new.attributes)
         self._record_stack()
         self._found.updated.append((old, new))
 
@@ -194,11 +190,3 @@ class Merge:
 
 def _bare_id(item: Item) -> str:
     return cast(str, item["id"]).partition(":")[2]
-
-
-def _check_size(node: Node, name: str, values: dict[str, Value]) -> None:
-    """Raise BadInput for a node that would not fit into an item; measured exactly only where it is anywhere near."""
-    if len(name) + (len(orjson.dumps(values)) if values else 0) < MAX_CONTENT_BYTES // 4:
-        return
-    if (size := size_of({"name": name, **values})) > MAX_CONTENT_BYTES:
-        raise BadInput(f"{node} takes {size} bytes; at most {MAX_CONTENT_BYTES} of a node's own fit into an item.")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from store.aliases import alias_key
 from store.draft import Draft, Moment
@@ -37,6 +38,9 @@ class Move:
         place = node_key(self.hierarchy.name, self.path)
         return [place, *ancestor_keys(place)]
 
+    def wanted(self) -> dict[str, Any]:
+        return {"path": self.path, "target": self.target, "expected": self.expected}
+
     async def draft(self, reader: Reader, moment: Moment) -> Draft:
         seen = await reader.seen(self.partitions(), self.needs())
         top = existing(seen, self.hierarchy, self.path, self.expected)
@@ -45,7 +49,9 @@ class Move:
         if self.target[: len(self.path)] == self.path:
             raise Misplaced(f"{shorten(format_path(self.path))} cannot be moved to below itself.")
         draft = Draft(seen, moment, top)
-        records = await reader.subtree(top, len(self.path) + len(self.target))
+        key = node_key(self.hierarchy.name, self.target)
+        await reader.add(seen, touched(self.hierarchy.name, self.target), needs_of_move(top, key))
+        records = await reader.subtree(seen, top, [*ancestor_keys(top.key), *ancestor_keys(key)])
         if records is not None:
             await move_in(draft, reader, self.hierarchy, records, self.target)
             return draft

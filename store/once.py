@@ -1,8 +1,16 @@
-"""What makes a repeated write harmless: an item with its outcome, written by the transaction that it is about."""
+"""Idempotency records: the stored result of a write, in the same transaction, kept for 24 hours.
 
+A record holds where the node came to lie and which revision it had then, not its content, which its history keeps.
+"""
+
+import json
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import cast
+from typing import Any, cast
 
+from msgspec.structs import replace
+
+from store.attributes import Value
 from store.errors import BadInput
 from store.items import ABSENT, Item, Put
 from store.journal import move_key
@@ -25,21 +33,28 @@ def once_key(hierarchy: str, key: str, caller: str = "") -> Key:
     return Key(f"once#{hierarchy}:{key}", f"v0#{digest(caller)}" if caller else "v0")
 
 
+def fingerprint(kind: str, fields: Mapping[str, Any]) -> str:
+    """The same text for the same write, whatever the order of what it names; None is as if it were left out."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    return digest(json.dumps([kind, given], sort_keys=True))
+
+
 def once_item(key: Key, wanted: str, record: Record, now: float, move_id: str | None = None) -> Put:
-    """The outcome of a write that `wanted` describes: the node that its payload tells, and the move that it began."""
+    """The result of a write with the fingerprint `wanted`: the node of its payload, and the move that it began."""
+    node = replace(record, name="", attributes={}).item()
     item: Item = {
-        "pk": key.pk, "sk": key.sk, "wanted": digest(wanted), "node": record.item(), "move": move_id,
+        "pk": key.pk, "sk": key.sk, "wanted": wanted, "node": cast(Value, node), "move": move_id,
         "expires": int(now) + ONCE_SECONDS,
     }  # fmt: skip
     return Put(item, ABSENT)
 
 
 def outcome(item: Item, wanted: str) -> tuple[Record, Key | None]:
-    """What was written under the key, and where the state of the move lies that it began, if it did.
+    """The node of a write, without its name and attributes, and where the state of the move lies that it began, if any.
 
-    Raises BadInput where that was another write.
+    Raises BadInput where another write has used the key.
     """
-    if item["wanted"] != digest(wanted):
+    if item["wanted"] != wanted:
         raise BadInput("This idempotencyKey was used for another change within the last 24 hours; choose a new one.")
     move_id = cast(str | None, item.get("move"))
     return Record.of(cast(Item, item["node"])), None if move_id is None else move_key(move_id)

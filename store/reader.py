@@ -5,15 +5,20 @@ requires them is made only if nothing that was read after them has changed.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import cast
+
+from msgspec.structs import replace
 
 from store.batches import MAX_BATCH_BYTES
 from store.draft import Seen
+from store.errors import Conflict
+from store.history import former, place_of
 from store.items import Item
 from store.journal import running
-from store.keys import Key, Span, below, stamp_key, subtree
+from store.keys import Key, Span, below, depth_of, id_key, stamp_key, subtree, version_key
 from store.reads import Reads
+from store.recent import RecentChange, RecentChanges
 from store.records import Record
 from store.relocation import Relocation
 from store.stores import Store
@@ -32,10 +37,13 @@ MOST_UNITS = 5_000  # read, of 4 KB each
 class Reader:
     """The reads for one edit, in all attempts at its transaction; what is in the `view` already is not read again."""
 
-    def __init__(self, store: Store, reads: Reads, view: View | None = None) -> None:
+    def __init__(
+        self, store: Store, reads: Reads, view: View | None = None, recent: RecentChanges | None = None
+    ) -> None:
         self._store = store
         self._reads = reads
         self._view = view or View(store)
+        self._recent = recent or RecentChanges(store)
         self._surveyed: list[Relocation] = []
 
     async def seen(self, partitions: Iterable[str], keys: Iterable[Key]) -> Seen:
@@ -56,13 +64,13 @@ class Reader:
         if self._view.is_pending:
             raise Later
 
-    async def subtree(self, record: Record, above: int) -> list[Record] | None:
-        """A node and all below it, None where they are not all to change in one transaction with so many above them.
+    async def subtree(self, seen: Seen, record: Record, above: Sequence[Key]) -> list[Record] | None:
+        """A node and all below it, None where they are not all to change in one transaction with what was seen `above`.
 
         Where it was moved or removed since it was read, it comes alone, and the commit will fail.
         """
         most, nodes = self._store.most_changes, 1 + sum(record.below.values())
-        if nodes > MOST_NODES or (most is not None and CHANGES_A_NODE * nodes + above + OTHER_CHANGES > most):
+        if nodes > MOST_NODES or (most is not None and CHANGES_A_NODE * nodes + len(above) + OTHER_CHANGES > most):
             return None
         if not record.below:
             return [record]
@@ -71,8 +79,14 @@ class Reader:
             records += map(Record.of, page)
             if self._reads.units - units > MOST_UNITS:
                 return None
-            size += 0 if most is None else sum(map(size_of, page))
-        return records if most is None or size <= MAX_BATCH_BYTES else None
+            if most is not None:
+                self._view.learn(page)
+                size += sum(map(size_of, page))
+        if most is None:
+            return records
+        # DynamoDB weighs what a transaction removes as well, and each node is removed and written.
+        weight = 2 * size + sum(size_of(item) for key in above if (item := seen.item(key)) is not None)
+        return records if weight <= MAX_BATCH_BYTES else None
 
     async def survey(self, way: Relocation) -> None:
         """Look through a large subtree, page by page and once in all attempts; raises BadPath where it does not fit."""
@@ -99,7 +113,37 @@ class Reader:
         moves = await running(self._store, seen.stamp(partition).moves, self._reads)
         return frozenset(move.hidden for move in moves if move.hidden is not None)
 
-    async def range(self, span: Span, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
-        """The nodes of a span of an index, which may trail behind what is told strongly."""
-        self.stand_first()
+    async def index(self, span: Span, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
+        """The nodes of a span of an index, which may trail behind the table and shows nothing that is pending."""
         return await self._store.nodes(span, self._reads, limit=limit, reverse=reverse)
+
+    def pending_ranks(self, parent: str) -> dict[Key, str | None]:
+        """The ranks of siblings that are pending, None of those that are removed."""
+        return self._view.pending_ranks(parent)
+
+    async def children(self, parent: Key) -> list[Record]:
+        """The children of a node as they lie in the table, for which all below it is read."""
+        pages = [page async for page in self._pages(below(*parent))]
+        return [
+            Record.of(item)
+            for page in pages
+            for item in page
+            if depth_of(cast(str, item["sk"])) == depth_of(parent.sk) + 1
+        ]
+
+    async def content_of(self, record: Record) -> Record:
+        """A node with the name and the attributes of its revision, from its history or from where it lies now."""
+        keys = [version_key(record.id, record.revision), id_key(record.id)]
+        seen = await self.seen([], keys)
+        if (version := seen.item(keys[0])) is not None:
+            return former(record, version)
+        place = place_of(seen.item(keys[1]))
+        await self.add(seen, [], [] if place is None else [place])
+        found = None if place is None else seen.record(place)
+        if found is None or found.revision != record.revision:
+            raise Conflict("This change was made, but its node is being changed right now; look, or ask again.")
+        return replace(record, name=found.name, attributes=found.attributes)
+
+    async def recent(self, partition: str, since: float) -> list[RecentChange]:
+        """What a log tells from a time on, in seconds since 1970."""
+        return await self._recent.since(partition, since, self._reads)

@@ -207,7 +207,8 @@ class _Seal:
     def changes(self, at: str) -> list[Change]:
         """The changes for the next transaction; each follows on the one before."""
         when = ABSENT if self._stamp is None else {"n": self._stamp.get("n")}
-        log = log_item(Stamp(self._pk, self._number), [], at, time.time())
+        kept = cast(int, self._counts.get("log_expires", 0))
+        log = log_item(Stamp(self._pk, self._number, log_expires=kept), [], at, time.time())
         self._number += 1
         key = stamp_key(self._pk)
         self._stamp = {**self._counts, "pk": key.pk, "sk": key.sk, "n": self._number}

@@ -2,11 +2,12 @@
 
 A stamp lies at `sk` = `!` of the tree's partition, the log items behind it at `!` and the stamp's number. A
 transaction requires the stamp that it saw, so nothing can slip in between what it checked and what it writes. The
-roots of a hierarchy have a stamp too, in the partition named after the hierarchy alone.
+roots of a hierarchy have a stamp too, in the partition named after the hierarchy alone, and a log of what changes
+which roots there are and how they stand in order.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -55,8 +56,9 @@ class Running(NamedTuple):
 class Stamp:
     """`n` is the number of transactions so far; `shape` tells how many nodes each tier has (`{"CITY@2": 50}`).
 
-    `aliases` is how many aliases point out of the tree, `moves` are those under way with an end in it. The stamp of a
-    hierarchy's roots has their one tier, and the moves with an end that is a root.
+    `aliases` is how many aliases point out of the tree, `moves` are those under way with an end in it, `log_expires` is
+    when the last item of its log expires. The stamp of a hierarchy's roots has their one tier, and the moves with an
+    end that is a root.
     """
 
     partition: str
@@ -64,6 +66,7 @@ class Stamp:
     shape: dict[str, int] = field(default_factory=dict)
     aliases: int = 0
     moves: tuple[Running, ...] = ()
+    log_expires: int = 0
 
     @classmethod
     def of(cls, partition: str, item: Item | None) -> "Stamp":
@@ -71,7 +74,9 @@ class Stamp:
         if item is None:
             return cls(partition)
         found = cast(dict[str, Any], item)
-        return cls(partition, found["n"], found["shape"], found["aliases"], moves_of(item))
+        return cls(
+            partition, found["n"], found["shape"], found["aliases"], moves_of(item), found.get("log_expires", 0)
+        )  # fmt: skip
 
     @property
     def key(self) -> Key:
@@ -93,7 +98,13 @@ class Stamp:
             counts[tier.rpartition("@")[0]] += count
         return dict(counts)
 
-    def raised(self, change: dict[str, int], aliases: int = 0, moves: tuple[Running, ...] | None = None) -> Put:
+    def next_expires(self, now: float) -> int:
+        """When a log item that is written now expires: never before those in front of it, whatever clocks say."""
+        return max(self.log_expires, int(now) + LOG_SECONDS)
+
+    def raised(
+        self, change: dict[str, int], aliases: int = 0, moves: tuple[Running, ...] | None = None, *, now: float = 0
+    ) -> Put:
         """The change that raises this stamp by one, its shape by so many nodes for each tier, and its aliases.
 
         `moves` are those under way from then on, None where they stay.
@@ -103,6 +114,8 @@ class Stamp:
             "pk": self.key.pk, "sk": self.key.sk, "n": self.n + 1,
             "shape": {tier: count for tier, count in shape.items() if count}, "aliases": self.aliases + aliases,
         }  # fmt: skip
+        if expires := self.next_expires(now) if now else self.log_expires:
+            item["log_expires"] = expires
         if running := self.moves if moves is None else moves:
             item["moves"] = told_moves(running)
         return Put(item, {"n": self.n} if self.n else ABSENT)
@@ -138,8 +151,9 @@ class Event(StrEnum):
 class LogEntry(NamedTuple):
     """One node's change: what happened, to which node, where it lies and which revision it has now.
 
-    A move tells from which path to which, and is in the logs of both trees; with equal paths the node has only another
-    place among its siblings. A move, and a deletion outside of imports, is about all below the node as well.
+    `sk` is its key without the log's partition in front: of a node `#NE#`, of a root in its hierarchy's log `#US#`. A
+    move tells from which path to which, and is in the logs of both trees; with equal paths the node has only another
+    place among its siblings. A move, and a deletion, is about all below the node as well, unless it is `alone`.
     """
 
     event: Event
@@ -149,6 +163,12 @@ class LogEntry(NamedTuple):
     revision: int
     source: str | None = None
     target: str | None = None
+    alone: bool = False
+
+
+def root_name(pk: str) -> str:
+    """How the log of a hierarchy names the root of a tree."""
+    return f"{pk[pk.index('#') :]}#"
 
 
 def rfc3339(seconds: float) -> str:
@@ -156,11 +176,26 @@ def rfc3339(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def log_item(stamp: Stamp, entries: Iterable[LogEntry], at: str, now: float) -> Put:
-    """What the transaction that raises `stamp` leaves in the log; `at` is the time as text, `now` in seconds."""
+def log_item(
+    stamp: Stamp, entries: Iterable[LogEntry], at: str, now: float, ranks: Mapping[str, str] | None = None
+) -> Put:
+    """What the transaction that raises `stamp` leaves in the log; `at` is the time as text, `now` in seconds.
+
+    `ranks` are the new ranks of siblings that were put in another order, by what stands for `sk` in entries.
+    """
     key = log_key(stamp.partition, stamp.n + 1)
-    changes: list[Value] = [
-        [e.event.value, e.sk, e.id, e.level, e.revision, *((e.source, e.target) if e.source else ())] for e in entries
-    ]
-    item: Item = {"pk": key.pk, "sk": key.sk, "at": at, "changes": changes, "expires": int(now) + LOG_SECONDS}
+    changes: list[Value] = [[*_needed(entry)] for entry in entries]
+    item: Item = {"pk": key.pk, "sk": key.sk, "at": at, "changes": changes, "expires": stamp.next_expires(now)}
+    if ranks:
+        item["ranks"] = cast(Value, dict(ranks))
     return Put(item)
+
+
+def _needed(entry: LogEntry) -> tuple[Value, ...]:
+    """An entry without what it leaves out at its end."""
+    return (entry.event.value, *entry[1 : None if entry.alone else 7 if entry.source else 5])
+
+
+def entries_of(item: Item) -> list[LogEntry]:
+    """What an item of the log tells."""
+    return [LogEntry(Event(event), *rest) for event, *rest in cast(dict[str, Any], item)["changes"]]

@@ -4,13 +4,14 @@ Edits that are committed together are drafted one after another over it, so each
 """
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from msgspec.structs import replace
 
 from store.batches import MAX_BATCH_BYTES
 from store.errors import Conflict
-from store.items import Change, Check, Item, Put, holds
-from store.keys import Key
+from store.items import Change, Check, Delete, Item, Put, holds, key_of
+from store.keys import Key, parent_partition
 from store.reads import Reads
 from store.stores import Store
 from store.turns import in_turns
@@ -48,6 +49,10 @@ class View:
             items = await self._store.get(missing, reads, strong=True)
             self._read.update(zip(missing, items, strict=True))
 
+    def learn(self, items: Iterable[Item]) -> None:
+        """Take what was read strongly elsewhere, after the stamps."""
+        self._read.update({key_of(item): item for item in items})
+
     # -- changes -------------------------------------------------------------------------------------------------------
 
     @property
@@ -59,9 +64,19 @@ class View:
         """All that is pending, as one commit takes it."""
         return list(self._pending.values())
 
+    def pending_ranks(self, parent: str) -> dict[Key, str | None]:
+        """The ranks of the siblings of a partition among what is pending, None of one that is removed."""
+        ranks: dict[Key, str | None] = {}
+        for key, change in self._pending.items():
+            if isinstance(change, Put) and change.item.get("parent") == parent:
+                ranks[key] = cast(str, change.item["rank"])
+            elif isinstance(change, Delete) and key.sk.startswith("#") and parent_partition(*key) == parent:
+                ranks[key] = None
+        return ranks
+
     async def take(self, changes: Sequence[Change]) -> None:
         """Have the changes of an edit pending too; raises Later where one transaction cannot hold them all."""
-        size = 0 if self._store.most_changes is None else sum(map(_size, changes))
+        size = 0 if self._store.most_changes is None else sum(map(self._size, changes))
         more: dict[Key, Change] = {}
         async for some in in_turns(changes):
             more |= {change.key: self._over(change) for change in some}
@@ -94,12 +109,15 @@ class View:
             raise Conflict.over()
         return below if isinstance(change, Check) else replace(change, when=below.when)
 
+    def _size(self, change: Change) -> int:
+        """The bytes of what a change writes, and of what it removes, as far as that is known."""
+        if isinstance(change, Put):
+            return size_of(settled(change.item))
+        item = self.item(change.key) if isinstance(change, Delete) and change.key in self else None
+        return 0 if item is None else size_of(item)
+
     def _fits(self, more: dict[Key, Change], size: int) -> bool:
         most = self._store.most_changes
         if most is None:
             return True
         return len(self._pending.keys() | more.keys()) <= most and self._bytes + size <= MAX_BATCH_BYTES
-
-
-def _size(change: Change) -> int:
-    return size_of(settled(change.item)) if isinstance(change, Put) else 0

@@ -7,7 +7,7 @@ Both stores keep an item in one form (`settled`), so that both give the same one
 - an attribute that is None is not kept; absent and None are the same (within lists and maps None stays)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, cast
 
 import msgspec
@@ -22,6 +22,7 @@ from store.records import MAX_ITEM_BYTES
 
 Json = dict[str, Any]
 
+MAX_CONTENT_BYTES = MAX_ITEM_BYTES - 16 * 1024  # of a node's own; its item also holds keys and counts
 _LONG = 2**63
 
 
@@ -63,6 +64,16 @@ def checked_size(item: Item) -> int:
         name = shorten(str(item.get("name", item.get("id", item["sk"]))))
         raise BadInput(f'"{name}" takes {size} bytes; at most {MAX_ITEM_BYTES} (400 KB) fit into one item.')
     return size
+
+
+def check_content(node: str, name: str, values: Mapping[str, Value]) -> None:
+    """Raise BadInput for content that leaves no room in an item for keys and counts; measured exactly only where it is
+    anywhere near.
+    """
+    if len(name) + (len(repr(values)) if values else 0) < MAX_CONTENT_BYTES // 4:
+        return
+    if (size := size_of({"name": name, **values})) > MAX_CONTENT_BYTES:
+        raise BadInput(f"{node} takes {size} bytes; at most {MAX_CONTENT_BYTES} of a node's own fit into an item.")
 
 
 def size_of(item: Item) -> int:

@@ -1,7 +1,8 @@
 """An edit that somebody waits for: on which terms it is to be made, and what has come of it."""
 
 import asyncio
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import cached_property
 
 from store.draft import Draft
 from store.edits import Edit
@@ -10,7 +11,7 @@ from store.forecast import Forecast
 from store.items import Change, Item
 from store.journal import Move
 from store.keys import Key, format_path, shorten
-from store.once import once_item, once_key, outcome
+from store.once import fingerprint, once_item, once_key, outcome
 from store.reads import Reads
 from store.records import Record
 
@@ -71,7 +72,7 @@ class Wish:
         changes, move = draft.changes(), draft.move
         if self.once is not None:
             now = draft.moment.now
-            changes.append(once_item(self.once, self._told(), draft.record, now, move.id if move else None))
+            changes.append(once_item(self.once, self._wanted, draft.record, now, move.id if move else None))
         if most is not None and len(changes) > most:
             raise TooLarge(
                 f"This changes {draft.nodes} nodes by {len(changes)} writes; one transaction of DynamoDB holds {most}. "
@@ -81,10 +82,8 @@ class Wish:
 
     def repeated(self, item: Item) -> tuple[Record, Key | None]:
         """What it has come to already by the item under its idempotency key; raises BadInput for another edit's."""
-        return outcome(item, self._told())
+        return outcome(item, self._wanted)
 
-    def _told(self) -> str:
-        """The edit as a text that is the same for the same wish."""
-        edit = self.edit
-        parts = [(one.name, getattr(edit, one.name)) for one in fields(edit) if one.name != "hierarchy"]  # type: ignore[arg-type]
-        return repr((type(edit).__name__, parts))
+    @cached_property
+    def _wanted(self) -> str:
+        return fingerprint(type(self.edit).__name__, self.edit.wanted())

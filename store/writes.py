@@ -13,6 +13,7 @@ from store.mover import Mover
 from store.pace import Pace
 from store.queue import Queue
 from store.reads import Reads
+from store.recent import RecentChanges
 from store.stores import Store
 from store.wish import Terms as Terms
 from store.wish import Wish
@@ -36,6 +37,7 @@ class Writer:
     def __init__(self, store: Store, pace: Pace = Pace()) -> None:
         self._store = store
         self._queue = Queue()
+        self._recent = RecentChanges(store)
         self._pace = pace
         self._lines: dict[frozenset[str], Line] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -97,7 +99,7 @@ class Writer:
                 if rest := dict.fromkeys(islice(line, MOST_TOGETHER, None)):
                     self._form(partitions, rest)
                 line = {}
-                await Group(self._store, first, self.mover.start).make()
+                await Group(self._store, first, self.mover.start, self._recent).make()
         except BaseException as error:  # the process ends
             told = Uncertain(_ENDING) if isinstance(error, asyncio.CancelledError) else error
             for wish in (*first, *line):

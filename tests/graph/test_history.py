@@ -1,5 +1,7 @@
 """What was: states of nodes, deleted nodes, and the feed of changes."""
 
+import time
+
 import pytest
 
 from resolvers import feed
@@ -206,6 +208,30 @@ async def test_a_cursor_that_is_too_old_or_of_another_tree_is_refused(clients):
     assert (await clients.refusal(FEED.replace('"US"', '"FR"'), since=first))[0] == "BAD_CURSOR"
     assert (await clients.refusal(FEED, since=""))[0] == "BAD_CURSOR"
     await clients.store.commit([Put(item) for (item,) in old.values()])
+
+
+async def test_a_gap_in_the_log_expires_cursors_before_it_and_is_where_the_feed_begins(clients):
+    await plant(clients)
+    whole = (await clients.ask(FEED))["changes"]["changes"]
+    (gap,) = await clients.store.get([log_key("location#US", 4)], Reads())
+    first = encode_cursor(Order.CHANGES, "location#US", "2")
+    await clients.store.commit([Delete(log_key("location#US", 4))])
+    assert (await clients.refusal(FEED, since=first))[0] == "CURSOR_EXPIRED"
+    assert (await clients.ask(FEED))["changes"]["changes"] == whole[4:]
+    await clients.store.commit([Put(gap)])
+
+
+async def test_no_writer_s_clock_makes_an_item_of_the_log_expire_before_those_in_front_of_it(clients, monkeypatch):
+    await plant(clients)
+    cursor = (await clients.ask(FEED))["changes"]["cursor"]
+    for days in (-91, 0):
+        now = time.time() + days * 24 * 3600
+        with monkeypatch.context() as patch:
+            patch.setattr("store.group.time.time", lambda now=now: now)
+            update = 'mutation($n: String!) { updateLocation(path: "US/MO", name: $n) { node { id } } }'
+            await clients.ask(update, n=f"{days}")
+    found = (await clients.ask(FEED, since=cursor))["changes"]["changes"]
+    assert [change["event"] for change in found] == ["UPDATED", "UPDATED"]
 
 
 async def test_a_cursor_stays_good_as_long_as_nothing_has_changed(clients):

@@ -183,6 +183,19 @@ async def test_a_node_with_children_is_deleted_with_them_or_without_or_not_at_al
     assert paths == ["US/Lincoln", "US/MO", "US/MO/St. Louis"]
 
 
+async def test_a_deletion_is_undone_by_a_creation_that_names_the_old_id(clients):
+    gone = (await clients.ask('mutation { gone: deleteLocation(path: "US/NE/Lincoln") { node { id name } } }'))["gone"]
+    create = """mutation($id: ID) { made: createLocation(parent: "US/NE", key: "Lincoln", name: "Lincoln", id: $id,
+        attributes: { city: {} }) { node { id revision history { nodes { revision } } } } }"""
+    other = (await clients.ask(create))["made"]["node"]
+    assert (other["id"] != gone["node"]["id"], other["revision"]) == (True, 1)
+    assert other["history"] == {"nodes": [{"revision": 1}]}
+    await clients.ask('mutation { deleteLocation(path: "US/NE/Lincoln") { node { id } } }')
+    undone = (await clients.ask(create, id=gone["node"]["id"]))["made"]["node"]
+    assert (undone["id"], undone["revision"]) == (gone["node"]["id"], 2)
+    assert undone["history"] == {"nodes": [{"revision": 2}, {"revision": 1}]}
+
+
 # -- terms -------------------------------------------------------------------------------------------------------------
 
 
@@ -216,6 +229,21 @@ async def test_the_same_idempotency_key_changes_nothing_twice_and_answers_the_sa
     assert (code, "another change" in message) == ("BAD_USER_INPUT", True)
     delete = 'mutation { deleteLocation(path: "US/MO", policy: CASCADE, idempotencyKey: "k2") { node { id path } } }'
     assert await clients.ask(delete) == await clients.ask(delete)
+
+
+async def test_a_repeated_mutation_tells_the_node_as_it_was_written_whatever_came_after(clients):
+    update = """mutation { updateLocation(path: "US/NE/Omaha", attributes: { city: { %s } }, idempotencyKey: "k") {
+        node { path revision ... on City { timezone population } } } }"""
+    one, other = 'timezone: "UTC", population: 7', 'population: 7, timezone: "UTC"'
+    first = await clients.ask(update % one)
+    assert await clients.ask(update % other) == first
+    await clients.ask('mutation { updateLocation(path: "US/NE/Omaha", name: "O") { node { id } } }')
+    await clients.ask('mutation { renameLocation(path: "US/NE", key: "X") { node { id } } }')
+    assert await clients.ask(update % other) == first
+    await clients.ask('mutation { deleteLocation(path: "US/X", policy: CASCADE) { node { id } } }')
+    assert await clients.ask(update % one) == first
+    code, _ = await clients.refusal(update % 'population: 8, timezone: "UTC"')
+    assert code == "BAD_USER_INPUT"
 
 
 async def test_a_server_that_may_not_write_forbids_it(clients):

@@ -12,7 +12,7 @@ from store.items import Put
 from store.keys import checked_path, id_key, log_key, node_key, parse_path, stamp_key, version_key
 from store.load import Outcome, load
 from store.reads import Reads
-from store.records import Record
+from store.records import Record, made_id
 from store.rows import Part, Row, Wanted
 from store.stamps import Stamp
 from store.stores import Store
@@ -157,13 +157,24 @@ async def test_a_removed_node_leaves_its_last_state_and_a_tombstone(store: Store
     assert (last["name"], last["population"]) == ("Omaha", 486051)
 
 
-async def test_a_node_made_again_goes_on_with_its_revisions(store: Store) -> None:
+async def test_a_node_made_again_goes_on_with_its_revisions_where_the_file_names_its_id(store: Store) -> None:
     await imported(store, NEBRASKA)
+    lincoln = await record(store, "US/NE/Lincoln")
     await imported(store, [("US/NE", "STATE")], prune=True)
     await imported(store, NEBRASKA)
-    omaha = await record(store, "US/NE/Omaha")
+    omaha, again = await record(store, "US/NE/Omaha"), await record(store, "US/NE/Lincoln")
     assert (omaha.id, omaha.revision) == ("location:5074472", 2)
-    assert (await record(store, "US/NE/Lincoln")).revision == 2, "also where the id was made"
+    assert (again.id != lincoln.id, again.revision) == (True, 1), "its id is not in the file"
+    assert (await imported(store, NEBRASKA)).written == 0
+    assert await record(store, "US/NE/Lincoln") == again
+
+
+async def test_a_file_without_ids_makes_the_same_ids_in_every_table_and_twice(store: Store) -> None:
+    await imported(store, [("US", "COUNTRY"), ("US/NE", "STATE")])
+    first = await record(store, "US/NE")
+    assert first.id == f"location:{made_id('location', ('US', 'NE'))}"
+    await imported(store, [("US", "COUNTRY"), ("US/NE", "STATE")])
+    assert await record(store, "US/NE") == first
 
 
 async def test_a_deleted_id_may_be_given_to_another_path(store: Store) -> None:

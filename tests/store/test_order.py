@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +14,7 @@ from store.stores import Store
 from store.writes import Terms, Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
-from tests.store.test_writes import create, plant, write
+from tests.store.test_writes import plant, write
 
 
 @given(
@@ -64,17 +63,3 @@ async def test_a_reorder_writes_the_moved_node_alone(store: Store) -> None:
     ).forecast
     assert plan is not None
     assert plan.nodes == 1
-
-
-async def test_where_the_index_trails_a_reorder_waits_until_it_surely_tells_the_last_write(store: Store) -> None:
-    waited: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        waited.append(seconds)
-
-    await write(store, create("r"), create("r", "a"), create("r", "b"))
-    edit = Reorder(CATEGORY, ("r", "b"), Side.FIRST, settle_seconds=60.0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("store.order.asyncio.sleep", sleep)
-        await Writer(store).write(edit, Reads())
-    assert 0 < max(waited) <= 60

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from store.deletions import Delete, Policy
 from store.edits import Create, Update
 from store.errors import BadInput, CladeError, Conflict, TooLarge
+from store.history import versions
 from store.keys import Path as NodePath
 from store.keys import stamp_key
 from store.load import Outcome, load
@@ -114,10 +116,21 @@ async def test_more_children_than_one_item_of_the_log_tells_are_refused_at_once(
     assert len(await paths(store)) == 62
 
 
-async def test_a_deleted_node_s_id_goes_on_with_its_revisions(store: Store) -> None:
-    await write(store, create("r"), Update(CATEGORY, ("r",), "two", None, {}), Delete(CATEGORY, ("r",), Policy.REFUSE))
-    again = await write(store, create("r"))
-    assert again.revision == 3
+async def test_a_new_node_where_a_deleted_one_lay_has_an_id_and_a_history_of_its_own(store: Store) -> None:
+    first = await write(store, create("r"))
+    await write(store, Update(CATEGORY, ("r",), "two", None, {}), Delete(CATEGORY, ("r",), Policy.REFUSE))
+    second = await write(store, create("r"))
+    assert (second.id != first.id, second.revision) == (True, 1)
+    assert not await store.range(versions(second.id, 10), Reads())
+    await invariants.check(store)
+
+
+async def test_an_id_of_a_deleted_node_that_is_named_goes_on_with_its_revisions(store: Store) -> None:
+    first = await write(store, create("r"))
+    await write(store, Update(CATEGORY, ("r",), "two", None, {}), Delete(CATEGORY, ("r",), Policy.REFUSE))
+    again = await write(store, replace(create("r"), node_id=first.id.removeprefix("category:")))
+    assert (again.id, again.revision) == (first.id, 3)
+    assert [state["revision"] for state in await store.range(versions(first.id, 3), Reads())] == [1, 2]
     await invariants.check(store)
 
 
@@ -190,6 +203,30 @@ async def test_a_retried_edit_whose_answer_was_lost_is_made_once(store: Store) -
     assert again.record.path == ("r",)
     with pytest.raises(BadInput, match="another change"):
         await Writer(store).write(create("s"), Reads(), terms)
+    await invariants.check(store)
+
+
+async def test_an_idempotency_key_fits_beside_the_largest_node_and_is_kept_over_another_setting(store: Store) -> None:
+    writer, large = Writer(store), {"note": "x" * 390_000}
+    await write(store, create("r"), create("r", "a"))
+    for _ in range(2):
+        made = await writer.write(replace(create("r", "b"), values=large), Reads(), Terms(key="k"))
+        assert (made.record.revision, made.record.attributes) == (1, large)
+    for seconds in (0.0, 3.0):
+        order = Reorder(CATEGORY, ("r", "b"), Side.FIRST, settle_seconds=seconds)
+        await writer.write(order, Reads(), Terms(key="l"))
+    await invariants.check(store)
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_node_leaves_room_for_counts_and_is_named_where_it_does_not(store: Store, key: str | None) -> None:
+    await write(store, create("r"))
+    for edit in (create("r", "b"), Update(CATEGORY, ("r",), None, None, {})):
+        for size in (393_500, 409_000, 500_000):
+            with pytest.raises(BadInput, match=r"takes \d+ bytes; at most 393216 .*") as caught:
+                await Writer(store).write(replace(edit, values={"note": "x" * size}), Reads(), Terms(key=key))
+            assert "v0" not in str(caught.value)
+    await write(store, replace(create("r", "b"), values={"note": "x" * 393_000}), create("r", "b", "c"))
     await invariants.check(store)
 
 
