@@ -19,7 +19,7 @@ from strawberry.execution import optimized_is_awaitable
 
 from graph.cache import Cache, Entry, sight_of
 from graph.documents import Documents, InvalidDocument, Prepared
-from graph.errors import BAD_USER_INPUT, NO_OPERATION, TIMEOUT, format_errors, log_unforeseen, request_error
+from graph.errors import BAD_USER_INPUT, NO_OPERATION, TIMEOUT, format_errors, log_fault, request_error
 from graph.limits import Limits
 from graph.observed import Observed
 from graph.plans import Plans
@@ -106,8 +106,10 @@ class Execution:
         self._suggestions = suggestions
         self._documents = Documents(schema, keep=keep_documents, limits=limits, suggestions=suggestions)
         self._make_context = make_context
-        self.planned = self.surprised = self.unplanned = 0
-        """How many queries plans have answered, have handed over when they met an error, and did not cover."""
+        self.planned = self.surprised = self.failed = self.unplanned = 0
+        """How many queries plans have answered, have handed over when they met an error, have handed over by a mistake
+        of ours, and did not cover.
+        """
 
     async def execute(
         self,
@@ -216,11 +218,7 @@ class Execution:
             with self._span("plan"):
                 told = await run(bound, context)
         except Exception as error:  # whatever it was, Strawberry meets it again and tells it at its place
-            if not isinstance(error, CladeError | GraphQLError | Surprise):
-                log_unforeseen(error)
-            self.surprised += 1
-            context.how = "surprised"
-            context.begin_again()
+            self._hand_over(error, context)
             return None
         if not await context.is_steady():
             raise Flipped
@@ -230,6 +228,17 @@ class Execution:
             with suppress(CladeError):  # without its proof it is not kept, but it is the answer
                 await self._cache.put(key, told, context.request, began)
         return Answer(_extensions(call, context), True, told)
+
+    def _hand_over(self, error: Exception, context: Any) -> None:
+        """Leave to Strawberry what a plan has begun; of what no client and no store can cause we want to know."""
+        if isinstance(error, CladeError | GraphQLError | RecursionError | Surprise):
+            self.surprised += 1
+            context.how = "surprised"
+        else:
+            log_fault(error)
+            self.failed += 1
+            context.how = "failed"
+        context.begin_again()
 
     async def _kept(self, cache: Cache, key: Hashable, context: Any) -> Entry | None:
         """The kept answer to a question; where its proof cannot be read, the question is answered anew."""

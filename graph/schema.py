@@ -32,13 +32,17 @@ def build_schema(
     for types in published:
         fields |= _root_fields(types)
     fields |= move_fields([types.name for types in published])
-    fields |= past_fields([types.name for types in published], NodeInterface)
+    fields |= past_fields([types.name for types in published])
     fields |= {"_entities": entities_field(published), "_service": service_field(expose)}
     query = strawberry.type(class_of("Query", fields), description="Where every query begins.")
     schema = strawberry.Schema(
         query=query,
         mutation=mutation_type(published),
-        types=[concrete for types in published for concrete in types.concrete.values()],
+        types=[
+            concrete
+            for types in published
+            for concrete in (*types.concrete.values(), *types.revisions.concrete.values())
+        ],
         config=StrawberryConfig(scalar_map=SCALARS | {Representation: REPRESENTATION}),
     )
     _tell_apart(schema, published)
@@ -48,9 +52,11 @@ def build_schema(
 def _tell_apart(schema: strawberry.Schema, published: Sequence[HierarchyTypes]) -> None:
     """Let records tell their types: Strawberry asks each type for its level, and two hierarchies may share its name."""
     by_hierarchy = {types.name: types for types in published}
-    for name in ("Node", "_Entity"):
-        abstract: Any = schema._schema.type_map[name]
-        abstract.resolve_type = lambda record, *_: by_hierarchy[record.hierarchy].type_name(record)
+    kinds: dict[str, Any] = schema._schema.type_map
+    kinds["Node"].resolve_type = kinds["_Entity"].resolve_type = lambda record, *_: by_hierarchy[
+        record.hierarchy
+    ].type_name(record)
+    kinds["NodeRevision"].resolve_type = lambda record, *_: by_hierarchy[record.hierarchy].revisions.type_name(record)
 
 
 def _node_fields(known: Sequence[str]) -> dict[str, StrawberryField]:
