@@ -14,6 +14,7 @@ from graph.history import past_fields
 from graph.lookup import ById, ByIds, Find, RootsField
 from graph.moves import move_fields
 from graph.mutations import mutation_type
+from graph.names import field_of, list_field_of
 from graph.node import Node
 from graph.scalars import SCALARS, Path
 from graph.selection import Types
@@ -83,20 +84,13 @@ def _root_fields(types: HierarchyTypes) -> dict[str, StrawberryField]:
     ]
     anything = "The node at this path or with this id, of any level."
     everything = f"The roots of the hierarchy {cls.name}."
-    listing = cls.prefix + cls.many[:1].upper() + cls.many[1:] if cls.prefix else cls.many
     fields = {
-        _field_name(types.title): field(Find(types.name, None), types.interface | None, anything, *target),
-        _field_name(listing): field(
-            RootsField(types.name), types.connection | None, everything, *types.list_arguments()
-        ),
+        field_of(types.title): field(Find(types.name, None), types.interface | None, anything, *target),
+        list_field_of(cls): field(RootsField(types.name), types.connection | None, everything, *types.list_arguments()),
     }
     for level, concrete in types.concrete.items():
         title = types.type_names[types.name, level]
-        fields[_field_name(title)] = field(
+        fields[field_of(title)] = field(
             Find(types.name, level), concrete | None, f"The {title} at this path or with this id.", *target
         )
     return fields
-
-
-def _field_name(title: str) -> str:
-    return title[:1].lower() + title[1:]
