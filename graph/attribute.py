@@ -26,6 +26,10 @@ _KINDS: dict[Any, Kind] = {
 }
 
 
+class WrongClass(TypeError):
+    """A class of a hierarchy is not written as it must be; the sentence names it and tells how."""
+
+
 class _Described:
     """What `attribute()` leaves in a class body until the class registers."""
 
@@ -46,14 +50,14 @@ def attribute(description: str, *, max_length: int = MAX_TEXT_CHARACTERS) -> Any
 def own_attributes(cls: type) -> dict[str, tuple[Any, Attribute]]:
     """The attributes that a class body itself declares: for each name its Python type and what the store knows of it.
 
-    Raises TypeError with a sentence that names the class and the attribute.
+    Raises WrongClass with a sentence that names the class and the attribute.
     """
     hints = typing.get_type_hints(cls)
     found = {}
     for name in inspect.get_annotations(cls):
         described = cls.__dict__.get(name)
         if not isinstance(described, _Described):
-            raise TypeError(f'{cls.__name__}.{name} needs a description: = attribute("…").')
+            raise WrongClass(f'{cls.__name__}.{name} needs a description: = attribute("…").')
         made = _attribute(f"{cls.__name__}.{name}", hints[name], described.description)
         found[name] = (hints[name], replace(made, max_length=described.max_length))
     return found
@@ -61,7 +65,7 @@ def own_attributes(cls: type) -> dict[str, tuple[Any, Attribute]]:
 
 def _attribute(where: str, hint: Any, description: str) -> Attribute:
     if get_origin(hint) not in (types.UnionType, typing.Union) or type(None) not in get_args(hint):
-        raise TypeError(f"{where} must be optional, as in: str | None.")
+        raise WrongClass(f"{where} must be optional, as in: str | None.")
     (inner,) = [arg for arg in get_args(hint) if arg is not type(None)]
     many = get_origin(inner) is list
     if many:
@@ -71,5 +75,5 @@ def _attribute(where: str, hint: Any, description: str) -> Attribute:
         members = frozenset(member.name for member in inner)
         return Attribute(name, Kind.ENUM, description, many, members, inner.__name__)
     if inner not in _KINDS:
-        raise TypeError(f"{where} has a type that no attribute can have; see attribute() for those it can.")
+        raise WrongClass(f"{where} has a type that no attribute can have; see attribute() for those it can.")
     return Attribute(name, _KINDS[inner], description, many)

@@ -29,7 +29,7 @@ class Context:
         self.unfinished: WeakSet[object] = WeakSet()
         """What of the interpreter's work waits for its turn."""
         self.how: str | None = None
-        """How the operation was answered: `kept`, `planned`, `surprised` (a plan handed over) or `resolved`."""
+        """How it was answered: `kept`, `planned`, `resolved`, or where a plan handed over `surprised` or `failed`."""
 
     def act_for(self, caller: Caller) -> None:
         """Show and change only what this caller may."""

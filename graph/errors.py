@@ -139,6 +139,10 @@ def log_unforeseen(error: Exception) -> None:
     logger.error("A request met an unforeseen error.", exc_info=error)
 
 
+def log_fault(error: Exception) -> None:
+    logger.error("A compiled plan failed by a mistake of ours; the operation is interpreted instead.", exc_info=error)
+
+
 def request_error(error: GraphQLError, code: str) -> GraphQLError:
     """An error that was found before anything ran, with the code of what it failed at: it is the client's.
 

@@ -26,7 +26,7 @@ from graph.errors import (
     TIMEOUT,
     UNCERTAIN,
     format_errors,
-    log_unforeseen,
+    log_fault,
     request_error,
     without_frames,
 )
@@ -124,8 +124,10 @@ class Execution:
         self._suggestions = suggestions
         self._documents = Documents(schema, keep=keep_documents, limits=limits, suggestions=suggestions)
         self._make_context = make_context
-        self.planned = self.surprised = self.unplanned = 0
-        """How many queries plans have answered, have handed over when they met an error, and did not cover."""
+        self.planned = self.surprised = self.failed = self.unplanned = 0
+        """How many queries plans have answered, have handed over when they met an error, have handed over by a mistake
+        of ours, and did not cover.
+        """
 
     async def execute(
         self,
@@ -245,12 +247,8 @@ class Execution:
         except ResponseTooLarge as error:
             return too_large(error, call)
         except Exception as error:  # whatever it was, Strawberry meets it again and tells it at its place
-            if not isinstance(error, CladeError | GraphQLError | Surprise):
-                log_unforeseen(error)
+            self._hand_over(error, context)
             without_frames(error, unforeseen=True)  # it may be kept with the plan
-            self.surprised += 1
-            context.how = "surprised"
-            context.begin_again()
             return None
         if not await context.is_steady():
             raise Flipped
@@ -260,6 +258,17 @@ class Execution:
             with suppress(CladeError):  # without its proof it is not kept, but it is the answer
                 await self._cache.put(key, told, context.request, began)
         return Answer(_extensions(call, context), True, told)
+
+    def _hand_over(self, error: Exception, context: Any) -> None:
+        """Leave to Strawberry what a plan has begun; of what no client and no store can cause we want to know."""
+        if isinstance(error, CladeError | GraphQLError | RecursionError | Surprise):
+            self.surprised += 1
+            context.how = "surprised"
+        else:
+            log_fault(error)
+            self.failed += 1
+            context.how = "failed"
+        context.begin_again()
 
     async def _kept(self, cache: Cache, key: Hashable, context: Any) -> Entry | None:
         """The kept answer to a question; where its proof cannot be read, the question is answered anew."""

@@ -1,10 +1,11 @@
-"""Which hierarchies are served: those that the modules named by the settings register."""
+"""Served hierarchies: those that the modules named by the settings register."""
 
 import importlib
 import sys
 from pathlib import Path
 
-from graph.node import Node
+from graph.names import check_names
+from graph.node import Node, WrongClass
 from graph.settings import Settings
 from store.errors import BadInput
 from store.hierarchy import Hierarchy
@@ -14,7 +15,7 @@ def served(modules: str | None = None) -> list[type[Node]]:
     """The hierarchy classes of these modules (divided by commas), else of those that the settings name, in order.
 
     A module is looked for beside the working directory too. Raises BadInput where one is missing, registers nothing, or
-    has levels that do not fit together.
+    has levels that do not fit together, and where names of the schema clash.
     """
     found: dict[str, type[Node]] = {}
     if (here := str(Path.cwd())) not in sys.path:
@@ -30,6 +31,7 @@ def served(modules: str | None = None) -> list[type[Node]]:
         except ValueError as wrong:
             raise BadInput(f"In {module}: {wrong}") from None
         found |= classes
+    check_names(list(found.values()))
     return list(found.values())
 
 
@@ -43,6 +45,8 @@ def _module(name: str) -> str:
         raise BadInput(f'CLADE_HIERARCHIES names the module "{name}"; write them like graph.locations,my_hierarchy.')
     try:
         return importlib.import_module(name).__name__
+    except WrongClass as wrong:
+        raise BadInput(f"In {name}: {wrong}") from None
     except ModuleNotFoundError as error:
         if error.name and name.startswith(error.name):
             raise BadInput(f'CLADE_HIERARCHIES names the module "{name}", which cannot be found.') from None

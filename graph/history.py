@@ -1,14 +1,17 @@
-"""The fields that tell what was: a node's former states, deleted nodes, and what has changed in a tree."""
+"""History fields: the revisions of a node, deleted nodes, and the changes of a tree."""
 
 from collections.abc import Collection
 from typing import Any
 
 import strawberry
 from strawberry.types.field import StrawberryField
+from strawberry.utils.str_converters import to_camel_case
 
+from graph import leaf
 from graph.attribute import DateTime
 from graph.field import REQUIRED, argument, class_of, field
 from graph.lookup import by_id
+from graph.revisions import NodeRevision, NodeRevisionConnection
 from graph.scalars import Path
 from resolvers import feed as feeds
 from resolvers import history as states
@@ -18,50 +21,62 @@ from store.keys import parse_path, shorten
 from store.records import Record
 
 
-def history_fields(node: Any, connection: Any) -> dict[str, StrawberryField]:
-    """`history` and `atRevision` of the nodes of one hierarchy. A former state is the node with the content of then."""
+def history_fields(revision: Any, connection: Any) -> dict[str, StrawberryField]:
+    """`history` and `atRevision` of the nodes of one hierarchy, or of deleted ones."""
     return {
         "history": field(
             _history,
             connection | None,
-            "Its states from this one back to the first: the node with the content of then, where it lies now.",
+            "Its revisions, the newest first.",
             argument("first", int | None, "At most so many; all where it is left out."),
             argument("after", str | None, "Only what follows this cursor of the same list."),
             planned=False,
         ),
         "at_revision": field(
-            lambda record, info, n_: states.at_revision(info.context.request, record, n_),
-            node | None,
-            "The node with the content of this revision; null where there is none so early.",
-            argument("n", int, "The revision.", default=REQUIRED),
+            _at_revision,
+            revision | None,
+            "Its content as of this revision; null where there is none of this number.",
+            argument("n", int, "The revision's number.", default=REQUIRED),
             planned=False,
         ),
     }
 
 
-def _history(record: Record, info: Any, first_: Any = None, after_: Any = None) -> Any:
+def _history(subject: Any, info: Any, first_: Any = None, after_: Any = None) -> Any:
     window = Window(first=first_, after=after_)
     relation = info.context.asked(info._raw_info).connection(info._raw_info)
-    return states.history(info.context.request, record, window, nodes=relation.nodes)
+    return states.history(info.context.request, _record(subject), window, nodes=relation.nodes)
+
+
+def _at_revision(subject: Any, info: Any, n_: int) -> Any:
+    return states.at_revision(info.context.request, _record(subject), n_)
+
+
+def _record(subject: Record | states.Deleted) -> Record:
+    return subject.record if isinstance(subject, states.Deleted) else subject
 
 
 # -- root fields -------------------------------------------------------------------------------------------------------
 
 
-def past_fields(known: Collection[str], node: Any) -> dict[str, StrawberryField]:
+def past_fields(known: Collection[str]) -> dict[str, StrawberryField]:
     """`deletedNode` and `changes` over all hierarchies."""
-    return {"deleted_node": _deleted_field(known, node), "changes": _changes_field(known)}
+    return {"deleted_node": _deleted_field(known), "changes": _changes_field(known)}
 
 
-def _deleted_field(known: Collection[str], node: Any) -> StrawberryField:
+def _deleted_field(known: Collection[str]) -> StrawberryField:
+    told = {
+        "node_id": field(lambda found, info: found.record.id, strawberry.ID, "The id that it had."),
+        "path": field(lambda found, info: leaf.path(found.record, info), Path, "Where it lay."),
+        "level": field(lambda found, info: found.record.level, str, "Which level it was of."),
+        "deleted_at": field(lambda found, info: found.at, DateTime, "When it was deleted, in UTC."),
+        "deleted_by": field(lambda found, info: found.by, str | None, "Who deleted it, where that is known."),
+        "last_revision": field(lambda found, info: found.record, NodeRevision | None, "Its content as it was at last."),
+    }
     deleted = _type(
         "DeletedNode",
         "A node that was deleted.",
-        {
-            "node": field(lambda found, info: found.record, node, "The node as it was at last, where it lay."),
-            "deleted_at": field(lambda found, info: found.at, DateTime, "When it was deleted, in UTC."),
-            "deleted_by": field(lambda found, info: found.by, str | None, "Who deleted it, where that is known."),
-        },
+        told | history_fields(NodeRevision, NodeRevisionConnection),
     )
 
     async def find(root: Any, info: Any, id_: str) -> states.Deleted | None:
@@ -99,10 +114,10 @@ def _feed_type() -> Any:
             "CREATED, UPDATED, MOVED or DELETED. "
             "For callers with grants a move out of their sight is DELETED, and one into it CREATED.",
         ),
-        "id": ("id", strawberry.ID | None, "The node's id; null for one above the caller's grants."),
+        "node_id": ("id", strawberry.ID | None, "The node's id; null for one above the caller's grants."),
         "path": ("path", Path, "Where the node lay in this tree when it was changed."),
         "level": ("level", str, "Which level it is of."),
-        "revision": ("revision", int | None, "The revision that it has since; null where its id is."),
+        "revision": ("revision", int | None, "The revision that it has since; null where its nodeId is."),
         "at": ("at", DateTime, "When, in UTC."),
         "from": ("source", Path | None, "Where a moved node lay before; its new path where only its order changed."),
         "to": ("target", Path | None, "Where a moved node lies since."),
@@ -113,7 +128,10 @@ def _feed_type() -> Any:
             "taken the node's place.",
         ),
     }
-    fields = {f"{name}_": field(_part(part), kind, text, name=name) for name, (part, kind, text) in told.items()}
+    fields = {
+        f"{name}_": field(_part(part), kind, text, name=to_camel_case(name))
+        for name, (part, kind, text) in told.items()
+    }
     change: Any = _type("Change", "One node's change.", fields)
     return _type(
         "ChangeFeed",

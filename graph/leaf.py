@@ -1,9 +1,11 @@
 """The fields that a record answers by itself. Strawberry calls them; plans write the simple ones into their code."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from graph.node import Node
 from store.attributes import Attribute, Value
 from store.errors import BadData
 from store.keys import decode_segment, format_path, last_segment, parse_path
@@ -70,6 +72,14 @@ def path_of(record: Record, info: Any, level_: Enum | str) -> str | None:
 def _name(level: Enum | str) -> str:
     """A level as it is stored: Strawberry gives a member of the enum, a plan its value."""
     return level if isinstance(level, str) else str(level.value)
+
+
+def level_of(record: Record, levels: Mapping[str, type[Node]]) -> type[Node]:
+    """The class of a record's level; raises BadData where its hierarchy has no such level."""
+    try:
+        return levels[record.level]
+    except KeyError:
+        raise BadData(f"{where(record)} is of the level {record.level}, which {record.hierarchy} has not.") from None
 
 
 def where(record: Record) -> str:

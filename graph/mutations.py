@@ -10,7 +10,7 @@ from strawberry.types.field import StrawberryField
 
 from graph.field import REQUIRED, argument, class_of, field
 from graph.inputs import Inputs
-from graph.payloads import payload_of
+from graph.payloads import Payload, payload_of
 from graph.scalars import Path
 from graph.types import HierarchyTypes
 from resolvers import writes
@@ -76,7 +76,7 @@ class Mutations:
 
     # -- one method for each -------------------------------------------------------------------------------------------
 
-    async def create(self, root: Any, info: Any, **given: Any) -> Written:
+    async def create(self, root: Any, info: Any, **given: Any) -> Payload:
         parent = given.get("parent_")
         path = (*(parse_path(parent) if parent is not None else ()), given["key_"])
         level, values = self._inputs.read(given["attributes_"])
@@ -84,7 +84,7 @@ class Mutations:
             info, writes.create, path, level, given["name_"], values, given.get("id_"), _terms(given)
         )
 
-    async def update(self, root: Any, info: Any, **given: Any) -> Written:
+    async def update(self, root: Any, info: Any, **given: Any) -> Payload:
         level, values = self._inputs.read(given.get("attributes_"))
         name = given.get("name_", strawberry.UNSET)
         if name is None:
@@ -94,18 +94,18 @@ class Mutations:
             info, writes.update, _path(given), wanted, level, values, _expected(given), _terms(given)
         )
 
-    async def rename(self, root: Any, info: Any, **given: Any) -> Written:
+    async def rename(self, root: Any, info: Any, **given: Any) -> Payload:
         path = _path(given)
         return await self._told(info, writes.move, path, (*path[:-1], given["key_"]), _expected(given), _terms(given))
 
-    async def move(self, root: Any, info: Any, **given: Any) -> Written:
+    async def move(self, root: Any, info: Any, **given: Any) -> Payload:
         path, to = _path(given), given.get("to_", strawberry.UNSET)
         if to is strawberry.UNSET:
             raise BadInput("Say where to: the path of a parent, or null to make the node a root.")
         target = (*(parse_path(to) if to is not None else ()), path[-1])
         return await self._told(info, writes.move, path, target, _expected(given), _terms(given))
 
-    async def reorder(self, root: Any, info: Any, **given: Any) -> Written:
+    async def reorder(self, root: Any, info: Any, **given: Any) -> Payload:
         sides = [side for side in _SIDES if given.get(f"{side}_") not in (None, False)]
         if len(sides) != 1:
             raise BadInput("Say one of first: true, last: true, before: a sibling's path, after: a sibling's path.")
@@ -113,15 +113,15 @@ class Mutations:
         beside = None if place is True else parse_path(place)
         return await self._told(info, writes.reorder, _path(given), sides[0], beside, _expected(given), _terms(given))
 
-    async def delete(self, root: Any, info: Any, **given: Any) -> Written:
+    async def delete(self, root: Any, info: Any, **given: Any) -> Payload:
         policy = given["policy_"].value
         return await self._told(info, writes.delete, _path(given), policy, _expected(given), _terms(given))
 
-    async def _told(self, info: Any, call: Any, *arguments: Any) -> Written:
+    async def _told(self, info: Any, call: Any, *arguments: Any) -> Payload:
         """Make the edit; what was loaded before is not told after it."""
         written: Written = await call(info.context.request, self._hierarchy, *arguments)
         info.context.renew()
-        return written
+        return Payload(written, self._hierarchy.name, None if call is writes.create else arguments[0])
 
     # -- arguments -----------------------------------------------------------------------------------------------------
 

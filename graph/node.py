@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
+from graph.attribute import WrongClass as WrongClass
 from graph.attribute import own_attributes
 from store.attributes import Attribute
 from store.hierarchy import Hierarchy, Level
@@ -42,7 +43,7 @@ class Node:
     ) -> None:
         super().__init_subclass__(**rest)
         if not (cls.__doc__ or "").strip():
-            raise TypeError(f"{cls.__name__} needs a docstring: it is the description that clients see.")
+            raise WrongClass(f"{cls.__name__} needs a docstring: it is the description that clients see.")
         own = own_attributes(cls)
         for name in own:
             delattr(cls, name)  # so that none hides what every class has itself, such as its title
@@ -52,13 +53,17 @@ class Node:
             cls.attributes = own
             known = Node.hierarchies.setdefault(hierarchy, cls)
             if (known.__module__, known.__name__) != (cls.__module__, cls.__name__):
-                raise TypeError(f'{known.__module__} has a hierarchy named "{hierarchy}" already.')
+                raise WrongClass(f'{known.__module__} has a hierarchy named "{hierarchy}" already.')
             Node.hierarchies[hierarchy] = cls
             return
         cls.level = _upper(cls.__name__)
         cls.attributes = {**cls.attributes, **own}
         cls.under = frozenset(_level_name(cls, one) for one in _several(under))
-        cls.levels[cls.level] = cls
+        known = cls.levels.setdefault(cls.level, cls)
+        if known is not cls:
+            raise WrongClass(
+                f"The classes {cls.__name__} and {known.__name__} are one level of {cls.name}; rename one of them."
+            )
 
     @classmethod
     def definition(cls) -> Hierarchy:

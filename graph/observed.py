@@ -67,7 +67,7 @@ class Observed:
 
     @property
     def how(self) -> str | None:
-        """`kept`, `planned`, `surprised` (a plan handed over) or `resolved`; None where nothing was answered."""
+        """As `Context.how`; None where nothing was answered."""
         return getattr(self.context, "how", None)
 
     @property

@@ -1,14 +1,19 @@
-"""What mutations answer."""
+"""Payloads: what mutations return."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import strawberry
 
 from graph.field import class_of, field
+from graph.lookup import load
 from graph.moves import Move
 from graph.scalars import Path
 from graph.types import HierarchyTypes
+from resolvers.writes import Written
+from store.keys import Path as NodePath
 from store.keys import format_path
+from store.records import Record
 
 _PLAN = {
     "nodes": field(lambda plan, info: plan.nodes, int, "How many nodes would be written."),
@@ -23,22 +28,43 @@ _PLAN = {
 WritePlan = strawberry.type(class_of("WritePlan", _PLAN), description="What a mutation would change.")
 
 
+@dataclass(frozen=True)
+class Payload:
+    """What a mutation has written, and the path at which its node lay before; None for a new node."""
+
+    written: Written
+    hierarchy: str
+    before: NodePath | None
+
+
+async def _previous_parent(payload: Payload, info: Any) -> Record | None:
+    if payload.before is None or len(payload.before) == 1 or payload.written.forecast:
+        return None
+    (found,) = await load(info, [(payload.hierarchy, payload.before[:-1])])
+    return found
+
+
 def payload_of(types: HierarchyTypes) -> Any:
     """The payload of all mutations of one hierarchy."""
     node: Any = types.interface
     fields = {
         "node": field(
-            lambda written, info: None if written.forecast else written.record,
+            lambda payload, info: None if payload.written.forecast else payload.written.record,
             node | None,
             "The node as it was written, of a deleted one as it was at last; null for a dry run.",
         ),
+        "previous_parent": field(
+            _previous_parent,
+            node | None,
+            "The node under which it lay before, as it is now; null for a root, a new node and a dry run.",
+        ),
         "move": field(
-            lambda written, info: written.move,
+            lambda payload, info: payload.written.move,
             Move | None,
             "The move by which it is done, where that takes more than one transaction; else null.",
         ),
         "plan": field(
-            lambda written, info: written.forecast, WritePlan | None, "What a dry run would change; else null."
+            lambda payload, info: payload.written.forecast, WritePlan | None, "What a dry run would change; else null."
         ),
     }
     made = class_of(f"{types.title}Payload", fields)

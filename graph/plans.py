@@ -9,6 +9,7 @@ from graphql import GraphQLSchema, OperationDefinitionNode
 from graphql.execution.values import VariableValues, get_variable_values
 
 from graph.documents import Prepared
+from graph.interpreted import has_field, interpreted_fields
 from graph.lookup import Target
 from graph.plan import FoundRoot, Plan, Relations
 from graph.question import Question
@@ -75,6 +76,7 @@ class Plans:
         self._schema = schema
         self._types = types
         self._keep = keep
+        self._interpreted = interpreted_fields(schema, types)
         self._several: WeakSet[Prepared] = WeakSet()
         self._characters = 0
 
@@ -108,6 +110,8 @@ class Plans:
         return None if plan is None else Bound(plan, variables)
 
     def _plan(self, prepared: Prepared, operation: OperationDefinitionNode, variables: VariableValues) -> Plan | None:
+        if has_field(prepared.document, operation, variables, self._interpreted):
+            return None
         try:
             return Plan(self._schema, self._types, prepared.document, operation, variables)
         except Surprise:

@@ -14,6 +14,7 @@ from graph.history import past_fields
 from graph.lookup import ById, ByIds, Find, RootsField
 from graph.moves import move_fields
 from graph.mutations import mutation_type
+from graph.names import field_of, list_field_of
 from graph.node import Node
 from graph.scalars import SCALARS, Path
 from graph.selection import Types
@@ -32,13 +33,17 @@ def build_schema(
     for types in published:
         fields |= _root_fields(types)
     fields |= move_fields([types.name for types in published])
-    fields |= past_fields([types.name for types in published], NodeInterface)
+    fields |= past_fields([types.name for types in published])
     fields |= {"_entities": entities_field(published), "_service": service_field(expose)}
     query = strawberry.type(class_of("Query", fields), description="Where every query begins.")
     schema = strawberry.Schema(
         query=query,
         mutation=mutation_type(published),
-        types=[concrete for types in published for concrete in types.concrete.values()],
+        types=[
+            concrete
+            for types in published
+            for concrete in (*types.concrete.values(), *types.revisions.concrete.values())
+        ],
         config=StrawberryConfig(scalar_map=SCALARS | {Representation: REPRESENTATION}),
     )
     _tell_apart(schema, published)
@@ -48,9 +53,11 @@ def build_schema(
 def _tell_apart(schema: strawberry.Schema, published: Sequence[HierarchyTypes]) -> None:
     """Let records tell their types: Strawberry asks each type for its level, and two hierarchies may share its name."""
     by_hierarchy = {types.name: types for types in published}
-    for name in ("Node", "_Entity"):
-        abstract: Any = schema._schema.type_map[name]
-        abstract.resolve_type = lambda record, *_: by_hierarchy[record.hierarchy].type_name(record)
+    kinds: dict[str, Any] = schema._schema.type_map
+    kinds["Node"].resolve_type = kinds["_Entity"].resolve_type = lambda record, *_: by_hierarchy[
+        record.hierarchy
+    ].type_name(record)
+    kinds["NodeRevision"].resolve_type = lambda record, *_: by_hierarchy[record.hierarchy].revisions.type_name(record)
 
 
 def _node_fields(known: Sequence[str]) -> dict[str, StrawberryField]:
@@ -77,20 +84,13 @@ def _root_fields(types: HierarchyTypes) -> dict[str, StrawberryField]:
     ]
     anything = "The node at this path or with this id, of any level."
     everything = f"The roots of the hierarchy {cls.name}."
-    listing = cls.prefix + cls.many[:1].upper() + cls.many[1:] if cls.prefix else cls.many
     fields = {
-        _field_name(types.title): field(Find(types.name, None), types.interface | None, anything, *target),
-        _field_name(listing): field(
-            RootsField(types.name), types.connection | None, everything, *types.list_arguments()
-        ),
+        field_of(types.title): field(Find(types.name, None), types.interface | None, anything, *target),
+        list_field_of(cls): field(RootsField(types.name), types.connection | None, everything, *types.list_arguments()),
     }
     for level, concrete in types.concrete.items():
         title = types.type_names[types.name, level]
-        fields[_field_name(title)] = field(
+        fields[field_of(title)] = field(
             Find(types.name, level), concrete | None, f"The {title} at this path or with this id.", *target
         )
     return fields
-
-
-def _field_name(title: str) -> str:
-    return title[:1].lower() + title[1:]

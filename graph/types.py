@@ -5,48 +5,24 @@ from enum import Enum
 from typing import Any, cast
 
 import strawberry
-from graphql import GraphQLResolveInfo
 from strawberry.types.field import StrawberryField
 
 from graph import leaf
 from graph.attribute import DateTime
+from graph.connection_types import ConnectionTypes, list_of, set_fields
 from graph.field import REQUIRED, argument, class_of, field
 from graph.history import history_fields
 from graph.node import Node, description
+from graph.revisions import RevisionTypes
 from graph.scalars import Path
 from resolvers.job import Job
 from resolvers.lists import Page
-from store.errors import BadData
 from store.records import Record
 
 
 @strawberry.interface(name="Node", description="Anything that has an id, as Relay asks for.")
 class NodeInterface:
     id = field(leaf.Told("id"), strawberry.ID, "The node's id, which stays when it is renamed or moved.")
-
-
-def _start(page: Page, info: Any) -> str | None:
-    return page.cursor(page.records[0]) if page.records else None
-
-
-def _end(page: Page, info: Any) -> str | None:
-    return page.cursor(page.records[-1]) if page.records else None
-
-
-PageInfo = strawberry.type(
-    class_of(
-        "PageInfo",
-        {
-            "has_next_page": field(lambda page, info: page.has_next, bool, "Whether more follow in the list."),
-            "has_previous_page": field(
-                lambda page, info: page.has_previous, bool, "Whether others come before: where a cursor was given."
-            ),
-            "start_cursor": field(_start, str | None, "The cursor of the page's first node."),
-            "end_cursor": field(_end, str | None, "The cursor of the page's last node, to go on after."),
-        },
-    ),
-    description="Where a page stands in its list, as in Relay's connections.",
-)
 
 
 class HierarchyTypes:
@@ -60,17 +36,15 @@ class HierarchyTypes:
         self.level = self._level_enum()
         # Types refer to each other, so the classes are there before their fields.
         self.interface = class_of(self.title, {}, NodeInterface)
-        self.edge = class_of(f"{self.title}Edge", {})
-        self.connection = class_of(f"{self.title}Connection", {})
+        pages = ConnectionTypes(self.title)
+        self.connection = pages.connection
+        self.revisions = RevisionTypes(cls, self.title, self.level, _own)
         self._publish_interface()
-        self._publish_connection()
+        pages.publish(self.interface, f"A page of a list of nodes of the hierarchy {self.name}.")
         self.concrete = {name: self._publish_level(level) for name, level in cls.levels.items()}
 
     def type_name(self, record: Record, *_: Any) -> str:
-        try:
-            return self.type_names[self.name, record.level]
-        except KeyError:
-            raise BadData(f"{leaf.where(record)} is of the level {record.level}, which {self.name} has not.") from None
+        return self.cls.prefix + leaf.level_of(record, self.cls.levels).title
 
     def list_arguments(self, *more: str) -> list[inspect.Parameter]:
         """The arguments that every list has, and of the others those that are named."""
@@ -100,7 +74,7 @@ class HierarchyTypes:
         return cast(type[Enum], strawberry.enum(plain, description=f"The levels of the hierarchy {self.name}."))
 
     def _publish_interface(self) -> None:
-        _set_fields(self.interface, self._node_fields() | self._relation_fields() | self._past() | _own(self.cls))
+        set_fields(self.interface, self._node_fields() | self._relation_fields() | self._past() | _own(self.cls))
         self.interface.resolve_type = self.type_name  # type: ignore[attr-defined]
         strawberry.interface(self.interface, name=self.title, description=description(self.cls))
 
@@ -110,25 +84,6 @@ class HierarchyTypes:
         made = class_of(self.cls.prefix + cls.title, own, self.interface)
         made.is_type_of = lambda record, info: record.level == cls.level  # type: ignore[attr-defined]
         return strawberry.type(made, name=self.cls.prefix + cls.title, description=description(cls))
-
-    def _publish_connection(self) -> None:
-        node = self.interface
-        edge_fields = {
-            "cursor": field(lambda edge, info: edge[0].cursor(edge[1]), str, "Where the node stands in the list."),
-            "node": field(lambda edge, info: edge[1], node, "The node."),
-        }
-        _set_fields(self.edge, edge_fields)
-        strawberry.type(self.edge, description="A node and its place in a list.")
-        fields = {
-            "edges": field(_edges, _list_of(self.edge), "The page's nodes with their cursors."),
-            "nodes": field(lambda page, info: page.records, _list_of(node), "The page's nodes."),
-            "page_info": field(lambda page, info: page, PageInfo, "Where the page stands in the list."),
-            "total_count": field(
-                lambda page, info: page.total, int, "How many nodes the list has, all pages together."
-            ),
-        }
-        _set_fields(self.connection, fields)
-        strawberry.type(self.connection, description=f"A page of a list of nodes of the hierarchy {self.name}.")
 
     def _node_fields(self) -> dict[str, StrawberryField]:
         """What every node tells without a read beyond its own."""
@@ -161,7 +116,7 @@ class HierarchyTypes:
         }
 
     def _past(self) -> dict[str, StrawberryField]:
-        return history_fields(self.interface, self.connection)
+        return history_fields(self.revisions.interface, self.revisions.connection)
 
     def _relation_fields(self) -> dict[str, StrawberryField]:
         """What leads to other nodes. All are nullable, so that one failed read takes nothing else with it."""
@@ -169,7 +124,7 @@ class HierarchyTypes:
         return {
             "parent": field(_one_above, node | None, "The node that it lies under; null for a root."),
             "root": field(_one_above, node | None, "The root of its tree; of a root itself."),
-            "ancestors": field(_above, _list_of(node) | None, "The nodes that it lies under, the root first."),
+            "ancestors": field(_above, list_of(node) | None, "The nodes that it lies under, the root first."),
             "children": field(
                 _list,
                 listing,
@@ -181,16 +136,6 @@ class HierarchyTypes:
             ),
             "siblings": field(_list, listing, "The other nodes under its parent.", *self.list_arguments()),
         }
-
-
-def _list_of(kind: Any) -> Any:
-    """The annotation of a list of a type that is only known as a value."""
-    return list[kind]
-
-
-def _set_fields(cls: type, fields: dict[str, StrawberryField]) -> None:
-    for name, one in fields.items():
-        setattr(cls, name, one)
 
 
 # -- how they are answered ---------------------------------------------------------------------------------------------
@@ -209,10 +154,6 @@ async def _above(record: Record, info: Any) -> list[Record]:
 async def _one_above(record: Record, info: Any) -> Record | None:
     found = await _above(record, info)
     return found[0] if found else None
-
-
-def _edges(page: Page, info: GraphQLResolveInfo[Any]) -> list[tuple[Page, Record]]:
-    return [(page, record) for record in page.records]
 
 
 def _own(cls: type[Node]) -> dict[str, StrawberryField]:

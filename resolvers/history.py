@@ -1,4 +1,4 @@
-"""What a node was before: its states from one back to the first, one of them, and the last state of a deleted node."""
+"""Revisions: those of a node from the newest back to the first, one of them, and the last one of a deleted node."""
 
 from dataclasses import dataclass
 from typing import Any, cast

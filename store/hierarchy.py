@@ -49,6 +49,13 @@ class Hierarchy:
             _check_level(self, level)
         if not any(level.may_be_root for level in self.levels.values()):
             raise ValueError(f"No level of {self.name} may be a root: give one under=None.")
+        possible = self._possible()
+        for level in self.levels.values():
+            if level.name not in possible:
+                raise ValueError(
+                    f"No node of {self.name} can be of the level {level.title}: give the class under=, "
+                    "with levels that lie below a root themselves, or under=None for a root."
+                )
 
     def level(self, name: str) -> Level:
         """The level of this name in any case, or BadInput that lists what there is."""
@@ -57,6 +64,15 @@ class Hierarchy:
         except KeyError:
             wrong = f'{self.name} has no level "{shorten(name)}"; it' if name else f"The level is missing; {self.name}"
             raise BadInput(f"{wrong} has {', '.join(self.levels)}.") from None
+
+    def _possible(self) -> set[str]:
+        """The levels that nodes can be of, from the roots down."""
+        found: set[str] = set()
+        ahead = {level.name for level in self.levels.values() if level.may_be_root}
+        while ahead:
+            found |= ahead
+            ahead = {level.name for level in self.levels.values() if level.under & found} - found
+        return found
 
     def may_stand(self, level: str, under: str | None) -> bool:
         return under in self.levels[level].under

@@ -54,10 +54,10 @@ def versions(node_id: str, before: int) -> Span:
 
 
 def former(record: Record, version: Item) -> Record:
-    """A node with the content that it had in a former state; it lies, and has below it, what it has now."""
+    """A node with the content that it had in a former state, also of another level; it lies where it lies now."""
     found = cast(dict[str, Any], version)
     return replace(
-        record, name=found["name"], revision=found["revision"], updated_at=found["updated_at"],
+        record, level=found["level"], name=found["name"], revision=found["revision"], updated_at=found["updated_at"],
         changed_by=found.get("changed_by"),
         attributes={name: value for name, value in found.items() if name not in _OF_VERSION},
     )  # fmt: skip

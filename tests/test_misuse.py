@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from commands.main import run
+from graph.node import Node
 from store.errors import NoTable
 from store.keys import stamp_key
 from store.reads import Reads
@@ -194,6 +195,75 @@ def test_a_wrong_setting_or_place_is_told_in_one_sentence(clade, tmp_path, comma
     assert said.startswith(f"clade: {sentence}")
     assert said.count("\n") == 1
     assert not (tmp_path / "clade.db").exists()
+
+
+# -- a hierarchy of one's own ------------------------------------------------------------------------------------------
+
+ZOO = 'class Zoo(Node, hierarchy="zoo"{more}):\n    "A zoo."\n\nclass Cage(Zoo, under=None):\n    "A cage."\n\n{level}'
+LEVEL = 'class {title}(Zoo{under}):\n    "A level."\n    {attribute}\n'
+MANY = 'give Zoo another many=, as in many="allZoo".'
+PREFIX = 'rename the class, or give Zoo another prefix=, as in prefix="My".'
+NOWHERE = "give the class under=, with levels that lie below a root themselves, or under=None for a root."
+
+
+def zoo(more: str = "", title: str = "Animal", under: str = ", under=[Cage]", attribute: str = "") -> str:
+    return ZOO.format(more=more, level=LEVEL.format(title=title, under=under, attribute=attribute))
+
+
+CLASS = "the class Zoo of the hierarchy zoo"
+ANIMAL = "the level Animal of the hierarchy zoo"
+WRONG = [
+    (zoo(', many="moves"'),
+     f'many="moves" of {CLASS} makes the field of Query moves, which Clade itself makes already; {MANY}'),
+    (zoo(', many="zoo"'), f'many="zoo" of {CLASS} makes the field of Query zoo, which {CLASS} makes already; {MANY}'),
+    (zoo(', many="the zoos"'),
+     f'many="the zoos" of {CLASS} makes the field of Query "the zoos", which is no name of GraphQL; {MANY}'),
+    (zoo(title="Move"),
+     f"the level Move of the hierarchy zoo makes the type Move, which Clade itself makes already; {PREFIX}"),
+    (zoo(title="ZooLevel"),
+     f"the level ZooLevel of the hierarchy zoo makes the type ZooLevel, which {CLASS} makes already; {PREFIX}"),
+    (zoo(under=""), f"No node of zoo can be of the level Animal: {NOWHERE}"),
+    (zoo(under=', under=["self"]'), f"No node of zoo can be of the level Animal: {NOWHERE}"),
+    (zoo(title="CAGE"), "The classes CAGE and Cage are one level of zoo; rename one of them."),
+    (zoo(attribute='childCount: int | None = attribute("How many young ones.")'),
+     f"the attribute childCount of {ANIMAL} makes the field childCount, which every node has already; "
+     "rename the attribute."),
+    (zoo(attribute='feet: int | None = "How many."'), 'Animal.feet needs a description: = attribute("…").'),
+    (zoo(attribute='feet: int = attribute("How many.")'), "Animal.feet must be optional, as in: str | None."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["schema", "serve"])
+@pytest.mark.parametrize(("text", "sentence"), WRONG, ids=range(len(WRONG)))
+def test_a_hierarchy_that_cannot_be_served_as_it_is_written_is_refused_in_one_sentence(
+    clade, tmp_path, monkeypatch, command, text, sentence
+):
+    monkeypatch.setattr(Node, "hierarchies", dict(Node.hierarchies))
+    monkeypatch.delitem(sys.modules, "my_zoo", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "my_zoo.py").write_text(
+        f"from graph.attribute import attribute\nfrom graph.node import Node\n\n{text}", encoding="utf-8"
+    )
+    assert clade(command, CLADE_HIERARCHIES="my_zoo") == (1, f"clade: In my_zoo: {sentence}\n")
+
+
+def test_hierarchies_that_both_have_a_level_of_one_name_are_refused_until_one_has_a_prefix(
+    clade, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(Node, "hierarchies", dict(Node.hierarchies))
+    monkeypatch.syspath_prepend(tmp_path)
+    for module, more in (("their_zoo", ""), ("our_zoo", ', prefix="Our"')):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        text = zoo(more, title="City").replace('"zoo"', f'"{module}"')
+        (tmp_path / f"{module}.py").write_text(f"from graph.node import Node\n\n{text}")
+    assert clade("schema", CLADE_HIERARCHIES="graph.locations,their_zoo") == (
+        1,
+        "clade: In their_zoo: the level City of the hierarchy their_zoo makes the type City, which the level City of "
+        f"the hierarchy location makes already; {PREFIX}\n",
+    )
+    status, said = clade("schema", "schema.graphql", CLADE_HIERARCHIES="graph.locations,our_zoo")
+    assert (status, said) == (0, "")
+    assert "\ntype OurCityRevision implements OurZooRevision & NodeRevision {" in Path("schema.graphql").read_text()
 
 
 @pytest.mark.parametrize(

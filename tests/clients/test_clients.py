@@ -4,8 +4,6 @@ import asyncio
 import json
 import re
 import shutil
-import subprocess
-from pathlib import Path
 
 import httpx
 import pytest
@@ -16,25 +14,13 @@ from graph.hierarchies import hierarchies
 from store.load import Outcome, load
 from store.rows import Part, Row, Wanted
 from store.stores import open_store
+from tests.clients.programs import HERE, PROGRAMS, compile_relay, needs_node, run
 from tests.readme import blocks
 from tests.serving import serving
 
-HERE = Path(__file__).parent
 SCHEMA = HERE.parents[1] / "schema.graphql"
-PROGRAMS = HERE.parent / "node_modules" / ".bin"
-RUN_SECONDS = 120
 
-pytestmark = pytest.mark.skipif(
-    not shutil.which("node") or not (PROGRAMS / "relay-compiler").exists(),
-    reason="node or the packages of tests/package.json are missing",
-)
-
-
-def run(*command: str | Path, cwd: Path | None = None) -> str:
-    """What a program prints; that it complains is a failure."""
-    ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=RUN_SECONDS)
-    assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout + ended.stderr
-    return ended.stdout
+pytestmark = needs_node
 
 
 # -- Relay -------------------------------------------------------------------------------------------------------------
@@ -45,11 +31,7 @@ def relay_texts(tmp_path_factory) -> dict[str, str]:
     """The queries that Relay's compiler makes of `relay/`, by their names: the page's and those that fetch again."""
     project = tmp_path_factory.mktemp("relay")
     shutil.copytree(HERE / "relay", project / "source")
-    made = project / "made"
-    made.mkdir()
-    config = {"src": "./source", "schema": str(SCHEMA), "language": "typescript", "artifactDirectory": "./made"}
-    (project / "relay.config.json").write_text(json.dumps(config))
-    run(PROGRAMS / "relay-compiler", "relay.config.json", "--noWatchman", cwd=project)
+    made = compile_relay(project, SCHEMA, "typescript")
     texts = {file.name.partition(".")[0]: re.search(r'"text": (".*")', file.read_text()) for file in made.iterdir()}
     return {name: json.loads(text[1]) for name, text in texts.items() if text}
 

@@ -1,4 +1,4 @@
-"""What was: states of nodes, deleted nodes, and the feed of changes."""
+"""History: revisions of nodes, deleted nodes, and the feed of changes."""
 
 import time
 
@@ -56,7 +56,8 @@ async def test_the_latest_audit_is_one_read_and_its_full_history_one_query_more(
     assert reader.request.reads.requests == 1
     reader = Clients(audits.store)
     whole = await reader.ask(
-        '{ audit(path: "Equipment_1/2026-10") { history { totalCount nodes { revision ... on Audit { result } } } } }'
+        '{ audit(path: "Equipment_1/2026-10") { history { totalCount'
+        " nodes { revision ... on AuditRevision { result } } } } }"
     )
     states = whole["audit"]["history"]["nodes"]
     assert [(state["revision"], state["result"]) for state in states] == [(3, "PASSED"), (2, "FAILED"), (1, "OPEN")]
@@ -100,12 +101,12 @@ async def test_a_cursor_that_is_made_up_holds_no_number(audits, position):
 
 async def test_one_revision_is_one_get_and_there_is_none_outside_of_them(audits):
     found = await audits.ask(
-        '{ audit(path: "Equipment_1/2026-10") { zero: atRevision(n: 0) { id } one: atRevision(n: 1) { path revision '
-        "... on Audit { result } } three: atRevision(n: 3) { revision } four: atRevision(n: 4) { id } } }"
+        '{ audit(path: "Equipment_1/2026-10") { zero: atRevision(n: 0) { id } one: atRevision(n: 1) { level revision '
+        "... on AuditRevision { result } } three: atRevision(n: 3) { revision } four: atRevision(n: 4) { id } } }"
     )
     assert found["audit"] == {
         "zero": None,
-        "one": {"path": "Equipment_1/2026-10", "revision": 1, "result": "OPEN"},
+        "one": {"level": "AUDIT", "revision": 1, "result": "OPEN"},
         "three": {"revision": 3},
         "four": None,
     }
@@ -117,15 +118,44 @@ async def test_history_stays_through_moves_and_deletion(audits):
     assert found["audit"]["history"]["totalCount"] == 3
     await audits.ask('mutation { deleteAssetNode(path: "Equipment_1", policy: CASCADE) { node { id } } }')
     gone = await audits.ask(
-        "query($id: ID!) { deletedNode(id: $id) { deletedBy deletedAt node { id"
-        " ... on Audit { path result pathOf(level: EQUIPMENT) history { nodes { revision } } } } }"
-        " node(id: $id) { id } }",
+        "query($id: ID!) { deletedNode(id: $id) { nodeId path level deletedBy deletedAt"
+        " lastRevision { revision ... on AuditRevision { result } } history { totalCount nodes { revision } }"
+        " atRevision(n: 2) { ... on AuditRevision { result } } } node(id: $id) { id } }",
         id=found["audit"]["id"],
     )
-    node = gone["deletedNode"]["node"]
-    assert (node["path"], node["result"], node["pathOf"]) == ("Equipment_1/Motor/2026-10", "PASSED", "Equipment_1")
-    assert [state["revision"] for state in node["history"]["nodes"]] == [3, 2, 1]
+    node = gone["deletedNode"]
+    assert (node["nodeId"], node["path"], node["level"]) == (found["audit"]["id"], "Equipment_1/Motor/2026-10", "AUDIT")
+    assert node["lastRevision"] == {"revision": 3, "result": "PASSED"}
+    assert node["history"] == {"totalCount": 3, "nodes": [{"revision": n} for n in (3, 2, 1)]}
+    assert node["atRevision"] == {"result": "FAILED"}
     assert gone["node"] is None
+
+
+async def test_the_id_of_a_revision_is_its_own_and_no_nodes(audits):
+    found = await audits.ask('{ audit(path: "Equipment_1/2026-10") { id history { nodes { id } } } }')
+    node = found["audit"]["id"]
+    ids = [one["id"] for one in found["audit"]["history"]["nodes"]]
+    assert ids == [f"{node}#3", f"{node}#2", f"{node}#1"]
+    asked = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
+    assert (await audits.ask(asked, ids=[*ids, node]))["nodes"] == [None, None, None, {"id": node}]
+
+
+async def test_a_revision_is_of_the_level_that_the_node_had(audits):
+    create = (
+        'mutation($id: ID!, $a: AssetNodeAttributes!) { createAssetNode(parent: "Equipment_1", key: "again",'
+        ' name: "again", id: $id, attributes: $a) { node { id } } }'
+    )
+    await audits.ask(create, id="one", a={"audit": {"auditor": "Ann"}})
+    await audits.ask('mutation { deleteAssetNode(path: "Equipment_1/again") { node { id } } }')
+    await audits.ask(create, id="one", a={"part": {"serialNumber": "7"}})
+    found = await audits.ask(
+        '{ part(path: "Equipment_1/again") { history { nodes { __typename level'
+        " ... on AuditRevision { auditor } ... on PartRevision { serialNumber } } } } }"
+    )
+    assert found["part"]["history"]["nodes"] == [
+        {"__typename": "PartRevision", "level": "PART", "serialNumber": "7"},
+        {"__typename": "AuditRevision", "level": "AUDIT", "auditor": "Ann"},
+    ]
 
 
 async def test_who_wrote_a_revision_is_told_with_it(audits):

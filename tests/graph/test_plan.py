@@ -274,6 +274,39 @@ async def test_a_plan_that_meets_an_error_hands_over_once_and_reads_nothing_twic
     assert (planning.planned, planning.surprised) == (0, 1)
 
 
+async def test_an_operation_with_a_field_that_no_plan_compiles_is_interpreted_from_the_start(planted):
+    store, _ = planted
+    planning, plain = executions(store)
+    revisions = "history { totalCount nodes { name } }"
+    for query in (
+        f'{{ area(path: "a") {{ id {revisions} }} }}',
+        '{ area(path: "a") { children { nodes { ... on Area { atRevision(n: 1) { name } } } } } }',
+        f'{{ area(path: "a") {{ ...more }} }} fragment more on Area {{ id children {{ nodes {{ {revisions} }} }} }}',
+        f'{{ area(path: "nowhere") {{ {revisions} }} }}',
+    ):
+        await compare(planning, plain, query)
+    assert (planning.planned, planning.surprised, planning.unplanned) == (0, 0, 4)
+    query = f'query($deep: Boolean!) {{ area(path: "a") {{ id ... @include(if: $deep) {{ {revisions} }} }} }}'
+    for deep in (False, True, False):
+        await compare(planning, plain, query, {"deep": deep})
+    assert (planning.planned, planning.surprised, planning.unplanned) == (2, 0, 5)
+
+
+async def test_a_fault_of_a_plan_is_counted_and_logged_apart(planted, monkeypatch, caplog):
+    store, _ = planted
+    planning, plain = executions(store)
+
+    async def fail(*_):
+        raise KeyError("a mistake")
+
+    monkeypatch.setattr("graph.execution.run", fail)
+    await compare(planning, plain, '{ area(path: "a") { id } }')
+    assert (planning.planned, planning.surprised, planning.failed) == (0, 0, 1)
+    (record,) = caplog.records
+    assert (record.levelname, record.exc_info[0]) == ("ERROR", KeyError)
+    assert record.getMessage() == "A compiled plan failed by a mistake of ours; the operation is interpreted instead."
+
+
 async def test_introspection_and_mutations_are_not_planned(planted):
     store, _ = planted
     planning, plain = executions(store)

@@ -14,7 +14,23 @@ from graphql import (
     validate_schema,
 )
 
+from graph.hierarchies import served
+from graph.names import OWN_FIELDS, OWN_TYPES, fields_of, types_of
+from graph.schema import build_schema as build
+
 ROOT = Path(__file__).parents[2]
+
+
+def test_all_names_that_could_clash_are_known():
+    classes = served("graph.locations,graph.categories,examples.asset,examples.drive")
+    kinds = build(classes)[0]._schema
+    names = {use.name for cls in classes for use in types_of(cls)}
+    types = {name for name in kinds.type_map if not name.startswith("__")}
+    assert {name for name in names - types if not name.endswith("Attributes")} == set()  # some levels have none
+    assert types - names <= OWN_TYPES
+    assert OWN_TYPES - types <= {"Subscription", "Decimal", "Date", "Long"}
+    fields = {use.name for cls in classes for use in fields_of(cls)}
+    assert fields | OWN_FIELDS == set(kinds.query_type.fields)
 
 
 @pytest.fixture(scope="module")

@@ -15,5 +15,8 @@ async def test_every_operation_of_the_page_is_answered_without_errors(store):
     answers = [await clients.ask(block) for block in BLOCKS]
     assert answers[0]["city"]["node"]["parent"] == {"childCount": 1}
     assert answers[3] == {"city": {"path": "Austria/Vienna"}}
-    assert [change["event"] for change in answers[5]["changes"]["changes"]] == ["MOVED", "DELETED"]
+    revisions = answers[4]["city"]["history"]
+    assert [(one["name"], one["population"]) for one in revisions["nodes"]] == [("Vienna", 2000000), ("Wien", 2000000)]
+    assert answers[4]["city"]["atRevision"] == {"name": "Wien"}
+    assert [change["event"] for change in answers[6]["changes"]["changes"]] == ["MOVED", "DELETED"]
     await invariants.check(store)

@@ -122,7 +122,7 @@ OF_QUERY: dict[str, list[tuple[str, list[Any]]]] = {
     "categories": [("categories { nodes { path } }", [EMPTY] * 5 + [SAME])],
     "move": [("move(id: $move) { from to }", [NULL, SAME, SAME, NULL, NULL, NULL])],
     "moves": [('moves(hierarchy: "location") { from to }', [[], SAME, SAME, [], [], []])],
-    "deletedNode": [(f"deletedNode(id: $gone) {{ node {PATH} }}", [NULL, SAME, SAME, NULL, NULL, NULL])],
+    "deletedNode": [("deletedNode(id: $gone) { nodeId path }", [NULL, SAME, SAME, NULL, NULL, NULL])],
     "changes": [
         (
             f'changes(hierarchy: "location", tree: "US", under: "{OMAHA}") {{ changes {{ event path }} }}',

@@ -40,7 +40,8 @@ fragment own on Ground { id path key name level depth revision updatedAt changed
 fragment all on Ground { ...own parent { ...own } root { ...own } ancestors { ...own } siblings { nodes { ...own } }
   children { edges { cursor node { ...own } } pageInfo { endCursor hasNextPage } totalCount }
   descendants(first: 5) { edges { cursor node { ...own } } pageInfo { endCursor } }
-  history { totalCount nodes { ...own } } atRevision(n: 1) { ...own } }"""
+  history { totalCount nodes { ...then } } atRevision(n: 1) { ...then } }
+fragment then on GroundRevision { id revision changedAt changedBy name level note }"""
 
 
 def grow(seed: int, size: int) -> Model:

@@ -18,11 +18,11 @@ MOVE = "mutation($path: Path!, $to: Path) { moveLocation(path: $path, to: $to) {
 RENAME = "mutation($path: Path!, $key: String!) { renameLocation(path: $path, key: $key) { node { path } } }"
 DELETE = "mutation($path: Path!) { deleteLocation(path: $path, policy: CASCADE) { node { id } } }"
 HISTORY = """query($path: Path!) { location(path: $path) { revision first: atRevision(n: 1) { name }
-  history { totalCount nodes { name path } pageInfo { hasNextPage } } } }"""
+  history { totalCount nodes { name } pageInfo { hasNextPage } } } }"""
 CHANGES = """query($since: String, $under: Path, $tree: Path = "US") {
   changes(hierarchy: "location", tree: $tree, since: $since, under: $under) {
-  changes { event id path level revision from to } cursor hasMore } }"""
-DELETED = "query($id: ID!) { deletedNode(id: $id) { node { ... on Location { path } } deletedBy } }"
+  changes { event nodeId path level revision from to } cursor hasMore } }"""
+DELETED = "query($id: ID!) { deletedNode(id: $id) { path deletedBy history { totalCount } } }"
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ async def changes(server, who, **variables):
     """The changes since a cursor, without their ids; whether one has an id is told instead."""
     found = (await server.data(who, CHANGES, **variables))["changes"]
     return [
-        (one["event"], one["path"], one["id"] is not None, one["revision"], one["from"], one["to"])
+        (one["event"], one["path"], one["nodeId"] is not None, one["revision"], one["from"], one["to"])
         for one in found["changes"]
     ]
 
@@ -64,7 +64,6 @@ async def test_states_of_a_node_while_it_lay_elsewhere_are_not_shown(server):
     # The state that it was moved with was the current one at its new place too, before the next was written.
     assert [one["name"] for one in seen["history"]["nodes"]] == ["More open", "Open", "Also secret"]
     assert (seen["first"], seen["history"]["totalCount"]) == (None, 3)
-    assert {one["path"] for one in seen["history"]["nodes"]} == {"US/NE/Joplin"}
 
 
 async def test_pages_of_a_history_leave_no_gap_where_states_are_hidden(server):
@@ -89,7 +88,7 @@ async def test_pages_of_a_history_leave_no_gap_where_states_are_hidden(server):
 
 async def test_a_deleted_node_is_found_only_where_it_could_be_seen_at_last(server):
     ids = [(await make(server, DELETE, path=path))["deleteLocation"]["node"]["id"] for path in ("US/NE/Omaha", "US/MO")]
-    assert (await server.data(NE, DELETED, id=ids[0]))["deletedNode"]["node"]["path"] == "US/NE/Omaha"
+    assert (await server.data(NE, DELETED, id=ids[0]))["deletedNode"]["path"] == "US/NE/Omaha"
     hidden, absent = [await server.ask(NE, DELETED, id=one) for one in (ids[1], "location:nowhere")]
     assert hidden == absent == {"data": {"deletedNode": None}}
     above = (await make(server, DELETE, path="US"))["deleteLocation"]["node"]["id"]

@@ -1,0 +1,70 @@
+"""Normalized caches of clients: after each read and each mutation they show what the server says."""
+
+import json
+import os
+import subprocess
+
+import httpx
+import pytest
+
+from tests.clients.programs import HERE, compile_relay, needs_node, run
+from tests.commands.test_stop import served
+from tests.conftest import CLADE
+
+STEPS = HERE / "caches" / "steps.mjs"
+OPERATIONS = HERE / "caches" / "operations.graphql"
+ASSETS = {"CLADE_HIERARCHIES": "examples.asset"}
+CREATE = """mutation($parent: Path, $key: String!, $attributes: AssetNodeAttributes!) {
+  createAssetNode(parent: $parent, key: $key, name: $key, attributes: $attributes) { node { id } } }"""
+NODES = [
+    ("Press", {"equipment": {}}),
+    ("Lathe", {"equipment": {}}),
+    ("Press/Pump", {"part": {}}),
+    ("Press/Pump/2026-04", {"audit": {}}),
+    ("Press/2026-05", {"audit": {"auditor": "Ann", "result": "OPEN"}}),
+]
+"""Two machines with a part and audits, for each client with its name before them."""
+
+GONE = ("delete, without another request", "deleted node")
+"""After these a cache may know that it lacks the node, so that it asks again."""
+
+pytestmark = needs_node
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The address of a server that writes."""
+    folder = tmp_path_factory.mktemp("assets")
+    store = f"sqlite:///{folder / 'clade.db'}"
+    subprocess.run([CLADE, "table", "create", "--store", store], check=True, stdout=subprocess.DEVNULL, timeout=60)
+    with served(folder, store, **ASSETS, CLADE_WRITES="on") as (url, _):
+        yield f"{url}/graphql"
+
+
+@pytest.fixture(scope="module")
+def artifacts(tmp_path_factory):
+    """What Relay's compiler makes of the operations."""
+    project = tmp_path_factory.mktemp("relay")
+    schema = project / "schema.graphql"
+    environment = {**os.environ, **ASSETS}
+    subprocess.run([CLADE, "schema", schema], env=environment, check=True, timeout=60)
+    (project / "source").mkdir()
+    tagged = "".join(f"graphql`\n{one}`;\n" for one in OPERATIONS.read_text().split("\n\n"))
+    (project / "source" / "caches.js").write_text(f'import {{ graphql }} from "relay-runtime";\n{tagged}')
+    return compile_relay(project, schema, "javascript")
+
+
+@pytest.mark.parametrize("client", ["apollo", "urql", "relay"])
+def test_a_clients_cache_shows_what_the_server_says(server, artifacts, client):
+    for path, attributes in NODES:
+        parent, _, key = f"{client} {path}".rpartition("/")
+        variables = {"parent": parent or None, "key": key, "attributes": attributes}
+        answer = httpx.post(server, json={"query": CREATE, "variables": variables}).json()
+        assert "errors" not in answer, answer
+    *steps, end = map(json.loads, run("node", STEPS, client, server, OPERATIONS, artifacts).splitlines())
+    assert len(steps) > 70
+    missing = {(one["step"], one["query"]) for one in steps if one["shown"] is None}
+    wrong = [f"{one['step']}: {one['query']}" for one in steps if one["shown"] not in (None, one["server"])]
+    assert not wrong, "\n".join(wrong)
+    assert missing <= {(step, query) for step in GONE for query in ("Audit", "Node")}
+    assert end == {"complaints": []}
