@@ -293,3 +293,18 @@ async def test_ctrl_c_says_how_far_it_came_and_that_the_command_goes_on(
     count = int(errors.removeprefix("Stopped: ").split()[0].replace(",", ""))
     assert count <= len(await invariants.nodes(store, "location"))
     await invariants.check(store)
+
+
+# -- files that are somebody else's ------------------------------------------------------------------------------------
+
+
+def test_an_export_writes_through_no_link_and_over_no_part_of_another(
+    clade: Clade, shops: Path, tmp_path: Path
+) -> None:
+    clade("import", "location", shops, *OPTIONS)
+    other = written(tmp_path / "other.txt", "somebody else's")
+    part = tmp_path / f".nodes.jsonl.{os.getpid()}.part"
+    part.symlink_to(other)
+    assert "cannot be written" in str(clade("export", "location", "--output", tmp_path / "nodes.jsonl").exception)
+    assert other.read_text() == "somebody else's"
+    assert part.is_symlink()
