@@ -63,9 +63,9 @@ class Check:
             for finding in await self.strays(page):
                 yield finding
             for pk in await self.trees(page, examined):
-                examined = await self.examine(pk)
-                self.undefined[hierarchy_of(pk)].add(examined.undefined)
-                for finding in examined.findings:
+                tree = await self.examine(pk)
+                self.undefined[hierarchy_of(pk)].add(tree.undefined)
+                for finding in tree.findings:
                     yield finding
         for finding in await self.moves():
             yield finding

@@ -53,7 +53,7 @@ class _Table:
         self.aliases = {(item["pk"], item["sk"]): item["id"] for item in items if item["pk"].startswith("alias#")}
         self.layout = [item for item in items if item["pk"] == "!"]
         self.moves = {item["sk"]: item for item in items if item["pk"] == "moves"}
-        self.once = [item for item in items if item["pk"].startswith("once#")]
+        self.once = [item for item in items if item["pk"].startswith("once#") or item["pk"] == "keys"]
         kinds = [
             self.nodes, self.ids, self.versions, self.stamps, self.logs, self.aliases, self.once, self.moves,
             self.layout,
