@@ -27,7 +27,7 @@ class JSONLines(Lines):
 
     def rows(self, file: Path) -> Iterator[Row | Rejection]:
         for number, line in lines(file):
-            yield _row(number, line)
+            yield line if isinstance(line, Rejection) else _row(number, line)
 
 
 def _row(number: int, line: bytes) -> Row | Rejection:
