@@ -27,7 +27,7 @@ MaybeHierarchy = Annotated[
 
 
 class Pass:
-    """One pass through the table of a store: when it began, and how many nodes it met."""
+    """One pass through the table of a store: when it began, how many nodes it met, and what no class defines."""
 
     def __init__(self, hierarchy: str | None, url: str | None) -> None:
         self.hierarchies: Mapping[str, Hierarchy] = (
@@ -35,6 +35,7 @@ class Pass:
         )
         self.url = url or Settings().store
         self.nodes = 0
+        self.undefined: list[str] = []
         self._began = time.time()
 
     @property
@@ -49,7 +50,8 @@ class Pass:
 def check(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
     """Prove that parents, ids, counts, revisions, stamps, logs and aliases are right; print each thing that is not.
 
-    The whole table is read. Others may write meanwhile. The exit status is 1 where anything is wrong.
+    The whole table is read. Others may write meanwhile. The exit status is 1 where anything is wrong. Attributes and
+    levels that are stored and that no class defines are counted; such attributes are not wrong, and not served.
 
     Example: clade check location
     """
@@ -61,6 +63,8 @@ def check(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     found = f"{quantity(findings, 'finding')}; clade repair mends what it can"
     typer.echo(work.summary(found if findings else "all is right"))
+    for sentence in work.undefined:
+        typer.echo(sentence)
     if findings:
         raise typer.Exit(EXIT_WRONG)
 
@@ -75,7 +79,9 @@ async def _check(work: Pass) -> int:
                 work.nodes += nodes
                 meter(nodes)
 
-            async for finding in Check(store, work.hierarchies, work.at, met, meter).findings():
+            check = Check(store, work.hierarchies, work.at, met, meter)
+            async for finding in check.findings():
                 typer.echo(str(finding))
                 count += 1
+    work.undefined = [sentence for one in check.undefined.values() for sentence in one.sentences()]
     return count

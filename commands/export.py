@@ -19,6 +19,7 @@ from store.hierarchy import Hierarchy
 from store.keys import Path as NodePath
 from store.keys import parse_path
 from store.stores import opened
+from store.undefined import Undefined
 
 EXIT_INTERRUPTED = 130
 
@@ -32,6 +33,9 @@ def export_file(
     store: StoreUrl = None,
 ) -> None:
     """Write the nodes of a hierarchy, or of one of its subtrees, in path order as JSON lines; import takes them back.
+
+    Attributes and levels that the class does not define are written as well, and counted on the error output.
+    Histories, redirects and change logs are not; clade copy keeps them.
 
     Example: clade export location US/NE --output nebraska.jsonl
     """
@@ -48,12 +52,15 @@ def export_file(
 
 
 async def _export(url: str, hierarchy: Hierarchy, path: NodePath | None, target: BinaryIO) -> None:
+    undefined = Undefined(hierarchy)
     async with opened(url) as store:
         with progress("Exporting", "nodes", await count(store, hierarchy, path)) as meter:
-            async for lines in export(store, hierarchy, path):
+            async for lines in export(store, hierarchy, path, undefined=undefined):
                 target.write(lines)
                 meter(lines.count(b"\n"))
         target.flush()
+    for sentence in undefined.sentences():
+        typer.echo(sentence, err=True)
 
 
 @contextmanager
@@ -63,11 +70,14 @@ def _target(output: Path | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         return
     part = output.with_name(f".{output.name}.{os.getpid()}.part")
+    is_ours = False
     try:
-        with part.open("wb") as target:
+        with part.open("xb") as target:  # what has this name already, or a link, is somebody else's
+            is_ours = True
             yield target
         part.replace(output)
     except OSError as error:
         raise BadInput(f"{output} cannot be written: {(error.strerror or str(error)).lower()}.") from None
     finally:
-        part.unlink(missing_ok=True)
+        if is_ours:
+            part.unlink(missing_ok=True)

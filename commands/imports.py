@@ -1,11 +1,9 @@
 """`clade import`: the nodes of a file into the store."""
 
 import asyncio
-import csv
 import gc
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,6 +13,7 @@ import typer
 from commands.columns import columns
 from commands.pace import pace
 from commands.progress import progress
+from commands.rejects import NotOurs, write_rejects
 from graph.hierarchies import hierarchies
 from graph.settings import Settings
 from store import formats
@@ -210,27 +209,23 @@ class _Import:
         for rejection in self.outcome.rejections:
             reasons.setdefault(rejection.number, rejection.reason)
         target = self.file.with_suffix(".rejected.csv")
-        if not self.dry_run:
-            _write_rejected(target, reasons, self.format.contents(self.file))
+        place = "" if self.dry_run else f"; {'it is' if len(reasons) == 1 else 'they are'} in {target}"
+        try:
+            if not self.dry_run:
+                write_rejects(target, reasons, self.format.contents(self.file))
+        except NotOurs:
+            place = ""
+            typer.echo(
+                f"{target} is no file of rejected rows; move it away, and import again to have them there.", err=True
+            )
+        except OSError as error:
+            place = ""
+            typer.echo(f"{target} cannot be written: {(error.strerror or str(error)).lower()}.", err=True)
         if reasons:
-            place = "" if self.dry_run else f"; {'it is' if len(reasons) == 1 else 'they are'} in {target}"
             first = ". The first:" if len(reasons) > REASONS_SHOWN else ":"
             typer.echo(f"rejected: {quantity(len(reasons), 'row')}{place}{first}", err=True)
             for number, reason in list(reasons.items())[:REASONS_SHOWN]:
                 typer.echo(f"  row {number}: {reason}", err=True)
-
-
-def _write_rejected(target: Path, reasons: Mapping[int, str], contents: Iterable[tuple[int, str]]) -> None:
-    """The rejected rows as they stand in the file; where none are, an earlier import's are taken away."""
-    try:
-        if not reasons:
-            return target.unlink(missing_ok=True)
-        with target.open("w", encoding="utf-8", newline="") as output:
-            writer = csv.writer(output)
-            writer.writerow(["row", "reason", "content"])
-            writer.writerows([number, reasons[number], text] for number, text in contents if number in reasons)
-    except OSError as error:
-        typer.echo(f"{target} cannot be written: {(error.strerror or str(error)).lower()}.", err=True)
 
 
 async def _holds_table(url: str) -> bool:

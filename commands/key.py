@@ -110,6 +110,8 @@ def _checked_name(name: str | None) -> str:
 def until(text: str) -> int:
     """When a time from now or at the end of a day in UTC is, in seconds since 1970. Raises BadInput."""
     if (span := _SPAN.fullmatch(text)) is not None:
+        if not int(span[1]):
+            raise BadInput(f"{text} is over at once; a key that never holds is of no use.")
         return int(time.time()) + int(span[1]) * (3_600 if span[2] == "h" else 86_400)
     try:
         end = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC) + timedelta(days=1)

@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": "commands.demo:load_demo",
     "import": "commands.imports:import_file",
     "export": "commands.export:export_file",
+    "copy": "commands.copy:copy_store",
     "tree": "commands.tree:tree",
     "check": "commands.check:check",
     "repair": "commands.repair:repair",

@@ -4,6 +4,7 @@ Whoever stops between two of them leaves fewer nodes than were wanted, but no co
 batch holds, beside the nodes it is about, all records above them with their new counts, each once.
 """
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from store.keys import decode_segment, first_rank, last_segment, parent_sort_key
 from store.merge import Difference
 from store.records import Counts, Record
 from store.rows import Node
-from store.stamps import Event, LogEntry, tier_name
+from store.stamps import Event, LogEntry, rfc3339, tier_name
 
 MAX_BATCH_BYTES = 3_500_000  # DynamoDB's transactions end at 4 MB
 MAX_LOG_BYTES = 300_000  # and its items, of which the log entry of a batch is one, at 400 KB
@@ -40,8 +41,13 @@ class Creation(NamedTuple):
 
 @dataclass
 class Batch:
-    """`changes` but for the stamps and the log; `shape` and `roots` are what the two stamps count more or less."""
+    """`changes` but for the stamps and the log; `shape` and `roots` are what the two stamps count more or less.
 
+    `now` is its time in seconds since 1970, `at` the same as it is stored.
+    """
+
+    now: float
+    at: str
     changes: list[Change] = field(default_factory=list)
     entries: list[LogEntry] = field(default_factory=list)
     shape: Counts = field(default_factory=dict)
@@ -76,12 +82,13 @@ class _Line(NamedTuple):
 _ROOTS = _Line("", [], [])
 
 
-def batches(found: Difference, creations: Iterable[Creation], pk: str, at: str, most: int) -> Iterator[Batch]:
+def batches(found: Difference, creations: Iterable[Creation], pk: str, most: int) -> Iterator[Batch]:
     """Transactions of at most `most` changes that make `creations` (parents first) and the rest of a difference.
 
     They build on one another, so they are made one by one, and each must be committed before the next is asked for.
+    Each has the time at which it was begun.
     """
-    cutter = _Cutter(found, pk, at, most)
+    cutter = _Cutter(found, pk, most)
     coming = iter(creations)
     creation = next(coming, None)
     while creation is not None:
@@ -105,16 +112,16 @@ class _Cutter:
     `room` is asked for in front of each change, and finds the line above it that the change then uses.
     """
 
-    def __init__(self, found: Difference, pk: str, at: str, most: int) -> None:
+    def __init__(self, found: Difference, pk: str, most: int) -> None:
         self._places = {sk: _Place(record, UNCONDITIONAL) for sk, record in found.above.items()}
         self._pk = pk
-        self._at = at
         self._most = most - SEALS
         self._line = _ROOTS
         self._open()
 
     def _open(self) -> None:
-        self._batch = Batch()
+        now = time.time()
+        self._batch = Batch(now, rfc3339(now))
         self._touched: dict[str, _Place] = {}  # the records above changes, and changed ones, that the batch will hold
         self._counted: _Line | None = None  # a line that is wholly among them
         self._bytes = self._log_bytes = 0
@@ -149,9 +156,9 @@ class _Cutter:
         sk = node.sk
         own = last_segment(self._pk, sk)
         record = Record(
-            pk=self._pk, sk=sk, rank=first_rank(node.level, own), id=creation.id, level=node.level,
+            pk=self._pk, sk=sk, rank=node.rank or first_rank(node.level, own), id=creation.id, level=node.level,
             name=decode_segment(own) if node.name is None else node.name, above=self._line.levels, kids={}, below={},
-            revision=creation.revision, updated_at=self._at,
+            revision=creation.revision, updated_at=self._batch.at,
             attributes={name: value for name, value in node.values.items() if value is not None},
         )  # fmt: skip
         self._count(record, 1)
@@ -163,6 +170,7 @@ class _Cutter:
         self._batch.changes.append(Put(id_item(record), creation.when))
 
     def update(self, old: Record, new: Record) -> None:
+        new = replace(new, updated_at=self._batch.at)
         place = self._places.get(new.sk) or _Place(new, UNCONDITIONAL)
         place.record = new
         self._touched[new.sk] = place
@@ -174,7 +182,11 @@ class _Cutter:
         self._touched.pop(record.sk, None)
         self._count(record, -1)
         self._log(Event.DELETED, record)
-        self._batch.changes += [Delete(record.key), Put(version_item(record)), Put(tombstone_item(record, self._at))]
+        self._batch.changes += [
+            Delete(record.key),
+            Put(version_item(record)),
+            Put(tombstone_item(record, self._batch.at)),
+        ]
 
     def _count(self, record: Record, change: int) -> None:
         """Count a node more or less in everything above it and in the stamps."""

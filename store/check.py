@@ -25,6 +25,7 @@ from store.stamps import moves_of, tier_name, told_moves
 from store.stores import Store
 from store.strays import Strays
 from store.trees import Examined, Trees, stamped
+from store.undefined import Undefined
 from store.walk import counted
 
 ATTEMPTS = 10  # to list the roots while none is made or removed
@@ -34,7 +35,8 @@ SETTLE_SECONDS = 2.0  # until an index shows what the table holds
 class Check:
     """One pass through a table; `at` is the time of the tombstones that it proposes.
 
-    `met` hears of so many nodes more that were examined, `scanned` of so many items of the table.
+    `met` hears of so many nodes more that were examined, `scanned` of so many items of the table. `undefined` has for
+    each hierarchy the attributes and levels that its class lacks, of the trees examined by `findings`.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Check:
         self._hierarchies = hierarchies
         self._at = at
         self._reads = Reads()
+        self.undefined = {name: Undefined(one) for name, one in hierarchies.items()}
         self._trees = {name: Trees(store, one, self._reads, met) for name, one in hierarchies.items()}
         self._strays = [Strays(store, one, self._reads, at) for one in hierarchies.values()]
 
@@ -61,7 +64,9 @@ class Check:
             for finding in await self.strays(page):
                 yield finding
             for pk in await self.trees(page, examined):
-                for finding in (await self.examine(pk)).findings:
+                tree = await self.examine(pk)
+                self.undefined[hierarchy_of(pk)].add(tree.undefined)
+                for finding in tree.findings:
                     yield finding
         for finding in await self.moves():
             yield finding

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import nullcontext
-from typing import Any, cast
+from typing import cast
 
 from store.errors import BadInput, Unavailable
 from store.feed import transactions
@@ -29,6 +29,7 @@ from store.reads import Reads
 from store.records import Record
 from store.stamps import Event, LogEntry, Stamp
 from store.stores import Store
+from store.undefined import Undefined
 
 PAGE_ITEMS = 1000
 LOG_PAGE_ITEMS = 50  # an item of the log may have 300 KB
@@ -36,15 +37,18 @@ INDEX_WAITS = 20  # how often the list of roots is read again while the index tr
 INDEX_WAIT_SECONDS = 0.25
 
 
-async def export(store: Store, hierarchy: Hierarchy, path: Path | None = None) -> AsyncIterator[bytes]:
+async def export(
+    store: Store, hierarchy: Hierarchy, path: Path | None = None, *, undefined: Undefined | None = None
+) -> AsyncIterator[bytes]:
     """The lines of all nodes of a hierarchy, or of a node and all below it; import takes them back.
 
-    Of its attributes a node's line has those that its level defines. From SQLite it is as of one moment. Elsewhere each
+    A node's line has all of its attributes, those apart that its level does not define; `undefined` counts them. It has
+    its rank where a hand gave it one. From SQLite it is as of one moment. Elsewhere each
     page is as the table is when it is read, so what is written meanwhile may be in it or not, and what large moves hide
     is not. Raises Damaged where the store is not whole, BadInput where the path leads to no node, and at its end
     Unavailable where nodes of it were moved meanwhile, since they can be in it twice or not at all.
     """
-    reads = Reads()
+    reads, lacking = Reads(), undefined or Undefined(hierarchy)
     async with store.snapshot() or nullcontext(store) as seen:
         await seen.check_integrity()
         if path is not None:
@@ -55,7 +59,7 @@ async def export(store: Store, hierarchy: Hierarchy, path: Path | None = None) -
         before = await _stamps(seen, trees, reads)
         for span in spans:
             async for page in _pages(seen, span, reads):
-                yield b"".join([_line(hierarchy, Record.of(item)) for item in page])
+                yield b"".join([_line(hierarchy, Record.of(item), lacking) for item in page])
         for span, then, now in zip(spans, before, await _stamps(seen, trees, reads), strict=True):
             if now.n != then.n:
                 await _check_moves(seen, then, Key(span.partition, span.lo), reads)
@@ -150,9 +154,8 @@ async def _hidden(store: Store, partition: str, reads: Reads) -> frozenset[Key]:
     return await reader.hidden(await reader.seen([partition], []), partition)
 
 
-def _line(hierarchy: Hierarchy, record: Record) -> bytes:
-    level = hierarchy.levels.get(record.level)
-    attributes: dict[str, Any] = record.attributes
-    if level is not None:
-        attributes = {name: attributes[name] for name in level.attributes if name in attributes}
-    return line_of(record, attributes)
+def _line(hierarchy: Hierarchy, record: Record, undefined: Undefined) -> bytes:
+    others = undefined.see(record.level, record.attributes)
+    attributes = {name: value for name, value in record.attributes.items() if name not in others}
+    is_defined = record.level in hierarchy.levels
+    return line_of(record, attributes, None if is_defined and not others else others)

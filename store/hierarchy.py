@@ -8,12 +8,13 @@ from store.errors import BadInput
 from store.keys import shorten
 
 MAX_NAME_CHARACTERS = 64  # of a hierarchy and of a level, which stand in keys
+LEVEL_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
-# The attributes that every item may have for Clade's own use, and the fields that every node has.
+# The attributes that every item may have for Clade's own use, the fields that every node has, and those of files.
 RESERVED = frozenset(
     "pk sk parent rank tier expires id path key name level depth above kids below revision updated_at changed_by "
     "changed_at root ancestors children descendants siblings child_count descendant_count history at_revision "
-    "is_descendant_of path_of".split()
+    "is_descendant_of path_of undefined".split()
 )
 
 
@@ -79,7 +80,7 @@ class Hierarchy:
 
 
 def _check_level(hierarchy: Hierarchy, level: Level) -> None:
-    if not re.fullmatch(r"[A-Z][A-Z0-9_]*", level.name) or len(level.name) > MAX_NAME_CHARACTERS:
+    if not LEVEL_NAME.fullmatch(level.name) or len(level.name) > MAX_NAME_CHARACTERS:
         raise ValueError(f'A level is named with capitals, digits and _, not "{level.name}".')
     if unknown := level.under - {None} - hierarchy.levels.keys():
         raise ValueError(f"{level.title} stands under {', '.join(map(str, unknown))}, which {hierarchy.name} has not.")

@@ -11,11 +11,15 @@ from store.keys import Key
 LAYOUT = 1
 """What this Clade reads and writes."""
 
+COPYING = -1
+"""What a table has into which a copy is being written; nobody can use it until the copy is whole."""
+
 LAYOUT_KEY = Key("!", "layout")  # no hierarchy's: their names begin with a letter
 
 
-def layout_item() -> Item:
-    return {"pk": LAYOUT_KEY.pk, "sk": LAYOUT_KEY.sk, "version": LAYOUT}
+def layout_item(version: int | None = None) -> Item:
+    """The item of a version, else of this Clade's."""
+    return {"pk": LAYOUT_KEY.pk, "sk": LAYOUT_KEY.sk, "version": LAYOUT if version is None else version}
 
 
 def layout_of(item: Item | None) -> object:
@@ -24,7 +28,9 @@ def layout_of(item: Item | None) -> object:
 
 
 def check_known(name: str, found: object) -> None:
-    """Raise WrongLayout for a table of a version that a newer Clade made."""
+    """Raise WrongLayout for an unfinished copy, and for a table of a version that a newer Clade made."""
+    if found == COPYING:
+        raise WrongLayout(f'"{name}" holds an unfinished copy; the same clade copy again finishes it.')
     if not isinstance(found, int) or not 0 < found <= LAYOUT:
         raise WrongLayout(f'"{name}" has layout {found}, and this Clade knows up to {LAYOUT}; use a newer Clade.')
 

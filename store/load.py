@@ -19,8 +19,9 @@ from uuid import uuid4
 from store.batches import Creation, batches
 from store.errors import Conflict
 from store.items import Change, Item
-from store.keys import Key, format_path, id_key, parent_sort_key, path_of, shorten, stamp_key, subtree
+from store.keys import Key, format_path, id_key, parent_sort_key, path_of, shorten, siblings, stamp_key, subtree
 from store.merge import Difference, Merge
+from store.ranks import behind, is_made
 from store.reads import Reads
 from store.records import made_id
 from store.rows import Node, Rejection, Tree, Wanted
@@ -115,6 +116,7 @@ class _Load:
         self.reads = Reads()
         self.roots: Stamp | None = None  # of the hierarchy, as last read or written
         self.roots_lock = asyncio.Lock()
+        self._root_ranks: dict[str, str] | None = None  # made by hands, each with its tree's partition
 
     async def trees(self, roots: Iterator[str]) -> None:
         """One tree after another, as long as there are any."""
@@ -122,6 +124,19 @@ class _Load:
             tree = self.wanted.trees.pop(root)
             if tree.nodes:
                 await _TreeLoad(self, f"{self.wanted.hierarchy.name}#{root}", tree).run()
+
+    async def rank_root(self, node: Node) -> None:
+        """Settle the rank of a root to be created: where another one has it already, the next that is free."""
+        async with self.roots_lock:
+            name = self.wanted.hierarchy.name
+            if self._root_ranks is None:
+                roots = await self.store.range(siblings(name), self.reads)
+                ranks = {cast(str, root["rank"]): cast(str, root["pk"]) for root in roots}
+                self._root_ranks = {rank: pk for rank, pk in ranks.items() if is_made(rank)}
+            own = f"{name}#{node.root}"
+            node.rank = behind(cast(str, node.rank), [rank for rank, pk in self._root_ranks.items() if pk != own])
+            if node.rank is not None:
+                self._root_ranks[node.rank] = own
 
     async def commit(self, changes: list[Change], roots: Mapping[str, int], entries: list[LogEntry]) -> None:
         """Write a transaction, with the hierarchy's stamp and log where it makes a root; those follow one another."""
@@ -161,16 +176,14 @@ class _TreeLoad:
 
     async def _attempt(self, stamp: Stamp) -> None:
         """Compare the tree with its records and write what differs."""
-        now = time.time()
-        at = rfc3339(now)
-        found = await self._difference(at)
+        found = await self._difference()
         creations = await self._identified(found)
         unchanged = max(0, found.unchanged - self._written)
         self._settle(found.unchanged + len(found.rejections))
-        for batch in batches(found, creations, self._pk, at, self._load.store.max_changes):
+        for batch in batches(found, creations, self._pk, self._load.store.max_changes):
             if not self._load.dry_run:
-                raised = stamp.raised(batch.shape, now=now)
-                log = log_item(stamp, batch.entries, at, now)
+                raised = stamp.raised(batch.shape, now=batch.now)
+                log = log_item(stamp, batch.entries, batch.at, batch.now)
                 roots = [one._replace(sk=root_name(self._pk)) for one in batch.entries if one.sk == "#"]
                 await self._load.commit([*batch.changes, raised, log], batch.roots, roots)
                 stamp = Stamp.of(self._pk, raised.item)
@@ -178,9 +191,9 @@ class _TreeLoad:
         self._load.outcome.unchanged += unchanged
         self._load.outcome.rejections += found.rejections
 
-    async def _difference(self, at: str) -> Difference:
+    async def _difference(self) -> Difference:
         """All records of the tree are read, but only what changes is kept."""
-        merge = Merge(self._load.wanted, self._tree, self._pk, at, prune=self._load.prune)
+        merge = Merge(self._load.wanted, self._tree, self._pk, prune=self._load.prune)
         span = subtree(self._pk, "#")
         while True:
             items = await self._load.store.range(span, self._load.reads, limit=PAGE_ITEMS, strong=True)
@@ -199,6 +212,8 @@ class _TreeLoad:
             ids = [self._id_of(node) for node in page]
             items = await self._load.store.get([id_key(one) for one in ids], self._load.reads, strong=True)
             for node, node_id, item in zip(page, ids, items, strict=True):
+                if node.sk == "#" and node.rank is not None:
+                    await self._load.rank_root(node)
                 if rejection := self._taken(node, item) or _orphaned(node, lost):
                     lost[node.sk] = node.number
                     found.rejections.append(rejection)

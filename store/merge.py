@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from store.errors import BadInput
 from store.items import Item
 from store.keys import format_path, parent_sort_key, path_of, shorten
+from store.ranks import behind, is_made
 from store.records import Record
-from store.rows import Node, Rejection, Tree, Wanted, misplaced
+from store.rows import Node, Rejection, Tree, Wanted, may_stand, misplaced
 from store.wire import check_content
 
 
@@ -37,10 +38,11 @@ class _Place:
     """A node on the stack: of the table where it has an `item`, else one that will be created.
 
     `covered` where the file speaks of it or of something above, `kept` where it must stay, `recorded` where what
-    stands below it changes, so that it is among the records above.
+    stands below it changes, so that it is among the records above. `ranks` are those of its children that hands made,
+    `ranked` its children to be created that want such a one.
     """
 
-    __slots__ = ("covered", "item", "kept", "level", "recorded", "sk")
+    __slots__ = ("covered", "item", "kept", "level", "ranked", "ranks", "recorded", "sk")
 
     def __init__(self, sk: str, level: str, item: Item | None, *, covered: bool, kept: bool) -> None:
         self.sk = sk
@@ -49,19 +51,20 @@ class _Place:
         self.covered = covered
         self.kept = kept
         self.recorded = False
+        self.ranks: list[str] = []
+        self.ranked: list[Node] = []
 
 
 class Merge:
     """The walk through one tree: `take` the table's node items in key order, page by page, then `finish`.
 
-    `pk` is the tree's partition, `at` the time that updated records get. With `prune`, what the file lacks below its
-    nodes is removed, but never what a rejected row was about.
+    `pk` is the tree's partition. With `prune`, what the file lacks below its nodes is removed, but never what a
+    rejected row was about. An updated record has its next revision, and still the time of the former one.
     """
 
-    def __init__(self, wanted: Wanted, tree: Tree, pk: str, at: str, *, prune: bool = False) -> None:
+    def __init__(self, wanted: Wanted, tree: Tree, pk: str, *, prune: bool = False) -> None:
         self._wanted = wanted
         self._pk = pk
-        self._at = at
         self._prune = prune
         self._refused = dict(tree.refused)
         self._nodes = iter([tree.nodes[sk] for sk in sorted(tree.nodes)])
@@ -97,12 +100,16 @@ class Merge:
             return self._reject(node, str(error))
         self._record_stack()
         self._found.created.append(node)
+        if node.rank is not None and above is not None:
+            above.ranked.append(node)
         self._stack.append(_Place(node.sk, node.level, None, covered=True, kept=True))
         return None
 
     def _meet(self, sk: str, item: Item, node: Node | None) -> None:
         """A node that the table has, and what the file says of it."""
         above = self._leave(sk)
+        if above is not None and is_made(rank := cast(str, item["rank"])):
+            above.ranks.append(rank)
         accepted = False
         if node is not None:
             try:
@@ -118,6 +125,7 @@ class Merge:
         """Come to a key: close everything on the stack that it does not lie below; the closest that it does is told."""
         while self._stack and not (sk and sk.startswith(self._stack[-1].sk)):
             place = self._stack.pop()
+            _rank(place.ranked, place.ranks)
             if place.item is not None and not place.kept:
                 self._record_stack()
                 self._found.removed.append(Record.of(place.item))
@@ -149,12 +157,11 @@ class Merge:
     # -- whether a node may be as the file wants it --------------------------------------------------------------------
 
     def _check_new(self, node: Node, above: _Place | None) -> None:
-        level = self._wanted.hierarchy.levels[node.level]
         if len(node.sk) > 1 and (above is None or above.sk != parent_sort_key(node.sk)):
             raise BadInput(self._orphaned(node))
         under = above.level if above else None
-        if under not in level.under:
-            raise BadInput(misplaced(level, under))
+        if not may_stand(self._wanted.hierarchy, node.level, under):
+            raise BadInput(misplaced(self._wanted.hierarchy.levels[node.level], under))
         check_content(str(node), node.name or "", node.values)
 
     def _orphaned(self, node: Node) -> str:
@@ -183,9 +190,15 @@ class Merge:
     def _updated(self, old: Record, node: Node) -> Record:
         values = {name: value for name, value in {**old.attributes, **node.values}.items() if value is not None}
         name = old.name if node.name is None else node.name
-        return replace(
-            old, name=name, attributes=values, revision=old.revision + 1, updated_at=self._at, changed_by=None
-        )
+        return replace(old, name=name, attributes=values, revision=old.revision + 1, changed_by=None)
+
+
+def _rank(nodes: Iterable[Node], taken: Iterable[str]) -> None:
+    """Settle the ranks of siblings to be created: where another has one already, the next that is free."""
+    ranks = set(taken)
+    for node in nodes:
+        node.rank = behind(cast(str, node.rank), ranks)
+        ranks.add(node.rank or "")
 
 
 def _bare_id(item: Item) -> str:

@@ -15,7 +15,7 @@ class Use(StrEnum):
 
     READING = "reading"  # a server that does not write, `clade tree`, `clade export`
     WRITING = "writing"  # a server that writes, `clade import`, `clade demo`
-    ADMIN = "admin"  # `clade table`, `clade check`, `clade repair`
+    ADMIN = "admin"  # `clade table`, `clade check`, `clade repair`, `clade copy`
 
 
 _READS = ("BatchGetItem", "GetItem", "Query")

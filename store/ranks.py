@@ -6,16 +6,45 @@ are read as a fraction, so there is room between any two, and no first rank begi
 holds a bare `#`.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 
-from store.keys import MAX_SORT_KEY_BYTES
+from store.errors import BadInput
+from store.keys import MAX_SORT_KEY_BYTES, shorten
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # in byte order, all above `%`
+
+_MADE = re.compile(f"[^#]+#[^#]*#[{DIGITS}]+")
 
 
 def is_made(rank: str) -> bool:
     """Whether a hand has put the node there."""
     return not rank.endswith("#")
+
+
+def is_valid(rank: str) -> bool:
+    """Whether a text has the form of a rank that was made."""
+    return len(rank.encode()) <= MAX_SORT_KEY_BYTES and _MADE.fullmatch(rank) is not None
+
+
+def made_part(level: str, rank: str) -> str | None:
+    """A made rank without its level, as files hold it; None for a first rank."""
+    return rank.removeprefix(f"{level}#") if is_made(rank) else None
+
+
+def rank_of(level: str, part: object) -> str:
+    """The made rank of a level whose other part a file holds; raises BadInput where there can be none such."""
+    rank = f"{level}#{part}"
+    if not isinstance(part, str) or not part.isprintable() or not is_valid(rank) or rank.endswith(DIGITS[0]):
+        raise BadInput(f'"{shorten(str(part))}" is no rank; leave it out, or take it as clade export writes it.')
+    return rank
+
+
+def behind(rank: str, taken: Collection[str]) -> str | None:
+    """This rank, or one close behind it where others have it; None where no key can hold such a one."""
+    while rank in taken:
+        rank += DIGITS[len(DIGITS) // 2]
+    return rank if len(rank.encode()) <= MAX_SORT_KEY_BYTES else None
 
 
 def between(level: str, lower: str | None, upper: str | None) -> str | None:

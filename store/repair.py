@@ -25,7 +25,7 @@ from store.keys import Index, Key, Span, stamp_key
 from store.mover import Mover
 from store.pace import Pace
 from store.reads import Reads
-from store.stamps import Stamp, log_item, told_moves
+from store.stamps import Stamp, log_item, rfc3339, told_moves
 from store.stores import Store
 from store.trees import Examined, stamped
 from store.wire import settled, size_of
@@ -43,7 +43,8 @@ class Told(NamedTuple):
 
 
 class Repair:
-    """One repair of some hierarchies; `at` is its time as text, `met` and `scanned` hear what those of a check do.
+    """One repair of some hierarchies; `at` is the time of the tombstones that it makes, as text; `met` and `scanned`
+    hear what those of a check do.
 
     Moves that were left half-way go on at `pace`.
     """
@@ -61,7 +62,6 @@ class Repair:
         self._mover = Mover(store, pace)
         self._hierarchies = hierarchies
         self._check = Check(store, hierarchies, at, met, scanned)
-        self._at = at
         self._reads = Reads()
 
     async def run(self) -> AsyncIterator[Told]:
@@ -129,7 +129,7 @@ class Repair:
         for start in range(0, max(1, len(keys)), most):
             batch = {key: found[key] for key in keys[start : start + most]}
             for puts, mended in _transactions(batch, await self._get(list(batch))):
-                await self._store.commit([*puts, *seal.changes(self._at)])
+                await self._store.commit([*puts, *seal.changes()])
                 for finding in [*waiting, *mended]:
                     yield finding
                 waiting = []
@@ -163,7 +163,7 @@ class Repair:
             return await self._store.commit([Delete(mend.key, mend.when), *mend.checks])
         changes: list[Change] = [_put(mend.key, item, [mend]), *mend.checks]
         if _is_node(mend.key):
-            changes += (await self._seal(mend.key.pk)).changes(self._at)
+            changes += (await self._seal(mend.key.pk)).changes()
         return await self._store.commit(changes)
 
     async def _seal(self, pk: str) -> "_Seal":
@@ -204,11 +204,12 @@ class _Seal:
         self._number = number
         self._counts: Item = {"shape": {}, "aliases": 0, **(stamp or {}), **(counts or {})}
 
-    def changes(self, at: str) -> list[Change]:
+    def changes(self) -> list[Change]:
         """The changes for the next transaction; each follows on the one before."""
         when = ABSENT if self._stamp is None else {"n": self._stamp.get("n")}
+        now = time.time()
         kept = cast(int, self._counts.get("log_expires", 0))
-        log = log_item(Stamp(self._pk, self._number, log_expires=kept), [], at, time.time())
+        log = log_item(Stamp(self._pk, self._number, log_expires=kept), [], rfc3339(now), now)
         self._number += 1
         key = stamp_key(self._pk)
         self._stamp = {**self._counts, "pk": key.pk, "sk": key.sk, "n": self._number}

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from store.attributes import Value
 from store.errors import BadInput, BadPath
-from store.hierarchy import Hierarchy, Level
+from store.hierarchy import LEVEL_NAME, MAX_NAME_CHARACTERS, Hierarchy, Level
 from store.keys import (
     MAX_ROOT_BYTES,
     MAX_SEGMENTS,
@@ -23,19 +23,27 @@ from store.keys import (
     path_of,
     shorten,
 )
+from store.ranks import rank_of
 from store.records import checked_id, checked_name, made_id
+from store.undefined import undefined_values
 
 NOTHING: Mapping[str, object] = {}
 _NO_VALUES: dict[str, Value] = {}
 
 
 class Part(NamedTuple):
-    """What a row says of one node. None is what it leaves open; an attribute given as None shall have no value."""
+    """What a row says of one node. None is what it leaves open; an attribute given as None shall have no value.
+
+    `rank` is its place among its siblings, without the level. `undefined` are attributes to be kept although the level
+    does not define them; where it is given, the level need not be defined either.
+    """
 
     level: str
     name: object = None
     id: object = None
     attributes: Mapping[str, object] = NOTHING
+    rank: object = None
+    undefined: object = None
 
 
 class Row(NamedTuple):
@@ -58,7 +66,7 @@ class Node(Struct, gc=False):
     """A node that the file asks for, as light as can be, since all of a file are held at once.
 
     `root` is its tree's root as it stands in keys, `number` the first row that names it, `values` its attributes as
-    stored; None among them clears one.
+    stored; None among them clears one. `rank` is the one that it gets if it is new, None for the first rank.
     """
 
     root: str
@@ -68,6 +76,7 @@ class Node(Struct, gc=False):
     id: str | None
     values: dict[str, Value]
     number: int
+    rank: str | None = None
 
     @property
     def path(self) -> Path:
@@ -148,14 +157,16 @@ class Wanted:
         whole = len(row.parts) == len(row.path)
         above: Level | None = None
         for sk, part in zip(keys, row.parts, strict=True):
-            level = self.hierarchy.levels.get(part.level) or self.hierarchy.level(part.level)
-            if (above or whole) and (above.name if above else None) not in level.under:
+            level = self.hierarchy.levels.get(part.level) or self._level(part)
+            if (above or whole) and not may_stand(self.hierarchy, level.name, above.name if above else None):
                 raise BadInput(misplaced(level, above.name if above else None))
             above = level
             known = tree.nodes.get(sk)
-            if known is not None and known.level == level.name and part == (part.level, None, None, NOTHING):
+            if known is not None and known.level == level.name and part == Part(part.level):
                 continue
             node = Node(root, sk, level.name, checked_name(part.name), None, self._values(level, part), row.number)
+            if part.rank is not None:
+                node.rank = rank_of(level.name, part.rank)
             if part.id is not None:
                 node.id = self._id(part.id, node, found)
             if known is not None:
@@ -172,10 +183,18 @@ class Wanted:
             raise BadInput(f"The id {node_id} is that of {other} already, in row {other.number}.")
         return node_id
 
+    def _level(self, part: Part) -> Level:
+        """The level that a part names in any case, or where that may be an undefined one, this."""
+        if part.undefined is None or part.level.upper() in self.hierarchy.levels:
+            return self.hierarchy.level(part.level)
+        if not LEVEL_NAME.fullmatch(part.level) or len(part.level) > MAX_NAME_CHARACTERS:
+            raise BadInput(f'"{shorten(part.level)}" is no name of a level: capitals, digits and _.')
+        return Level(part.level, part.level, "", frozenset())
+
     def _values(self, level: Level, part: Part) -> dict[str, Value]:
-        if not part.attributes:
+        if not part.attributes and not part.undefined:
             return _NO_VALUES
-        values: dict[str, Value] = {}
+        values = undefined_values(level, part.undefined) if part.undefined else {}
         for name, value in part.attributes.items():
             attribute = level.attributes.get(name)
             if attribute is not None:
@@ -193,10 +212,17 @@ class Wanted:
         else:
             known.name = known.name if node.name is None else node.name
             known.id = known.id or node.id
+            known.rank = known.rank or node.rank
             more = {name: value for name, value in node.values.items() if known.values.get(name) is None}
             known.values = {**known.values, **more} if more else known.values
         if node.id is not None:
             self.ids.setdefault(node.id, known)
+
+
+def may_stand(hierarchy: Hierarchy, level: str, under: str | None) -> bool:
+    """Whether a level may stand under another, None as a root; of undefined ones nothing is known against it."""
+    known = hierarchy.levels.get(level)
+    return known is None or under in known.under or (under is not None and under not in hierarchy.levels)
 
 
 def misplaced(level: Level, under: str | None) -> str:

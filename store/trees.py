@@ -22,6 +22,7 @@ from store.reads import Reads
 from store.records import Counts
 from store.stamps import moves_of
 from store.stores import Store
+from store.undefined import Undefined
 from store.walk import Beside, Walk, counted, is_id, is_revision, led_to
 
 PAGE_ITEMS = 1000
@@ -41,6 +42,7 @@ class Examined:
 
     pk: str
     stamp: Item | None
+    undefined: Undefined
     findings: Findings = field(default_factory=Findings)
     shape: Counts = field(default_factory=dict)
     aliases: int = 0
@@ -75,7 +77,7 @@ class Trees:
             if await self._get([stamp_key(pk)]) == [stamp]:
                 return found
             met = _unheard
-        found = Examined(pk, stamp)
+        found = Examined(pk, stamp, Undefined(self._hierarchy))
         self._tell(found, "it was not proven, since others write to it all the time; check again later")
         return found
 
@@ -91,7 +93,7 @@ class Trees:
         walk.finish()
         if moves:  # until they have ended, nobody else writes to what may be theirs
             walk.findings.kept = [replace(finding, mend=None) for finding in walk.findings.kept]
-        found = Examined(pk, stamp, walk.findings, dict(walk.shape), moves=moves)
+        found = Examined(pk, stamp, walk.undefined, walk.findings, dict(walk.shape), moves=moves)
         await self._read_log(found)
         await self._read_aliases(found)
         self._judge_stamp(found)

@@ -4,7 +4,6 @@ Of what was met only the line from the root down to the present node is kept. A 
 walk leaves it, since only then has it met all that lies below.
 """
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
@@ -31,14 +30,13 @@ from store.keys import (
     shorten,
     tier_partition,
 )
-from store.ranks import DIGITS
+from store.ranks import is_valid
 from store.records import MAX_ID_CHARACTERS, Counts
 from store.rows import misplaced
 from store.stamps import tier_name
+from store.undefined import Undefined
 
 MAX_REVISION = 10**10 - 1  # the most that the key of a former state can hold
-
-_MADE = re.compile(f"[^#]+#[^#]*#[{DIGITS}]+")
 
 
 class Beside(NamedTuple):
@@ -68,7 +66,8 @@ class _Open:
 
 
 class Walk:
-    """`meet` each node item of the tree at `pk` in key order, then `finish`: `shape` and `findings` are what there is.
+    """`meet` each node item of the tree at `pk` in key order, then `finish`: `shape`, `findings` and `undefined`
+    attributes are what there is.
 
     `ranks` are the ranks of roots that were made by hand, each with its tree, as far as they are known.
     """
@@ -76,6 +75,7 @@ class Walk:
     def __init__(self, hierarchy: Hierarchy, pk: str, ranks: dict[str, str]) -> None:
         self.shape: Counter[str] = Counter()
         self.findings = Findings()
+        self.undefined = Undefined(hierarchy)
         self._hierarchy = hierarchy
         self._pk = pk
         self._ranks = ranks
@@ -178,7 +178,7 @@ class Walk:
         rank, usual = item.get("rank"), first_rank(level, last_segment(self._pk, cast(str, item["sk"])))
         if not level or rank == usual:
             return
-        if not (isinstance(rank, str) and rank.startswith(f"{level}#") and _is_rank(rank)):
+        if not (isinstance(rank, str) and rank.startswith(f"{level}#") and is_valid(rank)):
             wrong = f"its place among its siblings is noted as {_shown(rank)}"
         elif made.setdefault(rank, place(*key_of(item))) != place(*key_of(item)):
             wrong = f"it has the same place among its siblings as {made[rank]}"
@@ -218,6 +218,7 @@ class Walk:
             self._tell(item, f"its last change is at {_shown(item.get('updated_at'))}")
         if by is not None and not isinstance(by, str):
             self._tell(item, f"it was changed by {_shown(by)}")
+        self.undefined.see(level, item)
         known = self._hierarchy.levels.get(level)
         for attribute in known.attributes.values() if known else ():
             value = item.get(attribute.name)
@@ -266,10 +267,6 @@ def counted(value: object) -> Counts | None:
     if not isinstance(value, dict) or not all(type(count) is int for count in value.values()):
         return None
     return {name: count for name, count in value.items() if count}
-
-
-def _is_rank(rank: str) -> bool:
-    return len(rank.encode()) <= MAX_SORT_KEY_BYTES and _MADE.fullmatch(rank) is not None
 
 
 def _is_time(value: object) -> bool:

@@ -2,11 +2,13 @@
 
 import csv
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 from store.errors import BadInput
+from store.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
 from store.keys import shorten
 from store.quantity import quantity
 from store.rows import Part, Rejection, Row
@@ -112,27 +114,41 @@ def _fold(text: str) -> str:
 # -- the lines below the columns ---------------------------------------------------------------------------------------
 
 
+class _TooLong(Exception):
+    """The lines of one row are longer than any may be."""
+
+
 class _Recording:
     """The lines of a file, of which those since the last `taken` are kept, since csv tells the cells only."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
-        self._lines = iter(lines)
+    def __init__(self, source: TextIO) -> None:
+        self._source = source
         self._kept: list[str] = []
+        self._room = MAX_LINE_BYTES
         self.number = 1
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        line = next(self._lines)
+        """Raises _TooLong, behind a line's end, where all that is kept is too long; of it only the beginning stays."""
+        line = self._source.readline(self._room + 1)
+        if not line:
+            raise StopIteration
         self._kept.append(line)
+        self._room -= len(line.encode("utf-8", "surrogateescape"))
+        if self._room < 0:
+            while line and not line.endswith("\n"):
+                line = self._source.readline(MAX_LINE_BYTES)
+            self._kept = ["".join(self._kept)[:SHOWN_BYTES], *[""] * (len(self._kept) - 1)]
+            raise _TooLong
         return line
 
     def taken(self) -> tuple[int, str]:
         """The number of the first of the lines kept, and their text."""
         number, kept = self.number, self._kept
         self.number += len(kept)
-        self._kept = []
+        self._kept, self._room = [], MAX_LINE_BYTES
         return number, "".join(kept)
 
 
@@ -141,12 +157,16 @@ def _records(file: Path) -> Iterator[Record]:
     with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as source:
         lines = _Recording(source)
         csv.field_size_limit(MAX_CELL_CHARACTERS)
-        reader = csv.reader(lines, delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
+        delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
+        reader = csv.reader(lines, delimiter=delimiter)
         while True:
             try:
                 cells: list[str] | Rejection = next(reader)
             except StopIteration:
                 return
+            except _TooLong:
+                cells = Rejection(lines.number, TOO_LONG)
+                reader = csv.reader(lines, delimiter=delimiter)  # the other one is in the middle of a row
             except csv.Error as error:
                 cells = Rejection(lines.number, f"The row is no CSV: {error}.")
             number, text = lines.taken()

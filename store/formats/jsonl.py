@@ -10,22 +10,24 @@ import orjson
 from store.errors import BadPath
 from store.formats.lines import Lines, lines
 from store.keys import parse_path, shorten
+from store.ranks import made_part
 from store.records import Record
 from store.rows import Part, Rejection, Row
 
-_OWN = frozenset(("path", "level", "name", "id"))
+_OWN = frozenset(("path", "level", "name", "id", "rank", "undefined"))
 
 
 @dataclass(frozen=True)
 class JSONLines(Lines):
     """`{"path": ["US", "NE"] or "US/NE", "level": "STATE", "name": …, "id": …}` and the level's own attributes.
 
-    A field left out leaves the node as it is, null clears an attribute.
+    A field left out leaves the node as it is, null clears an attribute. `rank` is the place that a new node gets among
+    its siblings, `undefined` holds attributes that its level does not define.
     """
 
     def rows(self, file: Path) -> Iterator[Row | Rejection]:
         for number, line in lines(file):
-            yield _row(number, line)
+            yield line if isinstance(line, Rejection) else _row(number, line)
 
 
 def _row(number: int, line: bytes) -> Row | Rejection:
@@ -40,7 +42,9 @@ def _row(number: int, line: bytes) -> Row | Rejection:
     except BadPath as error:
         return Rejection(number, str(error))
     attributes = {name: value for name, value in found.items() if name not in _OWN}
-    return Row(number, path, [Part(str(found.get("level") or ""), found.get("name"), found.get("id"), attributes)])
+    one = found.get
+    part = Part(str(one("level") or ""), one("name"), one("id"), attributes, one("rank"), one("undefined"))
+    return Row(number, path, [part])
 
 
 def _is_text(line: bytes) -> bool:
@@ -62,10 +66,14 @@ def _path(path: object) -> Sequence[object]:
             raise BadPath(f"A path is a list of texts or one text, not {shorten(repr(path))}.")
 
 
-def line_of(record: Record, attributes: Mapping[str, Any]) -> bytes:
-    """The line of a node, with those of its attributes that are given."""
+def line_of(record: Record, attributes: Mapping[str, Any], undefined: Mapping[str, Any] | None) -> bytes:
+    """The line of a node, with its attributes; `undefined` are those that its level does not define."""
     fields = {
         "path": record.path, "level": record.level, "name": record.name,
         "id": record.id.removeprefix(f"{record.hierarchy}:"), **attributes,
     }  # fmt: skip
+    if (rank := made_part(record.level, record.rank)) is not None:
+        fields["rank"] = rank
+    if undefined is not None:
+        fields["undefined"] = undefined
     return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)

@@ -36,7 +36,9 @@ class Taxonomy(Lines):
 
     def rows(self, file: Path) -> Iterator[Row | Rejection]:
         for number, line in lines(file):
-            if not line.startswith(b"#"):
+            if isinstance(line, Rejection):
+                yield line
+            elif not line.startswith(b"#"):
                 yield self._row(number, line)
 
     def _row(self, number: int, line: bytes) -> Row | Rejection:

@@ -78,3 +78,14 @@ def test_only_the_hierarchy_that_is_named_is_looked_at(filled: Clade, store_url:
 def test_a_hierarchy_or_a_table_that_is_not_there_is_told(clade: Clade, tmp_path: Path, command: str) -> None:  # noqa: F811
     assert isinstance(clade(command, "planets").exception, BadInput)
     assert isinstance(clade(command, "--store", f"sqlite:///{tmp_path}/none.db").exception, NoTable)
+
+
+def test_attributes_that_no_class_defines_are_counted_by_check_and_export(filled: Clade, store_url: str) -> None:
+    within(store_url, lambda store: change(store, at("US/NE"), color="red"))
+    line = "location: 1 node has a value of color, which STATE does not define."
+    done = filled("check", "location")
+    assert done.exit_code == 0
+    assert without_time(done.stdout) == ["location: 8 nodes in T s, all is right.", line]
+    done = filled("export", "location", "US/NE")
+    assert '"undefined":{"color":"red"}' in done.stdout.splitlines()[0]
+    assert done.stderr == f"{line}\n"

@@ -1,6 +1,7 @@
 """`clade import` and `clade export` as they are typed: what they print, leave behind and return."""
 
 import asyncio
+import csv
 import json
 import os
 import re
@@ -293,3 +294,82 @@ async def test_ctrl_c_says_how_far_it_came_and_that_the_command_goes_on(
     count = int(errors.removeprefix("Stopped: ").split()[0].replace(",", ""))
     assert count <= len(await invariants.nodes(store, "location"))
     await invariants.check(store)
+
+
+# -- files that are somebody else's ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_an_export_writes_through_no_link_and_over_no_part_of_another(
+    clade: Clade, shops: Path, tmp_path: Path
+) -> None:
+    clade("import", "location", shops, *OPTIONS)
+    other = written(tmp_path / "other.txt", "somebody else's")
+    part = tmp_path / f".nodes.jsonl.{os.getpid()}.part"
+    part.symlink_to(other)
+    assert "cannot be written" in str(clade("export", "location", "--output", tmp_path / "nodes.jsonl").exception)
+    assert other.read_text() == "somebody else's"
+    assert part.is_symlink()
+
+
+BAD = f"{SHOPS}US,NE\n=1+1,@x,+2,-3,4\n"
+
+
+def rejected(clade: Clade, tmp_path: Path) -> Result:
+    return clade("import", "location", written(tmp_path / "bad.csv", BAD), *OPTIONS)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("kind", ["link", "dangling link", "file", "empty heading", "directory", "pipe"])
+def test_what_is_not_a_file_of_rejected_rows_is_neither_written_nor_removed(
+    clade: Clade, tmp_path: Path, kind: str
+) -> None:
+    target, other = tmp_path / "bad.rejected.csv", tmp_path / "other.txt"
+    content = "row,reason\nsomebody's,own\n"
+    written(other, content)
+    match kind:
+        case "link":
+            target.symlink_to(other)
+        case "dangling link":
+            target.symlink_to(tmp_path / "absent.txt")
+        case "file":
+            written(target, content)
+        case "empty heading":
+            written(target, "\n" + content)
+        case "directory":
+            target.mkdir()
+        case "pipe":
+            os.mkfifo(target)
+    before = os.lstat(target)
+    result = rejected(clade, tmp_path)
+    assert result.exit_code == 1, result.output
+    assert f"{target} is no file of rejected rows; move it away, and import again to have them there." in result.stderr
+    assert "row 5: " in result.stderr
+    good = clade("import", "location", written(tmp_path / "bad.csv", SHOPS), *OPTIONS)
+    assert good.exit_code == 0, good.output
+    after = os.lstat(target)
+    assert (after.st_ino, after.st_mode, after.st_size) == (before.st_ino, before.st_mode, before.st_size)
+    assert other.read_text() == content
+    assert not (tmp_path / "absent.txt").exists()
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_ones_own_file_of_rejected_rows_is_written_anew_and_then_removed(clade: Clade, tmp_path: Path) -> None:
+    target = tmp_path / "bad.rejected.csv"
+    rejected(clade, tmp_path)
+    written(target, target.read_text() + "9,more,rows\n" * 100)
+    assert "they are in" in rejected(clade, tmp_path).stderr
+    assert len(target.read_text().splitlines()) == 3
+    clade("import", "location", written(tmp_path / "bad.csv", SHOPS), *OPTIONS)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_no_cell_of_rejected_rows_is_a_formula(clade: Clade, tmp_path: Path) -> None:
+    lines = ["=1+1 > x", '{"path": 1}', "\t=2", "@SUM(A1)"]
+    clade("import", "location", written(tmp_path / "bad.jsonl", "\n".join(lines)))
+    with (tmp_path / "bad.rejected.csv").open(newline="") as file:
+        heading, *rows = csv.reader(file)
+    assert len(rows) == 4
+    assert [row[2] for row in rows] == ["'=1+1 > x", '{"path": 1}', "'=2", "'@SUM(A1)"]
+    assert not any(cell[0] in "=+-@\t\r" for row in [heading, *rows] for cell in row)

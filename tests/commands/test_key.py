@@ -73,6 +73,7 @@ def test_a_key_may_hold_for_days_or_to_the_end_of_one(run):
     [
         ("--grant", "read:nowhere"), ("--grant", "own:location"), ("--grant", "read:location//US"),
         ("--grant", "read:location", "--expires", "soon"), ("--grant", "read:location", "--expires", "2020-01-01"),
+        ("--grant", "read:location", "--expires", "0h"), ("--grant", "read:location", "--expires", "00000d"),
         ("--grant", "read:location", "--expires", "9999-12-31"), ("--grant", "read:location", "--name", "a\nb"),
     ],
 )  # fmt: skip

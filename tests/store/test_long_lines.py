@@ -1,0 +1,48 @@
+"""Lines of files that are too long to be read: each is rejected by its number, and all others are taken."""
+
+from pathlib import Path
+
+import pytest
+
+from store.formats import Format
+from store.formats.columns import Columns, LevelColumns
+from store.formats.jsonl import JSONLines
+from store.formats.lines import MAX_LINE_BYTES
+from store.formats.taxonomy import Taxonomy
+from store.rows import Rejection
+
+LONG = "x" * (MAX_LINE_BYTES + 1)
+CSV = Columns([LevelColumns("COUNTRY", "Country")])
+TOO_LONG = f"The line is longer than {MAX_LINE_BYTES:,} bytes."
+FILES: dict[str, tuple[Format, str]] = {
+    "json lines": (JSONLines(), f'{{"path": "a"}}\n{{"path": "{LONG}"}}\n{{"path": "b"}}\n'),
+    "a line that does not end": (JSONLines(), f'{{"path": "a"}}\n{LONG}{LONG}'),
+    "a taxonomy": (Taxonomy("CATEGORY"), f"a\nb > {LONG}\nb\n"),
+    "csv": (CSV, f"Country\n{LONG}{LONG}\nb\n"),
+    "a cell of many lines": (CSV, 'Country\n"' + f"{LONG[:1000]}\n" * 2_000 + '"\nb\n'),
+    "a row of many cells of many lines": (CSV, "Country\n" + f'"{LONG[:10_000]}\n",' * 1_000 + "c\nb\n"),
+}
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_a_line_that_is_too_long_is_rejected_with_its_number(tmp_path: Path, what: str) -> None:
+    kind, content = FILES[what]
+    file = tmp_path / "nodes.txt"
+    file.write_text(content)
+    rows = list(kind.rows(file))
+    rejections = [row for row in rows if isinstance(row, Rejection)]
+    assert rejections[0].number == 2
+    assert rejections[0].reason in (TOO_LONG, "The row is no CSV: field larger than field limit (1048576).")
+    texts = dict(kind.contents(file))
+    assert max(len(text) for text in texts.values()) <= MAX_LINE_BYTES
+    assert texts[2]
+
+
+@pytest.mark.parametrize("what", ["json lines", "a taxonomy", "csv"])
+def test_the_lines_behind_it_are_taken_with_their_own_numbers(tmp_path: Path, what: str) -> None:
+    kind, content = FILES[what]
+    file = tmp_path / "nodes.txt"
+    file.write_text(content)
+    assert [(row.number, isinstance(row, Rejection)) for row in kind.rows(file)][1 - (what == "csv") :] == [
+        (2, True), (3, False),
+    ]  # fmt: skip
