@@ -16,6 +16,8 @@ from bench.cost.examples import examples
 from bench.cost.generator import Generator
 from bench.cost.measured import DEFAULT
 from bench.cost.meter import CLIENT_SECONDS, Meter, Sent
+from bench.cost.operation import Operation
+from bench.cost.parser import parsed
 from bench.cost.report import line, share, table, write
 from bench.cost.search import Found, Search
 from bench.cost.stage import filled, measuring
@@ -35,26 +37,28 @@ async def measured(options: argparse.Namespace, folder: Path) -> list[Found]:
 
 
 async def _all(options: argparse.Namespace, meter: Meter) -> list[Found]:
+    """The examples first, from which the search learns."""
     found: list[Found] = []
+    schema = build_schema(served(Settings().hierarchies))[0]._schema
+    search = Search(Generator(schema, options.seed))
 
-    def keep(name: str, sent: Sent, cost: Found) -> None:
+    async def measure(name: str, sent: Sent, operation: Operation | None, *, tells: bool) -> None:
+        cost = Found(name, sent, await meter.measure(sent))
         found.append(cost)
+        if operation is not None:
+            search.learn(operation, cost.measured)
         if over := DEFAULT.over(cost.measured):
             write(cost, Path(options.out))
-        if over or name:
+        if over or tells:
             print(line(cost), flush=True)
 
     for name, sent in named(options).items():
-        keep(name, sent, Found(name, sent, await meter.measure(sent)))
+        await measure(name, sent, parsed(schema, sent), tells=True)
     end = time.monotonic() + options.seconds
-    schema = build_schema(served(Settings().hierarchies))[0]._schema
-    search = Search(Generator(schema, options.seed))
     for number, (operation, sent) in zip(count(1), search.proposals(), strict=False):
         if time.monotonic() > end:
             break
-        cost = Found(f"made {options.seed}-{number}", sent, await meter.measure(sent))
-        search.learn(operation, cost.measured)
-        keep("", sent, cost)
+        await measure(f"made {options.seed}-{number}", sent, operation, tells=False)
     return found
 
 

@@ -22,7 +22,12 @@ TRUSTED = {
 
 def examples() -> dict[str, Sent]:
     """All of them."""
-    return dict((*_paths(), *_cursors(), *_walks(), *_answers(), *_counts(), *_syntax(), *_writes(), *_errors()))
+    return dict((*_paths(), *_syntax())) | reading_examples()
+
+
+def reading_examples() -> dict[str, Sent]:
+    """Those that read, so that they cost more or less on one store than on another."""
+    return dict((*_cursors(), *_walks(), *_answers(), *_counts(), *_writes(), *_errors()))
 
 
 def location_id(*path: str) -> str:

@@ -27,6 +27,7 @@ from bench.cost.values import SCRATCH_PATHS, Values
 
 DEPTH = 14  # of fields; the limit counts fewer of them
 BROAD = 4  # fields of one selection set, before it is changed
+WIDE_ROOTS = 0.5  # of queries begin at fields that return nodes of any level: more paths lead to one
 MUTATIONS = 0.08  # of all operations
 META = {"__schema": SchemaMetaFieldDef, "__type": TypeMetaFieldDef}
 LARGE_LISTS = ("descendants", "children", "siblings", "ancestors", "root", "history", "atRevision", "parent")
@@ -48,7 +49,8 @@ class Generator:
         query = self._schema.query_type
         assert query is not None, "The schema has no queries."
         fields = self._fields(query)
-        names = random.sample(list(fields), random.choice([1, 1, 2, 3]))
+        wide = [name for name, one in fields.items() if not isinstance(get_named_type(one.type), GraphQLObjectType)]
+        names = random.sample(wide if random.random() < WIDE_ROOTS else list(fields), random.choice([1, 1, 2, 3]))
         return Operation(tuple(self._field(query.name, name, fields[name], random.randint(2, DEPTH)) for name in names))
 
     def changed(self, operation: Operation, other: Operation) -> Operation:

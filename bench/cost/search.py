@@ -43,11 +43,13 @@ class Search:
                 yield operation, sent
 
     def learn(self, operation: Operation, measured: Measured) -> None:
-        """Keep an operation that is among the dearest by any bound."""
+        """Keep an operation that is among the dearest by any bound, unless it was refused."""
+        if measured.is_refused:
+            return
         for name, share in self._bounds.shares(measured).items():
             # Times differ a little from run to run: only what costs clearly more takes another's place.
             kept = self._dearest.setdefault(name, [])
-            kept.append((round(share, 2 if share < 1 else 1), operation))
+            kept.append((round(share, 1), operation))
             kept.sort(key=lambda one: -one[0])
             del kept[KEPT:]
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ async def filled(folder: Path, sizes: Sizes = Sizes(), engine: engines.Engine | 
     await fill(made, sizes)
     if engine is None:
         return made
-    table = engine.address("clade-cost")
+    table = engine.address(f"clade-cost-{uuid.uuid4().hex}")
     async with open_store(made) as source, open_store(table) as target:
         await target.create()
         await write(target, [item async for page in source.scan(Reads()) for item in page])
