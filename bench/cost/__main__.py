@@ -83,10 +83,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.cost", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0, help="of the search, after the examples; 60 if not given")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of the search after the examples; 60 if not given")
     parser.add_argument("--store", choices=("sqlite", "dynamodb"), default="sqlite", help="sqlite if not given")
     parser.add_argument("--seed", type=int, default=1, help="of what is made at random; 1 if not given")
-    parser.add_argument("--only", metavar="TEXT", default="", help="the examples with this in their names; all if not given")
+    parser.add_argument("--only", metavar="TEXT", default="", help="examples with this in their names; else all")
     parser.add_argument("--replay", metavar="FILE", help="a request of an earlier run instead of the examples")
     parser.add_argument("--out", metavar="DIR", default="cost-requests", help="where requests past a bound are written")
     parser.add_argument(

@@ -58,7 +58,15 @@ class Generator:
         below = operation.below
         for _ in range(self.random.choice([1, 1, 2, 3])):
             change = self.random.choice(
-                [self._revalued, self._aliased, self._repeated, self._nested, self._joined, self._directed, self._dropped]
+                [
+                    self._revalued,
+                    self._aliased,
+                    self._repeated,
+                    self._nested,
+                    self._joined,
+                    self._directed,
+                    self._dropped,
+                ]
             )
             below = change(below, other.below if other.kind == operation.kind else below)
         return Operation(below, operation.kind)

@@ -62,11 +62,11 @@ class Bounds:
 
     def over(self, measured: Measured) -> list[str]:
         """The bounds that do not hold, in words."""
-        over = [
-            f"{name} {share:.1f} times its bound" for name, share in self.shares(measured).items() if share > 1
-        ]
-        return over + (["ended by the client"] if measured.ended else []) + (
-            ["no answer"] if measured.status is None and not measured.ended else []
+        over = [f"{name} {share:.1f} times its bound" for name, share in self.shares(measured).items() if share > 1]
+        return (
+            over
+            + (["ended by the client"] if measured.ended else [])
+            + (["no answer"] if measured.status is None and not measured.ended else [])
         )
 
 

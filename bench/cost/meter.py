@@ -17,6 +17,8 @@ from bench.cost.probe import memory_mb
 from tests.servers import Server
 
 CLIENT_SECONDS = 30.0
+CPU_SECONDS = 3.0  # after which a request is far past all bounds, and is ended as well
+CPU_LOOK_SECONDS = 0.05
 READ_BYTES = 64_000_000  # of an answer; its length is known before
 HEALTH_SECONDS = 0.1  # between two looks, which cost the server as well; the first is not at once either
 PROBE_SECONDS = 2.0
@@ -77,13 +79,13 @@ class Meter:
         """Send a request and say what it cost; where it takes too long the server is killed and started again."""
         before = await self._probed(collect=True)
         pid = self._server.pid
-        Path(f"/proc/{pid}/clear_refs").write_text("5")  # the most memory so far is that of now
+        forget_peak(pid)
         cpu, began = cpu_seconds(pid), time.monotonic()
         self._health = 0.0
         health = asyncio.create_task(self._watch_health())
         status, length, ended = await self._send(sent)
         seconds = time.monotonic() - began
-        after = await self._after(began, seconds)
+        after = None if ended else await self._after(began, seconds)
         used, peak = cpu_seconds(pid) - cpu, memory_mb(pid, "VmHWM") - before["memory_mb"]
         health.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -106,16 +108,22 @@ class Meter:
             requests=int(after["requests"] - before["requests"]) if after else 0,
             units=after["units"] - before["units"] if after else 0.0,
             status=status,
-            ended=ended or after is None,
+            ended=after is None,
         )
 
     async def _send(self, sent: Sent) -> tuple[int | None, int, bool]:
-        """The answer's status and length, and whether the client's time was over before."""
-        try:
-            async with asyncio.timeout(self._client_seconds):
-                return *await self._ask("POST", "/graphql", sent.body()), False
-        except TimeoutError:
+        """The answer's status and length, and whether it was ended: its time was over, or it took too much CPU."""
+        asked = asyncio.create_task(self._ask("POST", "/graphql", sent.body()))
+        pid = self._server.pid
+        end, most = time.monotonic() + self._client_seconds, cpu_seconds(pid) + CPU_SECONDS
+        while not asked.done() and time.monotonic() < end and cpu_seconds(pid) < most:
+            await asyncio.wait([asked], timeout=CPU_LOOK_SECONDS)
+        if not asked.done():
+            asked.cancel()
+            await asyncio.wait([asked])
             return None, 0, True
+        try:
+            return *asked.result(), False
         except (OSError, NoAnswer):
             return None, 0, False
 
@@ -182,6 +190,11 @@ async def read_head(reader: asyncio.StreamReader) -> tuple[int, int]:
         raise NoAnswer from error
     found = re.search(r"\r\ncontent-length: (\d+)", told)
     return int(told.split(" ", 2)[1]), int(found[1]) if found else 0
+
+
+def forget_peak(pid: int) -> None:
+    """Make the most memory that a process has had that of now."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def cpu_seconds(pid: int) -> float:

@@ -26,8 +26,10 @@ class Value:
     @property
     def is_inline(self) -> bool:
         """Whether it is written alike in GraphQL and JSON, and is short."""
-        return self.times is None and (self.json is None or len(str(self.json)) <= INLINE_CHARACTERS) and not isinstance(
-            self.json, dict | list
+        return (
+            self.times is None
+            and (self.json is None or len(str(self.json)) <= INLINE_CHARACTERS)
+            and not isinstance(self.json, dict | list)
         )
 
 
@@ -151,7 +153,7 @@ class _Writer:
 
     def _below(self, selections: Selections, on: str | None = None) -> str:
         """A selection set, as a fragment where it is written more than once."""
-        if self._often[id(selections)] < 2 or len(selections) == 1 and not selections[0].below:
+        if self._often[id(selections)] < 2 or (len(selections) == 1 and not selections[0].below):
             return self._selections(selections)
         name = self._fragments.get(id(selections))
         if name is None:

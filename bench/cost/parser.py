@@ -65,8 +65,10 @@ class _Parser:
             text = _text(one)
             if text in found and isinstance(known := found[text], Field):
                 is_alias = isinstance(one, FieldNode) and one.alias is not None
-                more = {"aliases": max(1, known.aliases) + 1} if is_alias else {"times": known.times + 1}
-                found[text] = replace(known, **more)
+                if is_alias:
+                    found[text] = replace(known, aliases=max(1, known.aliases) + 1)
+                else:
+                    found[text] = replace(known, times=known.times + 1)
             elif text not in found:
                 found[text] = self._selection(one, kind)
         return tuple(found.values())

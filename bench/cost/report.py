@@ -55,7 +55,7 @@ def shown(sent: Sent) -> str:
 
 def _short(value: Any, limit: int = 60) -> str:
     text = value if isinstance(value, str) else orjson.dumps(value).decode()
-    return ascii(text) if len(text) <= limit else f"{ascii(text[:limit])}… of {len(text):,} characters"
+    return ascii(text) if len(text) <= limit else f"{text[:limit]!a}… of {len(text):,} characters"
 
 
 def write(found: Found, folder: Path) -> Path:

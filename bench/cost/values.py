@@ -40,13 +40,16 @@ def cursors() -> list[str]:
     valid = [encode_cursor(order, owner, "#S1") for owner in owners for order in (Order.CHILDREN, Order.DESCENDANTS)]
     return [
         *valid, *[encode_cursor(Order.ROOTS, name, "COUNTRY#C1") for name in ("location", "category")],
-        encode_cursor(Order.CHILDREN, owners[0], "S" * 22_000), encode_cursor(Order.CHILDREN, owners[0], "\u0301" * 400),
+        encode_cursor(Order.CHILDREN, owners[0], "S" * 22_000),
+        encode_cursor(Order.CHILDREN, owners[0], "\u0301" * 400),
         "A" * 30_000, "A" * 200_000, urlsafe_b64encode(b"c" + b"\xff" * 22_000).decode(), "!" * 40_000, "",
     ]  # fmt: skip
 
 
 def ids() -> list[str]:
-    made = [f"location:{made_id('location', tuple(path.split('/')))}" for path in PATHS[:15] if not path.startswith(DEEP)]
+    made = [
+        f"location:{made_id('location', tuple(path.split('/')))}" for path in PATHS[:15] if not path.startswith(DEEP)
+    ]
     many = [f"location:{made_id('location', (f'C{number:03}',))}" for number in range(COUNTRIES)]
     return [*made, *many, DELETED_ID, "location:nothing", "x" * 30_000, "location:" + "\u0301" * 20_000, ""]
 

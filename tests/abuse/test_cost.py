@@ -49,7 +49,7 @@ class Stage:
         return self._runner.run(self._meter.measure(sent))
 
     def over(self, sent, measured):
-        """The bounds that do not hold. Times are measured twice, since others use the machine as well; counts are not."""
+        """The bounds that do not hold. Times are measured twice: others use the machine as well."""
         found = CROWDED.over(measured)
         if found and not DEFAULT.over(replace(measured, cpu=0.0, blocked=0.0)):
             self._runner.run(self._meter.restart())  # nothing is kept of the first time
@@ -165,9 +165,7 @@ def test_refusals_have_a_bound_of_their_own_and_no_answer_is_past_all():
 
 
 def test_the_dearest_come_first_in_the_table():
-    found = [
-        Found(f"n{units}", Sent(), replace(ORDINARY, units=units)) for units in (10, 900, 500)
-    ]
+    found = [Found(f"n{units}", Sent(), replace(ORDINARY, units=units)) for units in (10, 900, 500)]
     rows = table(found).splitlines()[2:]
     assert [row.split(" | ")[0] for row in rows] == ["| n900", "| n500", "| n10"]
     assert figures(ORDINARY) == "10 | 10 | 1 | 0 | 0 | 1 | 0"
