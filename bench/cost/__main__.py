@@ -47,7 +47,7 @@ async def _all(options: argparse.Namespace, meter: Meter) -> list[Found]:
         found.append(cost)
         if operation is not None:
             search.learn(operation, cost.measured)
-        if over := DEFAULT.over(cost.measured):
+        if (over := DEFAULT.over(cost.measured)) and options.out:
             write(cost, Path(options.out))
         if over or tells:
             print(line(cost), flush=True)
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     over = [one for one in found if DEFAULT.over(one.measured)]
     print(f"\n{len(found)} requests on {options.store}, {len(over)} past a bound\n\n{table(found)}")
     if over:
-        print(f"\nThe dearest took {max(share(one.measured) for one in over):.1f} times a bound; see {options.out}")
+        print(f"\nThe dearest took {max(share(one.measured) for one in over):.1f} times a bound.")
     return 1 if over else 0
 
 
@@ -88,7 +88,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of what is made at random; 1 if not given")
     parser.add_argument("--only", metavar="TEXT", default="", help="examples with this in their names; else all")
     parser.add_argument("--replay", metavar="FILE", help="a request of an earlier run instead of the examples")
-    parser.add_argument("--out", metavar="DIR", default="cost-requests", help="where requests past a bound are written")
+    parser.add_argument("--out", metavar="DIR", help="where requests past a bound are written; else nowhere")
     parser.add_argument(
         "--client-seconds", type=float, default=CLIENT_SECONDS, help="after which the server is killed; 30 if not given"
     )

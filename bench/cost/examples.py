@@ -3,10 +3,9 @@
 from typing import Any
 
 from bench.cost.meter import Sent
-from bench.cost.nodes import COUNTRIES, DEEP, DEPTH, LARGE, LARGE_NODES, WIDE
+from bench.cost.nodes import COUNTRIES, DEEP, DEPTH, LARGE, LARGE_NODES, WIDE, id_of
 from bench.cost.values import ALTERNATING
 from resolvers.window import Order, encode_cursor
-from store.records import made_id
 
 Examples = dict[str, Sent]
 
@@ -32,7 +31,7 @@ def reading_examples() -> Examples:
 
 
 def location_id(*path: str) -> str:
-    return f"location:{made_id('location', path)}"
+    return f"location:{id_of(*path)}"
 
 
 def many(count: int, field: str) -> str:
@@ -275,7 +274,7 @@ def _errors() -> Examples:
     """Errors in every item of a list, at the end of a large answer, and in every argument."""
     lists = many(ALIASES, "children(first: 1, last: 1) { nodes { id } }")
     counts = many(ALIASES, "descendants(maxDepth: -1) { totalCount }")
-    all_nodes = f'location(path: "{WIDE}") {{ descendants {{ nodes {{ id path name }} }} }}'
+    all_nodes = f'location(path: "{WIDE}") {{ descendants(first: 9900) {{ nodes {{ id path name }} }} }}'
     return {
         "error at the end of a large answer": query(f'{all_nodes} last: city(path: "{WIDE}") {{ id }}'),
         "error in every node": wide("descendants { nodes { id history(first: -1) { nodes { id } } } }"),

@@ -11,14 +11,16 @@ from msgspec.structs import replace
 
 from graph.categories import CategoryNode
 from graph.locations import Location
+from graph.node import Node
 from store.items import Put
 from store.keys import node_key
+from store.load import Outcome, load
 from store.reads import Reads
 from store.records import Record
+from store.rows import Part, Row, Wanted
 from store.stores import Store, open_store
-from tests.graph.asking import plant
 
-Rows = list[tuple[tuple[str, ...], str] | tuple[tuple[str, ...], str, str]]
+Rows = list[tuple[tuple[str, ...], str]]
 
 COUNTRIES = 250  # roots, each with three nodes
 DEPTH = 32
@@ -72,11 +74,24 @@ async def fill(url: str, sizes: Sizes = Sizes()) -> None:
     """Make the table and all its nodes."""
     async with open_store(url) as store:
         await store.create()
-        await plant(store, Location, locations(sizes))
-        await plant(store, CategoryNode, categories())
+        await _load(store, Location, locations(sizes))
+        await _load(store, CategoryNode, categories())
         for number in range(REVISIONS):
-            await plant(store, Location, [((OLD, "revised"), "STATE", f"{number} " + "r" * REVISION_CHARACTERS)])
+            await _load(store, Location, [((OLD, "revised"), "STATE")], f"{number} " + "r" * REVISION_CHARACTERS)
         await _enlarge(store)
+
+
+def id_of(*path: str) -> str:
+    """The id of a node, without its hierarchy's name."""
+    return "-".join(path)[-100:]
+
+
+async def _load(store: Store, hierarchy: type[Node], rows: Rows, name: str | None = None) -> None:
+    wanted, outcome = Wanted(hierarchy.definition()), Outcome()
+    for number, (path, level) in enumerate(rows, start=1):
+        wanted.take(Row(number, path, [Part(level, name, id_of(*path))]))
+    await load(store, wanted, outcome)
+    assert not outcome.rejections, outcome.rejections[:3]
 
 
 async def _enlarge(store: Store) -> None:

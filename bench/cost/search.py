@@ -1,6 +1,6 @@
 """Search for the dearest requests: those that took most of one bound are changed and joined, time and again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graphql import GraphQLError
@@ -26,13 +26,15 @@ class Found:
 
 
 class Search:
-    """Proposes operations, and learns what each cost."""
+    """Proposes operations, and learns what each cost. It begins with some that are known, if it is given any."""
 
-    def __init__(self, generator: Generator, bounds: Bounds = DEFAULT) -> None:
+    def __init__(self, generator: Generator, known: Sequence[Operation] = (), bounds: Bounds = DEFAULT) -> None:
         self._generator = generator
         self._bounds = bounds
         self._limits = Limits()
         self._dearest: dict[str, list[tuple[float, Operation]]] = {}
+        if known:
+            self._dearest[""] = [(0.0, one) for one in known]
 
     def proposals(self) -> Iterator[tuple[Operation, Sent]]:
         """Operations without end, nearly all within the limits of a document."""

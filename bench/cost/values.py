@@ -6,10 +6,9 @@ from typing import Any
 
 from graphql import GraphQLEnumType, GraphQLInputObjectType, GraphQLNamedType, get_named_type, is_list_type
 
-from bench.cost.nodes import COUNTRIES, DEEP, DELETED_ID, LARGE, OLD, SCRATCH, WIDE
+from bench.cost.nodes import COUNTRIES, DEEP, DELETED_ID, LARGE, OLD, SCRATCH, WIDE, id_of
 from bench.cost.operation import Value
 from resolvers.window import Order, encode_cursor
-from store.records import made_id
 
 EXTREME = 0.3  # of all values
 
@@ -33,10 +32,7 @@ def long_texts() -> list[str]:
 
 def cursors() -> list[str]:
     """Cursors of some lists, and texts that are none."""
-    owners = [
-        f"location:{made_id('location', tuple(path.split('/')))}"
-        for path in (WIDE, LARGE, "C000", "C000/S", f"{WIDE}/S0000")
-    ]
+    owners = [f"location:{id_of(*path.split('/'))}" for path in (WIDE, LARGE, "C000", "C000/S", f"{WIDE}/S0000")]
     valid = [encode_cursor(order, owner, "#S1") for owner in owners for order in (Order.CHILDREN, Order.DESCENDANTS)]
     return [
         *valid, *[encode_cursor(Order.ROOTS, name, "COUNTRY#C1") for name in ("location", "category")],
@@ -47,10 +43,8 @@ def cursors() -> list[str]:
 
 
 def ids() -> list[str]:
-    made = [
-        f"location:{made_id('location', tuple(path.split('/')))}" for path in PATHS[:15] if not path.startswith(DEEP)
-    ]
-    many = [f"location:{made_id('location', (f'C{number:03}',))}" for number in range(COUNTRIES)]
+    made = [f"location:{id_of(*path.split('/'))}" for path in PATHS[:15] if not path.startswith(DEEP)]
+    many = [f"location:{id_of(f'C{number:03}')}" for number in range(COUNTRIES)]
     return [*made, *many, DELETED_ID, "location:nothing", "x" * 30_000, "location:" + "\u0301" * 20_000, ""]
 
 

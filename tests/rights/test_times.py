@@ -18,10 +18,10 @@ import pytest
 
 from graph.locations import Location
 from store.api_keys import add_key, made
-from store.records import made_id
+from store.load import Outcome, load
+from store.rows import Part, Row, Wanted
 from store.stores import open_store
 from tests import servers
-from tests.graph.asking import plant
 from tests.readers import Witness
 from tests.rights.asking import Server, caller
 
@@ -34,7 +34,16 @@ NE = caller("read:location/US/NE", "write:location/US/NE/Omaha")
 
 
 def location_id(path: str) -> str:
-    return f"location:{made_id('location', tuple(path.split('/')))}"
+    return "location:" + path.replace("/", "-")
+
+
+async def plant(store, rows):
+    """Load nodes whose ids are made of their paths, so that ids of no nodes can look the same."""
+    wanted, outcome = Wanted(Location.definition()), Outcome()
+    for number, (path, level) in enumerate(rows, start=1):
+        wanted.take(Row(number, path.split("/"), [Part(level, None, path.replace("/", "-"))]))
+    await load(store, wanted, outcome)
+    assert not outcome.rejections
 
 
 # -- reads -------------------------------------------------------------------------------------------------------------
@@ -46,7 +55,7 @@ DELETE = 'mutation { deleteLocation(path: "US/MO/Gone") { node { id } } }'
 PATHS = [
     ("US/MO/Joplin", "US/MO/Nowhere"), ("FR", "XX"), ("US/MO/Gone/below", "US/MO/Nowhere/below"),
 ]  # fmt: skip
-IDS = [(location_id(path), location_id("nowhere")) for path in ("US/MO/Joplin", "FR", "US/MO/Old", "US/MO/Gone")]
+IDS = [(location_id(path), location_id("US/MO/Nowhere")) for path in ("US/MO/Joplin", "FR", "US/MO/Old", "US/MO/Gone")]
 SEEN = '{ location(path: "US/NE/Omaha") { id ancestors { path } children { totalCount } } }'
 
 BY_PATH = {
@@ -84,7 +93,7 @@ BY_ID = {
 
 @pytest.fixture
 async def planted(store):
-    await plant(store, Location, [(tuple(path.split("/")), level) for path, level in TREES])
+    await plant(store, TREES)
     server = Server(store, Location)
     for mutation in (RENAME, DELETE):
         assert "errors" not in await server.write(ALL, mutation)
@@ -189,14 +198,12 @@ def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("times")
     url = f"sqlite:///{folder / 'clade.db'}"
     key, credential = made("shop", ["read:location/US/NE"], None)
-    rows = [(("US",), "COUNTRY"), (("US", "NE"), "STATE"), (("FR",), "COUNTRY")]
+    rows = [("US", "COUNTRY"), ("US/NE", "STATE"), ("FR", "COUNTRY")]
 
     async def fill():
         async with open_store(url) as store:
             await store.create()
-            await plant(
-                store, Location, [*rows, *[(tuple(path.split("/")), "CITY") for path in hidden_paths(4 * ASKS)]]
-            )
+            await plant(store, [*rows, *[(path, "CITY") for path in hidden_paths(4 * ASKS)]])
             await add_key(store, key)
 
     with asyncio.Runner() as runner:
