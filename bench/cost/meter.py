@@ -22,6 +22,7 @@ CPU_LOOK_SECONDS = 0.05
 READ_BYTES = 64_000_000  # of an answer; its length is known before
 HEALTH_SECONDS = 0.1  # between two looks, which cost the server as well; the first is not at once either
 PROBE_SECONDS = 2.0
+READY_SECONDS = 10.0
 COLLECT_ABOVE_MB = 10.0
 WARM = (
     '{ location(path: "C000") { name ancestors { id } children(first: 1) { totalCount nodes { id } } } }',
@@ -77,7 +78,7 @@ class Meter:
 
     async def measure(self, sent: Sent) -> Measured:
         """Send a request and say what it cost; where it takes too long the server is killed and started again."""
-        before = await self._probed(collect=True)
+        before = await self._ready()
         pid = self._server.pid
         forget_peak(pid)
         cpu, began = cpu_seconds(pid), time.monotonic()
@@ -110,6 +111,14 @@ class Meter:
             status=status,
             ended=after is None,
         )
+
+    async def _ready(self) -> dict[str, float]:
+        """The probe's figures before a request, of a new server where this one does not answer any more."""
+        with contextlib.suppress(OSError, NoAnswer, TimeoutError):
+            async with asyncio.timeout(READY_SECONDS):
+                return await self._probed(collect=True)
+        await self.restart()
+        return await self._probed(collect=True)
 
     async def _send(self, sent: Sent) -> tuple[int | None, int, bool]:
         """The answer's status and length, and whether it was ended: its time was over, or it took too much CPU."""
