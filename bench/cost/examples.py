@@ -1,0 +1,284 @@
+"""Examples: requests that once stopped a server or took all of its memory, and others at the limits, by name."""
+
+from typing import Any
+
+from bench.cost.meter import Sent
+from bench.cost.nodes import COUNTRIES, DEEP, DEPTH, LARGE, LARGE_NODES, WIDE, id_of
+from bench.cost.values import ALTERNATING
+from resolvers.window import Order, encode_cursor
+
+Examples = dict[str, Sent]
+
+ALIASES, ROOT_FIELDS, ENTITIES, IDS = 30, 20, 190, 200
+MARKS = ALTERNATING * 29_000
+LONG = "a/" * 20_000
+OUTSIDE = "!" * 40_000
+LEAVES = "id path name level depth revision updatedAt changedAt"
+TRUSTED = {
+    "wide": "query($path: Path!) { location(path: $path) { descendants { nodes { id path name } } } }",
+    "marks": "query($path: Path!) { location(path: $path) { isDescendantOf(path: $path) } }",
+}
+
+
+def examples() -> Examples:
+    """All of them."""
+    return _paths() | _references() | _documents() | reading_examples()
+
+
+def reading_examples() -> Examples:
+    """Those that read, so that they cost more or less on one store than on another."""
+    return _cursors() | _walks() | _returns() | _past() | _answers() | _counts() | _dry_runs() | _errors()
+
+
+def location_id(*path: str) -> str:
+    return f"location:{id_of(*path)}"
+
+
+def many(count: int, field: str) -> str:
+    """A field under so many aliases."""
+    return " ".join(f"a{number}: {field}" for number in range(count))
+
+
+def within(field: str, below: str) -> str:
+    return field + " { " + below + " }"
+
+
+def query(root: str, declared: str = "", **variables: Any) -> Sent:
+    """A query, with the types of its variables as it declares them."""
+    return Sent(within(f"query({declared})" if declared else "query", root), variables)
+
+
+def wide(below: str, declared: str = "", **variables: Any) -> Sent:
+    """What is asked below the node with most children."""
+    return query(within(f'location(path: "{WIDE}")', below), declared, **variables)
+
+
+def mutation(root: str, declared: str = "", **variables: Any) -> Sent:
+    return Sent(within(f"mutation({declared})" if declared else "mutation", root), variables)
+
+
+def _paths() -> Examples:
+    """Texts whose normal form is dear, and long ones, wherever a path is taken."""
+    path, key = "$p: Path!", "$k: String!"
+    find = "location(path: $p) { id }"
+    compared = within("descendants", "nodes { isDescendantOf(path: $p) }")
+    create = """createLocation(parent: "SCRATCH", key: $k, name: $k, id: "x", dryRun: true,
+        attributes: {state: {code: $k}}) { plan { nodes } }"""
+    return {
+        "path of combining marks": query(find, path, p=MARKS),
+        "path of one letter with combining marks": query(find, path, p="a" + "\u0301" * 100_000),
+        "path of many segments": query(find, path, p=LONG),
+        "path of escapes": query(find, path, p="%2F" * 60_000),
+        "path of lone escapes": query(find, path, p="%" * 200_000),
+        "path of letters that are composed": query(find, path, p="\uac01" * 80_000),
+        "paths under aliases": query(many(ROOT_FIELDS, find), path, p=LONG),
+        "path of combining marks compared with every node": wide(compared, path, p=MARKS),
+        "long path compared with every node": wide(compared, path, p=LONG),
+        "changes of a path of combining marks": query(
+            'changes(hierarchy: "location", tree: $p, under: $p) { cursor }', path, p=MARKS
+        ),
+        "move of a path of combining marks": mutation(
+            "moveLocation(path: $p, to: $p, dryRun: true) { plan { nodes } }", path, p=MARKS
+        ),
+        "key of combining marks": mutation(create, key, k=MARKS),
+        "key of many letters": mutation(create, key, k="x" * 200_000),
+    }
+
+
+def _references() -> Examples:
+    """Entities for a gateway, some of them one variable many times."""
+    entities = '{__typename: "City", path: $p} ' * ENTITIES
+    one_path = f"_entities(representations: [{entities}]) {{ __typename }}"
+    one_variable = f"_entities(representations: [{'$r ' * 900}]) {{ __typename }}"
+    all_at_once = "_entities(representations: $r) { __typename ... on State { id ancestors { id } } }"
+    every = [{"__typename": "State", "path": f"{WIDE}/S{number:04}"} for number in range(1_000)]
+    deep: Any = 1
+    for _ in range(200):
+        deep = [deep]
+    return {
+        "entities of one path of combining marks": query(one_path, "$p: String!", p=MARKS[:10_500]),
+        "entities of one long path": query(one_path, "$p: String!", p=LONG),
+        "entities of one representation": query(one_variable, "$r: _Any!", r={"__typename": "City", "path": LONG}),
+        "thousand entities": query(all_at_once, "$r: [_Any!]!", r=every),
+        "thousand entities of another level": query(
+            all_at_once, "$r: [_Any!]!", r=[one | {"__typename": "City"} for one in every]
+        ),
+        "representations that are lists": query(all_at_once, "$r: [_Any!]!", r=deep),
+    }
+
+
+def _cursors() -> Examples:
+    """Texts that say where a list begins, once for each of many lists."""
+    cursor = encode_cursor(Order.CHILDREN, location_id(WIDE), "S" * 22_000)
+    lists = many(ALIASES, "children(first: 1, after: $t) { totalCount }")
+    states = many(ALIASES, "history(first: 1, after: $t) { nodes { id } }")
+    every, some = within("children", f"nodes {{ {lists} }}"), within("children(first: 200)", f"nodes {{ {lists} }}")
+    feed = f'changes(hierarchy: "location", tree: "{WIDE}", since: $t) {{ cursor }}'
+    text = "$t: String!"
+    found = {
+        "long cursor for every list": wide(every, text, t=cursor),
+        "cursor of wrong bytes for every list": wide(every, text, t="\u00e9" * 15_000),
+        "short cursor of another list for every list": wide(every, text, t=cursor[:40]),
+        "long cursor for some lists": wide(some, text, t=cursor),
+        "long cursor for some histories": wide(within("children(first: 300)", f"nodes {{ {states} }}"), text, t=cursor),
+        "long cursor for changes": query(many(ROOT_FIELDS, feed), text, t=cursor),
+    }
+    for name, arguments, value in (
+        ("long from for every root", "children(from: $t)", OUTSIDE),
+        ("long to for every root", "children(to: $t)", OUTSIDE),
+        ("long from and to for every root", "descendants(from: $t, to: $t)", OUTSIDE),
+        ("from of combining marks for every root", "descendants(from: $t)", MARKS),
+    ):
+        ranges = many(ALIASES - 1, arguments + " { nodes { id } }")
+        roots = within(f"locations(first: {COUNTRIES - 1})", f"nodes {{ {ranges} }}")
+        found[name] = query(roots, text, t=value)
+    return found
+
+
+def _walks() -> Examples:
+    """Ways that lead from every node to others, many times."""
+    nodes = f"descendants {{ nodes {{ {LEAVES} }} }}"
+    up_and_down = "parent { children { nodes { " * 3 + LEAVES + " } } }" * 3
+    deepest = "/".join([DEEP, *["c0"] * (DEPTH - 1)])
+    everything = f"""{LEAVES} changedBy key childCount descendantCount code population latitude longitude
+        pathOf(level: COUNTRY) isDescendantOf(path: "{WIDE}") ... on City {{ timezone }}"""
+    siblings = "siblings(first: 3) { nodes { siblings { nodes { id } } } }"
+    return {
+        "all nodes": wide("descendants { nodes { id path name } }"),
+        "all nodes with all leaves": wide(f"descendants {{ edges {{ cursor node {{ {everything} }} }} }}"),
+        "one list many times": wide(" ".join([nodes] * 90)),
+        "one list under many aliases": wide(many(ALIASES, nodes)),
+        "ancestors of deep nodes": query(
+            f'categoryNode(path: "{DEEP}") {{ descendants {{ nodes {{ {LEAVES} ancestors {{ {LEAVES} }} }} }} }}'
+        ),
+        "up and down": query(within(f'categoryNode(path: "{deepest}")', up_and_down)),
+        "siblings of siblings": query(within(f'location(path: "{WIDE}/S0000")', siblings)),
+        "histories of some nodes": wide("descendants(first: 900) { nodes { history { nodes { id } } } }"),
+    }
+
+
+def _returns() -> Examples:
+    """Ways back to where one is: roots of roots, and parents of children."""
+    roots = many(ALIASES, f"root {{ {LEAVES} root {{ {LEAVES} root {{ {LEAVES} }} }} }}")
+    return {
+        "roots of roots of all nodes": wide(f"descendants {{ nodes {{ {'root { ' * 12 + LEAVES + ' }' * 12} }} }}"),
+        "roots of every root": query(f"locations {{ nodes {{ {roots} }} }}"),
+        "parents of all children": wide(
+            f"children {{ nodes {{ {many(ALIASES, f'parent {{ {LEAVES} }}')} }} }}",
+        ),
+    }
+
+
+def _past() -> Examples:
+    """Nodes as they were, and from there on."""
+    nodes = f"descendants {{ nodes {{ {LEAVES} }} }}"
+    returns = many(15, f"descendants(first: 300) {{ nodes {{ root {{ {LEAVES} }} }} }}")
+    old = many(ALIASES, f"atRevision(n: 1) {{ {LEAVES} parent {{ {LEAVES} }} root {{ {LEAVES} }} }}")
+    return {
+        "roots of nodes below an old state": wide(f"atRevision(n: 1) {{ {returns} }}"),
+        "all nodes below an old state": wide(f"atRevision(n: 1) {{ root {{ {nodes} }} }}"),
+        "all nodes below many old states": wide(many(ALIASES, f"atRevision(n: 1) {{ root {{ {nodes} }} }}")),
+        "many old states of some nodes": wide(f"descendants(first: 500) {{ nodes {{ {old} }} }}"),
+        "old state of all nodes": wide(f"descendants {{ nodes {{ atRevision(n: 1) {{ {LEAVES} }} }} }}"),
+        "old state of an old state": wide("atRevision(n: 1) { " * 12 + LEAVES + " }" * 12),
+        "long history under many aliases": query(
+            within('location(path: "OLD/revised")', many(ALIASES, "history { nodes { name } }"))
+        ),
+    }
+
+
+def _answers() -> Examples:
+    """Large texts, many times."""
+    large = [location_id(LARGE, f"L{number:02}") for number in range(LARGE_NODES)]
+    nodes = many(ROOT_FIELDS, "nodes(ids: $ids) { ... on Location { name } }")
+    names = many(ALIASES, "name")
+    one = f'"{large[0]}" '
+    entities = [{"__typename": "State", "id": large[0]}] * 1_000
+    return {
+        "large node many times": query(nodes, "$ids: [ID!]!", ids=large[:1] * IDS),
+        "large nodes many times": query(nodes, "$ids: [ID!]!", ids=large * 10),
+        "large texts under aliases": query(within(f'location(path: "{LARGE}")', f"children {{ nodes {{ {names} }} }}")),
+        "large siblings of each other": query(
+            within(f'location(path: "{LARGE}")', "children { nodes { name siblings { nodes { name } } } }")
+        ),
+        "large entity many times": query(
+            "_entities(representations: $r) { ... on State { name } }", "$r: [_Any!]!", r=entities
+        ),
+        "large id written many times": query(f"nodes(ids: [{one * 900}]) {{ ... on Location {{ name }} }}"),
+        "ids of no nodes": query(
+            "nodes(ids: $ids) { id }", "$ids: [ID!]!", ids=[f"location:{number}" for number in range(9_000)]
+        ),
+    }
+
+
+def _counts() -> Examples:
+    """Counts of ranges, and look-ups that find nothing: they return no nodes."""
+    ranges = " ".join(f'a{n}: descendants(first: 0, from: "S{n:04}") {{ totalCount }}' for n in range(ALIASES))
+    roots = ranges.replace("S0", "A0").replace("first: 0, ", "")
+    lost = [{"__typename": "City", "path": f"OLD/moved{number % 8}/{number}/a/b/c/d"} for number in range(1_000)]
+    feed = f'changes(hierarchy: "location", tree: "{WIDE}", under: "{WIDE}/S0000") {{ changes {{ path }} cursor }}'
+    return {
+        "counts of many ranges": wide(ranges),
+        "counts of ranges of some nodes": wide(f"children(first: 300) {{ nodes {{ {ranges.replace('S0', 'T0')} }} }}"),
+        "counts of ranges of every root": query(f"locations {{ nodes {{ {roots} }} }}"),
+        "old paths that lead nowhere": query(
+            many(ROOT_FIELDS, 'location(path: "OLD/moved0/nothing/at/all") { id }'),
+        ),
+        "many old paths": query("_entities(representations: $r) { __typename }", "$r: [_Any!]!", r=lost),
+        "changes": query(feed),
+        "changes many times": query(many(ROOT_FIELDS, feed)),
+    }
+
+
+def _documents() -> Examples:
+    """Documents that are dear to parse and validate, those that ask for the schema, and trusted ones."""
+    kinds = "kind name description fields(includeDeprecated: true) { name args { name type { name } } type { name } }"
+    related = f"interfaces {{ {kinds} }} possibleTypes {{ {kinds} }}"
+    return {
+        "schema": query(f"__schema {{ types {{ {kinds} {related} }} }}"),
+        "type many times": query(many(ROOT_FIELDS - 1, f'__type(name: "Location") {{ {kinds} {related} }}')),
+        "schema of the subgraph many times": query(" ".join(["_service { sdl }"] * (ROOT_FIELDS - 1))),
+        "one field many times": wide(" ".join(["parent { name id parent { name id } }"] * 100)),
+        "aliases in many fragments": wide(" ".join(f"... on City {{ x{n}: pathOf(level: CITY) }}" for n in range(30))),
+        "many unknown fields": wide(" ".join(f"nothing{number}" for number in range(1_500))),
+        "long name": Sent("query " + "a" * 200_000 + " { locations { nodes { id } } }"),
+        "long text": query('location(path: "' + "\\u0301" * 40_000 + '") { id }'),
+        "long number": query("locations(first: " + "9" * 200_000 + ") { totalCount }"),
+        "deep braces": Sent("{ a " * 1_000),
+        "deep lists": query("nodes(ids: " + "[" * 900 + "]" * 900 + ") { id }"),
+        "trusted document": Sent(document_id="wide", variables={"path": WIDE}),
+        "trusted document with combining marks": Sent(document_id="marks", variables={"path": MARKS}),
+    }
+
+
+def _dry_runs() -> Examples:
+    """Dry runs, which read as much as a change does, and changes by long texts."""
+    delete = f'deleteLocation(path: "{WIDE}", policy: CASCADE, dryRun: true) {{ plan {{ nodes writeUnits }} }}'
+    move = f'moveLocation(path: "{WIDE}", to: "SCRATCH", dryRun: true) {{ plan {{ nodes writeUnits collisions }} }}'
+    order = f'reorderLocation(path: "{WIDE}/S0000", last: true, dryRun: true) {{ plan {{ writeUnits }} }}'
+    update = 'updateLocation(path: "SCRATCH/N0", name: $t, attributes: {state: {code: $t}}) { node { name } }'
+    once = 'updateLocation(path: "SCRATCH/N0", name: "n", idempotencyKey: $t) { node { name } }'
+    text = "$t: String!"
+    return {
+        "dry run of a large deletion": mutation(delete),
+        "dry runs of a large deletion": mutation(many(ROOT_FIELDS, delete)),
+        "dry runs of a large move": mutation(many(ROOT_FIELDS, move)),
+        "dry runs of an order among many": mutation(many(ROOT_FIELDS, order)),
+        "update by a long text": mutation(update, text, t="x" * 200_000),
+        "many updates by a long text": mutation(many(ROOT_FIELDS, update), text, t="\\" * 15_000),
+        "long idempotency key": mutation(once, text, t="k" * 200_000),
+    }
+
+
+def _errors() -> Examples:
+    """Errors in every item of a list, at the end of a large answer, and in every argument."""
+    lists = many(ALIASES, "children(first: 1, last: 1) { nodes { id } }")
+    counts = many(ALIASES, "descendants(maxDepth: -1) { totalCount }")
+    all_nodes = f'location(path: "{WIDE}") {{ descendants(first: 9900) {{ nodes {{ id path name }} }} }}'
+    return {
+        "error at the end of a large answer": query(f'{all_nodes} last: city(path: "{WIDE}") {{ id }}'),
+        "error in every node": wide("descendants { nodes { id history(first: -1) { nodes { id } } } }"),
+        "error in every list": wide(f"children {{ nodes {{ {lists} }} }}"),
+        "error in every count": wide(f"children {{ nodes {{ {counts} }} }}"),
+        "unknown value in every list": wide(many(ALIASES, "children(level: NOTHING) { totalCount }")),
+    }

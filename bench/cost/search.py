@@ -1,0 +1,73 @@
+"""Search for the dearest requests: those that took most of one bound are changed and joined, time and again."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from graphql import GraphQLError
+
+from bench.cost.generator import Generator
+from bench.cost.measured import DEFAULT, Bounds, Measured
+from bench.cost.meter import Sent
+from bench.cost.operation import Operation
+from graph.limits import Limits
+
+KEPT = 6  # operations for each bound
+NEW = 0.3  # of all operations, once some are known
+REFUSED = 0.05  # of those that the limits of a document refuse are sent
+
+
+@dataclass(frozen=True)
+class Found:
+    """A request by its name, with what it cost."""
+
+    name: str
+    sent: Sent
+    measured: Measured
+
+
+class Search:
+    """Proposes operations, and learns what each cost. It begins with some that are known, if it is given any."""
+
+    def __init__(self, generator: Generator, known: Sequence[Operation] = (), bounds: Bounds = DEFAULT) -> None:
+        self._generator = generator
+        self._bounds = bounds
+        self._limits = Limits()
+        self._dearest: dict[str, list[tuple[float, Operation]]] = {}
+        if known:
+            self._dearest[""] = [(0.0, one) for one in known]
+
+    def proposals(self) -> Iterator[tuple[Operation, Sent]]:
+        """Operations without end, nearly all within the limits of a document."""
+        while True:
+            operation = self._proposal()
+            sent = operation.sent()
+            if self._generator.random.random() < REFUSED or self._is_accepted(sent):
+                yield operation, sent
+
+    def learn(self, operation: Operation, measured: Measured) -> None:
+        """Keep an operation that is among the dearest by any bound, unless it was refused."""
+        if measured.is_refused:
+            return
+        for name, share in self._bounds.shares(measured).items():
+            # Times differ a little from run to run: only what costs clearly more takes another's place.
+            kept = self._dearest.setdefault(name, [])
+            kept.append((round(share, 1), operation))
+            kept.sort(key=lambda one: -one[0])
+            del kept[KEPT:]
+
+    def _proposal(self) -> Operation:
+        random = self._generator.random
+        if not self._dearest or random.random() < NEW:
+            return self._generator.operation()
+        return self._generator.changed(self._one_of_the_dearest(), self._one_of_the_dearest())
+
+    def _one_of_the_dearest(self) -> Operation:
+        random = self._generator.random
+        return random.choice(self._dearest[random.choice(list(self._dearest))])[1]
+
+    def _is_accepted(self, sent: Sent) -> bool:
+        try:
+            self._limits.parse(sent.query)
+        except (GraphQLError, RecursionError):
+            return False
+        return True

@@ -1,0 +1,216 @@
+"""No request that a server accepts by default costs more than the bounds: known ones, and some that a machine makes.
+
+The long form searches for as long as it is told, with narrower bounds of time: python -m bench.cost --seconds 3600
+"""
+
+import asyncio
+import time
+from dataclasses import replace
+
+import pytest
+from graphql import GraphQLError, validate
+
+from bench.cost.examples import examples, reading_examples
+from bench.cost.generator import Generator
+from bench.cost.measured import CROWDED, DEFAULT, Measured
+from bench.cost.meter import Meter, Sent
+from bench.cost.nodes import Sizes
+from bench.cost.parser import parsed
+from bench.cost.probe import TICK_SECONDS, Probe
+from bench.cost.report import figures, shown, table
+from bench.cost.search import Found, Search
+from bench.cost.stage import filled, measuring
+from graph.hierarchies import served
+from graph.limits import Limits
+from graph.schema import build_schema
+from graph.settings import Settings
+from store.stores import open_store
+
+MADE = 40  # requests on each store
+SHOWN = 3  # of those past a bound, after which no others are looked for
+CLIENT_SECONDS = 15.0
+SMALLER = Sizes(nodes=4_400)  # an engine on this machine takes its time to be filled
+ORDINARY = Measured(
+    cpu=0.01, blocked=0.01, stalled=0.01, health=0.01, seconds=0.01, peak_mb=1.0, left_mb=0.0, answer_bytes=100,
+    requests=1, units=0.5, status=200,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return build_schema(served(Settings().hierarchies))[0]._schema
+
+
+class Stage:
+    """A running meter, asked from tests that are no coroutines: it outlives each of them."""
+
+    def __init__(self, runner, meter):
+        self._runner = runner
+        self._meter = meter
+
+    def measure(self, sent):
+        return self._runner.run(self._meter.measure(sent))
+
+    def over(self, sent, measured):
+        """The bounds that do not hold. Times are measured twice: others use the machine as well."""
+        found = CROWDED.over(measured)
+        if found and not DEFAULT.over(replace(measured, cpu=0.0, blocked=0.0)):
+            self._runner.run(self._meter.restart())  # nothing is kept of the first time
+            found = CROWDED.over(self.measure(sent))
+        return found
+
+
+def staged(folder, sizes=Sizes(), engine=None):
+    with asyncio.Runner() as runner:
+        store = runner.run(filled(folder, sizes, engine))
+        running = measuring(folder, store, CLIENT_SECONDS)
+        yield Stage(runner, runner.run(running.__aenter__()))
+        runner.run(running.__aexit__(None, None, None))
+
+
+@pytest.fixture(scope="module")
+def sqlite(tmp_path_factory):
+    yield from staged(tmp_path_factory.mktemp("cost"))
+
+
+@pytest.fixture(scope="module")
+def dynamodb(tmp_path_factory, engine):
+    if not engine.exact:
+        pytest.skip(f"{engine.name} tells no read units")
+    yield from staged(tmp_path_factory.mktemp("cost"), SMALLER, engine)
+
+
+@pytest.mark.parametrize("name", examples())
+def test_known_requests_keep_the_bounds_on_sqlite(sqlite, name):
+    sent = examples()[name]
+    measured = sqlite.measure(sent)
+    assert sqlite.over(sent, measured) == [], measured
+
+
+@pytest.mark.parametrize("name", reading_examples())
+def test_known_requests_keep_the_bounds_on_dynamodb(dynamodb, name):
+    sent = reading_examples()[name]
+    measured = dynamodb.measure(sent)
+    assert dynamodb.over(sent, measured) == [], measured
+
+
+@pytest.mark.parametrize(("store", "seed"), [("sqlite", 1), ("dynamodb", 2)])
+def test_made_requests_keep_the_bounds(request, schema, store, seed):
+    known = [operation for sent in examples().values() if (operation := parsed(schema, sent))]
+    stage, search = request.getfixturevalue(store), Search(Generator(schema, seed), known)
+    dear = []
+    for number, (operation, sent) in zip(range(MADE), search.proposals(), strict=False):
+        measured = stage.measure(sent)
+        search.learn(operation, measured)
+        if over := stage.over(sent, measured):
+            dear.append((number, over, shown(sent)))
+        if len(dear) == SHOWN:
+            break
+    assert dear == []
+
+
+# -- the harness itself ------------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_makes_the_same_requests_and_most_are_accepted(schema):
+    def made(seed):
+        search = Search(Generator(schema, seed))
+        for _, (operation, sent) in zip(range(60), search.proposals(), strict=False):
+            search.learn(operation, replace(ORDINARY, answer_bytes=len(sent.query)))
+            yield sent
+
+    def is_accepted(sent):
+        try:
+            return not validate(schema, Limits().parse(sent.query))
+        except (GraphQLError, RecursionError):
+            return False
+
+    sents = list(made(7))
+    assert [one.body() for one in sents] == [one.body() for one in made(7)]
+    assert sum(map(is_accepted, sents)) >= 45
+
+
+def test_all_fields_and_arguments_are_asked_for(schema):
+    generator = Generator(schema, 1)
+    text = " ".join(generator.operation().sent().query for _ in range(1_500))
+    kinds = [kind for name, kind in schema.type_map.items() if not name.startswith("__") and hasattr(kind, "fields")]
+    outputs = [kind for kind in kinds if not kind.name.endswith("Attributes")]
+    names = {name for kind in outputs for name in kind.fields} | {
+        argument for kind in outputs for one in kind.fields.values() for argument in one.args
+    }
+    assert [name for name in sorted(names) if name not in text] == []
+
+
+def test_known_requests_that_are_read_and_written_again_stay_within_the_limits(schema):
+    """What the search changes is what was sent, in other words."""
+    limits = Limits()
+    for name, sent in examples().items():
+        if (operation := parsed(schema, sent)) is not None and name != "long number":
+            again = operation.sent()
+            errors = [validate(schema, limits.parse(one.query)) for one in (sent, again)]
+            assert bool(errors[0]) == bool(errors[1]), name
+
+
+@pytest.fixture
+async def small(tmp_path):
+    """A meter on a table without nodes."""
+    url = f"sqlite:///{tmp_path / 'clade.db'}"
+    async with open_store(url) as store:
+        await store.create()
+    meter = Meter(tmp_path, url)
+    await meter.start()
+    yield meter
+    await meter.close()
+
+
+async def test_a_request_that_takes_too_long_is_ended_with_its_server(small):
+    sent = Sent("{ locations { nodes { id } } }")
+    assert DEFAULT.over(await small.measure(sent)) == []
+    small._client_seconds = 0.0
+    ended = await small.measure(sent)
+    assert (ended.ended, ended.status, small.starts) == (True, None, 2)
+    small._client_seconds = CLIENT_SECONDS
+    measured = await small.measure(sent)
+    assert (measured.ended, measured.status, measured.requests) == (False, 200, 1)
+
+
+async def test_a_server_that_is_gone_is_started_again(small):
+    small._server.kill()
+    assert (await small.measure(Sent("{ nothing }"))).status == 400
+    assert small.starts == 2
+
+
+async def test_the_probe_sees_a_blocked_loop_by_its_time_and_by_its_cpu():
+    probe = Probe(app=None)
+    probe.start()
+    await asyncio.sleep(4 * TICK_SECONDS)
+    probe.told()
+    time.sleep(0.2)  # noqa: ASYNC251 - which is what is to be seen
+    await asyncio.sleep(4 * TICK_SECONDS)
+    slept = probe.told()
+    end = time.thread_time() + 0.2
+    while time.thread_time() < end:
+        pass
+    await asyncio.sleep(4 * TICK_SECONDS)
+    computed = probe.told()
+    assert slept["stalled"] > 0.15
+    assert slept["blocked"] < 0.15 < computed["blocked"]
+
+
+@pytest.mark.parametrize("name", ["cpu", "blocked", "peak_mb", "left_mb", "answer_bytes", "units", "requests"])
+def test_what_is_past_a_bound_is_named(name):
+    assert DEFAULT.over(ORDINARY) == []
+    assert DEFAULT.over(replace(ORDINARY, **{name: 2 * getattr(DEFAULT, name)})) == [f"{name} 2.0 times its bound"]
+
+
+def test_refusals_have_a_bound_of_their_own_and_no_answer_is_past_all():
+    assert DEFAULT.over(replace(ORDINARY, status=400, cpu=0.04)) == ["refusal 2.0 times its bound"]
+    assert DEFAULT.over(replace(ORDINARY, status=None)) == ["no answer"]
+    assert DEFAULT.over(replace(ORDINARY, status=None, ended=True)) == ["ended by the client"]
+
+
+def test_the_dearest_come_first_in_the_table():
+    found = [Found(f"n{units}", Sent(), replace(ORDINARY, units=units)) for units in (10, 900, 500)]
+    rows = table(found).splitlines()[2:]
+    assert [row.split(" | ")[0] for row in rows] == ["| n900", "| n500", "| n10"]
+    assert figures(ORDINARY) == "10 | 10 | 1 | 0 | 0 | 1 | 0"
