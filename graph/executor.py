@@ -20,9 +20,11 @@ from graph.errors import MAX_ALIKE, cause_of, code_of, without_frames
 from graph.plan import resolver_of
 from graph.rendering import LeafField, Surprise
 from graph.variables import arguments_of
-from resolvers.budget import LIST_FIELDS, Budget
+from resolvers.budget import RELATION_FIELDS, Budget
+from resolvers.selection import Kind
 from store.turns import give_way, is_slice_over
 
+ABOVE = frozenset((Kind.PARENT.value, Kind.ROOT.value, Kind.ANCESTORS.value))
 OBJECTS = 16  # between two looks at the clock
 
 Grouped = Mapping[str, list[FieldDetails]]
@@ -94,8 +96,9 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         leaves: dict[str, Leaf] = {}
         count = 0
         for name, details in grouped.items():
-            definition = self.schema.get_field(parent_type, details[0].node.name.value)
-            count += weight_of(definition)
+            field = details[0].node.name.value
+            definition = self.schema.get_field(parent_type, field)
+            count += weight_of(field, definition)
             leaf = None if parent_type in self._roots else self._leaf(name, definition, details[0])
             if leaf is not None:
                 leaves[name] = leaf
@@ -216,10 +219,11 @@ class _List:
         return self.values
 
 
-def weight_of(definition: Any) -> int:
-    """What a field counts as in the budget: a list, whose type is a connection, as several."""
+def weight_of(name: str, definition: Any) -> int:
+    """What a field counts as in the budget: one that leads from a node to others, or lists them, as several."""
     kind = None if definition is None else get_named_type(definition.type)
-    return LIST_FIELDS if is_object_type(kind) and kind.name.endswith("Connection") else 1
+    leads_on = name in ABOVE or (is_object_type(kind) and kind.name.endswith("Connection"))
+    return RELATION_FIELDS if leads_on else 1
 
 
 async def _merged(values: dict[str, Any], others: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from graph.lookup import RootsField, TargetField
 from graph.rendering import Constant, LeafField, Leaves, Surprise, TypeName
 from graph.selection import AnySelection, Types, window_of
 from graph.variables import arguments_of, fields_with_variables, has_variables
-from resolvers.budget import LIST_FIELDS
+from resolvers.budget import RELATION_FIELDS
 from resolvers.selection import Kind, Relation
 from resolvers.window import Window
 from store.errors import BadInput
@@ -63,7 +63,7 @@ class Plan:
         query = cast(GraphQLObjectType, schema.query_type)
         collected = collect_fields(schema, self.fragments, variables, query, operation)
         self.roots = [self._root(query, key, details) for key, details in collected.grouped_field_set.items()]
-        self.count = sum([LIST_FIELDS if isinstance(root, ListedRoots) else 1 for root in self.roots])
+        self.count = sum([RELATION_FIELDS if isinstance(root, ListedRoots) else 1 for root in self.roots])
         self.found = [root for root in self.roots if isinstance(root, FoundRoot)]
         self.listed = [root for root in self.roots if isinstance(root, ListedRoots)]
         looked_up = {id(detail.node) for root in self.found for detail in root.details}
@@ -200,7 +200,7 @@ class Shape:
         self.lists = [part for part in self.parts if isinstance(part, ListField)]
         self.above = [part for part in self.parts if isinstance(part, AboveField)]
         self.bare = None if self.is_leaf else _bare(fields)
-        self.count = len(fields) + (LIST_FIELDS - 1) * len(self.lists)
+        self.count = len(fields) + (RELATION_FIELDS - 1) * len(self.relations)
         """What one object's fields count as in the budget, those below them left out."""
         self.empty_count = sum([field.connection.empty_count for field in self.lists])
         """What the fields of its lists' connections count as, where there is nothing in them."""

@@ -32,7 +32,8 @@ from store.keys import hierarchy_of
 from store.records import Record
 from store.turns import give_way, in_turns
 
-PIECE = 64  # nodes that are told before their bytes are counted, since one may have 400 KB
+PIECE = 256  # nodes that are told before their bytes are counted, if they are small
+PIECE_BYTES = 1_000_000
 
 _PK, _LEVEL = attrgetter("pk"), attrgetter("level")
 
@@ -101,12 +102,10 @@ class Group:
 
     async def _told(self, tell: Any, records: Sequence[Record]) -> list[bytes]:
         """What a function tells of each of some nodes."""
-        if len(records) <= PIECE:
-            told = list(map(tell, records))
-            self._budget.spend_bytes(sum(map(len, told)))
-            return told
-        told = []
-        async for some in in_turns(records, PIECE):
+        told: list[bytes] = list(map(tell, records[:1]))
+        size = sum(map(len, told))
+        self._budget.spend_bytes(size)
+        async for some in in_turns(records[1:], max(1, min(PIECE, PIECE_BYTES // (size + 1)))):
             piece = list(map(tell, some))
             self._budget.spend_bytes(sum(map(len, piece)))
             told += piece

@@ -12,7 +12,7 @@ from graph.exposure import exposed
 from graph.limits import Limits
 from graph.misspelt import PREFIX, ignored, refuse_misspelt
 from graph.trusted import read_trusted
-from resolvers.budget import LIST_FIELDS, BudgetLimits
+from resolvers.budget import RELATION_FIELDS, BudgetLimits
 from store.errors import BadInput
 from store.keys import shorten
 
@@ -50,8 +50,8 @@ class Settings(BaseSettings):
     max_response_fields: int = Field(
         BudgetLimits.fields,
         ge=1,
-        description="How much one response may hold, in fields of all its objects, where a list counts as "
-        f"{LIST_FIELDS}.",
+        description="How much one response may hold, in fields of all its objects; one that leads to nodes counts as "
+        f"{RELATION_FIELDS}.",
     )
     max_response_bytes: int = Field(
         BudgetLimits.bytes, ge=1, description="How long one response may be, in bytes of JSON."

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from store.errors import BudgetExceeded
 from store.quantity import quantity
 
-LIST_FIELDS = 10  # what a list counts as, since finding it takes some ten times as long as writing a leaf
+RELATION_FIELDS = 10  # what a field that leads to nodes counts as: finding them takes ten times as long as a leaf
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,9 @@ class Budget:
         self.fields_left -= fields
         if self.fields_left < 0:
             self._refuse(
-                f"The response has more than {self.limits.fields:,} fields, where a list counts as {LIST_FIELDS}. "
-                "Ask for fewer nodes, or for fewer fields of each, or raise CLADE_MAX_RESPONSE_FIELDS."
+                f"The response has more than {self.limits.fields:,} fields; one that leads to nodes counts as "
+                f"{RELATION_FIELDS}. Ask for fewer nodes, or for fewer fields of each, or raise "
+                "CLADE_MAX_RESPONSE_FIELDS."
             )
 
     def spend_bytes(self, size: int) -> None:

@@ -1,4 +1,4 @@
-"""The changes of a tree, in pages of whole transactions.
+"""The changes of a tree, in pages of whole transactions, as many as the request's budget of nodes has room for.
 
 Callers with grants follow what they may see: what is moved out of their sight is deleted for them, and what is moved
 into it is created, each with all below it.
@@ -11,8 +11,9 @@ from resolvers.grants import Grants, Sight
 from resolvers.request import Request
 from resolvers.window import Order, decode_number, encode_cursor
 from store.feed import expired, transactions
-from store.keys import Path, format_path, hierarchy_of, parse_path, path_of, tree_key
+from store.keys import Path, format_path, hierarchy_of, parse_path, path_of, shorten, tree_key
 from store.stamps import Event, LogEntry
+from store.turns import give_way
 
 PAGE_TRANSACTIONS = 100
 
@@ -60,11 +61,19 @@ async def feed(request: Request, hierarchy: str, root: Path, since: str | None, 
             raise expired()
         return Feed([], encode_cursor(Order.CHANGES, tree, "0"), False)
     found = await transactions(request.store, tree, seen, PAGE_TRANSACTIONS, request.reads)
-    told = [change for one in found for entry in one.entries for change in _told(grants, tree, entry, one.at)]
-    changes = [change for change in told if under is None or change.is_in(under)]
-    request.spend(len(changes))
-    last = found[-1].number if found else seen or 0
-    return Feed(changes, encode_cursor(Order.CHANGES, tree, str(last)), len(found) == PAGE_TRANSACTIONS)
+    changes: list[Change] = []
+    last, has_more = seen or 0, len(found) == PAGE_TRANSACTIONS
+    for one in found:
+        told = [change for entry in one.entries for change in _told(grants, tree, entry, one.at)]
+        told = [change for change in told if under is None or change.is_in(under)]
+        if changes and len(told) > request.nodes_left:
+            has_more = True
+            break
+        request.spend(len(told), f"The changes of {shorten(format_path(root))}")
+        changes += told
+        last = one.number
+        await give_way()
+    return Feed(changes, encode_cursor(Order.CHANGES, tree, str(last)), has_more)
 
 
 def _told(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iterator[Change]:

@@ -86,11 +86,13 @@ async def _write(request: Request, edit: Edit, terms: Terms) -> Written:
     if request.writer is None:
         raise Forbidden("This server does not write; whoever runs it allows that by CLADE_WRITES=on.")
     terms = replace(terms, by=request.caller.name, caller=request.caller.id)
-    reads = Reads()  # bounded by what may be changed at once, not by what may be shown
+    # What is changed is bounded by what may change at once, a dry run as everything that only reads.
+    reads = request.reads if terms.dry_run else Reads()
     try:
         written = await request.writer.write(edit, reads, terms)
     finally:
-        request.reads.include(reads)
+        if reads is not request.reads:
+            request.reads.include(reads)
     if not terms.dry_run:
         request.forget()
     return written

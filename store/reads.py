@@ -13,8 +13,8 @@ PAGE_UNITS = 128.0  # of the largest page, 1 MB, eventually consistent
 class Reads:
     """The tally that every reading verb of a store checks before each request to the engine, and adds to after it.
 
-    `requests` are calls that reach the engine, `items` what they returned, `units` DynamoDB's read capacity units, of
-    which there may be `limit`. It is reached by what was read, so the requests that are under way then still add to it.
+    `requests` are calls that reach the engine, `items` what they returned, `units` DynamoDB's read capacity units. Of
+    units and of requests there may be `limit`; it is reached by what was read, so what is under way then still adds.
     """
 
     requests: int = 0
@@ -36,9 +36,9 @@ class Reads:
 
     def check(self, planned: int = 1) -> None:
         """Raise BudgetExceeded where the next so many requests would pass the limit, whatever little they bring."""
-        if self.units + planned * LEAST_UNITS > self.limit:
+        if self.units + planned * LEAST_UNITS > self.limit or self.requests + planned > self.limit:
             raise BudgetExceeded(
-                f"The request needs more than {self.limit:g} read units, which is all that one may take. Ask for less "
+                f"The request needs more than {self.limit:g} read units or requests to the store. Ask for less "
                 "in each request, with first: and after:, or raise CLADE_MAX_READ_UNITS."
             )
 

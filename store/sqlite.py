@@ -88,7 +88,11 @@ class SQLiteStore:
         self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False, strong: bool = False
     ) -> list[Item]:
         with self._database.translated():
-            return list(map(_decode, self._bodies(span, reads, limit, reverse, strong)))
+            bodies = self._bodies(span, reads, limit, reverse, strong)
+            items: list[Item] = []
+            async for some in in_turns(bodies, 50):  # which may be large
+                items += map(_decode, some)
+            return items
 
     async def nodes(self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
         bodies = self._bodies(span, reads, limit, reverse, False)

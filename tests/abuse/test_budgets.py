@@ -13,7 +13,7 @@ from graph.errors import MAX_ALIKE
 from graph.execution import Execution
 from graph.plans import Plans
 from graph.schema import build_schema
-from resolvers.budget import LIST_FIELDS, BudgetLimits
+from resolvers.budget import RELATION_FIELDS, BudgetLimits
 from resolvers.request import Request
 from store.errors import CladeError
 from store.items import Put
@@ -43,18 +43,18 @@ def budget(**given: float) -> BudgetLimits:
 
 SIZES = {
     '{ area(path: "r") { id name } }': 1 + 2,
-    '{ area(path: "r") { id children { totalCount } } }': 1 + 1 + LIST_FIELDS + 1,
-    '{ area(path: "r") { children { nodes { key name } } } }': 1 + LIST_FIELDS + 1 + 4 * 2,
+    '{ area(path: "r") { id children { totalCount } } }': 1 + 1 + RELATION_FIELDS + 1,
+    '{ area(path: "r") { children { nodes { key name } } } }': 1 + RELATION_FIELDS + 1 + 4 * 2,
     '{ area(path: "r") { children { edges { cursor node { key } } pageInfo { hasNextPage endCursor } } } }':
-        1 + LIST_FIELDS + 2 + 4 * 2 + 4 * 1 + 2,
-    '{ area(path: "r/a") { a: parent { name } b: ancestors { name } } }': 1 + 2 + 1 + 1,
-    '{ plot(path: "r/a/p00") { key children { nodes { key } totalCount } } }': 1 + 1 + LIST_FIELDS + 2,
-    '{ grounds { nodes { key } } }': LIST_FIELDS + 1 + 1,
+        1 + RELATION_FIELDS + 2 + 4 * 2 + 4 * 1 + 2,
+    '{ area(path: "r/a") { a: parent { name } b: ancestors { name } } }': 1 + 2 * RELATION_FIELDS + 1 + 1,
+    '{ plot(path: "r/a/p00") { key children { nodes { key } totalCount } } }': 1 + 1 + RELATION_FIELDS + 2,
+    '{ grounds { nodes { key } } }': RELATION_FIELDS + 1 + 1,
     f'{{ nodes(ids: ["{ROOT}", "{ROOT}", "ground:nowhere"]) {{ id }} }}': 1 + 2,
     '{ area(path: "r") { children { nodes { key children { nodes { key } } } } } }':
-        1 + LIST_FIELDS + 1 + 4 * (1 + LIST_FIELDS + 1) + 4 * PLOTS,
+        1 + RELATION_FIELDS + 1 + 4 * (1 + RELATION_FIELDS + 1) + 4 * PLOTS,
     '{ area(path: "r") { descendants { nodes { key children { nodes { key } } } } } }':
-        1 + LIST_FIELDS + 1 + (4 + 4 * PLOTS) * (1 + LIST_FIELDS + 1) + 4 * PLOTS,
+        1 + RELATION_FIELDS + 1 + (4 + 4 * PLOTS) * (1 + RELATION_FIELDS + 1) + 4 * PLOTS,
 }  # fmt: skip
 
 
@@ -77,7 +77,7 @@ async def test_a_response_of_one_field_more_than_may_be_is_refused_whole(planted
             assert body["data"] is None
             assert error["extensions"] == {"code": "BUDGET_EXCEEDED"}
             assert error["message"] == (
-                f"The response has more than {fields:,} fields, where a list counts as {LIST_FIELDS}. "
+                f"The response has more than {fields:,} fields; one that leads to nodes counts as {RELATION_FIELDS}. "
                 "Ask for fewer nodes, or for fewer fields of each, or raise CLADE_MAX_RESPONSE_FIELDS."
             )
 
