@@ -59,6 +59,7 @@ class Clients:
         self._servers, self._trees, self._late = servers, trees, late
         self._random = random.Random(seed)  # noqa: S311 - no secret
         self.counts: Counter[str] = Counter()
+        self.kept = 0  # answers
         self._followed: dict[str, tuple[str | None, dict[str, list[str]]]] = defaultdict(
             lambda: (None, defaultdict(list))
         )
@@ -157,7 +158,7 @@ class Clients:
         data, reads = await self._server.told(READS[kind], **variables)
         ended = time.monotonic()
         self.counts[kind] += 1
-        self.counts["kept"] += reads["cached"]
+        self.kept += reads["cached"]
         match kind:
             case "changes":
                 self._check_feed(known, data["feed"], follower, began, ended)
