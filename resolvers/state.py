@@ -242,4 +242,7 @@ class ReadState:
 
     async def _count(self, span: Span) -> int:
         parts = [span] if self.view is None else self.view.parts(span)
-        return sum(await asyncio.gather(*[self._run(self._store.count(part, self._usage)) for part in parts]))
+        return sum(await asyncio.gather(*map(self._count_part, parts)))
+
+    async def _count_part(self, part: Span) -> int:
+        return await self._run(self._store.count(part, self._usage))
