@@ -247,6 +247,8 @@ class ReadState:
 
     async def _count(self, span: Span) -> int:
         parts = [span] if self.view is None else self.view.parts(span)
+        return sum(await asyncio.gather(*map(self._count_part, parts)))
+
+    async def _count_part(self, part: Span) -> int:
         # What a count reads is told by its pages alone; until then each may be of the largest.
-        calls = [self._run(self._store.count(part, self._usage), PAGE_UNITS) for part in parts]
-        return sum(await asyncio.gather(*calls))
+        return await self._run(self._store.count(part, self._usage), PAGE_UNITS)

@@ -1,7 +1,6 @@
-"""How many requests at a time may read much: what is read takes memory until it is told."""
+"""Limit of large reads: so many requests at a time, since what is read takes memory until it is written."""
 
 import asyncio
-from collections import deque
 
 LARGE = 500  # nodes; whoever may read no more never waits
 MOST = 4  # more at a time finish no sooner: they wait for the same processor
@@ -16,27 +15,29 @@ class Turns:
     def __init__(self, most: int = MOST) -> None:
         self.most = most
         self.under_way = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: dict[asyncio.Future[None], None] = {}  # a mapping, since any of them may go
 
     def take(self) -> "asyncio.Future[None]":
         """A turn, which begins when the future is done; it has to be given back, also before that."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        self._waiting[turn] = None
         self._begin()
         return turn
 
     def give_back(self, turn: "asyncio.Future[None]") -> None:
         """End a turn, or wait for it no longer."""
-        if not turn.cancel():  # it has begun
+        if turn.cancel():
+            del self._waiting[turn]
+        else:  # it has begun
             self.under_way -= 1
         self._begin()
 
     def _begin(self) -> None:
         while self._waiting and self.under_way < self.most:
-            turn = self._waiting.popleft()
-            if not turn.cancelled():
-                turn.set_result(None)
-                self.under_way += 1
+            turn = next(iter(self._waiting))
+            del self._waiting[turn]
+            turn.set_result(None)
+            self.under_way += 1
 
 
 class Turn:

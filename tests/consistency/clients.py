@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -59,6 +59,7 @@ class Clients:
         self._servers, self._trees, self._late = servers, trees, late
         self._random = random.Random(seed)  # noqa: S311 - no secret
         self.counts: Counter[str] = Counter()
+        self.kept = 0  # answers
         self._followed: dict[str, tuple[str | None, dict[str, list[str]]]] = defaultdict(
             lambda: (None, defaultdict(list))
         )
@@ -75,14 +76,15 @@ class Clients:
             for _ in range(4):
                 await self._create(tree)
 
-    async def run(self, until: float, clients: int) -> None:
+    async def run(self, until: Callable[[], bool], clients: int) -> None:
+        """Have so many clients write and read until this is true."""
         async with asyncio.TaskGroup() as group:
             for number in range(clients):
                 group.create_task(self._run(until, number))
 
-    async def _run(self, until: float, number: int) -> None:
+    async def _run(self, until: Callable[[], bool], number: int) -> None:
         asked: deque[Question] = deque(maxlen=4)
-        while time.monotonic() < until:
+        while not until():
             tree = self._random.choice(self._trees)
             if self._random.randrange(100) < tree.writes:
                 await self._write(tree)
@@ -156,7 +158,7 @@ class Clients:
         data, reads = await self._server.told(READS[kind], **variables)
         ended = time.monotonic()
         self.counts[kind] += 1
-        self.counts["kept"] += reads["cached"]
+        self.kept += reads["cached"]
         match kind:
             case "changes":
                 self._check_feed(known, data["feed"], follower, began, ended)

@@ -64,22 +64,22 @@ class Ask:
 
 
 class Scene:
-    """The parts of a server over a store, which can be looked at."""
+    """The parts of a server over a store, which can be looked at; it `keeps` answers or reads each time."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, keeps: bool) -> None:
         self.store = store
         self.writer = Writer(store)
         self.turns = Turns(1)
         self.gate = Gate(100)
         self.keyring = Keyring(store, kept_seconds=0.0)  # each key is looked up each time
-        self.kept = Kept(1_000_000)
+        self.kept = Kept(1_000_000) if keeps else None
         self.token = ""
         self.contexts: list[weakref.ref[Context]] = []
         execution = Execution(
             SCHEMA,
             self._context,
             plans=Plans(SCHEMA._schema, TYPES),
-            cache=Cache(1_000_000, settle_seconds=0.0),
+            cache=Cache(1_000_000 if keeps else 0, settle_seconds=0.0),
         )
         callers = Callers(self.keyring, home_writes=True)
         self.endpoint = GraphQLEndpoint(
@@ -146,8 +146,7 @@ class Scene:
             while tasks := self.tasks:
                 await asyncio.wait(tasks)
         assert self.gate.inside == 0
-        assert self.turns.under_way == 0
-        assert not [turn for turn in self.turns._waiting if not turn.cancelled()]
+        assert (self.turns.under_way, self.turns._waiting) == (0, {})
         assert (self.writer.waiting, self.writer._tasks, self.writer._lines) == (0, set(), {})
         assert not [lock for lock in self.writer._queue._locks.values() if lock.locked()]
 
@@ -160,11 +159,11 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(store: Store, patch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+async def scene(store: Store, patch: pytest.MonkeyPatch, *, keeps: bool) -> AsyncIterator[Scene]:
     """A server of a small tree, in which few nodes are many."""
     patch.setattr(large_reads, "LARGE", LARGE)
-    made = Scene(store)
-    await made.plant()
-    async with made.writer.watching():
-        made._tasks = asyncio.all_tasks()
-        yield made
+    opened = Scene(store, keeps=keeps)
+    await opened.plant()
+    async with opened.writer.watching():
+        opened._tasks = asyncio.all_tasks()
+        yield opened
