@@ -40,7 +40,8 @@ async def _all(options: argparse.Namespace, meter: Meter) -> list[Found]:
     """The examples first, from which the search learns."""
     found: list[Found] = []
     schema = build_schema(served(Settings().hierarchies))[0]._schema
-    search = Search(Generator(schema, options.seed))
+    known = [operation for sent in examples().values() if (operation := parsed(schema, sent))]
+    search = Search(Generator(schema, options.seed), known)
 
     async def measure(name: str, sent: Sent, operation: Operation | None, *, tells: bool) -> None:
         cost = Found(name, sent, await meter.measure(sent))

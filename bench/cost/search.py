@@ -13,6 +13,7 @@ from graph.limits import Limits
 
 KEPT = 6  # operations for each bound
 NEW = 0.3  # of all operations, once some are known
+GROWTH = (0, 1, 3, 6)  # times that a new one is changed at once
 REFUSED = 0.05  # of those that the limits of a document refuse are sent
 
 
@@ -45,8 +46,10 @@ class Search:
                 yield operation, sent
 
     def learn(self, operation: Operation, measured: Measured) -> None:
-        """Keep an operation that is among the dearest by any bound, unless it was refused."""
-        if measured.is_refused:
+        """Keep an operation that is among the dearest by any bound, unless it was refused. What had to be ended is
+        found already; changed it would be found again and again.
+        """
+        if measured.is_refused or measured.ended:
             return
         for name, share in self._bounds.shares(measured).items():
             # Times differ a little from run to run: only what costs clearly more takes another's place.
@@ -58,7 +61,10 @@ class Search:
     def _proposal(self) -> Operation:
         random = self._generator.random
         if not self._dearest or random.random() < NEW:
-            return self._generator.operation()
+            operation = self._generator.operation()
+            for _ in range(random.choice(GROWTH)):
+                operation = self._generator.changed(operation, self._generator.operation())
+            return operation
         return self._generator.changed(self._one_of_the_dearest(), self._one_of_the_dearest())
 
     def _one_of_the_dearest(self) -> Operation:

@@ -103,10 +103,10 @@ def test_made_requests_keep_the_bounds(request, schema, store, seed):
         measured = stage.measure(sent)
         search.learn(operation, measured)
         if over := stage.over(sent, measured):
-            dear.append((number, over, shown(sent)))
+            dear.append(f"made {seed}-{number + 1}: {', '.join(over)}\n  {shown(sent)}")
         if len(dear) == SHOWN:
             break
-    assert dear == []
+    assert not dear, "\n".join(dear)
 
 
 # -- the harness itself ------------------------------------------------------------------------------------------------
