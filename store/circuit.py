@@ -1,4 +1,4 @@
-"""Whether an engine that has been silent is worth another call."""
+"""Circuit breaker: an engine that has been silent is not called for a while."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ REST_SECONDS = 1.0
 
 
 class Circuit:
-    """Opens when so many calls in a row got no answer at all, with all their attempts, and rests.
+    """Opens when so many calls in a row got no answer at all, and rests.
 
     While it is open, one call in each rest is let through to see; the others need not wait to learn the same. Any
     answer closes it, also one that says no. A blip that the attempts of a call outlast changes nothing.

@@ -232,7 +232,7 @@ class DynamoDBStore:
     async def _transact(self, items: list[wire.Json], attempts: Attempts) -> None:
         """Send a transaction until there is an answer; raises BadInput, Conflict or Unavailable where that says no."""
         token = uuid.uuid4().hex  # makes a call known as the same again, so that one whose answer was lost is harmless
-        codes: set[str] = set()
+        outcome: Conflict | Unavailable = self._overloaded()
         for delay in _delays():
             await asyncio.sleep(delay)
             try:
@@ -244,30 +244,27 @@ class DynamoDBStore:
                 if failed := tuple(i for i, reason in enumerate(error.reasons) if reason == "ConditionalCheckFailed"):
                     raise Conflict.over(failed) from error
                 if "ValidationError" in error.reasons:
-                    raise BadInput(
-                        "DynamoDB rejects a value of this change; it is too large or of a wrong kind."
-                    ) from error
+                    raise BadInput(_REJECTED) from error
                 codes = {error.name, *error.reasons}
                 self._aws.calls.throttled += bool(codes & _THROTTLED)
                 if not codes & _TRIED_AGAIN:
                     raise
-        if _WRITTEN_BY_OTHERS in codes:
-            raise Conflict.over()
-        raise self._overloaded()
+                if _WRITTEN_BY_OTHERS in codes:
+                    outcome = Conflict.over()
+                else:
+                    outcome = error if error.name == IN_PROGRESS else self._overloaded()
+        raise outcome
 
     async def _is_made(self, changes: Sequence[Change]) -> bool:
         """Whether the table holds all that a transaction would have written; not, where it cannot be read now."""
-        written = {
-            change.key if isinstance(change, Delete) else key_of(change.item): change
-            for change in changes
-            if not isinstance(change, Check)
-        }
+        puts = [wire.settled(one.item) for one in changes if isinstance(one, Put)]
+        left: dict[Key, Item | None] = {key_of(item): item for item in puts}
+        left |= dict.fromkeys([one.key for one in changes if isinstance(one, Delete)])
         try:
             async with asyncio.timeout(LOOK_SECONDS):
-                found = await self.get(list(written), Reads(), strong=True)
+                return await self.get(list(left), Reads(), strong=True) == list(left.values())
         except (Unavailable, TimeoutError):
             return False
-        return found == [wire.settled(one.item) if isinstance(one, Put) else None for one in written.values()]
 
     def _transaction(self, changes: Sequence[Change]) -> list[wire.Json]:
         """What TransactWriteItems is told; raises BadInput where it holds too much."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from store.draft import Moment
-from store.errors import BadInput, CladeError, Conflict, Unavailable
+from store.errors import BadInput, CladeError, Conflict, Unavailable, Uncertain
 from store.forecast import forecast
 from store.journal import Move
 from store.keys import stamp_key
@@ -147,6 +147,8 @@ class Group:
             return error
         try:
             return await self._made(wish, Reader(self._store, wish.reads)) or error
+        except Unavailable as worse:
+            return error if isinstance(error, Unavailable) else Uncertain.after(worse)
         except CladeError as worse:
             return worse
 

@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import time
 
 import httpx
 import pytest
 
+from store.stores import open_store
 from tests.commands.test_serve import answers
 from tests.conftest import CLADE
 from tests.connection import Connection
@@ -117,6 +119,25 @@ async def test_what_does_not_end_in_time_is_cancelled_and_told(tmp_path, demo_st
         assert (answer.status, answer.is_last) == (503, True)
         assert answer.json["errors"][0]["extensions"] == {"code": "UNAVAILABLE"}
         await asyncio.to_thread(process.wait, 30)
+
+
+async def test_a_mutation_that_is_cancelled_may_have_been_made(tmp_path):
+    async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
+        await store.create()
+    settings = {"CLADE_DRAIN_SECONDS": "0", "CLADE_STOP_SECONDS": "1", "CLADE_WRITES": "on"}
+    query = 'mutation { createCategoryNode(key: "a", name: "a", attributes: {category: true}) { node { path } } }'
+    with served(tmp_path, f"sqlite:///{tmp_path / 'clade.db'}", **settings) as (url, process):
+        other = sqlite3.connect(tmp_path / "clade.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        async with httpx.AsyncClient(timeout=60) as client:
+            asked = asyncio.create_task(client.post(f"{url}/graphql", json={"query": query}))
+            await asyncio.sleep(0.5)
+            process.send_signal(signal.SIGTERM)
+            answer = await asked
+        other.close()
+        (error,) = answer.json()["errors"]
+        assert (answer.status_code, error["extensions"]) == (503, {"code": "UNAVAILABLE", "uncertain": True})
+        assert "idempotencyKey" in error["message"]
 
 
 def test_ctrl_c_ends_a_server_at_once(tmp_path, demo_store):

@@ -8,7 +8,7 @@ import pytest
 
 from store.deletions import Delete, Policy
 from store.edits import Create, Edit, Update
-from store.errors import CladeError, Unavailable
+from store.errors import CladeError, Uncertain
 from store.history import versions
 from store.items import Change
 from store.keys import Index, Span, parse_path, stamp_key
@@ -339,7 +339,7 @@ async def test_who_waits_when_a_process_ends_is_told_so(counted: Any, monkeypatc
     async with writer.watching():
         tasks = await begin(writer, counted, "first", "a")
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [Unavailable, Unavailable]
+    assert [type(outcome) for outcome in outcomes] == [Uncertain, Uncertain]
     assert not writer._tasks
     assert writer.waiting == 0
     counted.open.set()
