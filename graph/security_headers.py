@@ -14,6 +14,7 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 NOTHING_ALLOWED = (POLICY, b"default-src 'none'; frame-ancestors 'none'")
+HEADERS_AND_POLICY = [*HEADERS, NOTHING_ALLOWED]
 
 
 class SecurityHeaders:
@@ -32,7 +33,8 @@ class SecurityHeaders:
         def send_with_headers(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
                 own = message["headers"]
-                message["headers"] = [*own, *HEADERS] if POLICY in dict(own) else [*own, *HEADERS, NOTHING_ALLOWED]
+                has_policy = POLICY in [name for name, _ in own]
+                message["headers"] = [*own, *(HEADERS if has_policy else HEADERS_AND_POLICY)]
             return send(message)
 
         return self._app(scope, receive, send_with_headers)
