@@ -181,7 +181,7 @@ def fields_of(observed: Observed) -> dict[str, Any]:
         "path": observed.path[:MAX_PATH_CHARACTERS],
         "status": observed.status,
         "ms": round(observed.seconds * 1000, 3),
-        "client": observed.client and cut(observed.client),
+        "client": observed.client,
     }
     if observed.caller.name is not None:
         told["caller"], told["credential"] = cut(observed.caller.name), cut(observed.caller.id)

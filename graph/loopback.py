@@ -29,7 +29,8 @@ class LoopbackHosts:
         self._app = app
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        if scope["type"] == "http" and listens_on_loopback(scope):
+        server = scope.get("server")
+        if server is not None and _is_own(server[0]) and scope["type"] == "http":
             observed: Observed | None = scope.get(KEY)  # `Watch` has rejected a second Host
             headers = dict(scope["headers"]) if observed is None else observed.headers
             if not _is_loopback(headers.get(b"host", b"")):

@@ -57,13 +57,14 @@ class Observed:
         # Ids are there to be found again and keep no secret: random.random's kind is enough.
         given = sent.decode() if sent and _SANE_ID.fullmatch(sent) else f"{random.getrandbits(128):032x}"
         client = scope.get("client")
-        address = client[0] if client else None
+        address = client[0][:MAX_NAME_CHARACTERS] if client else None
         return cls(given, scope["method"], scope["path"], time.perf_counter(), client=address, headers=headers)
 
     @property
     def name(self) -> str | None:
         """The operation's name, as long as it may be in a log or a span."""
-        return None if self.operation is None else cut(self.operation)
+        name = self.operation
+        return name if name is None or len(name) <= MAX_NAME_CHARACTERS else cut(name)
 
     @property
     def how(self) -> str | None:

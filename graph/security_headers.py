@@ -33,8 +33,11 @@ class SecurityHeaders:
         def send_with_headers(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
                 own = message["headers"]
-                has_policy = POLICY in [name for name, _ in own]
-                message["headers"] = [*own, *(HEADERS if has_policy else HEADERS_AND_POLICY)]
+                added = HEADERS_AND_POLICY
+                for name, _ in own:
+                    if name == POLICY:
+                        added = HEADERS
+                message["headers"] = [*own, *added]
             return send(message)
 
         return self._app(scope, receive, send_with_headers)

@@ -51,9 +51,10 @@ class Watch:
                 observed.status = message["status"]
                 if self._marking is not None:
                     self._marking(observed)
-                message["headers"] = [*message["headers"], (REQUEST_ID, observed.id.encode())]
+                headers = message["headers"] = list(message["headers"])
+                headers.append((REQUEST_ID, observed.id.encode()))
                 if self._drain.draining:  # who comes again shall come to another server
-                    message["headers"].append(CLOSE)
+                    headers.append(CLOSE)
             return send(message)
 
         try:
