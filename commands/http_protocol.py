@@ -142,7 +142,10 @@ class HTTPProtocol(HttpToolsProtocol):
         if not self._received_bytes:
             self._cancel_deadline()
         elif self._received_bytes > (MAX_HEAD_BYTES if in_head else self._max_request_bytes):
-            return self.reject(_too_large() if in_head else Rejected(413, "The request is too large."))
+            message = (
+                f"The request is larger than {self._max_request_bytes:,} bytes; ask in parts, each in its own request."
+            )
+            return self.reject(_too_large() if in_head else Rejected(413, message))
         elif self._deadline is None:
             self._set_deadline()
         is_kept = self.pipeline or (self._received_bytes and (in_head or not self.cycle.response_complete))
