@@ -57,6 +57,7 @@ def serve(
     config = ServerConfig(
         "commands.workers:worker_app",
         max_connections=settings.max_connections,
+        max_body_bytes=settings.max_body_bytes,
         head_seconds=settings.request_seconds,
         factory=True,
         host=host,

@@ -81,14 +81,14 @@ class GraphQLEndpoint:
         self._question_in_address = self._remembering(read_query_string)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = dict(scope["headers"])
+        observed: Observed | None = scope.get(KEY)
+        headers = dict(scope["headers"]) if observed is None else observed.headers
         accept = headers.get(b"accept", b"")[:MEDIA_TYPE_BYTES].decode("latin-1")
         if self._page is not None and wants_page(scope, accept):
             await self._page(scope, receive, send)
             return
         media_type = choose(accept, (GRAPHQL, JSON))
         extra: Sequence[Header] = (NO_STORE,)
-        observed: Observed | None = scope.get(KEY)
         try:
             if media_type is None:
                 raise Refused(406, f"The answer can be {GRAPHQL} or {JSON}, and the header Accept takes neither.")

@@ -12,6 +12,8 @@ from ipaddress import IPv6Address, ip_address
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from graph.observed import KEY, Observed
+
 MESSAGE = (
     "Invalid Host header; use localhost or 127.0.0.1. For a proxy on this machine set CLADE_PRODUCTION=1, or have "
     "it send Host: localhost."
@@ -27,9 +29,11 @@ class LoopbackHosts:
         self._app = app
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        if scope["type"] == "http" and listens_on_loopback(scope):
-            hosts = [value for name, value in scope["headers"] if name == b"host"]
-            if len(hosts) != 1 or not _is_loopback(hosts[0]):
+        server = scope.get("server")
+        if server is not None and _is_own(server[0]) and scope["type"] == "http":
+            observed: Observed | None = scope.get(KEY)  # `Watch` has rejected a second Host
+            headers = dict(scope["headers"]) if observed is None else observed.headers
+            if not _is_loopback(headers.get(b"host", b"")):
                 return _reject(send)
         return self._app(scope, receive, send)
 

@@ -3,8 +3,8 @@
 import random
 import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.types import Scope
@@ -44,26 +44,27 @@ class Observed:
     context: Any = None
     """What its resolvers shared, which knows how it was answered and what was read."""
     trace_id: str | None = None
+    headers: Mapping[bytes, bytes] = field(default_factory=dict)
+    """What the request brought, each name once."""
     client: str | None = None
     """The client's address, as the connection has it, or a proxy on this machine says it."""
 
     @classmethod
     def of(cls, scope: Scope) -> "Observed":
         """A request that begins now, under the id that its client gave it, if that may stand in a log."""
-        for name, value in scope["headers"]:
-            if name == REQUEST_ID and _SANE_ID.fullmatch(value):
-                given = value.decode()
-                break
-        else:  # ids are there to be found again and keep no secret: random.random's kind is enough
-            given = f"{random.getrandbits(128):032x}"
+        headers = dict(scope["headers"])
+        sent = headers.get(REQUEST_ID)
+        # Ids are there to be found again and keep no secret: random.random's kind is enough.
+        given = sent.decode() if sent and _SANE_ID.fullmatch(sent) else f"{random.getrandbits(128):032x}"
         client = scope.get("client")
-        address = cut(client[0]) if client else None
-        return cls(given, scope["method"], scope["path"], time.perf_counter(), client=address)
+        address = client[0][:MAX_NAME_CHARACTERS] if client else None
+        return cls(given, scope["method"], scope["path"], time.perf_counter(), client=address, headers=headers)
 
     @property
     def name(self) -> str | None:
         """The operation's name, as long as it may be in a log or a span."""
-        return None if self.operation is None else cut(self.operation)
+        name = self.operation
+        return name if name is None or len(name) <= MAX_NAME_CHARACTERS else cut(name)
 
     @property
     def how(self) -> str | None:

@@ -14,6 +14,7 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 NOTHING_ALLOWED = (POLICY, b"default-src 'none'; frame-ancestors 'none'")
+HEADERS_AND_POLICY = [*HEADERS, NOTHING_ALLOWED]
 
 
 class SecurityHeaders:
@@ -32,7 +33,11 @@ class SecurityHeaders:
         def send_with_headers(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
                 own = message["headers"]
-                message["headers"] = [*own, *HEADERS] if POLICY in dict(own) else [*own, *HEADERS, NOTHING_ALLOWED]
+                added = HEADERS_AND_POLICY
+                for name, _ in own:
+                    if name == POLICY:
+                        added = HEADERS
+                message["headers"] = [*own, *added]
             return send(message)
 
         return self._app(scope, receive, send_with_headers)

@@ -143,6 +143,14 @@ async def test_what_is_no_http_is_refused_as_json_and_is_no_warning(start, sent)
     assert not [one for one in lines(server) if one["level"] in ("warning", "error")]
 
 
+async def test_a_refusal_is_never_taken_for_the_answer_to_the_request_before(start):
+    server = await start()
+    for sent in (b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n" + b"x" * 70_000, chunked(trailers="x: y\r\n")):
+        with connected(server) as connection:
+            connection.sendall(post() + sent)
+            assert not [line for line in told(connection).splitlines() if line.startswith(b"HTTP/1.1 4")]
+
+
 @pytest.mark.parametrize("shape", ["one header", "many headers", "an address", "a trailer", "an extension of a chunk"])
 async def test_a_head_has_a_limit(start, shape):
     server = await start()
@@ -154,7 +162,10 @@ async def test_a_head_has_a_limit(start, shape):
         "a trailer": chunked(trailers="x: y" + "y" * large),
         "an extension of a chunk": chunked().partition(b"\r\n\r\n")[0] + b"\r\n\r\n1;" + b"x" * large,
     }[shape]
-    assert "65,536 bytes" in refused(server, before, 431)
+    if shape in ("a trailer", "an extension of a chunk"):  # these belong to the body
+        assert "1,524,288 bytes" in refused(server, before, 413)
+    else:
+        assert "65,536 bytes" in refused(server, before, 431)
 
 
 async def test_a_head_at_its_limit_is_taken_and_one_byte_more_is_not(start):

@@ -61,4 +61,5 @@ def test_a_second_name_is_not_overlooked(demo_store, monkeypatch):
             with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
                 named = "".join(f"host: {one}\r\n" for one in hosts)
                 connection.sendall(f"GET /healthz HTTP/1.0\r\n{named}\r\n".encode())
-                assert connection.recv(65_536).startswith(b"HTTP/1.1 403 ")
+                status = b"400" if len(hosts) > 1 else b"403"
+                assert connection.recv(65_536).startswith(b"HTTP/1.1 " + status)
