@@ -214,6 +214,16 @@ class Snapshot(Database):
         self._database = database
         self._moment = object()
 
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[Connection]:
+        """Its connection, which is closed at the end of the block."""
+        self.enter()
+        try:
+            with self.translated():
+                yield self.connection()
+        finally:
+            self.close()
+
     def version(self) -> object:
         return self._moment
 

@@ -8,12 +8,14 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
 import msgspec
 
 from store.attributes import Value
+from store.backup import back_up, check_other, put_back
 from store.calls import Calls
 from store.database import Connection, Database, IntegrityError, Snapshot, Undecodable
 from store.decoded import Decoded
@@ -266,6 +268,19 @@ class SQLiteStore:
 
     async def check_integrity(self) -> None:
         await self._database.check_integrity()
+
+    async def back_up(self, target: Path) -> None:
+        """Write all of it to a file, as of one moment."""
+        check_other(target, self.path)
+        with Snapshot(self._database).opened() as connection:
+            back_up(connection, target)
+
+    async def put_back(self, source: Path) -> None:
+        """Replace all of it by a backup, in one transaction; make the file where there is none."""
+        check_other(source, self.path)
+        await self.create()
+        with self._database.translated():
+            put_back(source, self._database.connection())
 
 
 class _Apart(SQLiteStore):
