@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 import msgspec
 
 from store.attributes import Value
-from store.backup import back_up, check_other, put_back
+from store.backup import PAGES, appearing, check_other, heed
 from store.calls import Calls
 from store.database import Connection, Database, IntegrityError, Snapshot, Undecodable
 from store.decoded import Decoded
@@ -270,17 +270,30 @@ class SQLiteStore:
         await self._database.check_integrity()
 
     async def back_up(self, target: Path) -> None:
-        """Write all of it to a file, as of one moment."""
+        """Write all of it to a file, as of one moment; raises Damaged where it is not whole."""
         check_other(target, self.path)
-        with Snapshot(self._database).opened() as connection:
-            back_up(connection, target)
+        async with self.snapshot() as seen:
+            await seen.check_integrity()
+            with appearing(target) as part:
+                async with SQLiteStore(str(part)) as copy:
+                    with copy._database.translated():
+                        written = copy._database.connection("rwc")
+                        seen._database.connection().backup(written, pages=PAGES, progress=heed)
 
     async def put_back(self, source: Path) -> None:
-        """Replace all of it by a backup, in one transaction; make the file where there is none."""
+        """Replace all of it by a backup, in one transaction, and make the file where there is none.
+
+        Raises BadInput, Damaged or WrongLayout for a file that is none, and then nothing is changed.
+        """
         check_other(source, self.path)
-        await self.create()
-        with self._database.translated():
-            put_back(source, self._database.connection())
+        async with SQLiteStore(str(source)) as backup:
+            await backup.check_integrity()
+            if not backup._is_there():
+                raise backup._database.no_table()
+            check_layout(str(source), backup._layout())
+            await self.create()
+            with self._database.translated():
+                backup._database.connection().backup(self._database.connection())
 
 
 class _Apart(SQLiteStore):

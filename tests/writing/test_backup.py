@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commands.main import app_of
-from store.errors import BadInput, CladeError, Damaged, WrongLayout
+from store.errors import BadInput, CladeError, Unavailable, WrongLayout
 from store.stores import open_store
 from tests.servers import Server
 from tests.writing.test_replaced import create, findings, listed, served
@@ -92,7 +92,7 @@ def test_what_is_no_good_backup_is_refused(tmp_path: Path) -> None:
     letter.write_text("Dear Ann, " * 500)
     with closing(connect(other)) as database:
         database.execute("PRAGMA user_version = 99")
-    for file, error in ((letter, Damaged), (other, WrongLayout), (path, BadInput)):
+    for file, error in ((letter, Unavailable), (other, WrongLayout), (path, BadInput)):
         assert type(refusal(path, "restore", str(file))) is error
     with closing(connect(tmp_path / "shop.db")) as database:
         database.execute("CREATE TABLE items (id INTEGER)")
