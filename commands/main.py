@@ -20,6 +20,8 @@ COMMANDS = {
     "tree": "commands.tree:tree",
     "check": "commands.check:check",
     "repair": "commands.repair:repair",
+    "backup": "commands.backup:backup",
+    "restore": "commands.backup:restore",
     "schema": "commands.schema:schema",
     "table": "commands.table:app",
     "key": "commands.key:app",

@@ -171,17 +171,17 @@ class Database:
 
     async def check_integrity(self) -> None:
         """Raise Damaged where pages, rows and indexes do not fit together; whoever cancels it need not wait for it."""
-        connection, task = self.connection(), asyncio.current_task()
-        if task is not None:
-            connection.set_progress_handler(task.cancelling, STEPS_BETWEEN_LOOKS)
-        try:
-            with self.translated():
+        with self.translated():
+            connection, task = self.connection(), asyncio.current_task()
+            if task is not None:
+                connection.set_progress_handler(task.cancelling, STEPS_BETWEEN_LOOKS)
+            try:
                 faults = [fault for (fault,) in connection.execute("PRAGMA integrity_check(1)") if fault != "ok"]
-        except Unavailable:
-            await asyncio.sleep(0)  # which ends it where it was interrupted for that
-            raise
-        finally:
-            connection.set_progress_handler(None, 0)
+            except sqlite3.OperationalError:
+                await asyncio.sleep(0)  # which ends it where it was interrupted for that
+                raise
+            finally:
+                connection.set_progress_handler(None, 0)
         if faults:
             raise self._damaged(faults[0])
 

@@ -8,12 +8,14 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
 from store.attributes import Value
+from store.backup import PAGES, appearing, check_other, heed
 from store.calls import Calls
 from store.database import Connection, Database, IntegrityError, Snapshot, Undecodable
 from store.decoded import Decoded
@@ -284,6 +286,32 @@ class SQLiteStore:
 
     async def check_integrity(self) -> None:
         await self._database.check_integrity()
+
+    async def back_up(self, target: Path) -> None:
+        """Write all of it to a file, as of one moment; raises Damaged where it is not whole."""
+        check_other(target, self.path)
+        async with self.snapshot() as seen:
+            await seen.check_integrity()
+            with appearing(target) as part:
+                async with SQLiteStore(str(part)) as copy:
+                    with copy._database.translated():
+                        written = copy._database.connection("rwc")
+                        seen._database.connection().backup(written, pages=PAGES, progress=heed)
+
+    async def put_back(self, source: Path) -> None:
+        """Replace all of it by a backup, in one transaction, and make the file where there is none.
+
+        Raises BadInput, Damaged or WrongLayout for a file that is none, and then nothing is changed.
+        """
+        check_other(source, self.path)
+        async with SQLiteStore(str(source)) as backup:
+            await backup.check_integrity()
+            if not backup._is_there():
+                raise backup._database.no_table()
+            check_layout(str(source), backup._layout())
+            await self.create()
+            with self._database.translated():
+                backup._database.connection().backup(self._database.connection())
 
 
 class _Apart(SQLiteStore):

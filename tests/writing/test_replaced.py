@@ -20,7 +20,7 @@ mutation ($key: String!) {
 }
 """
 ROOT = 'mutation { createCategoryNode(key: "A", name: "A", attributes: { category: true }) { node { path } } }'
-LIST = '{ category(path: "A") { children(first: 500) { nodes { name } } } }'
+LIST = '{ category(path: "A") { children(first: 900) { nodes { name } } } }'
 
 
 @asynccontextmanager
