@@ -48,6 +48,7 @@ def serve(
         raise BadInput(f"A store in memory is one process's own, and these would be {workers}; leave --workers out.")
     if settings.writes == "on" and not is_loopback(f"[{host}]" if ":" in host else host):
         os.environ["CLADE_WRITES"] = "granted"  # for the processes that serve: others than this machine can reach them
+        print(f"clade: {host} can be reached by others, so CLADE_WRITES=on is taken as granted.", file=sys.stderr)
     _check_free(host, port, "choose another --port or --host")
     if settings.metrics:
         _check_free(*host_and_port(settings.metrics), "set another CLADE_METRICS")

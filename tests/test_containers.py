@@ -8,9 +8,13 @@ import shutil
 import subprocess
 import tomllib
 from fnmatch import fnmatch
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -46,19 +50,75 @@ def test_the_image_runs_as_somebody_without_rights_and_tells_its_health():
     stage = final_stage()
     assert stage["USER"] not in {"root", "0"}
     assert "/healthz" in stage["HEALTHCHECK"]
-    assert stage["CMD"] == '["sh", "-c", "clade table create && clade demo && exec clade serve --host 0.0.0.0"]'
+    assert stage["CMD"] == '["clade", "serve", "--host", "0.0.0.0"]'  # which makes and fills nothing
+    assert "CLADE_PRODUCTION=1" in stage["ENV"].split()
 
 
 def test_every_image_is_named_with_its_version():
     images = [rest.split()[0] for word, rest in instructions() if word == "FROM"]
     images += re.findall(r"^\s*image: (\S+)", (ROOT / "docker-compose.yml").read_text(), re.MULTILINE)
     assert len(images) == 3
-    assert [image for image in images if not re.search(r":\d", image)] == []
+    assert [image for image in images if not re.search(r":\d+\.\d+\.\d+(-|$)", image)] == []
+
+
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+
+
+@pytest.mark.parametrize("name", ["clade", "demo"])
+def test_our_services_have_no_rights_and_no_more_memory_than_they_need(name):
+    service = COMPOSE[name]
+    assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["mem_limit"]
+
+
+def test_only_a_service_of_its_own_fills_a_store_and_ends():
+    assert "command" not in COMPOSE["clade"]
+    assert COMPOSE["clade"]["depends_on"] == {"demo": {"condition": "service_completed_successfully"}}
+    assert "restart" not in COMPOSE["demo"]
+
+
+# -- what is installed -------------------------------------------------------------------------------------------------
+
+
+def pinned() -> dict[str, tuple[str, list[str]]]:
+    """The version and the hashes of each package that the image is made of."""
+    text = re.sub(r"^#.*\n", "", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE)
+    found = [line.split() for line in text.replace("\\\n", "").splitlines()]
+    return {line[0].partition("==")[0]: (line[0].partition("==")[2], line[1:]) for line in found}
+
+
+def test_every_package_has_a_version_and_hashes():
+    assert "--require-hashes -r constraints.txt" in DOCKERFILE
+    for name, (version, hashes) in pinned().items():
+        assert version, name
+        assert hashes, name
+        assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", one) for one in hashes), name
+
+
+def test_the_versions_are_those_that_the_project_asks_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    versions, waiting = pinned(), [*project["dependencies"]]
+    waiting += [one for extra in ("demo", "traces") for one in project["optional-dependencies"][extra]]
+    needed = set()
+    while waiting:
+        wanted = Requirement(waiting.pop())
+        name = canonicalize_name(wanted.name)
+        assert versions[name][0] in wanted.specifier, wanted
+        if (key := (name, *sorted(wanted.extras))) not in needed:
+            needed.add(key)
+            waiting += [one for one in requires(name) or () if is_wanted(Requirement(one), wanted.extras)]
+    assert {name for name, *_ in needed} == versions.keys()
+
+
+def is_wanted(one: Requirement, extras: set[str]) -> bool:
+    environment = {"python_version": "3.13", "python_full_version": "3.13.12"}
+    return one.marker is None or any(one.marker.evaluate({**environment, "extra": extra}) for extra in {"", *extras})
 
 
 def test_what_the_package_is_made_of_goes_to_the_engine():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     allowed = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     needed = [name.removesuffix("*") for name in project["tool"]["setuptools"]["packages"]["find"]["include"]]
-    needed += ["pyproject.toml", project["project"]["readme"], *project["project"]["license-files"]]
+    needed += ["pyproject.toml", "constraints.txt", project["project"]["readme"], *project["project"]["license-files"]]
     assert [name for name in needed if not any(fnmatch(name, pattern) for pattern in allowed)] == []

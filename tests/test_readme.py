@@ -103,7 +103,7 @@ def nodes_and_lists(value: object) -> tuple[int, int]:
 # -- the commands ------------------------------------------------------------------------------------------------------
 
 
-def run(commands: str, folder: Path, **environment: str) -> str:
+def run(commands: str, folder: Path, seconds: float = START_SECONDS, **environment: str) -> str:
     """Run commands of which the last one serves, until it does; what they printed."""
     port = free_port()
     assert commands.endswith("clade serve\n")
@@ -117,7 +117,7 @@ def run(commands: str, folder: Path, **environment: str) -> str:
             stderr=subprocess.STDOUT,
         )
         try:
-            await_answer(f"http://127.0.0.1:{port}/readyz", process)
+            await_answer(f"http://127.0.0.1:{port}/readyz", process, seconds)
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(START_SECONDS)
@@ -126,8 +126,8 @@ def run(commands: str, folder: Path, **environment: str) -> str:
     return text
 
 
-def await_answer(url: str, process: subprocess.Popen) -> None:
-    end = time.monotonic() + START_SECONDS
+def await_answer(url: str, process: subprocess.Popen, seconds: float) -> None:
+    end = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < end:
         with contextlib.suppress(httpx.TransportError):
             assert httpx.get(url).status_code == 200
@@ -135,13 +135,7 @@ def await_answer(url: str, process: subprocess.Popen) -> None:
         time.sleep(0.05)
 
 
-def test_ones_own_data_is_imported_and_shown_as_it_says(tmp_path):
-    part = section("Your own data")
-    (tmp_path / "shops.csv").write_text(blocks("csv", part)[0])
-    (commands,), (tree,) = blocks("sh", part), blocks("text", part)
-    said = run(commands, tmp_path)
-    assert tree in said
-    assert "added: 15 " in said
+SHOPS = "added: 15 (2 COUNTRY, 2 STATE, 3 CITY, 4 POSTAL_CODE, 4 STORE)"
 
 
 def test_a_line_of_json_is_taken_as_it_says(tmp_path):
@@ -173,6 +167,7 @@ def test_it_runs_on_dynamodb_as_it_says(new_engine: Engine, tmp_path):
     credentials = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
     said = run(in_aws, tmp_path, AWS_ENDPOINT_URL_DYNAMODB=new_engine.url, **credentials)
     assert "the table is made" in said
+    assert SHOPS in said
     said = run(on_an_endpoint.replace("http://127.0.0.1:8001", new_engine.url), tmp_path)
     assert "the table exists" in said  # both are the same engine here
 
@@ -188,6 +183,22 @@ def test_a_hierarchy_of_ones_own_is_one_file(tmp_path):
     )
     for field in ("department", "person", "unit", "units"):
         assert f"  {field}(" in schema
+
+
+def test_all_commands_work_in_one_shell_in_the_order_in_which_they_stand(new_engine: Engine, tmp_path):
+    (tmp_path / "shops.csv").write_text(blocks("csv")[0])
+    (tmp_path / "organisation.py").write_text(blocks("python")[0])
+    (tmp_path / "people.jsonl").write_text(blocks("json", section("A hierarchy of your own"))[0])
+    clade = [block for block in blocks("sh") if re.search("^clade ", block, re.MULTILINE)]
+    assert len(clade) == 5
+    commands = "".join(clade).replace("clade serve\n", "") + "clade serve\n"
+    credentials = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+    commands = commands.replace("http://127.0.0.1:8001", new_engine.url)
+    said = run(commands, tmp_path, 2 * START_SECONDS, AWS_ENDPOINT_URL_DYNAMODB=new_engine.url, **credentials)
+    assert said.count(SHOPS) == 2  # in SQLite, and in DynamoDB
+    assert blocks("text", section("Your own data"))[0] in said
+    for words in ("clade_", "the table is made", "the table exists", "Ana Ruiz"):
+        assert words in said
 
 
 # -- the tables --------------------------------------------------------------------------------------------------------

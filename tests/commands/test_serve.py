@@ -88,3 +88,13 @@ def test_a_taken_port_is_told_in_one_sentence():
     sentence = "cannot be listened on (address already in use); choose another --port or --host."
     assert (ended.returncode, ended.stderr) == (1, f"clade: 127.0.0.1:{port} {sentence}\n")
     assert ended.stdout == ""
+
+
+def test_it_says_where_writing_takes_a_grant_since_others_can_reach_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLADE_WRITES", "on")
+    store = f"sqlite:///{tmp_path}/clade.db"
+    sentence = "0.0.0.0 can be reached by others, so CLADE_WRITES=on is taken as granted."
+    with serving(tmp_path, store, "--host", "0.0.0.0") as (_, said):  # noqa: S104
+        assert sentence in said()
+    with serving(tmp_path, store) as (_, said):
+        assert "granted" not in said()
