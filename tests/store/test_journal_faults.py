@@ -242,10 +242,9 @@ async def test_a_move_whose_mover_has_a_clock_a_day_ahead_is_its_own_as_long_as_
         await store.commit([Put(ahead.item(), {"epoch": found.epoch})])
         assert await watcher.resume() == []
         await asyncio.sleep(0.02)
-    async with watcher.watching():
-        while not watcher._tasks:  # noqa: ASYNC110 - it looks when the lease has gone by
+    async with asyncio.timeout(60), watcher.watching():
+        while (await journaled.only_move(store)).ended_at is None:  # noqa: ASYNC110 - it looks by itself
             await asyncio.sleep(0.01)
-        await watcher.finished()
     await journaled.has_ended(store)
 
 
