@@ -5,6 +5,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Container
+from math import inf
 
 from store.errors import Conflict, Unavailable
 from store.hold import Hold, Lost
@@ -18,6 +19,7 @@ from store.stamps import Stamp
 from store.stores import Store
 
 LONGEST_DELAY_SECONDS = 10.0
+SHORTEST_DELAY_SECONDS = 1.0
 SKEW_SECONDS = 3600.0  # by so much the clocks of processes may differ
 STOP_SECONDS = 5.0  # to tell others that they may go on
 
@@ -34,6 +36,9 @@ class Mover:
         self._journeys: dict[str, Journey] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._since = "0"
+        self._met: dict[
+            str, tuple[Move, float]
+        ] = {}  # moves of others as they were when this process last met them anew
 
     def start(self, move: Move) -> Journey:
         """Go on with a move that nobody else works on."""
@@ -47,7 +52,7 @@ class Mover:
         """Take over all moves whose movers have been silent for the whole of their lease; which those are."""
         taken = []
         for move in await self._left():
-            if move.lease <= time.time() and await _is_registered(self._store, move):
+            if self._lasts(move) <= 0 and await _is_registered(self._store, move):
                 hold = Hold(self._store, move, self._pace.lease_seconds)
                 with contextlib.suppress(Lost):
                     await hold.take()
@@ -60,7 +65,7 @@ class Mover:
         their ends; which those are.
         """
         if left := [move for move in await self._left() if move.hierarchy in hierarchies]:
-            await asyncio.sleep(max(0.0, max(move.lease for move in left) - time.time()))
+            await asyncio.sleep(max(0.0, *map(self._lasts, left)))
         taken = [move for move in await self.resume() if move.hierarchy in hierarchies]
         await self.finished()
         return taken
@@ -73,7 +78,21 @@ class Mover:
         now = time.time()
         moves = [move for move in await recent(self._store, Reads(), since=self._since) if move.ended_at is None]
         self._since = min([least_id(now - SKEW_SECONDS), *[move.id for move in moves]])
-        return [move for move in moves if move.id not in self._tasks]
+        left = [move for move in moves if move.id not in self._tasks]
+        self._met = {move.id: self._met[move.id] for move in left if move.id in self._met}
+        return left
+
+    def _lasts(self, move: Move) -> float:
+        """For how many seconds a move is still its mover's, if that stays silent.
+
+        Its lease is in the time of another clock, so it also ends when nothing was heard of its mover for all of it by
+        this process's own; whoever was only slow then writes nothing more.
+        """
+        met, since = self._met.get(move.id, (None, 0.0))
+        if met != move:
+            since = time.monotonic()
+            self._met[move.id] = (move, since)
+        return min(move.lease - time.time(), since + self._pace.lease_seconds - time.monotonic())
 
     async def finished(self) -> None:
         """Wait until all moves that this process works on have ended, or were lost to others."""
@@ -112,7 +131,8 @@ class Mover:
                 logger.warning("Interrupted moves are not looked for now: %s", error)
             except Exception:
                 logger.exception("Interrupted moves could not be looked for.")
-            await asyncio.sleep(self._pace.lease_seconds)
+            ends = [seconds for move, _ in self._met.values() if (seconds := self._lasts(move)) > 0]
+            await asyncio.sleep(min(max(SHORTEST_DELAY_SECONDS, min(ends, default=inf)), self._pace.lease_seconds))
 
     def _start(self, hold: Hold) -> Journey:
         move_id = hold.move.id

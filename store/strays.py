@@ -4,8 +4,9 @@ An id is judged by its record and by the node that this leads to. Others may wri
 only told where the record is the same after the node was read as it was before.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeGuard, cast
 
 from store.findings import Finding, Mend, place
 from store.hierarchy import Hierarchy
@@ -14,6 +15,7 @@ from store.items import Check, Item
 from store.keys import Key, id_key, shorten
 from store.quantity import quantity
 from store.reads import Reads
+from store.states import missing_states
 from store.stores import Store
 from store.walk import MAX_REVISION, is_id, is_revision, led_to
 
@@ -61,13 +63,27 @@ class Strays:
         records = {**await self._records([node_id for node_id in states if node_id not in came]), **came}
         for _ in range(ATTEMPTS):
             found = [_Stray(one, one in came, record, None, states[one]) for one, record in records.items()]
-            suspects = {stray.id: wrong for stray in await self._at_home(found) if (wrong := await self._wrong(stray))}
+            missing = await self._missing(found)
+            suspects = {
+                stray.id: wrong
+                for stray in await self._at_home(found)
+                if (wrong := await self._wrong(stray, missing[stray.id]))
+            }
             again = await self._records(list(suspects))
             findings += [one for node_id in suspects if again[node_id] == records[node_id] for one in suspects[node_id]]
             records = {node_id: record for node_id, record in again.items() if record != records[node_id]}
             if not records:
                 break
         return findings
+
+    async def _missing(self, strays: Sequence[_Stray]) -> Counter[str]:
+        """How many states are missing of the deleted ones that came by; each has all up to its last one."""
+        last = {
+            stray.id: cast(int, stray.record["revision"])
+            for stray in strays
+            if stray.came and _is_deleted(stray.record) and is_revision(stray.record.get("revision"))
+        }
+        return await missing_states(self._store, last, self._reads)
 
     async def _at_home(self, strays: Sequence[_Stray]) -> list[_Stray]:
         """The same with the nodes where their records lead."""
@@ -81,7 +97,7 @@ class Strays:
 
     # -- judging -------------------------------------------------------------------------------------------------------
 
-    async def _wrong(self, stray: _Stray) -> list[Finding]:
+    async def _wrong(self, stray: _Stray, missing: int) -> list[Finding]:
         findings = [self._finding(stray, wrong) for wrong in _wrong_states(stray)]
         record = stray.record
         if record is not None and not stray.came:
@@ -89,17 +105,14 @@ class Strays:
         if not is_id(self._hierarchy, stray.id):
             findings.append(self._finding(stray, f"the id {stray.id} is none that a node can have"))
         elif record is not None and "deleted" in record:
-            findings += await self._wrong_tombstone(stray, record)
+            findings += self._wrong_tombstone(stray, record, missing)
         elif not stray.is_at_home:
             findings.append(await self._lost(stray))
         return findings
 
-    async def _wrong_tombstone(self, stray: _Stray, record: Item) -> list[Finding]:
-        revision = record.get("revision")
-        if not is_revision(revision):
+    def _wrong_tombstone(self, stray: _Stray, record: Item, missing: int) -> list[Finding]:
+        if not is_revision(record.get("revision")):
             return [self._finding(stray, f"the deleted node {stray.id} has no revision")]
-        count = cast(int, revision)
-        missing = count - await self._store.count(versions(stray.id, count + 1), self._reads)
         wrong = f"{quantity(missing, 'state')} of the deleted node {stray.id} missing"
         return [self._finding(stray, wrong)] if missing else []
 
@@ -143,6 +156,10 @@ class Strays:
     def _finding(self, stray: _Stray, wrong: str, mend: Mend | None = None) -> Finding:
         path = place(*stray.place) if stray.place else ""
         return Finding(self._hierarchy.name, path, wrong, mend)
+
+
+def _is_deleted(record: Item | None) -> TypeGuard[Item]:
+    return record is not None and "deleted" in record
 
 
 def _wrong_states(stray: _Stray) -> list[str]:

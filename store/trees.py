@@ -6,7 +6,6 @@ stamps is true; a tree whose stamp moved is read again.
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -14,20 +13,19 @@ from typing import cast
 from store.aliases import alias_key, aliased_id
 from store.findings import Finding, Findings, Mend, place, told
 from store.hierarchy import Hierarchy
-from store.history import versions
 from store.items import Item, key_of
 from store.journal import Move, running
-from store.keys import Index, Key, Span, id_key, shorten, stamp_key, subtree, version_key
+from store.keys import Index, Key, Span, id_key, shorten, stamp_key, subtree
 from store.reads import Reads
 from store.records import Counts
 from store.stamps import moves_of
+from store.states import missing_states
 from store.stores import Store
 from store.undefined import Undefined
 from store.walk import Beside, Walk, counted, is_id, is_revision, led_to
 
 PAGE_ITEMS = 1000
 LOG_PAGE_ITEMS = 50  # an item of the log may have 300 KB
-MOST_STATES = 100  # former states of a node that are looked up together with others'; more are counted
 ATTEMPTS = 10  # to read a tree while nobody writes to it
 SKEW_SECONDS = 3600.0  # by so much the log's items may expire in another order than that of their numbers
 
@@ -125,22 +123,12 @@ class Trees:
 
     async def _missing(self, items: Sequence[Item], ids: Sequence[str]) -> dict[str, int]:
         """How many former states of these nodes are missing, by their ids, where any are."""
-        revisions = {
-            node_id: cast(int, item["revision"])
+        last = {
+            node_id: cast(int, item["revision"]) - 1
             for node_id, item in zip(ids, items, strict=True)
             if node_id and is_revision(item.get("revision"))
         }
-        missing: Counter[str] = Counter()
-        keys: dict[Key, str] = {}
-        for node_id, revision in revisions.items():
-            if revision > MOST_STATES:
-                missing[node_id] = revision - 1 - await self._store.count(versions(node_id, revision), self._reads)
-            else:
-                keys.update({version_key(node_id, number): node_id for number in range(1, revision)})
-        for start in range(0, len(keys), PAGE_ITEMS):
-            found = await self._look(list(keys)[start : start + PAGE_ITEMS])
-            missing.update(keys[key] for key, item in found.items() if item is None)
-        return missing
+        return await missing_states(self._store, last, self._reads)
 
     # -- beside the tree -----------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """What a check finds, on both stores: each thing that can be wrong is named, and nothing else is."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from store import wire
 from store.check import Check
 from store.deletions import Delete as Deletion
 from store.deletions import Policy
+from store.edits import Create
 from store.items import Put
 from store.keys import Key, id_key, log_key, stamp_key, version_key
 from store.reads import Reads
@@ -234,6 +236,17 @@ async def test_each_thing_that_is_broken_is_named_and_nothing_else(store: Store,
 async def test_nothing_is_found_in_a_good_table(store: Store) -> None:
     await fill(store)
     assert await findings(store) == []
+
+
+async def test_deleted_nodes_are_proven_many_at_a_time(store: Store) -> None:
+    await fill(store)
+    writer, paths = Writer(store), [("FR", f"{number}") for number in range(60)]
+    edits = [Create(LOCATION, path, "CITY", "x", {}) for path in paths]
+    for some in (edits, [Deletion(LOCATION, path, Policy.REFUSE) for path in paths]):
+        await asyncio.gather(*[writer.write(edit, Reads()) for edit in some])
+    check = Check(store, HIERARCHIES, AT)
+    assert [one async for one in check.findings()] == []
+    assert check._reads.requests < 60
 
 
 async def test_nothing_is_found_in_an_empty_table(store: Store) -> None:

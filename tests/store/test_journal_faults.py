@@ -219,6 +219,35 @@ async def test_a_repair_waits_for_the_lease_and_brings_the_move_to_its_end(store
     await journaled.has_ended(store)
 
 
+async def test_a_lease_of_a_clock_a_day_ahead_holds_up_nobody_for_longer_than_a_lease(store: Store) -> None:
+    await journaled.plant(store)
+    assert await journaled.died(store, move("r/a", "o/p/a"), 2)
+    found = await journaled.only_move(store)
+    await store.commit([Put(replace(found, lease=time.time() + 24 * 3600).item(), {"epoch": found.epoch})])
+    pace = Pace(0.0, 0.0, 5.0, 0.3)
+    assert await Mover(store, pace).resume() == [], "it may be that somebody works on it"
+    async with asyncio.timeout(60):
+        told = [one async for one in Repair(store, {"category": CATEGORY}, journaled.AT, pace=pace).run()]
+    assert [one.mended for one in told] == [True]
+    await journaled.has_ended(store)
+
+
+async def test_a_move_whose_mover_has_a_clock_a_day_ahead_is_its_own_as_long_as_it_works(store: Store) -> None:
+    await journaled.plant(store)
+    assert await journaled.died(store, move("r/a", "o/p/a"), 2)
+    watcher = Mover(store, Pace(0.0, 0.0, 0.0, 0.3))
+    for number in range(20):
+        found = await journaled.only_move(store)
+        ahead = replace(found, lease=time.time() + 24 * 3600 + number)
+        await store.commit([Put(ahead.item(), {"epoch": found.epoch})])
+        assert await watcher.resume() == []
+        await asyncio.sleep(0.02)
+    async with asyncio.timeout(60), watcher.watching():
+        while (await journaled.only_move(store)).ended_at is None:  # noqa: ASYNC110 - it looks by itself
+            await asyncio.sleep(0.01)
+    await journaled.has_ended(store)
+
+
 async def test_stamps_and_records_that_do_not_tell_of_each_other_are_found_and_mended(store: Store) -> None:
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "a"), 1)
