@@ -59,7 +59,7 @@ async def history(request: Request, record: Record, window: Window, *, nodes: bo
 
 async def at_revision(request: Request, record: Record, revision: int) -> Record | None:
     """The state of a node that had this number, None where there is none."""
-    request.spend(1)
+    request.spend(1, "The revisions that are looked up")
     if revision == record.revision:
         return record
     if not 0 < revision < record.revision:

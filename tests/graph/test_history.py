@@ -4,7 +4,10 @@ import time
 
 import pytest
 
+from graph.context import Context
+from graph.execution import Execution
 from resolvers import feed
+from resolvers.request import Request
 from resolvers.window import Order, encode_cursor
 from store.edits import Update
 from store.items import Delete, Put
@@ -12,7 +15,7 @@ from store.keys import log_key
 from store.reads import Reads
 from store.writes import Terms, Writer
 from tests import invariants
-from tests.graph.writing import DEFINITIONS, Clients, plant
+from tests.graph.writing import DEFINITIONS, SCHEMA, TYPES, Clients, plant
 
 AUDIT = "... on Audit { auditor result }"
 
@@ -110,6 +113,18 @@ async def test_one_revision_is_one_get_and_there_is_none_outside_of_them(audits)
         "three": {"revision": 3},
         "four": None,
     }
+
+
+async def test_revisions_are_taken_from_the_budget_of_nodes(audits):
+    def context() -> Context:
+        return Context(Request(audits.store, DEFINITIONS, nodes_left=5), TYPES)
+
+    asked = " ".join(f"r{n}: atRevision(n: {n}) {{ revision }}" for n in range(1, 6))
+    text = f'{{ audit(path: "Equipment_1/2026-10") {{ {asked} }} }}'
+    answer = await Execution(SCHEMA, context).execute(text, allow_mutations=False)
+    assert {error["extensions"]["code"] for error in answer.body["errors"]} == {"BUDGET_EXCEEDED"}
+    four = text.replace("r5: atRevision(n: 5) { revision }", "")
+    assert "errors" not in (await Execution(SCHEMA, context).execute(four, allow_mutations=False)).body
 
 
 async def test_history_stays_through_moves_and_deletion(audits):
