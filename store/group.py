@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from store.draft import Moment
-from store.errors import BadInput, CladeError, Conflict, Uncertain, Unavailable
+from store.errors import BadInput, CladeError, Conflict, Unavailable, Uncertain
 from store.forecast import forecast
 from store.journal import Move
 from store.keys import stamp_key
