@@ -143,7 +143,8 @@ class Request:
 
     async def get(self, keys: Iterable[Key], *, trees: Iterable[str] = (), now: bool = False) -> dict[Key, Item | None]:
         """The items at these keys, and in the same read the stamps of those trees that are not known yet."""
-        return _all_read(await self.outcomes(keys, trees=trees, now=now))
+        keep = self.grants is None  # what is hidden is read again and again, as what is not there
+        return _all_read(await self.outcomes(keys, trees=trees, keep=keep, now=now))
 
     async def outcomes(
         self, keys: Iterable[Key], *, trees: Iterable[str] = (), keep: bool = True, now: bool = False

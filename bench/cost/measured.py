@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from resolvers.budget import BudgetLimits
+from store.reads import PAGE_UNITS
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -43,8 +46,8 @@ class Bounds:
     peak_mb: float = 100.0
     left_mb: float = 100.0
     answer_bytes: float = 20_000_000
-    units: float = 1_000
-    requests: float = 1_000
+    units: float = BudgetLimits.read_units + PAGE_UNITS  # what a gateway's 1,000 entities may take; one is under way
+    requests: float = BudgetLimits.read_units
     refusal_cpu: float = 0.02
 
     def shares(self, measured: Measured) -> dict[str, float]:
