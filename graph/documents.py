@@ -23,6 +23,7 @@ from graph.question import Question
 
 RULES = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
 
+MAX_ERRORS = 20  # of validation, each of which takes longer to find than a field takes to answer
 KEPT_CHARACTERS = 300_000
 """In all kept queries together. A parsed one takes up to 300 bytes a character: at most 90 MB."""
 
@@ -81,7 +82,13 @@ class Documents:
     def _prepare(self, query: str) -> DocumentNode:
         try:
             document = self._limits.parse(query)
-            errors = validate(self._schema._schema, document, RULES, hide_suggestions=not self._suggestions)
+            errors = validate(
+                self._schema._schema,
+                document,
+                RULES,
+                max_errors=MAX_ERRORS,
+                hide_suggestions=not self._suggestions,
+            )
         except GraphQLError as error:
             raise InvalidDocument([error]) from None
         except RecursionError:

@@ -12,7 +12,7 @@ from sqlite3 import Connection as Connection
 from sqlite3 import IntegrityError as IntegrityError
 from urllib.parse import quote
 
-from store.errors import CladeError, Damaged, Forbidden, NoTable, Unavailable
+from store.errors import CladeError, Damaged, Forbidden, NoTable, Unavailable, Uncertain
 from store.file import File, make
 from store.keys import shorten
 from store.statements import MARK, SCHEMA
@@ -134,10 +134,7 @@ class Database:
                 connection.execute("ROLLBACK")
             raise
         if self._has_moved:
-            raise Unavailable(
-                f'"{self.path}" was replaced or removed while it was written, so it is not known whether it holds the '
-                "change; look, or repeat it."
-            )
+            raise Uncertain.after(Unavailable(f'"{self.path}" was replaced or removed while it was written.'))
 
     async def run_alone(self, statement: str) -> None:
         """Run what one process alone may do at a time; while another one does, other coroutines go on."""
