@@ -74,11 +74,12 @@ class Server:
 
 
 def whole(answer: Answer) -> dict[str, Any]:
-    """An answer as a client reads it, without the places of errors in the query."""
+    """An answer as a client reads it, without the places of errors in the query; the order of errors means nothing."""
     assert answer.executed, answer.body
     told: dict[str, Any] = {"data": json.loads(answer.content())["data"]}
     if errors := answer.body.get("errors"):
-        told["errors"] = [{name: value for name, value in one.items() if name != "locations"} for one in errors]
+        found = [{name: value for name, value in one.items() if name != "locations"} for one in errors]
+        told["errors"] = sorted(found, key=lambda one: (str(one.get("path")), one["message"]))
     return told
 
 
