@@ -174,6 +174,7 @@ class Shape:
     """One object type at one place: its fields in the order of the query, runs of leaves in one.
 
     `bare` tells the whole of a node that has nothing below it, where its lists alone are asked for; else it is None.
+    `count` is what one object's fields count as in the budget, `empty_count` what those of empty lists count as beside.
     """
 
     def __init__(self, plan: Plan, concrete: Any, details: list[FieldDetails]) -> None:
@@ -196,15 +197,14 @@ class Shape:
                 self.parts.append(part)
         self.is_leaf = not self.parts
         close(whole=self.is_leaf)
+        self.leaves = [part for part in self.parts if isinstance(part, Leaves)]
         self.relations = [part for part in self.parts if not isinstance(part, Leaves)]
         self.lists = [part for part in self.parts if isinstance(part, ListField)]
         self.above = [part for part in self.parts if isinstance(part, AboveField)]
         self.bare = None if self.is_leaf else _bare(fields)
         self.count = len(fields) + (RELATION_FIELDS - 1) * len(self.relations)
-        """What one object's fields count as in the budget, those below them left out."""
         self.empty_count = sum([field.connection.empty_count for field in self.lists])
-        """What the fields of its lists' connections count as, where there is nothing in them."""
-        self.varies = any(part.varies for part in self.parts if isinstance(part, Leaves))
+        self.varies = any(part.varies for part in self.leaves)
 
 
 def _bare(fields: Sequence[TypeName | LeafField | ListField | AboveField]) -> Leaves | None:

@@ -32,6 +32,7 @@ from store.keys import hierarchy_of
 from store.records import Record
 from store.turns import give_way, in_turns
 
+FEW = 16  # nodes that are told in one go, however large they are
 PIECE = 256  # nodes that are told before their bytes are counted, if they are small
 PIECE_BYTES = 1_000_000
 
@@ -80,8 +81,8 @@ class Group:
     async def tell(self, relations: Relations) -> list[bytes]:
         """Each node as a JSON object."""
         if self.shape.is_leaf:
-            leaves = next((relations.leaves(part) for part in self.shape.parts if isinstance(part, Leaves)), _nothing)
-            return await self._told(leaves, self._records)
+            parts = self.shape.leaves
+            return await self._told(relations.leaves(parts[0]) if parts else _nothing, self._records)
         if self._owns is None or self.shape.bare is None:
             return await self._tell_owners(relations)
         owners = iter(await self._tell_owners(relations))
@@ -102,7 +103,11 @@ class Group:
 
     async def _told(self, tell: Any, records: Sequence[Record]) -> list[bytes]:
         """What a function tells of each of some nodes."""
-        told: list[bytes] = list(map(tell, records[:1]))
+        if len(records) <= FEW:
+            told: list[bytes] = list(map(tell, records))
+            self._budget.spend_bytes(sum(map(len, told)))
+            return told
+        told = list(map(tell, records[:1]))
         size = sum(map(len, told))
         self._budget.spend_bytes(size)
         async for some in in_turns(records[1:], max(1, min(PIECE, PIECE_BYTES // (size + 1)))):

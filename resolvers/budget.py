@@ -61,7 +61,8 @@ class Budget:
     def spend_bytes(self, size: int) -> None:
         """Take bytes that were written; raises ResponseTooLarge where so many are not left."""
         self.bytes_left -= size
-        self.check_size(self.limits.bytes - self.bytes_left)
+        if self.bytes_left < 0:
+            self.check_size(self.limits.bytes + 1)
 
     def check_size(self, size: int) -> None:
         """Raise ResponseTooLarge for a response of so many bytes, where it may not be as long."""
