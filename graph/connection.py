@@ -46,9 +46,9 @@ class Part:
             case _:
                 return self._start + orjson.dumps(self.kind)
 
-    def count(self, page: Page) -> int:
-        """What it counts as in the budget of fields, without the fields of nodes in it."""
-        return 1 + len(self._fields) * (len(page.records) if self.name == "edges" else 1)
+    def count(self, pages: int, records: int) -> int:
+        """What it counts as in the budget of fields, on so many pages of so many records, without fields of nodes."""
+        return pages + len(self._fields) * (records if self.name == "edges" else pages)
 
     def kept(self, page: Page) -> tuple[bytes, int] | None:
         """The same as the page keeps it, and what the nodes' fields in it count as; None where it does not."""

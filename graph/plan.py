@@ -269,7 +269,7 @@ class Connection:
             if inner:
                 self.places[part] = plan.place(below.fields["node"].type if name == "edges" else below, inner)
                 nodes += inner
-        self.empty_count = sum([part.count(EMPTY) for part in self.parts])
+        self.empty_count = sum([part.count(1, 0) for part in self.parts])
         names = {part.name for part in self.parts}
         self.nodes = bool(names & {"nodes", "edges", "pageInfo"})
         self.total = "totalCount" in names

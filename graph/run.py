@@ -192,16 +192,25 @@ class Listed:
         self._visits: dict[Part, Visit] = {}
         # As of now: while others are read, or by a page that stands here twice, more of them are told.
         self._told: dict[Part, list[bytes | None]] = {}
-        for part in connection.parts:
-            budget.spend_fields(sum([part.count(page) for page in pages]))
-            place = connection.places.get(part)
-            if place is not None:
-                kept = [part.kept(page) for page in pages]
-                budget.spend_fields(sum([one[1] for one in kept if one is not None]))
-                budget.spend_bytes(sum([len(one[0]) for one in kept if one is not None]))
-                self._told[part] = [one and one[0] for one in kept]
-                untold = [page.records for page, one in zip(pages, kept, strict=True) if one is None]
-                self._visits[part] = Visit(place, list(chain.from_iterable(untold)), budget)
+        records = sum([len(page.records) for page in pages])
+        budget.spend_fields(sum([part.count(len(pages), records) for part in connection.parts]))
+        for part, place in connection.places.items():
+            told: list[bytes | None] = []
+            self._told[part] = told
+            untold: list[Sequence[Record]] = []
+            size = fields = 0
+            for page in pages:
+                kept = part.kept(page)
+                if kept is None:
+                    told.append(None)
+                    untold.append(page.records)
+                else:
+                    told.append(kept[0])
+                    size += len(kept[0])
+                    fields += kept[1]
+            budget.spend_fields(fields)
+            budget.spend_bytes(size)
+            self._visits[part] = Visit(place, list(chain.from_iterable(untold)), budget)
 
     @property
     def visits(self) -> list[Visit]:
