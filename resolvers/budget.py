@@ -42,7 +42,7 @@ class Budget:
         self.refusal: ResponseTooLarge | None = None
         """Why there is no response, once there is none."""
 
-    def spend_nodes(self, nodes: int, what: str) -> None:
+    def spend_nodes(self, nodes: int, what: str = "What is asked") -> None:
         """Take nodes; raises BudgetExceeded, taking none, where so many are not left."""
         if nodes > self.nodes_left:
             raise refusal(what, nodes, self.nodes_left)

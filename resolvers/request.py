@@ -1,8 +1,8 @@
 """One request: its store, what it has read and what that cost, and how much more it may return."""
 
 import asyncio
-from collections.abc import Awaitable, Collection, Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
+from typing import TypeVar, cast
 
 from resolvers.budget import Budget, BudgetLimits
 from resolvers.caller import ANYONE, Caller
@@ -59,6 +59,7 @@ class Request:
         self.store = store
         self.hierarchies = hierarchies
         self.budget = Budget(limits)
+        self.spend = self.budget.spend_nodes
         self.kept = kept
         self.caller = ANYONE
         self.grants = grants
@@ -120,7 +121,9 @@ class Request:
     def _begin(self) -> ReadState:
         """What was read so far, which is nothing."""
         self.reads.limit = self.reads.units + self.budget.limits.read_units
-        return ReadState(self.store, self.reads, self._rounds, self.kept, self.grants)
+        state = ReadState(self.store, self.reads, self._rounds, self.kept, self.grants)
+        self.recall, self.keep = state.recall, state.keep
+        return state
 
     @property
     def is_torn(self) -> bool:
@@ -131,10 +134,6 @@ class Request:
         """Forget all that was read, and read from this store instead."""
         self.store, self.kept = store, None
         self.forget()
-
-    def spend(self, nodes: int, what: str = "What is asked") -> None:
-        """Take nodes from the budget; raises BudgetExceeded, taking none, where so many are not left."""
-        self.budget.spend_nodes(nodes, what)
 
     @property
     def nodes_left(self) -> int:
@@ -224,14 +223,6 @@ class Request:
     async def count(self, span: Span) -> int:
         """How many nodes of a tier or of a subtree are in a span."""
         return await self._state.count(span)
-
-    def recall(self, question: Hashable) -> Any:
-        """What an earlier request kept for a question, where nothing has changed since; else None."""
-        return self._state.recall(question)
-
-    def keep(self, question: Hashable, answer: Any, records: int = 1) -> None:
-        """Keep an answer of so many records for the requests to come."""
-        self._state.keep(question, answer, records)
 
     async def together(self, calls: Sequence[Awaitable[T]]) -> list[T | BaseException]:
         """The results of calls made side by side, or what went wrong in their place.

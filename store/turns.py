@@ -3,8 +3,8 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Generic, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
@@ -83,9 +83,23 @@ async def give_way() -> None:
         await current.next()
 
 
-async def in_turns(things: Sequence[T], piece: int = PIECE) -> AsyncIterator[Sequence[T]]:
+class in_turns(Generic[T]):
     """All of some things in pieces of at most so many, yielding between two of them where a slice is used up."""
-    for start in range(0, len(things), piece):
+
+    # No generator: the loop looks after each of these, which takes longer than most lists do.
+    def __init__(self, things: Sequence[T], piece: int = PIECE) -> None:
+        self._things = things
+        self._piece = piece
+        self._start = 0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Sequence[T]:
+        start = self._start
+        if start >= len(self._things):
+            raise StopAsyncIteration
         if start:
             await give_way()
-        yield things[start : start + piece]
+        self._start = start + self._piece
+        return self._things[start : self._start]
