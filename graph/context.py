@@ -24,12 +24,18 @@ class Context:
         self._max_ids = self._ids_left = request.nodes_left
         self._types = types
         self._asked: Asked | None = None
-        self.errors_left_out: Counter[str] = Counter()
-        """Of the interpreter's errors, how many of each code there are beyond the first."""
-        self.unfinished: WeakSet[object] = WeakSet()
-        """What of the interpreter's work waits for its turn."""
         self.how: str | None = None
         """How it was answered: `kept`, `planned`, `resolved`, or where a plan handed over `surprised` or `failed`."""
+
+    @cached_property
+    def errors_left_out(self) -> Counter[str]:
+        """Of the interpreter's errors, how many of each code there are beyond the first."""
+        return Counter()
+
+    @cached_property
+    def unfinished(self) -> WeakSet[object]:
+        """What of the interpreter's work waits for its turn."""
+        return WeakSet()
 
     def act_for(self, caller: Caller) -> None:
         """Show and change only what this caller may."""
@@ -73,7 +79,7 @@ class Context:
         """Give back all budgets: the answer is made anew, from what is known by now."""
         self._entities_left = self._max_entities
         self._ids_left = self._max_ids
-        self.errors_left_out.clear()
+        self.__dict__.pop("errors_left_out", None)
         self.request.begin_again()
 
     def snapshot_if_torn(self) -> Store | None:
