@@ -40,7 +40,7 @@ from graph.run import run
 from graph.started import within
 from resolvers.budget import Budget, ResponseTooLarge
 from resolvers.caller import ANYONE, Caller
-from store.errors import NOT_KNOWN, CladeError, Unavailable
+from store.errors import NOT_KNOWN, BudgetExceeded, CladeError, Unavailable
 
 ATTEMPTS = 3  # at an answer while moves flip; each flips once
 
@@ -221,14 +221,14 @@ class Execution:
         if not isinstance(result, ExecutionResult):
             result = await result
         if context.budget.refusal is not None:
-            return too_large(context.budget.refusal, call)
+            return too_large(context.budget.refusal, call, context)
         if call.is_query and not await context.is_steady():
             raise Flipped
         answer = answer_of(result, call, context)
         try:
             answer.measure(context.budget)
         except ResponseTooLarge as error:
-            return too_large(error, call)
+            return too_large(error, call, context)
         return answer
 
     async def _whole(self, call: Call, context: Any) -> Answer | None:
@@ -244,9 +244,9 @@ class Execution:
                 return None
             with self._span("plan"):
                 told = await run(bound, context)
-        except ResponseTooLarge as error:
-            return too_large(error, call)
         except Exception as error:  # whatever it was, Strawberry meets it again and tells it at its place
+            if context.budget.refusal is not None:
+                return too_large(context.budget.refusal, call, context)
             self._hand_over(error, context)
             without_frames(error, unforeseen=True)  # it may be kept with the plan
             return None
@@ -322,14 +322,14 @@ def timed_out(operation: OperationDefinitionNode, seconds: float) -> Answer:
     return Answer({"errors": format_errors([error]), "data": None}, executed=True)
 
 
-def too_large(error: ResponseTooLarge, call: Call) -> Answer:
-    """The answer of an operation whose response would be larger than it may be."""
+def too_large(error: BudgetExceeded, call: Call, context: Any) -> Answer:
+    """The answer of an operation whose response would be larger than it may be, or takes more reads."""
     message = str(error)
     extensions: dict[str, object] = {"code": error.code}
     if not call.is_query:
         message, extensions = f"{message} {NOT_KNOWN}", {**extensions, **UNCERTAIN}
     told = GraphQLError(message, extensions=extensions)
-    return Answer({"errors": format_errors([told]), "data": None}, executed=True)
+    return Answer({"errors": format_errors([told]), "data": None, **_extensions(call, context)}, executed=True)
 
 
 def overtaken() -> Answer:

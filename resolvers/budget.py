@@ -1,14 +1,14 @@
 """Budgets of one request: the nodes, fields and bytes of its response, and the read units of the store.
 
-Nodes and read units are spent where nodes are read, so what is too much is an error of the field that asked for it, and
-the rest of the response stands. Fields and bytes are spent where objects are written; past these there is no response:
-whatever were written after it would not be served either.
+Nodes are spent where they are read, so what is too much is an error of the field that asked for it, and the rest of the
+response stands. Past the others there is no response: whatever came after would not be served either.
 """
 
 from dataclasses import dataclass
 
 from store.errors import BudgetExceeded
 from store.quantity import quantity
+from store.reads import Reads
 
 RELATION_FIELDS = 10  # what a field that leads to nodes counts as: finding them takes ten times as long as a leaf
 
@@ -30,8 +30,10 @@ class ResponseTooLarge(BudgetExceeded):
 class Budget:
     """The nodes, fields and bytes that a response may still have."""
 
-    def __init__(self, limits: BudgetLimits = BudgetLimits()) -> None:
+    def __init__(self, limits: BudgetLimits = BudgetLimits(), reads: Reads | None = None) -> None:
+        """`reads` have a limit of their own."""
         self.limits = limits
+        self._reads = Reads() if reads is None else reads
         self.begin_again()
 
     def begin_again(self) -> None:
@@ -39,8 +41,12 @@ class Budget:
         self.nodes_left = self.limits.nodes
         self.fields_left = self.limits.fields
         self.bytes_left = self.limits.bytes
-        self.refusal: ResponseTooLarge | None = None
+        self._refusal: ResponseTooLarge | None = None
+
+    @property
+    def refusal(self) -> BudgetExceeded | None:
         """Why there is no response, once there is none."""
+        return self._refusal or self._reads.refusal
 
     def spend_nodes(self, nodes: int, what: str = "What is asked") -> None:
         """Take nodes; raises BudgetExceeded, taking none, where so many are not left."""
@@ -73,7 +79,7 @@ class Budget:
             )
 
     def _refuse(self, message: str) -> None:
-        self.refusal = self.refusal or ResponseTooLarge(message)
+        self._refusal = self._refusal or ResponseTooLarge(message)
         raise ResponseTooLarge(message)
 
 

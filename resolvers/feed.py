@@ -60,6 +60,7 @@ async def feed(request: Request, hierarchy: str, root: Path, since: str | None, 
         if seen:  # nothing ever followed in a tree that is not there
             raise expired()
         return Feed([], encode_cursor(Order.CHANGES, tree, "0"), False)
+    request.spend(1, what := f"The changes of {shorten(format_path(root))}")
     found = await transactions(request.store, tree, seen, PAGE_TRANSACTIONS, request.reads)
     changes: list[Change] = []
     last, has_more = seen or 0, len(found) == PAGE_TRANSACTIONS
@@ -69,10 +70,13 @@ async def feed(request: Request, hierarchy: str, root: Path, since: str | None, 
         if changes and len(told) > request.nodes_left:
             has_more = True
             break
-        request.spend(len(told), f"The changes of {shorten(format_path(root))}")
+        request.spend(len(told), what)
         changes += told
         last = one.number
         await give_way()
+    # What was read beyond that is spent as well, or one would read it again and again.
+    unshown = sum([len(one.entries) for one in found]) - len(changes)
+    request.spend(max(0, min(request.nodes_left, unshown)))
     return Feed(changes, encode_cursor(Order.CHANGES, tree, str(last)), has_more)
 
 

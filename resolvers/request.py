@@ -58,13 +58,13 @@ class Request:
     ) -> None:
         self.store = store
         self.hierarchies = hierarchies
-        self.budget = Budget(limits)
+        self.reads = Reads()
+        self.budget = Budget(limits, self.reads)
         self.spend = self.budget.spend_nodes
         self.kept = kept
         self.caller = ANYONE
         self.grants = grants
         self.writer, self.settle_seconds = writer, settle_seconds
-        self.reads = Reads()
         self.partitions: set[str] = set()
         self.met_unknown_id = False
         self.turn = Turn(turns)
@@ -120,7 +120,7 @@ class Request:
 
     def _begin(self) -> ReadState:
         """What was read so far, which is nothing."""
-        self.reads.limit = self.reads.units + self.budget.limits.read_units
+        self.reads.renew(self.budget.limits.read_units)
         state = ReadState(self.store, self.reads, self._rounds, self.kept, self.grants)
         self.recall, self.keep = state.recall, state.keep
         return state

@@ -11,6 +11,7 @@ from store.keys import Index, Span, log_key, stamp_key
 from store.reads import Reads
 from store.stamps import LogEntry, Stamp, entries_of
 from store.stores import Store
+from store.turns import in_turns
 
 LAST_NUMBER = 10**12 - 1
 
@@ -33,7 +34,9 @@ async def transactions(store: Store, tree: str, since: int | None, limit: int, r
     # The read begins with the item of the number itself: as long as that is there, so is all that followed.
     start = max(1, since or 1)
     span = Span(Index.TABLE, tree, log_key(tree, start).sk, log_key(tree, LAST_NUMBER).sk)
-    found = list(map(_transaction, await store.range(span, reads, limit=limit + 1, strong=True)))
+    found: list[Transaction] = []
+    async for some in in_turns(await store.range(span, reads, limit=limit + 1, strong=True), 4):  # they may be large
+        found += map(_transaction, some)
     if since is None:
         return _without_gap(found)[:limit]
     if found and found[0].number == start:

@@ -21,6 +21,8 @@ class Reads:
     items: int = 0
     units: float = 0.0
     limit: float = float("inf")
+    refusal: BudgetExceeded | None = None
+    """Why nothing more is read, once the limit is reached."""
 
     def add(self, *, items: int, units: float) -> None:
         """One request more, with what it brought and cost."""
@@ -37,10 +39,15 @@ class Reads:
     def check(self, planned: int = 1) -> None:
         """Raise BudgetExceeded where the next so many requests would pass the limit, whatever little they bring."""
         if self.units + planned * LEAST_UNITS > self.limit or self.requests + planned > self.limit:
-            raise BudgetExceeded(
+            self.refusal = BudgetExceeded(
                 f"The request needs more than {self.limit:g} read units or requests to the store. Ask for less "
                 "in each request, with first: and after:, or raise CLADE_MAX_READ_UNITS."
             )
+            raise self.refusal
+
+    def renew(self, units: float) -> None:
+        """Let so many units more be read."""
+        self.limit, self.refusal = self.units + units, None
 
 
 def units_of(size: int, *, strong: bool = False) -> float:

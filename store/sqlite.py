@@ -92,7 +92,7 @@ class SQLiteStore:
         with self._database.translated():
             bodies = self._bodies(span, reads, limit, reverse, strong)
             items: list[Item] = []
-            async for some in in_turns(bodies, 50):  # which may be large
+            async for some in in_turns(bodies, 4):  # which may be large
                 items += map(_decode, some)
             return items
 

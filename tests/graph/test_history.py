@@ -7,6 +7,7 @@ import pytest
 from graph.context import Context
 from graph.execution import Execution
 from resolvers import feed
+from resolvers.budget import BudgetLimits
 from resolvers.request import Request
 from resolvers.window import Order, encode_cursor
 from store.edits import Update
@@ -117,7 +118,7 @@ async def test_one_revision_is_one_get_and_there_is_none_outside_of_them(audits)
 
 async def test_revisions_are_taken_from_the_budget_of_nodes(audits):
     def context() -> Context:
-        return Context(Request(audits.store, DEFINITIONS, nodes_left=5), TYPES)
+        return Context(Request(audits.store, DEFINITIONS, BudgetLimits(5)), TYPES)
 
     asked = " ".join(f"r{n}: atRevision(n: {n}) {{ revision }}" for n in range(1, 6))
     text = f'{{ audit(path: "Equipment_1/2026-10") {{ {asked} }} }}'
