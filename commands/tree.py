@@ -22,7 +22,6 @@ from store.records import Record
 from store.stores import opened
 
 MAX_NODES = 100_000  # more nobody reads, and all are held at once
-LIMITS = BudgetLimits(MAX_NODES, read_units=math.inf)
 CHARACTERS_SHOWN = 200
 
 Family = dict[Key, list[Record]]
@@ -59,7 +58,7 @@ async def _read(url: str, hierarchy: Hierarchy, path: Path | None, depth: int) -
     They are read anew where a large move has flipped meanwhile.
     """
     async with opened(url) as store:
-        request = Request(store, {hierarchy.name: hierarchy}, LIMITS)
+        request = Request(store, {hierarchy.name: hierarchy}, BudgetLimits(MAX_NODES, read_units=math.inf))
         while True:
             tops = await _tops(request, hierarchy, path)
             family = await _family(request, tops, depth)

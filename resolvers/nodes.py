@@ -75,8 +75,8 @@ def _keep(request: Request, question: Hashable, found: object) -> None:
 async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Place]:
     """Where the nodes lie: a path tells itself, an id's record has to be read.
 
-    Of a place that the caller's grants do not let see nothing more is read, and of an id's record nothing is kept: what
-    is hidden costs the reads, and so the time, of what is not there.
+    Where an id leads out of the caller's sight, nothing more is read, and of its record nothing is kept: what is hidden
+    costs the reads, and so the time, of what is not there.
     """
     ids = [id_key(target) for _, target in lookups if isinstance(target, str)]
     request.turn.expect(len(ids))
@@ -87,8 +87,7 @@ async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Place]:
     keys: list[Place] = []
     for hierarchy, target in lookups:
         if not isinstance(target, str):
-            key = node_key(hierarchy, target)
-            keys.append(key if _sight(request, key) is not Sight.NOTHING else None)
+            keys.append(node_key(hierarchy, target))
             continue
         place = places[id_key(target)]
         if isinstance(place, Exception):

@@ -17,7 +17,7 @@ from resolvers.sight import View
 from store.errors import CladeError
 from store.items import Item
 from store.keys import Index, Key, Span, stamp_key
-from store.reads import LEAST_UNITS, PAGE_UNITS, Reads
+from store.reads import LEAST_UNITS, PAGE_UNITS, Reads, units_of
 from store.records import Record
 from store.stamps import Running, Stamp
 from store.stores import Store
@@ -171,7 +171,8 @@ class ReadState:
     async def _read_chunk(self, keys: list[Key], *, now: bool) -> Items:
         strong = now or any(key == stamp_key(key.pk) or self._is_moving(key) for key in keys)
         try:
-            items = await self._run(self._store.get(keys, self._usage, strong=strong))
+            units = len(keys) * units_of(0, strong=strong)
+            items = await self._run(self._store.get(keys, self._usage, strong=strong), units)
             return dict(zip(keys, items, strict=True))
         except CladeError as error:
             return dict.fromkeys(keys, error.bare())
@@ -234,12 +235,15 @@ class ReadState:
         return [record for record in records if not more or view.sight(record.key) is Sight.WHOLE][:limit]
 
     async def _nodes(self, span: Span, limit: int | None, reverse: bool) -> list[Record]:
-        return await self._run(self._store.nodes(span, self._usage, limit=limit, reverse=reverse))
+        units = PAGE_UNITS if limit is None else min(limit * LEAST_UNITS, PAGE_UNITS)
+        return await self._run(self._store.nodes(span, self._usage, limit=limit, reverse=reverse), units)
 
     async def all_in(self, span: Span, limit: int | None, *, reverse: bool) -> list[Item]:
         """What lies in a span of the table that is not about nodes, as of now."""
         strong = self.version is None
-        return await self._run(self._store.range(span, self._usage, limit=limit, reverse=reverse, strong=strong))
+        units = 2 * PAGE_UNITS if limit is None else min(2 * limit * LEAST_UNITS, 2 * PAGE_UNITS)
+        call = self._store.range(span, self._usage, limit=limit, reverse=reverse, strong=strong)
+        return await self._run(call, units)
 
     def count(self, span: Span) -> asyncio.Future[int]:
         """How many nodes of a tier or of a subtree are in a span; begun as soon as this is called."""

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import cast
 from uuid import uuid4
 
-from store.batches import Creation, batches
+from store.batches import Batch, Creation, batches
 from store.errors import Conflict
 from store.items import Change, Item
 from store.keys import Key, format_path, id_key, parent_sort_key, path_of, shorten, siblings, stamp_key, subtree
@@ -25,7 +25,7 @@ from store.ranks import behind, is_made
 from store.reads import Reads
 from store.records import made_id
 from store.rows import Node, Rejection, Tree, Wanted
-from store.stamps import Event, LogEntry, Stamp, log_item, rfc3339, root_name
+from store.stamps import Event, LogEntry, Stamp, log_item, root_name
 from store.stores import Store
 
 TREES_AT_ONCE = 8  # a tree's transactions follow one another, so only several trees keep a remote table busy
@@ -138,17 +138,16 @@ class _Load:
             if node.rank is not None:
                 self._root_ranks[node.rank] = own
 
-    async def commit(self, changes: list[Change], roots: Mapping[str, int], entries: list[LogEntry]) -> None:
-        """Write a transaction, with the hierarchy's stamp and log where it makes a root; those follow one another."""
-        if not roots:
+    async def commit(self, changes: list[Change], batch: Batch, roots: list[LogEntry]) -> None:
+        """Write a transaction, with the hierarchy's stamp and log where it makes roots; those follow one another."""
+        if not batch.roots:
             await self.store.commit(changes)
         else:
             async with self.roots_lock:
                 stamp = self.roots or await _stamp(self.store, self.wanted.hierarchy.name, self.reads)
                 self.roots = None
-                now = time.time()
-                raised = stamp.raised(dict(roots), now=now)
-                await self.store.commit([*changes, raised, log_item(stamp, entries, rfc3339(now), now)])
+                raised = stamp.raised(batch.roots, now=batch.now)
+                await self.store.commit([*changes, raised, log_item(stamp, roots, batch.at, batch.now)])
                 self.roots = Stamp.of(stamp.partition, raised.item)
         self.outcome.commits += 1
         await asyncio.sleep(0)  # SQLite never waits, so this is where others get their turn, and a Ctrl-C its hearing
@@ -185,7 +184,7 @@ class _TreeLoad:
                 raised = stamp.raised(batch.shape, now=batch.now)
                 log = log_item(stamp, batch.entries, batch.at, batch.now)
                 roots = [one._replace(sk=root_name(self._pk)) for one in batch.entries if one.sk == "#"]
-                await self._load.commit([*batch.changes, raised, log], batch.roots, roots)
+                await self._load.commit([*batch.changes, raised, log], batch, roots)
                 stamp = Stamp.of(self._pk, raised.item)
             self._tell(batch.entries)
         self._load.outcome.unchanged += unchanged

@@ -7,7 +7,7 @@ from store.hierarchy import Hierarchy, Level
 def level(name: str, under: str, **attributes: Kind) -> Level:
     """A level; `under` are the names of those it may stand under, divided by spaces, `-` for a root."""
     places = frozenset(None if place == "-" else place for place in under.split())
-    kinds = {key: Attribute(key, kind, f"The {key}.") for key, kind in attributes.items()}
+    kinds = {key: Attribute(key, kind, f"The {key}.", max_length=1_000_000) for key, kind in attributes.items()}
     return Level(name, name.title().replace("_", ""), f"A {name}.", places, kinds)
 
 

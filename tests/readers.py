@@ -17,17 +17,19 @@ class Witness:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.keys: list[Key] = []
+        self._gets: list[tuple[Key, bool]] = []
         self.spans: list[tuple[Span, int | None, bool]] = []
         self.counts: list[Span] = []
 
     @property
     def repeated(self) -> list[Any]:
-        """What was read more than once."""
-        several = Counter[Any]([*self.keys, *self.spans, *self.counts])
+        """What was read more than once; a strong read may follow a weak one that has found nothing."""
+        several = Counter[Any]([*self._gets, *self.spans, *self.counts])
         return [what for what, times in several.items() if times > 1]
 
     async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
         self.keys += keys
+        self._gets += [(key, strong) for key in keys]
         return await self._store.get(keys, reads, strong=strong)
 
     async def range(

@@ -30,11 +30,11 @@ NODE = """path key name level revision updatedAt childCount descendantCount
   history { totalCount nodes { name } }"""
 BY_ID = f"""query($id: ID!) {{
   node(id: $id) {{ ... on CategoryNode {{ {NODE} }} }}
-  deletedNode(id: $id) {{ deletedAt node {{ ... on CategoryNode {{ path name revision }} }} }}
+  deletedNode(id: $id) {{ deletedAt path level lastRevision history {{ nodes {{ revision name }} }} }}
 }}"""
 BY_PATH = "query($path: Path) { categoryNode(path: $path) { id path } }"
 CHANGES = """query($tree: Path!) { changes(hierarchy: "category", tree: $tree) {
-  changes { event id path from to level revision at } cursor hasMore } }"""
+  changes { event nodeId path from to level revision at } cursor hasMore } }"""
 ROOTS = "{ categories { totalCount nodes { id path } } }"
 
 

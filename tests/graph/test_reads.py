@@ -21,7 +21,7 @@ from store.formats.taxonomy import Taxonomy
 from store.load import Outcome, load
 from store.rows import Part, Rejection, Row, Wanted
 from store.stores import Store, open_store
-from tests.graph.asking import Client, count_nodes, plant, write
+from tests.graph.asking import BOUNDLESS, Client, count_nodes, plant, write
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 LEVELS = ["country=Country", "state=State/Province", "city=City", "postal_code=Postcode", "store=Store Number"]
@@ -135,7 +135,7 @@ async def test_a_city_by_id_with_all_its_ancestors_is_two_requests(chain):
 
 
 async def test_all_stores_of_a_country_nested_are_one_read_for_each_tier_or_for_all(chain):
-    reply = await Client(chain, Location, max_nodes=50_000).ask(STATES_TO_STORES)
+    reply = await Client(chain, Location, budget=BOUNDLESS).ask(STATES_TO_STORES)
     nodes = count_nodes(reply.data)
     print(f"US to its stores: {nodes} nodes, {reply.requests} requests, {reply.rounds} rounds, {reply.units} units")
     assert nodes == 29_513

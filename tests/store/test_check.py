@@ -296,9 +296,10 @@ async def test_a_root_that_is_not_listed_is_found(store: Store) -> None:
 
 async def test_levels_are_held_to_what_they_may_stand_under(store: Store) -> None:
     await fill(store)
-    elsewhere = {**HIERARCHIES, "location": hierarchy("location", level("COUNTRY", "-"), level("CITY", "CITY"))}
+    levels = level("COUNTRY", "-"), level("TOWN", "COUNTRY"), level("CITY", "TOWN")
+    elsewhere = {**HIERARCHIES, "location": hierarchy("location", *levels)}
     found = [str(one) async for one in Check(store, elsewhere, AT).findings()]
-    assert "location FR/Paris: CITY may not stand under COUNTRY, only under CITY" in found
+    assert "location FR/Paris: CITY may not stand under COUNTRY, only under TOWN" in found
     assert 'location US/NE: its level "STATE" is none of location' in found
 
 

@@ -36,7 +36,7 @@ class Slow:
 
 
 async def times(store: Store) -> list[str]:
-    logs = [item for item in await invariants.all_items(store) if item["sk"].startswith("!0")]
+    logs = [item for item in await invariants.all_items(store) if item["sk"].startswith("!0") and "#" in item["pk"]]
     return [item["at"] for item in sorted(logs, key=lambda item: item["sk"])]
 
 

@@ -271,7 +271,7 @@ async def test_for_a_large_commit_of_its_own_a_process_waits_however_long_it_tak
 async def test_a_large_commit_that_is_given_up_half_way_changes_nothing(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
         await store.create()
-        for turns in (1, 5, 10, 15):  # so many others had theirs before
+        for turns in (1, 2, 3, 4):  # so many others had theirs before
             commit = asyncio.create_task(store.commit(LARGE))
             for _ in range(turns):
                 await asyncio.sleep(0)
@@ -346,7 +346,7 @@ async def test_every_order_is_searched_and_none_is_sorted(tmp_path: Path, index:
             for verb in (store.range, store.count):
                 plan = await _plan_of(other, store, verb, Span(index, "p", "a", "b"))
                 assert "SEARCH items" in plan
-                assert "SCAN" not in plan
+                assert "SCAN" not in plan.replace("SCAN (subquery", "")  # of a page, which was searched for
                 assert "TEMP B-TREE" not in plan
         other.close()
 
