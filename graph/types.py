@@ -1,6 +1,8 @@
 """The GraphQL types of one hierarchy, made of its classes: level enum, interface, levels, edge and connection."""
 
 import inspect
+from asyncio import Future
+from collections.abc import Awaitable
 from enum import Enum
 from typing import Any, cast
 
@@ -141,19 +143,25 @@ class HierarchyTypes:
 # -- how they are answered ---------------------------------------------------------------------------------------------
 
 
-async def _list(record: Record, info: Any, **_: Any) -> Page:
+# No coroutines: what is loaded is known as soon as a field is reached, so that one batch has all of a response level.
+
+
+def _list(record: Record, info: Any, **_: Any) -> "Future[Page]":
     context, raw = info.context, info._raw_info
-    return cast(Page, await context.loaders.list.load(Job(record, context.asked(raw).relation(raw))))
+    return cast("Future[Page]", context.loaders.list.load(Job(record, context.asked(raw).relation(raw))))
 
 
-async def _above(record: Record, info: Any) -> list[Record]:
+def _above(record: Record, info: Any) -> "Future[list[Record]]":
     context, raw = info.context, info._raw_info
-    return cast(list[Record], await context.loaders.above.load((record, context.asked(raw).relation(raw))))
+    return cast("Future[list[Record]]", context.loaders.above.load((record, context.asked(raw).relation(raw))))
 
 
-async def _one_above(record: Record, info: Any) -> Record | None:
-    found = await _above(record, info)
-    return found[0] if found else None
+def _one_above(record: Record, info: Any) -> Awaitable[Record | None]:
+    return _first(_above(record, info))
+
+
+async def _first(found: "Future[list[Record]]") -> Record | None:
+    return next(iter(await found), None)
 
 
 def _own(cls: type[Node]) -> dict[str, StrawberryField]:

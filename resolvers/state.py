@@ -25,6 +25,7 @@ from store.stores import Store
 T = TypeVar("T")
 Items = dict[Key, Item | Exception | None]
 
+LIST_UNITS = 32.0  # which few lists pass; what they bring is bounded by the nodes of the response
 CHUNK = 100  # keys of one BatchGetItem, which fails as a whole
 
 
@@ -155,11 +156,12 @@ class ReadState:
         `now` where it was read weakly before.
         """
         new = [key for key in keys if key not in self._reads or (now and key not in self._strong)]
-        if now:
-            self._strong.update(new)
         for start in range(0, len(new), CHUNK):
             chunk = new[start : start + CHUNK]
-            self._reads.update(dict.fromkeys(chunk, self._begin(chunk[0], self._read_chunk(chunk, now=now))))
+            strong = now or any(key == stamp_key(key.pk) or self._is_moving(key) for key in chunk)
+            if strong:
+                self._strong.update(chunk)
+            self._reads.update(dict.fromkeys(chunk, self._begin(chunk[0], self._read_chunk(chunk, strong=strong))))
         if not keys:
             return {}
         chunks = dict.fromkeys([self._reads[key] for key in keys])
@@ -168,8 +170,7 @@ class ReadState:
             outcomes.update(chunk_outcomes)
         return {key: outcomes[key] for key in keys}
 
-    async def _read_chunk(self, keys: list[Key], *, now: bool) -> Items:
-        strong = now or any(key == stamp_key(key.pk) or self._is_moving(key) for key in keys)
+    async def _read_chunk(self, keys: list[Key], *, strong: bool) -> Items:
         try:
             units = len(keys) * units_of(0, strong=strong)
             items = await self._run(self._store.get(keys, self._usage, strong=strong), units)
@@ -235,7 +236,7 @@ class ReadState:
         return [record for record in records if not more or view.sight(record.key) is Sight.WHOLE][:limit]
 
     async def _nodes(self, span: Span, limit: int | None, reverse: bool) -> list[Record]:
-        units = PAGE_UNITS if limit is None else min(limit * LEAST_UNITS, PAGE_UNITS)
+        units = LIST_UNITS if limit is None else min(limit * LEAST_UNITS, LIST_UNITS)
         return await self._run(self._store.nodes(span, self._usage, limit=limit, reverse=reverse), units)
 
     async def all_in(self, span: Span, limit: int | None, *, reverse: bool) -> list[Item]:

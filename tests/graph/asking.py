@@ -84,7 +84,7 @@ class Client:
         if self._plans is not None and not plain.errors:
             planned = await self._ask(query, variables, self._plans)
             costs = [(one.requests, one.rounds, one.items, one.units) for one in (plain, planned)]
-            assert costs[0] == costs[1], "a plan reads otherwise than Strawberry's resolvers do"
+            assert costs[0] == costs[1], f"a plan reads otherwise than the interpreter: {costs}"
             assert planned.data == plain.data
             assert (planned.nodes, planned.fields) == (plain.nodes, plain.fields), "a plan spends otherwise"
         return plain

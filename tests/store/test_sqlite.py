@@ -240,7 +240,7 @@ async def test_while_a_large_commit_is_made_others_have_their_turns_and_see_all_
             counts.append(await store.count(ALL, Reads()))
             await asyncio.sleep(0)
         await commit
-        assert len(counts) > 10
+        assert len(counts) > 3
         assert set(counts) <= {0, len(LARGE)}
         assert await store.count(ALL, Reads()) == len(LARGE)
         assert store.version() != before
