@@ -30,7 +30,9 @@ NODE = """path key name level revision updatedAt childCount descendantCount
   history { totalCount nodes { name } }"""
 BY_ID = f"""query($id: ID!) {{
   node(id: $id) {{ ... on CategoryNode {{ {NODE} }} }}
-  deletedNode(id: $id) {{ deletedAt path level lastRevision {{ revision name }} history {{ nodes {{ revision name }} }} }}
+  deletedNode(id: $id) {{
+    deletedAt path level lastRevision {{ revision name }} history {{ nodes {{ revision name }} }}
+  }}
 }}"""
 BY_PATH = "query($path: Path) { categoryNode(path: $path) { id path } }"
 CHANGES = """query($tree: Path!) { changes(hierarchy: "category", tree: $tree) {
