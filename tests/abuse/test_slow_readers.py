@@ -17,7 +17,7 @@ from store.rows import Part, Row, Wanted
 from store.stores import open_store
 from tests.servers import Server
 
-NODES, NAME = 500, "n" * 20_000
+NODES, NAME = 640, "n" * 16_000
 READERS = 40
 QUERY = '{ category(path: "all") { children { nodes { name } } } }'
 LARGE = NODES * len(NAME)  # bytes of an answer, at least

@@ -27,7 +27,7 @@ READS = {
       childCount children(from: "a", to: "z") { totalCount } } }""",
     "below": f"query($tree: Path!) {{ tree: categoryNode(path: $tree) {{ descendants {{ {_IN_LIST} }} }} }}",
     "changes": """query($tree: Path!, $since: String) {
-      feed: changes(hierarchy: "category", tree: $tree, since: $since) { changes { event id } cursor hasMore } }""",
+      feed: changes(hierarchy: "category", tree: $tree, since: $since) { changes { event nodeId } cursor hasMore } }""",
 }
 
 
@@ -196,7 +196,7 @@ class Clients:
     def _check_feed(self, nodes: Sequence[Node], feed: Any, follower: str, began: float, ended: float) -> None:
         _, events = self._followed[follower]
         for change in feed["changes"]:
-            events[change["id"]].append(change["event"])
+            events[change["nodeId"]].append(change["event"])
         self._followed[follower] = feed["cursor"], events
         if feed["hasMore"]:
             return
