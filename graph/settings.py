@@ -59,7 +59,8 @@ class Settings(BaseSettings):
     max_read_units: float = Field(
         BudgetLimits.read_units,
         gt=0,
-        description="How much one request may read, in DynamoDB's read units; with SQLite they are reckoned alike.",
+        description="How much one request may read, in DynamoDB's read units, by at most half as many requests to the "
+        "store; with SQLite they are reckoned alike.",
     )
     max_entities: int = Field(
         1_000, ge=1, description="How many entities a gateway may ask for in one request, in representations."

@@ -10,6 +10,9 @@ from resolvers.window import Order
 from store.keys import Key, Span, parent_sort_key, stamp_key
 from store.records import Counts
 from store.stamps import Stamp
+from store.turns import in_turns
+
+COUNTS = 50  # lists whose ranges are found in one go
 
 
 async def totals(request: Request, jobs: Sequence[Job]) -> dict[Job, int | Exception]:
@@ -17,8 +20,11 @@ async def totals(request: Request, jobs: Sequence[Job]) -> dict[Job, int | Excep
     found: dict[Job, int | Exception] = {job: job.most for job in jobs if job.is_exact}
     among = [job for job in jobs if job.order is Order.SIBLINGS]
     found.update(await _among_siblings(request, among) if among else {})
-    spans = {job: _spans(request, job) for job in jobs if job not in found}
+    spans: dict[Job, list[Span] | int] = {}
+    async for piece in in_turns([job for job in jobs if job not in found], COUNTS):
+        spans |= {job: _spans(request, job) for job in piece}
     wanted = list(dict.fromkeys(span for some in spans.values() if not isinstance(some, int) for span in some))
+    request.reads.check(len(wanted))
     counted = dict(zip(wanted, await request.together([request.count(span) for span in wanted]), strict=True))
     for job, some in spans.items():
         found[job] = some if isinstance(some, int) else _sum([counted[span] for span in some])

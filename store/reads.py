@@ -6,6 +6,7 @@ from store.errors import BudgetExceeded
 
 UNIT_BYTES = 4096  # one read unit is one strongly consistent read of up to 4 KB, or two eventually consistent ones
 LEAST_UNITS = 0.5  # of any request
+REQUESTS_A_UNIT = 0.5  # of the limit, since a request takes time however little it brings
 PAGE_UNITS = 128.0  # of the largest page, 1 MB, eventually consistent
 
 
@@ -14,7 +15,8 @@ class Reads:
     """The tally that every reading verb of a store checks before each request to the engine, and adds to after it.
 
     `requests` are calls that reach the engine, `items` what they returned, `units` DynamoDB's read capacity units. Of
-    units and of requests there may be `limit`; it is reached by what was read, so what is under way then still adds.
+    units there may be `limit`, of requests half as many; it is reached by what was read, so what is under way then
+    still adds.
     """
 
     requests: int = 0
@@ -38,10 +40,10 @@ class Reads:
 
     def check(self, planned: int = 1) -> None:
         """Raise BudgetExceeded where the next so many requests would pass the limit, whatever little they bring."""
-        if self.units + planned * LEAST_UNITS > self.limit or self.requests + planned > self.limit:
+        if self.units + planned * LEAST_UNITS > self.limit or self.requests + planned > self.limit * REQUESTS_A_UNIT:
             self.refusal = BudgetExceeded(
-                f"The request needs more than {self.limit:g} read units or requests to the store. Ask for less "
-                "in each request, with first: and after:, or raise CLADE_MAX_READ_UNITS."
+                f"The request needs more than {self.limit:g} read units, or {self.limit * REQUESTS_A_UNIT:g} requests "
+                "to the store. Ask for less in each, with first: and after:, or raise CLADE_MAX_READ_UNITS."
             )
             raise self.refusal
 

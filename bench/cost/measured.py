@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from resolvers.budget import BudgetLimits
-from store.reads import PAGE_UNITS
+from store.reads import PAGE_UNITS, REQUESTS_A_UNIT
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Bounds:
     peak_mb: float = 100.0
     left_mb: float = 100.0
     answer_bytes: float = 20_000_000
-    units: float = BudgetLimits.read_units + 2 * PAGE_UNITS  # a gateway's 1,000 entities take 1,502; one is under way
-    requests: float = BudgetLimits.read_units + 32  # which are under way
+    units: float = BudgetLimits.read_units + 4 * PAGE_UNITS  # a gateway's 1,000 entities take 1,502; some are under way
+    requests: float = BudgetLimits.read_units * REQUESTS_A_UNIT + 32  # which are under way
     refusal_cpu: float = 0.02
 
     def shares(self, measured: Measured) -> dict[str, float]:
