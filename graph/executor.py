@@ -17,8 +17,7 @@ from graphql.pyutils.gather_with_cancel import gather_with_cancel
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from graph.errors import MAX_ALIKE, cause_of, code_of, without_frames
-from graph.plan import resolver_of
-from graph.rendering import LeafField, Surprise
+from graph.rendering import LeafField, Surprise, resolver_of
 from graph.variables import arguments_of
 from resolvers.budget import RELATION_FIELDS, Budget
 from resolvers.selection import Kind

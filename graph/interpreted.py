@@ -16,8 +16,7 @@ from graphql import (
 )
 from graphql.execution.values import VariableValues, get_directive_values
 
-from graph.plan import resolver_of
-from graph.rendering import Surprise
+from graph.rendering import Surprise, resolver_of
 from graph.selection import Types
 
 

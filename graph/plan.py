@@ -26,7 +26,7 @@ from graphql.execution.values import VariableValues, get_argument_values
 
 from graph.connection import EMPTY, Part, objects
 from graph.lookup import RootsField, TargetField
-from graph.rendering import Constant, LeafField, Leaves, Surprise, TypeName
+from graph.rendering import Constant, LeafField, Leaves, Surprise, TypeName, resolver_of
 from graph.selection import AnySelection, Types, window_of
 from graph.variables import arguments_of, fields_with_variables, has_variables
 from resolvers.budget import RELATION_FIELDS
@@ -345,13 +345,3 @@ class PlaceSelection(AnySelection):
             return self._relations.of(field)
         except (BadInput, GraphQLError):
             return None  # the field will tell when its turn comes, if it does
-
-
-def resolver_of(definition: Any) -> Any:
-    """What answers a field, as `graph.field.field` was given it; raises Surprise for a field that is made otherwise."""
-    strawberry_field = (definition.extensions if definition is not None else {}).get("strawberry-definition")
-    resolver = getattr(strawberry_field, "base_resolver", None)
-    resolve = getattr(getattr(resolver, "wrapped_func", None), "resolve", None)
-    if resolve is None:
-        raise Surprise
-    return resolve

@@ -178,3 +178,13 @@ def _complete(kind: GraphQLOutputType, value: Any) -> Any:
     if is_list_type(kind):
         return [_complete(kind.of_type, one) for one in value]
     return kind.serialize(value)  # type: ignore[union-attr]
+
+
+def resolver_of(definition: Any) -> Any:
+    """What answers a field, as `graph.field.field` was given it; raises Surprise for a field that is made otherwise."""
+    strawberry_field = (definition.extensions if definition is not None else {}).get("strawberry-definition")
+    resolver = getattr(strawberry_field, "base_resolver", None)
+    resolve = getattr(getattr(resolver, "wrapped_func", None), "resolve", None)
+    if resolve is None:
+        raise Surprise
+    return resolve

@@ -1,4 +1,4 @@
-"""What earlier requests have read and decoded, for as long as the store proves that nothing has changed since.
+"""Cache of what earlier requests have read and decoded, as long as the store proves that nothing has changed since.
 
 The proof is the store's version, a value that differs after any write by anyone; a store that cannot tell it without a
 read (DynamoDB) keeps nothing here. A request that began at another version neither takes from here nor adds to it.

@@ -1,4 +1,4 @@
-"""What one request has read so far, so that nothing is read twice.
+"""Records that one request has read so far, so that nothing is read twice.
 
 Reads of ranges are kept as *runs*: everything that lies between two bounds of a partition. Runs that touch become one,
 so whatever was read around a key is in one run, and a narrower question is answered by two searches in it. Since a

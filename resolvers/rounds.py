@@ -1,4 +1,4 @@
-"""How the reads of one request run: so many at a time, and in rounds, which are what it waits for together."""
+"""Scheduler of one request's reads: so many at a time, and in rounds, which are what it waits for together."""
 
 import asyncio
 from collections.abc import Coroutine
