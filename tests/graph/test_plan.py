@@ -61,9 +61,17 @@ def executions(store: Store, *, kept: Kept | None = None, cache: Cache | None = 
 
 
 def wire(answer: Answer) -> dict[str, Any]:
-    """An answer as a client reads it, the order of its errors left out."""
+    """An answer as a client reads it, the order of its errors left out; which are told of a code that has more of them
+    depends on what was read first.
+    """
     body = orjson.loads(answer.content())
     if "errors" in body:
+        counted = {one["extensions"]["code"] for one in body["errors"] if "more" in one["extensions"]}
+        body["errors"] = [
+            one
+            for one in body["errors"]
+            if "more" in one["extensions"] or one["extensions"]["code"] not in counted or "path" not in one
+        ]
         body["errors"].sort(key=lambda error: (str(error.get("path")), error["message"]))
     return body
 
