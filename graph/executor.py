@@ -197,11 +197,16 @@ class _List:
     def go_on(self) -> bool:
         """Complete items until all are, or the slice of computation is used up; returns whether all are."""
         executor, path, context = self._executor, self._path, self._context
-        for index, item in self._items:
-            if executor.complete_list_item_value(item, self.values, *self._place, path.add_key(index, None), context):
-                self.waiting.append(index)
-            if executor.is_due():
-                return False
+        try:
+            for index, item in self._items:
+                item_path = path.add_key(index, None)
+                if executor.complete_list_item_value(item, self.values, *self._place, item_path, context):
+                    self.waiting.append(index)
+                if executor.is_due():
+                    return False
+        except Exception:  # what is begun has to end, as in a list that graphql-core completes
+            executor.settle_in_background([self.values[index] for index in self.waiting])
+            raise
         return True
 
     async def rest(self) -> list[Any]:
