@@ -50,8 +50,10 @@ class Page:
 async def lists(request: Request, jobs: Sequence[Job]) -> list[Page | Exception]:
     """The pages of many lists, in order, read as `resolvers.plan` decides; what fails is an error in its place."""
     found: list[Page | Exception | None] = []
-    async for some in in_turns(jobs):
-        found += [_at_once(request, job) for job in some]
+    for start in range(0, len(jobs), PIECE):
+        found += [_at_once(request, job) for job in jobs[start : start + PIECE]]
+        if start:
+            await give_way()
     asked = [job for job, page in zip(jobs, found, strict=True) if page is None]
     if not asked:
         return cast(list[Page | Exception], found)

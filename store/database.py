@@ -22,6 +22,7 @@ logger = logging.getLogger("clade")
 CHECKPOINT_PAGES = 4000  # when the log is written back to the file; more saves rewriting pages during an import
 LOG_BYTES = 64_000_000  # to which the log is cut when it was longer, as after a large import
 BUSY_SECONDS = 10.0  # how long a commit waits for those of other processes
+LOOK_SECONDS = 0.001  # between two looks, by reads, at whether the file is still at its path
 LOCKED_SECONDS = 1.0  # how long a read does, which happens only while another process mends the log after a crash
 IN_MEMORY = ":memory:"
 STEPS_BETWEEN_LOOKS = 100_000  # of SQLite's, which take some milliseconds
@@ -51,6 +52,7 @@ class Database:
         self._open: Connection | None = None
         self._file: File | None = None  # which the connection has opened
         self._times = 0  # that a file was opened
+        self._looked = 0.0  # when it was looked whether it is still at its path
 
     @property
     def is_in_memory(self) -> bool:
@@ -79,12 +81,22 @@ class Database:
         """
         if not self._entered:
             raise RuntimeError("The store is not open; use it as an async context manager.")
-        if self._open is not None and self._has_moved and not self._open.in_transaction:
+        if self._open is not None and self._seems_moved() and not self._open.in_transaction:
             self._leave(self._open)
         if self._open is None:
             self._open, self._file = _opened(self.path, mode)
             self._times += 1
         return self._open
+
+    def _seems_moved(self) -> bool:
+        """Whether the file has moved, as of a moment ago: looking takes longer than many a read, and a commit looks
+        again.
+        """
+        now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS:
+            return False
+        self._looked = now
+        return self._has_moved
 
     @property
     def _has_moved(self) -> bool:
