@@ -50,12 +50,10 @@ class Part:
         """What it counts as in the budget of fields, on so many pages of so many records, without fields of nodes."""
         return pages + len(self._fields) * (records if self.name == "edges" else pages)
 
-    def kept(self, page: Page) -> tuple[bytes, int] | None:
-        """The same as the page keeps it, and what the nodes' fields in it count as; None where it does not."""
-        return page.told.get(self.number)
-
     def keep(self, page: Page, field: bytes, fields: int) -> None:
-        """Leave the field with its page, unless it is uncommonly long or there are many others."""
+        """Leave the field with its page, and what the nodes' fields in it count as, under the part's number; unless it
+        is uncommonly long or there are many others.
+        """
         if page.records and len(field) <= KEPT_BYTES * (len(page.records) + 1) and len(page.told) < KEPT_FIELDS:
             page.told[self.number] = field, fields
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, compress, islice
-from operator import attrgetter
-from typing import Any
+from operator import attrgetter, itemgetter
+from typing import Any, cast
 
 import orjson
 
@@ -36,7 +36,9 @@ from store.turns import give_way
 FEW = 8  # nodes that are told before their bytes are counted, since each may have 400 KB under 30 aliases
 PIECE = 256  # nodes between two looks at the clock
 
-_PK, _LEVEL = attrgetter("pk"), attrgetter("level")
+_PK, _LEVEL, _RECORDS = attrgetter("pk"), attrgetter("level"), attrgetter("records")
+_FIRST: Any = itemgetter(0)
+_SECOND: Any = itemgetter(1)
 
 
 async def run(bound: Bound, context: Context) -> bytes:
@@ -197,15 +199,18 @@ class Listed:
         self._visits: dict[Part, Visit] = {}
         # As of now: while others are read, or by a page that stands here twice, more of them are told.
         self._told: dict[Part, list[bytes | None]] = {}
-        records = sum([len(page.records) for page in pages])
+        records = sum(map(len, map(_RECORDS, pages)))
         budget.spend_fields(sum([part.count(len(pages), records) for part in connection.parts]))
         for part, place in connection.places.items():
-            kept = [part.kept(page) for page in pages]
-            untold = [page.records for page, one in zip(pages, kept, strict=True) if one is None]
-            self._told[part] = [None if one is None else one[0] for one in kept]
-            found = [one for one in kept if one is not None]
-            budget.spend_fields(sum([one[1] for one in found]))
-            budget.spend_bytes(sum([len(one[0]) for one in found]))
+            kept = [page.told.get(part.number) for page in pages]
+            found = [one for one in kept if one is not None] if None in kept else kept
+            budget.spend_fields(sum(map(_SECOND, found)))
+            budget.spend_bytes(sum(map(len, map(_FIRST, found))))
+            if len(found) == len(kept):
+                self._told[part], untold = list(map(_FIRST, found)), []
+            else:
+                self._told[part] = [None if one is None else one[0] for one in kept]
+                untold = [page.records for page, one in zip(pages, kept, strict=True) if one is None]
             self._visits[part] = Visit(place, list(chain.from_iterable(untold)), budget)
 
     @property
@@ -223,6 +228,8 @@ class Listed:
         visit = self._visits.get(part)
         told = iter(()) if visit is None else iter(await visit.tell(relations))
         pages, kept = self._pages, self._told.get(part) or [None] * len(self._pages)
+        if None not in kept:
+            return cast(list[bytes], kept)
         column: list[bytes] = []
         for start in range(0, len(pages), PIECE):
             column += map(partial(_field, part, visit, told), pages[start : start + PIECE], kept[start : start + PIECE])

@@ -50,8 +50,9 @@ class Page:
 async def lists(request: Request, jobs: Sequence[Job]) -> list[Page | Exception]:
     """The pages of many lists, in order, read as `resolvers.plan` decides; what fails is an error in its place."""
     found: list[Page | Exception | None] = []
+    is_exact = request.version is not None
     for start in range(0, len(jobs), PIECE):
-        found += [_at_once(request, job) for job in jobs[start : start + PIECE]]
+        found += [_at_once(request, job, is_exact=is_exact) for job in jobs[start : start + PIECE]]
         if start:
             await give_way()
     asked = [job for job, page in zip(jobs, found, strict=True) if page is None]
@@ -64,10 +65,10 @@ async def lists(request: Request, jobs: Sequence[Job]) -> list[Page | Exception]
     return [results[job] if page is None else page for job, page in zip(jobs, found, strict=True)]
 
 
-def _at_once(request: Request, job: Job) -> Page | Exception | None:
+def _at_once(request: Request, job: Job, *, is_exact: bool) -> Page | Exception | None:
     """What the counts tell of a list, or what an earlier request has kept of it; None where it has to be read."""
     # A list of roots tells their counts without their trees' stamps, where indexes trail behind a move's flip.
-    is_sure = request.version is not None or not job.owner.is_root
+    is_sure = is_exact or not job.owner.is_root
     if is_sure and job.is_empty and not job.window.is_narrow:
         return _UNCOUNTED if not job.relation.total else _NONE
     try:
