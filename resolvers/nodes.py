@@ -15,6 +15,8 @@ from store.items import Item
 from store.keys import Key, Path, ancestor_keys, id_key, node_key
 from store.records import Record
 
+MAX_FOLLOWED = 4  # times that an id is looked for where it has moved to meanwhile
+
 Place = Key | Exception | None  # of a node, or why it is not known
 Lookup = tuple[str, Path | str]  # a hierarchy with a path, or with a full id such as "location:5074472"
 
@@ -40,8 +42,13 @@ async def nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -
             wanted.append(key)
             above += _asked_above(key, _everywhere(request, lookup[0], selection))
     found = await request.current_outcomes(wanted + above)
-    if astray := _astray(request, lookups, keys, found):
+    for _ in range(MAX_FOLLOWED):
+        if not (astray := _astray(request, lookups, keys, found)):
+            break
+        before = keys
         keys, found = await _followed(request, astray, keys, found)
+        if all(keys[number] == before[number] for number in astray):
+            break  # they are nowhere
     pairs = zip(lookups, keys, strict=True)
     missing = [key for (one, _), key in pairs if isinstance(key, Key) and found[key] is None and _is_path(one)]
     moved = await redirected(request, missing) if missing else {}
@@ -93,12 +100,17 @@ async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Place]:
         if isinstance(place, Exception):
             keys.append(place)
             continue
-        found = None if _is_gone(place) or place is None else Key(cast(str, place["tree"]), cast(str, place["key"]))
-        if found is not None and _sight(request, found) is not Sight.WHOLE:
-            found = None
-        request.met_unknown_id |= found is None
-        keys.append(found)
+        is_gone = _is_gone(place) or place is None
+        led = Key(f"{hierarchy}#{target}", "#") if is_gone else _place(place)
+        is_seen = _sight(request, led) is Sight.WHOLE  # of what is gone, too, since looking takes time
+        request.met_unknown_id |= is_gone or not is_seen
+        keys.append(led if is_seen and not is_gone else None)
     return keys
+
+
+def _place(item: Any) -> Key:
+    """Where an id's record leads."""
+    return Key(cast(str, item["tree"]), cast(str, item["key"]))
 
 
 def _sight(request: Request, key: Key) -> Sight:
@@ -131,6 +143,7 @@ async def _followed(
     request.met_unknown_id = True  # where one leads to nowhere, no stamp tells when it comes back
     items = await request.read_now(list(dict.fromkeys(astray.values())))
     led = {number: place for number, key in astray.items() if (place := place_of(items[key])) is not None}
+    await request.look_again(led.values())
     there = await request.current_outcomes(led.values())
     return [led.get(number, key) for number, key in enumerate(keys)], found | there
 

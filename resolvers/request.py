@@ -161,6 +161,15 @@ class Request:
         """What lies at these keys as of now, however often it was read before."""
         return await self._state.read_now(keys)
 
+    async def look_again(self, keys: Iterable[Key]) -> None:
+        """Read nodes as of now, however often they were read before; those out of sight are left out."""
+        seen = [key for key in dict.fromkeys(keys) if self.grants is None or self._sees(key)]
+        for key, item in (await self.read_now(seen)).items() if seen else ():
+            self._state.add_node(key, item, now=True)
+
+    def _sees(self, key: Key) -> bool:
+        return self.grants is not None and View(self.grants).sight(key) is not Sight.NOTHING
+
     async def is_steady(self) -> bool:
         """Whether all that was read tells of one side of each running move's flip; else it has to be forgotten."""
         return self.moves is None or await self.moves.are_as_met()
