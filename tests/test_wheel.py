@@ -14,7 +14,7 @@ import pytest
 
 from tests.engines import free_port
 from tests.readme import README
-from tests.test_readme import await_answer
+from tests.test_readme import START_SECONDS, await_answer
 
 ROOT = README.parent
 BUILD_SECONDS, INSTALL_SECONDS = 180, 400
@@ -85,7 +85,7 @@ def test_the_wheel_serves_from_an_empty_environment(wheel: Path, tmp_path: Path)
     commands = f"clade demo && exec clade serve --port {port}"
     with subprocess.Popen(["sh", "-ec", commands], cwd=tmp_path, env=seen) as process:
         try:
-            await_answer(f"http://127.0.0.1:{port}/readyz", process)
+            await_answer(f"http://127.0.0.1:{port}/readyz", process, START_SECONDS)
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
                 asked = client.post(
                     "/graphql", json={"query": '{ city(path: "US/NE/Omaha") { name parent { name } } }'}

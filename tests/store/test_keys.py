@@ -206,7 +206,8 @@ def test_segments_between_hold_just_those_whose_next_segment_lies_between(
         if len(path) > len(root) and path[: len(root)] == root
         and (start is None or start <= path[len(root)]) and (end is None or path[len(root)] < end)
     }  # fmt: skip
-    lo, hi = segments_between(sort_key(root), start, end)
+    encoded = [None if bound is None else encode_segment(bound) for bound in (start, end)]
+    lo, hi = segments_between(sort_key(root), *encoded)
     assert within(Span(Index.TABLE, "h#R", lo, hi), tree) == wanted
     assert lo <= hi
 
