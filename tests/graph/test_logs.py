@@ -1,12 +1,10 @@
 """The log: one line for each request, with nothing in it that is not for every eye, and nobody waits for its reader."""
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
 import re
-import subprocess
 import sys
 
 import httpx
@@ -149,36 +147,6 @@ def test_a_mistake_of_ours_is_told_with_its_traceback():
         made = record("An unforeseen error.", exc_info=sys.exc_info())
     assert "KeyError: 'what'" in json.loads(json_line(made))["exception"]
     assert "KeyError: 'what'" in text_line(made).decode()
-
-
-STANDING_STILL = """
-import os
-from graph.logs import Sink
-
-reading, writing = os.pipe()
-sink = Sink(writing, max_bytes=1_000_000)
-line = b"x" * 9_999 + b"\\n"
-for _ in range(1_000):  # ten megabytes, and the pipe holds 64 KB
-    sink.write(line, soon=True)
-assert sink.dropped >= 850
-expected = (1_000 - sink.dropped) * len(line)
-got = b""
-while len(got) < expected:
-    got += os.read(reading, 1_000_000)
-assert got == line * (1_000 - sink.dropped)
-sink.write(b"last\\n")
-sink.flush()
-assert os.read(reading, 100) == b"last\\n"
-"""
-
-
-def test_a_reader_that_stands_still_holds_up_nobody_and_what_is_too_much_is_counted():
-    """In a process of its own, and again where the machine is too busy for it to end in time."""
-    for _ in range(5):
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            subprocess.run([sys.executable, "-c", STANDING_STILL], check=True, timeout=15)
-            return
-    pytest.fail("it never ended")
 
 
 def test_what_waits_for_a_reader_is_bounded_in_bytes_however_short_the_lines_are():
