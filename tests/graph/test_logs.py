@@ -149,6 +149,24 @@ def test_a_mistake_of_ours_is_told_with_its_traceback():
     assert "KeyError: 'what'" in text_line(made).decode()
 
 
+def test_a_reader_that_stands_still_holds_up_nobody_and_what_is_too_much_is_counted():
+    reading, writing = os.pipe()
+    sink = Sink(writing, max_bytes=1_000_000)
+    line = b"x" * 9_999 + b"\n"
+    for _ in range(1_000):  # ten megabytes, and the pipe holds 64 KB
+        sink.write(line, soon=True)
+    assert sink.dropped >= 850
+    expected = (1_000 - sink.dropped) * len(line)
+    got = b""
+    while len(got) < expected:
+        got += os.read(reading, 1_000_000)
+    assert got == line * (1_000 - sink.dropped)
+    sink.flush()  # what was read counts until the writer knows that it is written
+    sink.write(b"last\n")
+    sink.flush()
+    assert os.read(reading, 100) == b"last\n"
+
+
 def test_what_waits_for_a_reader_is_bounded_in_bytes_however_short_the_lines_are():
     _, writing = os.pipe()
     sink = Sink(writing, max_bytes=200_000)
