@@ -7,13 +7,24 @@ import sys
 import pytest
 
 
-def run(directory, test: str) -> subprocess.CompletedProcess[str]:
+def run(directory, test: str, *options: str) -> subprocess.CompletedProcess[str]:
     (directory / "test_one.py").write_text(f"import pytest\n{test}\ndef test_other(): pass\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.plugins.no_skips", "--rootdir", str(directory)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "tests.plugins.no_skips",
+        "--rootdir",
+        str(directory),
+        *options,
+    ]
     alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run([*command, str(directory)], env=alone, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "1")], ids=["one process", "workers"])
 @pytest.mark.parametrize(
     "test",
     [
@@ -22,8 +33,8 @@ def run(directory, test: str) -> subprocess.CompletedProcess[str]:
         "pytest.skip('no engine', allow_module_level=True)",
     ],
 )
-def test_a_skipped_test_fails_the_run_and_its_reason_is_told(tmp_path, test):
-    ended = run(tmp_path, test)
+def test_a_skipped_test_fails_the_run_and_its_reason_is_told(tmp_path, test, options):
+    ended = run(tmp_path, test, *options)
     assert ended.returncode == pytest.ExitCode.TESTS_FAILED
     assert "no engine" in ended.stdout
     assert "1 skipped in" in ended.stdout.splitlines()[-1]
