@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.processes import CLADE, Process
-from graph.categories import CategoryNode
-from store.stores import open_store
+from graph.hierarchies.categories import CategoryNode
+from store.connect import open_store
 from tests import engines, proxy
 from tests.connection import Answer, Connection, Lost
 from tests.graph.asking import plant

@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from commands.imports import import_file
-from store.stores import open_store
+from commands.importing.command import import_file
+from store.connect import open_store
 from tests import engines
 
 NODES = 240_000

@@ -9,14 +9,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 from strawberry.asgi import GraphQL
 
-from graph.context import Context
-from graph.hierarchies import served
+from graph.hierarchies.registry import served
+from graph.operation.context import Context
 from graph.schema import build_schema
 from graph.settings import Settings
-from resolvers.budget import BudgetLimits
-from resolvers.kept import Kept
-from resolvers.request import Request
-from store.stores import open_store
+from resolvers.session.budget import BudgetLimits
+from resolvers.session.page_cache import Kept
+from resolvers.session.request import Request
+from store.connect import open_store
 
 
 def app() -> ASGIApp:

@@ -10,15 +10,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from store.deletions import Delete, Policy
-from store.edits import Create, Update
-from store.load import Outcome, load
-from store.moves import Move
-from store.pace import Pace
-from store.reads import Reads
-from store.rows import Part, Row, Wanted
-from store.stores import Store, open_store
-from store.writes import Writer
+from store.background_moves.timing import Pace
+from store.connect import open_store
+from store.edits.create_update import Create, Update
+from store.edits.delete import Delete, Policy
+from store.edits.move import Move
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
+from store.writer.writer import Writer
 from tests import engines
 from tests.hierarchies import CATEGORY
 

@@ -8,9 +8,9 @@ import typer
 
 from commands.table import StoreUrl
 from graph.settings import Settings
+from store.connect import open_store
 from store.errors import BadInput
-from store.sqlite import SQLiteStore
-from store.stores import open_store
+from store.sqlite.store import SQLiteStore
 
 Target = Annotated[Path, typer.Argument(help="The file to write; one that is there is replaced.", dir_okay=False)]
 Source = Annotated[Path, typer.Argument(help="A file that clade backup has written.", exists=True, dir_okay=False)]

@@ -7,16 +7,15 @@ from typing import Annotated
 
 import typer
 
-from commands.imports import hierarchy_named
+from commands.importing.command import hierarchy_named
 from commands.progress import progress
 from commands.table import StoreUrl
-from graph.hierarchies import hierarchies
+from graph.hierarchies.registry import hierarchies
 from graph.settings import Settings
-from store.check import Check
-from store.hierarchy import Hierarchy
-from store.quantity import quantity
-from store.stamps import rfc3339
-from store.stores import opened
+from store.checking.check import Check
+from store.connect import opened
+from store.model.hierarchy import Hierarchy
+from store.text import quantity, rfc3339
 
 EXIT_WRONG = 1
 EXIT_INTERRUPTED = 130

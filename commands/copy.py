@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from commands.progress import progress
-from store.copy import Copy, new_store
-from store.quantity import quantity
-from store.stores import opened
+from store.connect import opened
+from store.text import quantity
+from store.transfer.copy import Copy, new_store
 
 EXIT_INTERRUPTED = 130
 

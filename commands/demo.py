@@ -8,16 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from commands.table import StoreUrl
-from graph.hierarchies import hierarchies
+from graph.hierarchies.registry import hierarchies
 from graph.settings import Settings
+from store.connect import opened
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import BadInput
-from store.hierarchy import Hierarchy
-from store.keys import stamp_key
-from store.load import Outcome, load
-from store.quantity import quantity
-from store.reads import Reads
-from store.rows import Part, Row, Wanted
-from store.stores import Store, opened
+from store.model.hierarchy import Hierarchy
+from store.model.keys import stamp_key
+from store.text import quantity
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
 
 _OWN = frozenset(("path", "level", "name", "id"))
 

@@ -10,16 +10,16 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from commands.imports import HierarchyName, StoreUrl, hierarchy_named
+from commands.importing.command import HierarchyName, StoreUrl, hierarchy_named
 from commands.progress import progress
 from graph.settings import Settings
+from store.connect import opened
 from store.errors import BadInput
-from store.export import count, export
-from store.hierarchy import Hierarchy
-from store.keys import Path as NodePath
-from store.keys import parse_path
-from store.stores import opened
-from store.undefined import Undefined
+from store.model.hierarchy import Hierarchy
+from store.model.keys import Path as NodePath
+from store.model.paths import parse_path
+from store.model.undefined_values import Undefined
+from store.transfer.export import count, export
 
 EXIT_INTERRUPTED = 130
 

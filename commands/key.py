@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 from commands.table import StoreUrl
-from graph.hierarchies import hierarchies
+from graph.hierarchies.registry import hierarchies
 from graph.settings import Settings
-from resolvers.grants import Grants
+from resolvers.access.grants import Grants
 from store.api_keys import ApiKey, add_key, all_keys, made, revoke_key
+from store.connect import opened
+from store.engine.usage import Reads
 from store.errors import BadInput
-from store.keys import shorten
-from store.reads import Reads
-from store.stores import opened
+from store.text import shorten
 
 MAX_NAME_CHARACTERS = 128
 

@@ -12,9 +12,9 @@ from graph.settings import ignored_variables
 from store.errors import CladeError
 
 COMMANDS = {
-    "serve": "commands.serve:serve",
+    "serve": "commands.serving.command:serve",
     "demo": "commands.demo:load_demo",
-    "import": "commands.imports:import_file",
+    "import": "commands.importing.command:import_file",
     "export": "commands.export:export_file",
     "copy": "commands.copy:copy_store",
     "tree": "commands.tree:tree",

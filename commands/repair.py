@@ -5,11 +5,11 @@ import asyncio
 import typer
 
 from commands.check import EXIT_INTERRUPTED, EXIT_WRONG, MaybeHierarchy, Pass
-from commands.pace import pace
+from commands.move_timing import pace
 from commands.progress import progress
 from commands.table import StoreUrl
-from store.repair import Repair
-from store.stores import opened
+from store.checking.repair import Repair
+from store.connect import opened
 
 
 def repair(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from graph.exposure import exposed
-from graph.hierarchies import served
+from graph.federation.exposure import exposed
+from graph.hierarchies.registry import served
 from graph.settings import Settings
 
 
@@ -23,7 +23,7 @@ def schema(
     Example: clade schema --federation clade.graphql
     """
     # The libraries of the schema take longer to load than most commands take to run.
-    from graph.federation import subgraph_sdl
+    from graph.federation.subgraph_sdl import subgraph_sdl
     from graph.schema import build_schema
 
     settings = Settings()

@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from graph.settings import Settings
-from store.attributes import Value
+from store.connect import open_store
+from store.dynamodb.iam_policy import Use, policy
+from store.engine.table_options import Capacity, TableOptions
 from store.errors import BadInput
-from store.layout import LAYOUT
-from store.policy import Use, policy
-from store.stores import open_store
-from store.table import Capacity, TableOptions
+from store.metadata.schema_version import LAYOUT
+from store.model.attributes import Value
 
 app = typer.Typer(help="Make the table that CLADE_STORE names, or look at it.", no_args_is_help=True)
 
@@ -90,7 +90,7 @@ def print_policy(use: For = Use.READING, account: Account = None, store: StoreUr
     Example: clade table policy --for writing --account 123456789012
     """
     url = store or Settings().store
-    from store.dynamodb import DynamoDBStore  # brings aioboto3 along, which others need not wait for
+    from store.dynamodb.store import DynamoDBStore  # brings aioboto3 along, which others need not wait for
 
     named = open_store(url)
     if not isinstance(named, DynamoDBStore):

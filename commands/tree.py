@@ -7,19 +7,27 @@ from typing import Annotated
 
 import typer
 
-from commands.imports import HierarchyName, StoreUrl, hierarchy_named
+from commands.importing.command import HierarchyName, StoreUrl, hierarchy_named
 from graph.settings import Settings
-from resolvers.budget import BudgetLimits
-from resolvers.job import Job
-from resolvers.lists import lists, roots
-from resolvers.request import Request
-from resolvers.selection import Kind, Nothing, Relation
-from resolvers.window import Window
+from resolvers.pages import lists, roots
+from resolvers.planning.connection_arguments import Window
+from resolvers.planning.list_request import Job
+from resolvers.planning.relations import Kind, Nothing, Relation
+from resolvers.session.budget import BudgetLimits
+from resolvers.session.request import Request
+from store.connect import opened
 from store.errors import BadInput, BudgetExceeded
-from store.hierarchy import Hierarchy
-from store.keys import Key, Path, decode_segment, format_path, last_segment, node_key, parse_path, shorten
-from store.records import Record
-from store.stores import opened
+from store.model.hierarchy import Hierarchy
+from store.model.keys import (
+    Key,
+    Path,
+    decode_segment,
+    last_segment,
+    node_key,
+)
+from store.model.paths import format_path, parse_path
+from store.model.records import Record
+from store.text import shorten
 
 MAX_NODES = 100_000  # more nobody reads, and all are held at once
 CHARACTERS_SHOWN = 200

@@ -2,8 +2,8 @@
 
 from enum import Enum
 
-from graph.attribute import Date, attribute
-from graph.node import Node
+from graph.hierarchies.attribute import Date, attribute
+from graph.hierarchies.node import Node
 
 
 class Result(Enum):

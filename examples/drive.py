@@ -4,8 +4,8 @@ With CLADE_READS=granted and CLADE_WRITES=granted as well, an account whose key 
 has its own drive, a91, to itself: it finds no other, and nobody else finds this one.
 """
 
-from graph.attribute import DateTime, Long, attribute
-from graph.node import Node
+from graph.hierarchies.attribute import DateTime, Long, attribute
+from graph.hierarchies.node import Node
 
 
 class DriveNode(Node, hierarchy="drive", many="drives"):

@@ -8,33 +8,34 @@ from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp
 
-from graph.cache import Cache
-from graph.callers import Callers, tokens_of
-from graph.context import Context
-from graph.drain import Drain
-from graph.execution import Execution
-from graph.exposure import exposed
-from graph.gate import Gate
-from graph.hierarchies import served
-from graph.limits import Limits
-from graph.logs import RequestLog
-from graph.plans import Plans
-from graph.routes import build_app
+from graph.auth.authentication import Callers, tokens_of
+from graph.compiler.plan_cache import Plans
+from graph.execution.operation import Execution
+from graph.execution.response_cache import Cache
+from graph.federation.exposure import exposed
+from graph.hierarchies.registry import served
+from graph.observability.access_log import RequestLog
+from graph.operation.context import Context
+from graph.operation.document_limits import Limits
+from graph.operation.lookahead import Types
+from graph.operation.persisted_documents import Trusted, read_trusted
 from graph.schema import build_schema
-from graph.selection import Types
+from graph.server.asgi_app import build_app
+from graph.server.concurrency_limit import Gate
+from graph.server.graceful_shutdown import Drain
+from graph.server.request_observer import Observer
 from graph.settings import Settings
-from graph.trusted import Trusted, read_trusted
-from graph.watch import Observer
-from resolvers import request as resolvers
-from resolvers.budget import BudgetLimits
-from resolvers.kept import Kept
-from resolvers.keyring import Keyring
-from resolvers.turns import Turns
-from store.hierarchy import Hierarchy
-from store.stores import Store, open_store
+from resolvers.access.api_key_auth import Keyring
+from resolvers.session import request as resolvers
+from resolvers.session.budget import BudgetLimits
+from resolvers.session.large_read_limit import Turns
+from resolvers.session.page_cache import Kept
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.model.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
-    from graph.traces import Traces
+    from graph.observability.tracing import Traces
 
 # The collector looks through what a request makes again and again, though next to nothing of it is in cycles.
 COLLECT_AFTER = (50_000, 20, 100)
@@ -52,7 +53,7 @@ def served_app() -> ASGIApp:
     callers = callers_of(settings, store)
     background = [callers.watch]
     if settings.metrics:
-        from graph import metrics
+        from graph.observability import metrics
 
         observers.append(metrics.count)
         background.append(metrics.vitals_of(store, drain, gate, cache, writer).watch)
@@ -130,7 +131,7 @@ def traces_of(settings: Settings, store: Store) -> "Traces | None":
     """What makes spans, of the store's work too, if the settings ask for any."""
     if settings.traces == "off":
         return None
-    from graph.traces import Traces, exporting
+    from graph.observability.tracing import Traces, exporting
 
     traces = Traces(exporting())
     traces.watch(store)

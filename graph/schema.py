@@ -7,18 +7,28 @@ import strawberry
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types.field import StrawberryField
 
-from graph.entities import REPRESENTATION, Representation, entities_field
-from graph.federation import service_field
-from graph.field import REQUIRED, argument, class_of, field
-from graph.history import past_fields
-from graph.lookup import ById, ByIds, Find, RootsField
-from graph.moves import move_fields
-from graph.mutations import mutation_type
-from graph.names import field_of, list_field_of
-from graph.node import Node
-from graph.scalars import SCALARS, Path
-from graph.selection import Types
-from graph.types import HierarchyTypes, NodeInterface
+from graph.federation.entities import REPRESENTATION, Representation, entities_field
+from graph.federation.subgraph_sdl import service_field
+from graph.hierarchies.names import field_of, list_field_of
+from graph.hierarchies.node import Node
+from graph.operation.lookahead import Types
+from graph.types.field import (
+    REQUIRED,
+    argument,
+    class_of,
+    field,
+)
+from graph.types.hierarchy_types import HierarchyTypes, NodeInterface
+from graph.types.history_fields import past_fields
+from graph.types.move_fields import move_fields
+from graph.types.mutations import mutation_type
+from graph.types.root_fields import (
+    ById,
+    ByIds,
+    Find,
+    RootsField,
+)
+from graph.types.scalars import SCALARS, Path
 
 
 def build_schema(

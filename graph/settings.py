@@ -8,13 +8,13 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from graph.exposure import exposed
-from graph.limits import Limits
-from graph.misspelt import PREFIX, ignored, refuse_misspelt
-from graph.trusted import read_trusted
-from resolvers.budget import RELATION_FIELDS, BudgetLimits
+from graph.federation.exposure import exposed
+from graph.operation.document_limits import Limits
+from graph.operation.persisted_documents import read_trusted
+from graph.unknown_settings import PREFIX, ignored, refuse_misspelt
+from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
 from store.errors import BadInput
-from store.keys import shorten
+from store.text import shorten
 
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most"}
 
@@ -43,7 +43,7 @@ class Settings(BaseSettings):
         description="Where the hierarchies lie: `sqlite:///FILE` or `dynamodb://TABLE?region=REGION&endpoint=URL`.",
     )
     hierarchies: str = Field(
-        "graph.locations,graph.categories",
+        "graph.hierarchies.locations,graph.hierarchies.categories",
         description="The modules that define the hierarchies to serve, the full list, divided by commas.",
     )
     max_nodes: int = Field(10_000, ge=1, description="How many nodes one request may return, in nodes.")

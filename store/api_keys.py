@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import NotFound
-from store.items import ABSENT, Item, Put
-from store.keys import Index, Key, Span, just_after, shorten
-from store.reads import Reads
-from store.stamps import rfc3339
-from store.stores import Store
+from store.model.items import ABSENT, Item, Put
+from store.model.keys import Index, Key
+from store.model.ranges import Span, just_after
+from store.text import rfc3339, shorten
 
 PARTITION = "keys"
 PREFIX = "clade_"

@@ -12,7 +12,8 @@ from hypothesis import settings
 
 from graph.app import served_app
 from graph.settings import ignored_variables
-from store.stores import Store, open_store
+from store.connect import open_store
+from store.engine.protocol import Store
 from tests import engines
 from tests.kept import spoilt
 from tests.serving import serving

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from store.items import Change
-from store.stores import Store
+from store.engine.protocol import Store
+from store.model.items import Change
 
 
 class Counted:

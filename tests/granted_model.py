@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-from resolvers.grants import Grants, Sight
-from resolvers.window import Order
-from store.keys import Path, first_rank, format_path, last_segment
-from store.records import Record
+from resolvers.access.grants import Grants, Sight
+from resolvers.planning.cursors import Order
+from store.model.keys import Path, first_rank, last_segment
+from store.model.paths import format_path
+from store.model.records import Record
 from tests.model import Field, Model, Refused
 
 

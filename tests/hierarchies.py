@@ -1,7 +1,7 @@
 """Definitions of hierarchies for tests of the store, without the floor above that makes them of classes."""
 
-from store.attributes import Attribute, Kind
-from store.hierarchy import Hierarchy, Level
+from store.model.attributes import Attribute, Kind
+from store.model.hierarchy import Hierarchy, Level
 
 
 def level(name: str, under: str, **attributes: Kind) -> Level:

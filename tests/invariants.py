@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from store import wire
-from store.dynamodb import DynamoDBStore
-from store.sqlite import SQLiteStore
-from store.stores import Store
+from store.dynamodb import codec
+from store.dynamodb.store import DynamoDBStore
+from store.engine.protocol import Store
+from store.sqlite.store import SQLiteStore
 
 
 async def all_items(store: Store) -> list[dict[str, Any]]:
@@ -21,7 +21,7 @@ async def all_items(store: Store) -> list[dict[str, Any]]:
     start: dict[str, Any] = {}
     while True:
         page = await store._aws.call("scan", TableName=store.table, ConsistentRead=True, **start)
-        items += [wire.decode(item) for item in page["Items"]]
+        items += [codec.decode(item) for item in page["Items"]]
         if "LastEvaluatedKey" not in page:
             return items
         start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}

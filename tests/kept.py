@@ -4,12 +4,12 @@ from typing import Any, cast
 
 import msgspec
 
-from store.decoded import Decoded
-from store.items import Item
-from store.records import Record
-from store.sqlite import SQLiteStore
-from store.stores import Store
-from store.wire import WireItem, decode
+from store.dynamodb.codec import WireItem, decode
+from store.engine.protocol import Store
+from store.engine.record_cache import Decoded
+from store.model.items import Item
+from store.model.records import Record
+from store.sqlite.store import SQLiteStore
 
 
 def decoded_by(decoded: Decoded) -> dict[bytes, Record]:

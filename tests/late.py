@@ -9,7 +9,8 @@ from typing import Any, Self
 import pytest
 from aiohttp import web
 
-from store.stores import Store, open_store
+from store.connect import open_store
+from store.engine.protocol import Store
 from tests.engines import NoEngine, find
 from tests.proxy import Call, Proxy
 

@@ -10,15 +10,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from graph.attribute import attribute
-from graph.node import Node
-from resolvers.window import Order, decode_cursor, encode_cursor
+from graph.hierarchies.attribute import attribute
+from graph.hierarchies.node import Node
+from resolvers.planning.cursors import Order, decode_cursor, encode_cursor
+from store.engine.protocol import Store
 from store.errors import BadCursor
-from store.items import Item, Put
-from store.keys import Path, format_path, id_key, parse_path
-from store.records import Record
-from store.stamps import Stamp, tier_name
-from store.stores import Store
+from store.metadata.tree_version import Stamp, tier_name
+from store.model.items import Item, Put
+from store.model.keys import Path, id_key
+from store.model.paths import format_path, parse_path
+from store.model.records import Record
 
 AT = "2026-11-20T12:00:00.000Z"
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from store.deletions import Delete, Policy
-from store.edits import Create, Edit, Update
-from store.history import versions
-from store.keys import Path, path_of
-from store.moves import Move
-from store.order import Reorder, Side
-from store.reads import Reads
-from store.records import Record
-from store.stores import Store
+from store.edits.create_update import Create, Edit, Update
+from store.edits.delete import Delete, Policy
+from store.edits.move import Move
+from store.edits.reorder import Reorder, Side
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.metadata.history import versions
+from store.model.keys import Path, path_of
+from store.model.records import Record
 from tests import invariants
 from tests.hierarchies import CATEGORY
 

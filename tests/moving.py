@@ -7,13 +7,19 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from store.items import Item, Put
-from store.journal import MoveState
-from store.keys import Key, Path, Span, ancestor_keys, node_key
-from store.reads import Reads
-from store.records import Record
-from store.stamps import Running, Stamp
-from store.stores import Store
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.metadata.move_record import MoveState
+from store.metadata.tree_version import Running, Stamp
+from store.model.items import Item, Put
+from store.model.keys import (
+    Key,
+    Path,
+    ancestor_keys,
+    node_key,
+)
+from store.model.ranges import Span
+from store.model.records import Record
 from tests.graph.asking import write
 from tests.model import AT, Model
 

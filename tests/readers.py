@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from store.items import Item
-from store.keys import Key, Span
-from store.reads import Reads
-from store.records import Record
-from store.stores import Store
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.model.items import Item
+from store.model.keys import Key
+from store.model.ranges import Span
+from store.model.records import Record
 
 
 class Witness:

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 import graph.app  # noqa: F401 - loaded here so that no server has to
-from commands.serve import serve
+from commands.serving.command import serve
 from tests.engines import free_port
 
 START_SECONDS = 60.0

@@ -65,7 +65,7 @@ def test_every_library_is_imported_on_one_floor():
 
 def test_each_engine_is_spoken_to_in_one_file():
     talks = {(name, module) for module, tree in TREES.items() for name in names_in(tree) & {"aioboto3", "sqlite3"}}
-    assert talks == {("aioboto3", "store.aws"), ("sqlite3", "store.database")}
+    assert talks == {("aioboto3", "store.dynamodb.client"), ("sqlite3", "store.sqlite.connection")}
 
 
 def test_no_module_imports_itself_by_way_of_others():

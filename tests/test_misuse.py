@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from commands.main import run
-from graph.node import Node
+from graph.hierarchies.node import Node
+from store.connect import open_store
+from store.engine.usage import Reads
 from store.errors import NoTable
-from store.keys import stamp_key
-from store.reads import Reads
-from store.stamps import Stamp
-from store.stores import open_store
+from store.metadata.tree_version import Stamp
+from store.model.keys import stamp_key
 from tests.conftest import CLADE
 
 RUN_SECONDS = 120
@@ -256,12 +256,12 @@ def test_hierarchies_that_both_have_a_level_of_one_name_are_refused_until_one_ha
         monkeypatch.delitem(sys.modules, module, raising=False)
         text = zoo(more, title="City").replace('"zoo"', f'"{module}"')
         (tmp_path / f"{module}.py").write_text(f"from graph.node import Node\n\n{text}")
-    assert clade("schema", CLADE_HIERARCHIES="graph.locations,their_zoo") == (
+    assert clade("schema", CLADE_HIERARCHIES="graph.hierarchies.locations,their_zoo") == (
         1,
         "clade: In their_zoo: the level City of the hierarchy their_zoo makes the type City, which the level City of "
         f"the hierarchy location makes already; {PREFIX}\n",
     )
-    status, said = clade("schema", "schema.graphql", CLADE_HIERARCHIES="graph.locations,our_zoo")
+    status, said = clade("schema", "schema.graphql", CLADE_HIERARCHIES="graph.hierarchies.locations,our_zoo")
     assert (status, said) == (0, "")
     assert "\ntype OurCityRevision implements OurZooRevision & NodeRevision {" in Path("schema.graphql").read_text()
 

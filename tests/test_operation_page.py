@@ -5,9 +5,9 @@ from pathlib import Path
 
 from prometheus_client import REGISTRY
 
-from graph import metrics
-from graph.logs import fields_of
-from graph.observed import Observed
+from graph.observability import metrics
+from graph.observability.access_log import fields_of
+from graph.observability.request_info import Observed
 from graph.settings import Settings
 
 PAGE = (Path(__file__).parents[1] / "docs" / "operation.md").read_text()

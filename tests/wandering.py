@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import httpx
 
-from store.load import Outcome, load
-from store.rows import Part, Row, Wanted
-from store.stores import Store
+from store.engine.protocol import Store
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
 from tests.hierarchies import CATEGORY
 from tests.servers import Server
 

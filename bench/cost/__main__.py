@@ -21,7 +21,7 @@ from bench.cost.parser import parsed
 from bench.cost.report import line, share, table, write
 from bench.cost.search import Found, Search
 from bench.cost.stage import filled, measuring
-from graph.hierarchies import served
+from graph.hierarchies.registry import served
 from graph.schema import build_schema
 from graph.settings import Settings
 from tests import engines

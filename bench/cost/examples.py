@@ -5,7 +5,7 @@ from typing import Any
 from bench.cost.meter import Sent
 from bench.cost.nodes import COUNTRIES, DEEP, DEPTH, LARGE, LARGE_NODES, WIDE, id_of
 from bench.cost.values import ALTERNATING
-from resolvers.window import Order, encode_cursor
+from resolvers.planning.cursors import Order, encode_cursor
 
 Examples = dict[str, Sent]
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from resolvers.budget import BudgetLimits
-from store.reads import PAGE_UNITS, REQUESTS_A_UNIT
+from resolvers.session.budget import BudgetLimits
+from store.engine.usage import PAGE_UNITS, REQUESTS_A_UNIT
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 import httpx
 from msgspec.structs import replace
 
-from graph.categories import CategoryNode
-from graph.locations import Location
-from graph.node import Node
-from store.items import Put
-from store.keys import node_key
-from store.load import Outcome, load
-from store.reads import Reads
-from store.records import Record
-from store.rows import Part, Row, Wanted
-from store.stores import Store, open_store
+from graph.hierarchies.categories import CategoryNode
+from graph.hierarchies.locations import Location
+from graph.hierarchies.node import Node
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.model.items import Put
+from store.model.keys import node_key
+from store.model.records import Record
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
 
 Rows = list[tuple[tuple[str, ...], str]]
 

@@ -112,8 +112,8 @@ _tally = _Tally()
 
 def install() -> None:
     """Have `clade serve` in this process serve a probe as well, within a limit of memory."""
-    from commands import workers
-    from store.reads import Reads
+    from commands.serving import workers
+    from store.engine.usage import Reads
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
     Reads.add = _tally.counting(Reads.add)  # type: ignore[method-assign]

@@ -9,7 +9,7 @@ from bench.cost.generator import Generator
 from bench.cost.measured import DEFAULT, Bounds, Measured
 from bench.cost.meter import Sent
 from bench.cost.operation import Operation
-from graph.limits import Limits
+from graph.operation.document_limits import Limits
 
 KEPT = 6  # operations for each bound
 NEW = 0.3  # of all operations, once some are known

@@ -10,8 +10,8 @@ from pathlib import Path
 from bench.cost.examples import TRUSTED
 from bench.cost.meter import CLIENT_SECONDS, Meter
 from bench.cost.nodes import Sizes, age, fill
-from store.reads import Reads
-from store.stores import open_store
+from store.connect import open_store
+from store.engine.usage import Reads
 from tests import engines
 from tests.graph.asking import write
 

@@ -8,7 +8,7 @@ from graphql import GraphQLEnumType, GraphQLInputObjectType, GraphQLNamedType, g
 
 from bench.cost.nodes import COUNTRIES, DEEP, DELETED_ID, LARGE, OLD, SCRATCH, WIDE, id_of
 from bench.cost.operation import Value
-from resolvers.window import Order, encode_cursor
+from resolvers.planning.cursors import Order, encode_cursor
 
 EXTREME = 0.3  # of all values
 

@@ -8,17 +8,18 @@ from dataclasses import replace
 import pytest
 from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
 
-from graph.context import Context
+from graph.compiler.plan_cache import Plans
 from graph.errors import MAX_ALIKE
-from graph.execution import Execution
-from graph.plans import Plans
+from graph.execution.operation import Execution
+from graph.operation.context import Context
 from graph.schema import build_schema
-from resolvers.budget import RELATION_FIELDS, BudgetLimits
-from resolvers.request import Request
+from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
+from resolvers.session.request import Request
+from store.concurrency import SLICE_SECONDS
+from store.connect import open_store
+from store.engine.protocol import Store
 from store.errors import CladeError
-from store.items import Put
-from store.stores import Store, open_store
-from store.turns import SLICE_SECONDS
+from store.model.items import Put
 from tests.graph.asking import BOUNDLESS, PATIENT, WIDE, Client, count_nodes
 from tests.model import Ground, Model
 

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from store.api_keys import add_key, made
-from store.stores import open_store
+from store.connect import open_store
 from tests.servers import Server
 
 BODY = orjson.dumps({"query": "{ __typename }"})

@@ -20,11 +20,11 @@ from bench.cost.probe import TICK_SECONDS, Probe
 from bench.cost.report import figures, shown, table
 from bench.cost.search import Found, Search
 from bench.cost.stage import filled, measuring
-from graph.hierarchies import served
-from graph.limits import Limits
+from graph.hierarchies.registry import served
+from graph.operation.document_limits import Limits
 from graph.schema import build_schema
 from graph.settings import Settings
-from store.stores import open_store
+from store.connect import open_store
 
 MADE = 40  # requests on each store
 SHOWN = 3  # of those past a bound, after which no others are looked for

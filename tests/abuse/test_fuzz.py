@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from schemathesis import graphql
 
 from graph.app import served_app
-from graph.categories import CategoryNode
-from graph.locations import Location
-from graph.media_types import GRAPHQL
-from store.check import Check
-from store.stores import open_store
+from graph.hierarchies.categories import CategoryNode
+from graph.hierarchies.locations import Location
+from graph.server.content_negotiation import GRAPHQL
+from store.checking.check import Check
+from store.connect import open_store
 from tests.graph.asking import plant
 from tests.rights.asking import codes
 from tests.serving import serving

@@ -8,10 +8,11 @@ import httpx
 import pytest
 
 from graph.app import served_app
-from graph.locations import Location
-from resolvers.request import Request
+from graph.hierarchies.locations import Location
+from resolvers.session.request import Request
 from store.api_keys import add_key, made
-from store.stores import Store, open_store
+from store.connect import open_store
+from store.engine.protocol import Store
 from tests.graph.asking import plant
 from tests.rights.asking import Server, caller, codes
 from tests.serving import serving

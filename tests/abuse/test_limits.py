@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from graphql import get_introspection_query
 
-from graph import documents
-from graph.execution import Execution
-from graph.hierarchies import served
-from graph.limits import Limits
+from graph.execution.operation import Execution
+from graph.hierarchies.registry import served
+from graph.operation import document_cache
+from graph.operation.document_limits import Limits
 from graph.schema import build_schema
 
-SCHEMA, _ = build_schema(served("graph.locations,graph.categories"))
+SCHEMA, _ = build_schema(served("graph.hierarchies.locations,graph.hierarchies.categories"))
 DEFAULTS = Limits()
 
 
@@ -73,7 +73,7 @@ async def test_a_document_at_the_limit_passes_and_one_past_it_is_refused(name, m
         assert at_edge["extensions"]["code"] == "GRAPHQL_VALIDATION_FAILED"
     else:
         assert at_edge is None
-    monkeypatch.setattr(documents, "validate", None)  # the costly rules are not reached
+    monkeypatch.setattr(document_cache, "validate", None)  # the costly rules are not reached
     error = await refusal(AT_EDGE[name](limit + 1), limits)
     assert error["extensions"] == {"code": "LIMIT_EXCEEDED", "limit": limit}
     assert f"the limit is {limit:,}." in error["message"]
@@ -156,7 +156,7 @@ def chain(length, step, last="name"):
     ],
 )
 async def test_fragments_and_their_like_hide_nothing_and_cost_no_validation(query, setting, monkeypatch):
-    monkeypatch.setattr(documents, "validate", None)
+    monkeypatch.setattr(document_cache, "validate", None)
     error = await refusal(query)
     assert error["extensions"]["code"] == "LIMIT_EXCEEDED"
     assert f"CLADE_{setting}." in error["message"]

@@ -7,20 +7,21 @@ from itertools import product
 import orjson
 import pytest
 
-from graph.cache import Cache
-from graph.context import Context
-from graph.execution import Answer, Execution
-from graph.limits import Limits
-from graph.plans import MAX_SEVERAL_CHARACTERS, Plans
-from graph.question import Question
-from resolvers.budget import BudgetLimits
-from resolvers.kept import Kept
-from resolvers.request import Request
-from resolvers.turns import LARGE, Turns
-from resolvers.window import Order, encode_cursor
+from graph.compiler.plan_cache import MAX_SEVERAL_CHARACTERS, Plans
+from graph.execution.operation import Answer, Execution
+from graph.execution.response_cache import Cache
+from graph.operation.context import Context
+from graph.operation.document_limits import Limits
+from graph.operation.graphql_request import Question
+from resolvers.planning.cursors import Order, encode_cursor
+from resolvers.session.budget import BudgetLimits
+from resolvers.session.large_read_limit import LARGE, Turns
+from resolvers.session.page_cache import Kept
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.engine.protocol import Store
 from store.errors import Unavailable
-from store.records import Record, made_id
-from store.stores import Store, open_store
+from store.model.records import Record, made_id
 from tests.graph.asking import WIDE
 from tests.graph.test_cache import GROUND, SCHEMA, TYPES, plant
 from tests.readers import Witness

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
-from graph.categories import CategoryNode
-from graph.sending import MOST_BYTES, PIECE_BYTES, Sending
-from store.load import Outcome, load
-from store.rows import Part, Row, Wanted
-from store.stores import open_store
+from graph.hierarchies.categories import CategoryNode
+from graph.server.response_sender import MOST_BYTES, PIECE_BYTES, Sending
+from store.connect import open_store
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
 from tests.servers import Server
 
 NODES, NAME = 640, "n" * 16_000

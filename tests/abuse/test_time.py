@@ -12,14 +12,14 @@ import httpx
 import orjson
 import pytest
 
-from graph.context import Context
-from graph.execution import Execution
-from graph.limits import Limits
-from graph.plans import Plans
-from graph.routes import build_app
-from resolvers.request import Request
-from store.keys import node_key
-from store.stores import open_store
+from graph.compiler.plan_cache import Plans
+from graph.execution.operation import Execution
+from graph.operation.context import Context
+from graph.operation.document_limits import Limits
+from graph.server.asgi_app import build_app
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.model.keys import node_key
 from tests.graph.small_app import SmallStore, small_app
 from tests.graph.test_cache import GROUND, SCHEMA, TYPES, plant
 from tests.proxy import Proxy, delayed

@@ -15,16 +15,16 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from graph import signing_keys
-from graph.callers import Callers, Unauthenticated
-from graph.gate import Gate
+from graph.auth import jwks
+from graph.auth.authentication import Callers, Unauthenticated
+from graph.auth.jwks import PublishedKeys
+from graph.auth.jwt_tokens import Terms, Tokens, tokens_of
+from graph.server.concurrency_limit import Gate
 from graph.settings import Settings
-from graph.signing_keys import PublishedKeys
-from graph.tokens import Terms, Tokens, tokens_of
-from resolvers.grants import Sight
-from resolvers.keyring import Keyring
+from resolvers.access.api_key_auth import Keyring
+from resolvers.access.grants import Sight
+from store.connect import open_store
 from store.errors import BadInput, Unavailable
-from store.stores import open_store
 
 SECRET = "a secret of thirty-two bytes or more, for tests"
 ISSUER, AUDIENCE = "https://issuer.example", "clade"
@@ -300,7 +300,7 @@ class Clock:
 def issuer():
     with issuing() as (server, url):
         clock = Clock()
-        keys = PublishedKeys(signing_keys.keys_at(url), ["RS256", "ES256"], clock=clock)
+        keys = PublishedKeys(jwks.keys_at(url), ["RS256", "ES256"], clock=clock)
         yield server, clock, Tokens(keys, Terms(["RS256", "ES256"], ISSUER, AUDIENCE))
 
 
@@ -310,7 +310,7 @@ async def test_published_keys_are_read_once_and_names_that_nobody_knows_do_not_c
     for n in range(50):
         assert await tokens.caller(signed(kid=f"made up {n}")) is None
     assert server.asked == 1
-    clock.now += signing_keys.COOLDOWN_SECONDS + 1
+    clock.now += jwks.COOLDOWN_SECONDS + 1
     assert await tokens.caller(signed(kid="made up")) is None
     assert server.asked == 2
 
@@ -319,7 +319,7 @@ async def test_a_new_key_is_taken_soon_and_an_old_one_no_longer_than_it_is_publi
     server, clock, tokens = issuer
     assert await tokens.caller(signed(jti="1")) is not None
     server.keys = {"keys": [jwk(STRANGER, "next")]}
-    clock.now += signing_keys.COOLDOWN_SECONDS + 1
+    clock.now += jwks.COOLDOWN_SECONDS + 1
     assert await tokens.caller(signed(STRANGER, kid="next")) is not None
     assert await tokens.caller(signed(STRANGER, kid=None)) is not None, "there is only one"
     assert await tokens.caller(signed(jti="2")) is None
@@ -334,10 +334,10 @@ async def test_an_issuer_that_is_away_lets_nobody_new_in_and_keeps_nobody_out(is
         await tokens.caller(signed())
     assert server.asked == 1
     server.status = 200
-    clock.now += signing_keys.COOLDOWN_SECONDS + 1
+    clock.now += jwks.COOLDOWN_SECONDS + 1
     assert await tokens.caller(signed(jti="1")) is not None
     server.status = 302
-    clock.now += signing_keys.MAX_AGE_SECONDS + 1
+    clock.now += jwks.MAX_AGE_SECONDS + 1
     assert await tokens.caller(signed(kid="made up")) is None
     assert await tokens.caller(signed(jti="2")) is not None
     assert server.asked == 3, "redirects are not followed"

@@ -10,10 +10,10 @@ import pytest
 from graphql import OperationDefinitionNode, parse
 
 from graph.app import served_app
-from graph.hierarchies import hierarchies
-from store.load import Outcome, load
-from store.rows import Part, Row, Wanted
-from store.stores import open_store
+from graph.hierarchies.registry import hierarchies
+from store.connect import open_store
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
 from tests.clients.programs import HERE, PROGRAMS, compile_relay, needs_node, run
 from tests.readme import blocks
 from tests.serving import serving

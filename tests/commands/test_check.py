@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from store.connect import open_store
+from store.engine.protocol import Store
 from store.errors import BadInput, NoTable
-from store.keys import stamp_key
-from store.stores import Store, open_store
+from store.model.keys import stamp_key
 from tests import invariants
 from tests.commands.test_import import OPTIONS, Clade, clade, shops  # noqa: F401 - fixtures
 from tests.store.broken import at, change

@@ -7,11 +7,11 @@ import typer
 from typer.testing import CliRunner
 
 from commands.demo import load_demo
+from store.connect import open_store
+from store.engine.usage import Reads
 from store.errors import NoTable
-from store.keys import stamp_key
-from store.reads import Reads
-from store.stamps import Stamp
-from store.stores import open_store
+from store.metadata.tree_version import Stamp
+from store.model.keys import stamp_key
 
 app = typer.Typer()
 app.command()(load_demo)

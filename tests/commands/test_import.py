@@ -17,11 +17,12 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from commands.main import app_of
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import BadInput, NoTable
-from store.keys import stamp_key
-from store.reads import Reads
-from store.stamps import Stamp
-from store.stores import Store, open_store
+from store.metadata.tree_version import Stamp
+from store.model.keys import stamp_key
 from tests import invariants
 
 Clade = Callable[..., Result]

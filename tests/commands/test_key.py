@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from commands import main
+from store.connect import open_store
 from store.errors import BadInput
-from store.stores import open_store
 
 
 @pytest.fixture

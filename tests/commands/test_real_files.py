@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from commands.columns import columns
-from graph.hierarchies import hierarchies
-from store.formats.taxonomy import Taxonomy
-from store.load import Outcome, load
-from store.rows import Wanted
-from store.stores import Store
+from commands.importing.columns import columns
+from graph.hierarchies.registry import hierarchies
+from store.engine.protocol import Store
+from store.transfer.formats.taxonomy import Taxonomy
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Wanted
 from tests import invariants
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -7,8 +7,8 @@ import typer
 from typer.testing import CliRunner
 
 from commands.schema import schema
-from graph.federation import subgraph_sdl
-from graph.hierarchies import served
+from graph.federation.subgraph_sdl import subgraph_sdl
+from graph.hierarchies.registry import served
 from graph.schema import build_schema
 from graph.settings import Settings
 from store.errors import BadInput
@@ -48,7 +48,7 @@ def test_the_subgraph_is_what_gateways_are_told(monkeypatch):
 
 
 def test_the_schema_follows_the_hierarchies_that_are_served(monkeypatch):
-    monkeypatch.setenv("CLADE_HIERARCHIES", "graph.categories")
+    monkeypatch.setenv("CLADE_HIERARCHIES", "graph.hierarchies.categories")
     output = run().output
     assert "type Category " in output
     assert "type City " not in output

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from commands.serve import EXAMPLES
+from commands.serving.command import EXAMPLES
 from tests.conftest import CLADE
 from tests.engines import free_port
 

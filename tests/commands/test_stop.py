@@ -11,7 +11,7 @@ import time
 import httpx
 import pytest
 
-from store.stores import open_store
+from store.connect import open_store
 from tests.commands.test_serve import answers
 from tests.conftest import CLADE
 from tests.connection import Connection

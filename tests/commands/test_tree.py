@@ -8,14 +8,14 @@ from typer.testing import CliRunner
 
 from commands import tree
 from commands.main import app_of, run
-from graph.hierarchies import hierarchies
-from resolvers.lists import roots
-from resolvers.request import Request
-from resolvers.window import Window
-from store.journal import MoveState
-from store.load import Outcome, load
-from store.rows import Part, Row, Wanted
-from store.stores import open_store
+from graph.hierarchies.registry import hierarchies
+from resolvers.pages import roots
+from resolvers.planning.connection_arguments import Window
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.metadata.move_record import MoveState
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
 from tests.hierarchies import CATEGORY
 from tests.store import journaled
 

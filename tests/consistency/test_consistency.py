@@ -10,7 +10,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from store.stores import Store, open_store
+from store.connect import open_store
+from store.engine.protocol import Store
 from tests.consistency.clients import READS, Clients, Tree
 from tests.graph.test_read_your_writes import Server
 from tests.late import late_stores

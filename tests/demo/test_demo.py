@@ -7,9 +7,9 @@ import pycountry
 import pytest
 
 import demo
-from graph.hierarchies import hierarchies
-from store.hierarchy import Hierarchy
-from store.keys import checked_path
+from graph.hierarchies.registry import hierarchies
+from store.model.hierarchy import Hierarchy
+from store.model.paths import checked_path
 
 # Where well-known cities lie, as anybody can look up.
 KNOWN = """

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from graph.hierarchies import served
-from store.formats.jsonl import JSONLines
-from store.load import Outcome, load
-from store.rows import Wanted
-from store.sqlite import SQLiteStore
-from store.stores import Store
+from graph.hierarchies.registry import served
+from store.engine.protocol import Store
+from store.sqlite.store import SQLiteStore
+from store.transfer.formats.jsonl import JSONLines
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Wanted
 from tests.graph.asking import Client
 from tests.readme import README, blocks
 

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from graph.app import served_app
-from graph.hierarchies import hierarchies
+from graph.hierarchies.registry import hierarchies
 from tests.engines import Engine
 from tests.federation.places import PLACES, Place, plant
 from tests.federation.recorder import Recorder

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from store.hierarchy import Hierarchy
-from store.load import Outcome, load
-from store.rows import Part, Row, Wanted
-from store.stores import Store, open_store
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.model.hierarchy import Hierarchy
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
 
 
 class Place(NamedTuple):

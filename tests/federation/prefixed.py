@@ -1,6 +1,6 @@
 """Hierarchies with prefixes, for a graph that has a Product and a Store of its own."""
 
-from graph.node import Node
+from graph.hierarchies.node import Node
 
 
 class Location(Node, hierarchy="geo", many="locations", prefix="Geo"):

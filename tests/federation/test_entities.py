@@ -252,7 +252,7 @@ def test_the_most_entities_and_what_the_subgraph_exposes_are_settings(small: Ser
 
 def test_a_failing_store_is_an_error_of_each_entity_and_of_nothing_else(small: Served, monkeypatch):
     from store.errors import Unavailable
-    from store.sqlite import SQLiteStore
+    from store.sqlite.store import SQLiteStore
 
     async def get(*_, **__):
         raise Unavailable("The store is away.")

@@ -7,20 +7,20 @@ from typing import Any
 
 import orjson
 
-from graph.context import Context
-from graph.execution import Execution
-from graph.limits import Limits
-from graph.node import Node
-from graph.plans import Plans
+from graph.compiler.plan_cache import Plans
+from graph.execution.operation import Execution
+from graph.hierarchies.node import Node
+from graph.operation.context import Context
+from graph.operation.document_limits import Limits
 from graph.schema import build_schema
-from resolvers.budget import BudgetLimits
-from resolvers.request import Request
-from store.dynamodb import DynamoDBStore
-from store.items import Item, Put
-from store.load import Outcome, load
-from store.rows import Part, Row, Wanted
-from store.stores import Store
-from store.wire import encode, settled
+from resolvers.session.budget import BudgetLimits
+from resolvers.session.request import Request
+from store.dynamodb.codec import encode
+from store.dynamodb.store import DynamoDBStore
+from store.engine.protocol import Store
+from store.model.items import Item, Put, settled
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
 from tests.readers import Witness
 
 _MANY = 1_000_000

@@ -9,11 +9,11 @@ import strawberry
 from starlette.types import ASGIApp
 from strawberry.scalars import JSON
 
-from graph.execution import Execution
-from graph.limits import Limits
-from graph.routes import build_app
-from resolvers.budget import Budget
-from resolvers.caller import Caller
+from graph.execution.operation import Execution
+from graph.operation.document_limits import Limits
+from graph.server.asgi_app import build_app
+from resolvers.access.caller import Caller
+from resolvers.session.budget import Budget
 from store.errors import BadPath, Unavailable
 
 MAX_BODY_BYTES = 40_000

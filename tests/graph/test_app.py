@@ -5,8 +5,8 @@ import asyncio
 import httpx
 import pytest
 
-from graph import health
 from graph.errors import STORE_MESSAGE
+from graph.server import health
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 

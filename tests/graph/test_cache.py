@@ -10,17 +10,18 @@ from typing import Any
 import orjson
 import pytest
 
-from graph.cache import Cache, etag_of
-from graph.context import Context
-from graph.execution import Execution
-from graph.plans import Plans
+from graph.compiler.plan_cache import Plans
+from graph.execution.eager import Started
+from graph.execution.operation import Execution
+from graph.execution.response_cache import Cache, etag_of
+from graph.operation.context import Context
 from graph.schema import build_schema
-from graph.started import Started
-from resolvers.kept import Kept
-from resolvers.request import Request
-from store.load import Outcome, load
-from store.rows import Part, Row, Wanted
-from store.stores import Store, open_store
+from resolvers.session.page_cache import Kept
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
 from tests.late import late_stores
 from tests.model import Ground
 

@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
-from graph.categories import CategoryNode
+from graph.hierarchies.categories import CategoryNode
 from store.api_keys import add_key, made
-from store.check import Check
-from store.copy import Copy, new_store
-from store.edits import Create
+from store.checking.check import Check
+from store.connect import open_store, opened
+from store.edits.create_update import Create
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import CladeError
-from store.keys import Path as NodePath
-from store.keys import format_path
-from store.reads import Reads
-from store.stores import Store, open_store, opened
-from store.writes import Terms, Writer
+from store.model.keys import Path as NodePath
+from store.model.paths import format_path
+from store.transfer.copy import Copy, new_store
+from store.writer.writer import Terms, Writer
 from tests import invariants
 from tests.engines import Engine
 from tests.graph.writing import Clients

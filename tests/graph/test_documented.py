@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from graphql import OperationType, get_operation_ast, parse, print_ast, separate_operations, validate
 
-from commands.serve import EXAMPLES
-from graph.context import Context
-from graph.execution import Execution
-from graph.hierarchies import served
-from graph.plans import Plans
+from commands.serving.command import EXAMPLES
+from graph.compiler.plan_cache import Plans
+from graph.execution.operation import Execution
+from graph.hierarchies.registry import served
+from graph.operation.context import Context
 from graph.schema import build_schema
 from graph.settings import Settings
-from resolvers.request import Request
-from store.stores import open_store
+from resolvers.session.request import Request
+from store.connect import open_store
 from tests.graph.test_plan import compare
 from tests.readme import README, blocks
 
@@ -36,7 +36,7 @@ UNPLANNED = (
 def texts() -> Iterator[str]:
     for page in [README, *sorted((ROOT / "docs").glob("*.md"))]:
         yield from blocks("graphql", page.read_text("utf-8"))
-    yield Path(ROOT / "graph/graphiql/examples.graphql").read_text("utf-8")
+    yield Path(ROOT / "graph/server/graphiql_assets/examples.graphql").read_text("utf-8")
     yield from EXAMPLES
 
 

@@ -5,10 +5,10 @@ import logging
 import pytest
 from graphql import GraphQLError
 
-from graph import documents
-from graph.documents import Documents, InvalidDocument
 from graph.errors import format_error, format_errors
-from graph.execution import Execution, QueriesOnly
+from graph.execution.operation import Execution, QueriesOnly
+from graph.operation import document_cache
+from graph.operation.document_cache import Documents, InvalidDocument
 from store.errors import BudgetExceeded
 from tests.graph.small_app import Context, schema
 
@@ -29,7 +29,7 @@ def test_the_document_that_was_not_asked_for_longest_goes_first():
 
 
 def test_documents_are_bounded_by_their_length_too(monkeypatch):
-    monkeypatch.setattr(documents, "KEPT_CHARACTERS", 30)
+    monkeypatch.setattr(document_cache, "KEPT_CHARACTERS", 30)
     kept = Documents(schema, keep=1_000)
     first = kept.get("{ hello }")
     kept.get("{ " + "a" * 12 + ": hello }")

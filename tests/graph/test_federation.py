@@ -12,9 +12,9 @@ from graphql import (
     print_ast,
 )
 
-from graph.exposure import EXPOSABLE, exposed
-from graph.federation import subgraph_sdl
-from graph.hierarchies import served
+from graph.federation.exposure import EXPOSABLE, exposed
+from graph.federation.subgraph_sdl import subgraph_sdl
+from graph.hierarchies.registry import served
 from graph.schema import build_schema
 from store.errors import BadInput
 
@@ -23,7 +23,7 @@ MACHINERY = {"_Any", "_Entity", "_Service"}
 
 @pytest.fixture(scope="module")
 def schema():
-    return build_schema(served("graph.locations,graph.categories"))[0]
+    return build_schema(served("graph.hierarchies.locations,graph.hierarchies.categories"))[0]
 
 
 @pytest.fixture(scope="module")

@@ -4,17 +4,17 @@ import time
 
 import pytest
 
-from graph.context import Context
-from graph.execution import Execution
-from resolvers import feed
-from resolvers.budget import BudgetLimits
-from resolvers.request import Request
-from resolvers.window import Order, encode_cursor
-from store.edits import Update
-from store.items import Delete, Put
-from store.keys import log_key
-from store.reads import Reads
-from store.writes import Terms, Writer
+from graph.execution.operation import Execution
+from graph.operation.context import Context
+from resolvers.past import change_feed
+from resolvers.planning.cursors import Order, encode_cursor
+from resolvers.session.budget import BudgetLimits
+from resolvers.session.request import Request
+from store.edits.create_update import Update
+from store.engine.usage import Reads
+from store.model.items import Delete, Put
+from store.model.keys import log_key
+from store.writer.writer import Terms, Writer
 from tests import invariants
 from tests.graph.writing import DEFINITIONS, SCHEMA, TYPES, Clients, plant
 
@@ -232,7 +232,7 @@ async def test_under_leaves_out_other_subtrees_but_not_what_happens_above(client
 
 async def test_a_page_of_the_feed_is_one_range_read(clients, monkeypatch):
     await plant(clients)
-    monkeypatch.setattr(feed, "PAGE_TRANSACTIONS", 3)
+    monkeypatch.setattr(change_feed, "PAGE_TRANSACTIONS", 3)
     cursor, pages = None, []
     while True:
         page = (await clients.ask(FEED, since=cursor))["changes"]
@@ -273,7 +273,7 @@ async def test_no_writer_s_clock_makes_an_item_of_the_log_expire_before_those_in
     for days in (-91, 0):
         now = time.time() + days * 24 * 3600
         with monkeypatch.context() as patch:
-            patch.setattr("store.group.time.time", lambda now=now: now)
+            patch.setattr("store.writer.group_commit.time.time", lambda now=now: now)
             update = 'mutation($n: String!) { updateLocation(path: "US/MO", name: $n) { node { id } } }'
             await clients.ask(update, n=f"{days}")
     found = (await clients.ask(FEED, since=cursor))["changes"]["changes"]

@@ -6,8 +6,8 @@ import logging
 import httpx
 import pytest
 
-from graph import media_types
-from graph.limits import Limits
+from graph.operation.document_limits import Limits
+from graph.server import content_negotiation
 from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, small_app
 from tests.serving import serving
 
@@ -113,11 +113,11 @@ def test_the_answer_has_the_type_that_the_client_likes_best(client, accept, cont
 
 
 def test_of_a_long_list_of_types_the_beginning_counts_and_the_rest_is_not_remembered(client):
-    misses = media_types.choose.cache_info().misses
+    misses = content_negotiation.choose.cache_info().misses
     for number in range(3):
         answer = ask(client, "{ hello }", accept=f"{GRAPHQL}, x/{'y' * 20_000}{number}")
         assert answer.headers["content-type"].startswith(GRAPHQL)
-    assert media_types.choose.cache_info().misses - misses == 1
+    assert content_negotiation.choose.cache_info().misses - misses == 1
 
 
 @pytest.mark.parametrize("accept", ["image/png", "text/html", f"{JSON};q=0", "*/*;q=0", f"{GRAPHQL};q=x"])
@@ -341,8 +341,8 @@ def test_a_mistake_of_ours_is_500_without_python_s_words(client):
 
 def test_what_accept_says_is_weighed_once_and_kept_in_bounds():
     for number in range(2_000):
-        media_types.choose(f"application/json;q=0.{number:04}", (media_types.JSON,))
-    assert media_types.choose.cache_info().currsize <= 256
+        content_negotiation.choose(f"application/json;q=0.{number:04}", (content_negotiation.JSON,))
+    assert content_negotiation.choose.cache_info().currsize <= 256
 
 
 def test_a_client_that_hangs_up_half_way_disturbs_nobody(client):

@@ -10,11 +10,12 @@ import sys
 import httpx
 import pytest
 
-from graph.callers import Callers
-from graph.logs import RequestLog, Sink, json_line, text_line
-from resolvers.keyring import Keyring
+from graph.auth.authentication import Callers
+from graph.observability.access_log import RequestLog
+from graph.observability.log_handler import Sink, json_line, text_line
+from resolvers.access.api_key_auth import Keyring
 from store.api_keys import add_key, made
-from store.stores import open_store
+from store.connect import open_store
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 

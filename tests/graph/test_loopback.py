@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from graph.app import served_app
-from graph.loopback import is_loopback
+from graph.auth.loopback import is_loopback
 from tests.serving import serving
 
 

@@ -14,14 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graph.context import Context
-from graph.execution import Execution
+from graph.execution.operation import Execution
+from graph.operation.context import Context
 from graph.schema import build_schema
-from resolvers.request import Request
-from resolvers.window import Order, encode_cursor
-from store.keys import Path, encode_segment
-from store.records import Record
-from store.stores import Store, open_store
+from resolvers.planning.cursors import Order, encode_cursor
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.model.keys import Path, encode_segment
+from store.model.records import Record
 from tests.graph.asking import BOUNDLESS, WIDE
 from tests.kept import spoilt
 from tests.model import TYPES, Field, GraphText, Ground, Model, On, Word, failures, without_failures

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from graph.context import Context
-from graph.execution import Execution
-from graph.plans import Plans
-from resolvers.grants import Grants
-from resolvers.request import Request
-from store.keys import format_path, parse_path
-from store.stores import Store, open_store
+from graph.compiler.plan_cache import Plans
+from graph.execution.operation import Execution
+from graph.operation.context import Context
+from resolvers.access.grants import Grants
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.model.paths import format_path, parse_path
 from tests.graph.asking import BOUNDLESS, WIDE
 from tests.graph.test_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES, Writer, common, grow, models, queries, seeds
 from tests.graph.test_plan import wire

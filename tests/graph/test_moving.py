@@ -8,8 +8,9 @@ import httpx
 import pytest
 
 from graph.app import served_app
-from store.journal import MoveState
-from store.stores import Store, open_store
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.metadata.move_record import MoveState
 from tests.engines import Engine
 from tests.serving import serving
 from tests.store import journaled
@@ -26,11 +27,11 @@ def store_url(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> str:
     """A table that servers serve, which wait as little as they can."""
     url = engine.address(f"moving-{uuid.uuid4().hex}")
     for name, value in {
-        "STORE": url, "HIERARCHIES": "graph.categories", "WRITES": "on", "REQUEST_SECONDS": "5",
+        "STORE": url, "HIERARCHIES": "graph.hierarchies.categories", "WRITES": "on", "REQUEST_SECONDS": "5",
         "SETTLE_SECONDS": "0", "MOVE_WAIT_SECONDS": "0",
     }.items():  # fmt: skip
         monkeypatch.setenv(f"CLADE_{name}", value)
-    monkeypatch.setattr("store.pace.MARGIN_SECONDS", -4.9)
+    monkeypatch.setattr("store.background_moves.timing.MARGIN_SECONDS", -4.9)
     return url
 
 
@@ -60,7 +61,7 @@ async def test_a_server_that_stops_leaves_its_moves_to_the_next_one(
         await store.create()
         await journaled.plant(store, *[f"r/a/m{n}" for n in range(40)])
         with monkeypatch.context() as patch:
-            patch.setattr("store.pace.MARGIN_SECONDS", 60)
+            patch.setattr("store.background_moves.timing.MARGIN_SECONDS", 60)
             with serving(served_app()) as url:
                 async with httpx.AsyncClient(timeout=SECONDS) as client:
                     answer = await client.post(f"{url}/graphql", json={"query": MOVE})
@@ -74,7 +75,7 @@ async def test_a_server_that_stops_leaves_its_moves_to_the_next_one(
 async def test_a_move_that_came_to_nothing_after_its_answer_says_why(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.moves.MAX_SURVEYED", 10)  # more nodes are only looked at while they are copied
+    monkeypatch.setattr("store.edits.move.MAX_SURVEYED", 10)  # more nodes are only looked at while they are copied
     long = "m" * 500
     async with open_store(store_url) as store:
         await store.create()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from store.items import key_of
+from store.model.items import key_of
 from tests import invariants
 from tests.counted import Counted
 from tests.graph.writing import Clients, plant

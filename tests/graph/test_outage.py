@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from graph.app import served_app
-from store.stores import open_store
+from store.connect import open_store
 from tests.graph.test_cache import plant
 from tests.serving import serving
 

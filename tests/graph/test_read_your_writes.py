@@ -7,19 +7,19 @@ from typing import Any
 
 import orjson
 
-from graph.cache import Cache
-from graph.categories import CategoryNode
-from graph.context import Context
-from graph.execution import Execution
-from graph.plans import Plans
-from resolvers.history import at_revision, deleted, history
-from resolvers.kept import Kept
-from resolvers.request import Request
-from resolvers.window import Window
-from store.keys import node_key
-from store.records import made_id
-from store.stores import Store
-from store.writes import Writer
+from graph.compiler.plan_cache import Plans
+from graph.execution.operation import Execution
+from graph.execution.response_cache import Cache
+from graph.hierarchies.categories import CategoryNode
+from graph.operation.context import Context
+from resolvers.past.history import at_revision, deleted, history
+from resolvers.planning.connection_arguments import Window
+from resolvers.session.page_cache import Kept
+from resolvers.session.request import Request
+from store.engine.protocol import Store
+from store.model.keys import node_key
+from store.model.records import made_id
+from store.writer.writer import Writer
 from tests.graph.asking import plant
 from tests.graph.writing import DEFINITIONS, SCHEMA, TYPES
 from tests.late import late_stores

@@ -10,17 +10,23 @@ import msgspec
 import pytest
 
 import demo
-from commands.columns import columns
+from commands.importing.columns import columns
 from examples.drive import DriveNode
-from graph.categories import CategoryNode
-from graph.locations import Location
-from resolvers.job import Job
-from resolvers.neighbours import sorted_owners
-from resolvers.plan import Planner
-from store.formats.taxonomy import Taxonomy
-from store.load import Outcome, load
-from store.rows import Part, Rejection, Row, Wanted
-from store.stores import Store, open_store
+from graph.hierarchies.categories import CategoryNode
+from graph.hierarchies.locations import Location
+from resolvers.planner import Planner
+from resolvers.planning.list_request import Job
+from resolvers.planning.sibling_runs import sorted_owners
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.transfer.formats.taxonomy import Taxonomy
+from store.transfer.load import Outcome, load
+from store.transfer.rows import (
+    Part,
+    Rejection,
+    Row,
+    Wanted,
+)
 from tests.graph.asking import BOUNDLESS, Client, count_nodes, plant, write
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -14,15 +14,20 @@ from graphql import (
     validate_schema,
 )
 
-from graph.hierarchies import served
-from graph.names import OWN_FIELDS, OWN_TYPES, fields_of, types_of
+from graph.hierarchies.names import (
+    OWN_FIELDS,
+    OWN_TYPES,
+    fields_of,
+    types_of,
+)
+from graph.hierarchies.registry import served
 from graph.schema import build_schema as build
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_all_names_that_could_clash_are_known():
-    classes = served("graph.locations,graph.categories,examples.asset,examples.drive")
+    classes = served("graph.hierarchies.locations,graph.hierarchies.categories,examples.asset,examples.drive")
     kinds = build(classes)[0]._schema
     names = {use.name for cls in classes for use in types_of(cls)}
     types = {name for name in kinds.type_map if not name.startswith("__")}

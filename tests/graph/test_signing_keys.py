@@ -7,15 +7,15 @@ import httpx
 import orjson
 import pytest
 
-from graph import signing_keys
-from graph.callers import Callers
-from graph.gate import Gate
+from graph.auth import jwks
+from graph.auth.authentication import Callers
+from graph.auth.jwks import PublishedKeys, keys_at, keys_in
+from graph.auth.jwt_tokens import Terms, Tokens, tokens_of
+from graph.server.concurrency_limit import Gate
 from graph.settings import Settings
-from graph.signing_keys import PublishedKeys, keys_at, keys_in
-from graph.tokens import Terms, Tokens, tokens_of
-from resolvers.keyring import Keyring
+from resolvers.access.api_key_auth import Keyring
+from store.connect import open_store
 from store.errors import BadInput, Unavailable
-from store.stores import open_store
 from tests.abuse.test_tokens import AUDIENCE, ISSUER, JWKS, signed
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
@@ -92,12 +92,12 @@ class Clock:
 
 @pytest.mark.parametrize("manner", ["hangs", "drips", "floods"])
 async def test_a_bad_issuer_is_given_up_soon_and_delays_nobody_whose_key_is_known(issuer, monkeypatch, manner):
-    monkeypatch.setattr(signing_keys, "FETCH_SECONDS", 0.5)
+    monkeypatch.setattr(jwks, "FETCH_SECONDS", 0.5)
     clock = Clock()
     keys = PublishedKeys(keys_at(issuer.url), ["RS256", "ES256"], clock=clock)
     assert await keys.find("r") is not None
     issuer.manner, issuer.sent_bytes = manner, 0
-    clock.now += signing_keys.MAX_AGE_SECONDS + 1
+    clock.now += jwks.MAX_AGE_SECONDS + 1
     waiting = [asyncio.create_task(keys.find(f"made up {n}")) for n in range(20)]
     await asyncio.sleep(0)
     known = [keys.find("r") for _ in range(20)]
@@ -114,9 +114,9 @@ async def test_a_bad_issuer_is_given_up_soon_and_delays_nobody_whose_key_is_know
 async def test_tokens_that_wait_for_keys_are_bounded(issuer):
     issuer.manner = "hangs"
     keys = PublishedKeys(keys_at(issuer.url), ["RS256"])
-    waiting = [asyncio.create_task(keys.find(f"made up {n}")) for n in range(signing_keys.MAX_WAITING + 20)]
+    waiting = [asyncio.create_task(keys.find(f"made up {n}")) for n in range(jwks.MAX_WAITING + 20)]
     done, still = await asyncio.wait(waiting, timeout=0.5)
-    assert (len(done), len(still)) == (20, signing_keys.MAX_WAITING)
+    assert (len(done), len(still)) == (20, jwks.MAX_WAITING)
     assert {type(one.exception()) for one in done} == {Unavailable}
     for one in still:
         one.cancel()
@@ -155,6 +155,6 @@ async def test_whoever_waits_for_an_issuer_holds_no_place_of_others(issuer):
 
 def test_a_file_that_is_too_large_is_no_jwks(tmp_path):
     file = tmp_path / "jwks.json"
-    file.write_bytes(b'{"keys": [' + b" " * signing_keys.MAX_BYTES)
+    file.write_bytes(b'{"keys": [' + b" " * jwks.MAX_BYTES)
     with pytest.raises(BadInput, match="no JWKS"):
         tokens_of(Settings(jwt_keys=str(file), jwt_issuer=ISSUER, jwt_audience=AUDIENCE))

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from graph.started import Started, within
+from graph.execution.eager import Started, within
 
 
 async def test_work_that_does_not_wait_is_done_at_once():

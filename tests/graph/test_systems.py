@@ -3,10 +3,10 @@
 import pytest
 
 from examples.drive import DriveNode
-from graph.attribute import Decimal, attribute
-from graph.categories import CategoryNode
-from graph.locations import Location
-from graph.node import Node
+from graph.hierarchies.attribute import Decimal, attribute
+from graph.hierarchies.categories import CategoryNode
+from graph.hierarchies.locations import Location
+from graph.hierarchies.node import Node
 from tests.graph.asking import WIDE, Client, plant, write
 from tests.model import Model
 

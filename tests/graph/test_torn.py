@@ -5,15 +5,17 @@ from typing import Any
 
 import pytest
 
-from resolvers.kept import Kept
-from resolvers.request import Request
-from store.items import Item
-from store.keys import Span, node_key
-from store.moves import Move
-from store.reads import Reads
-from store.records import Record
-from store.stores import Store, open_store
-from store.writes import Writer
+from resolvers.session.page_cache import Kept
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.edits.move import Move
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.model.items import Item
+from store.model.keys import node_key
+from store.model.ranges import Span
+from store.model.records import Record
+from store.writer.writer import Writer
 from tests.graph.writing import Clients
 from tests.hierarchies import CATEGORY
 from tests.wandering import HERE, THERE, Subtree

@@ -9,9 +9,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from graph import traces
 from graph.app import served_app
-from graph.observed import Observed
+from graph.observability import tracing
+from graph.observability.request_info import Observed
 from tests.serving import serving
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -23,7 +23,7 @@ def spans(monkeypatch, demo_store):
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(traces, "exporting", lambda: provider)
+    monkeypatch.setattr(tracing, "exporting", lambda: provider)
     for name, value in {"STORE": demo_store, "TRACES": "on", "KEEP_MB": "0", "CACHE_MB": "0"}.items():
         monkeypatch.setenv(f"CLADE_{name}", value)
     with serving(served_app()) as url:
@@ -50,12 +50,12 @@ def test_a_request_has_spans_for_itself_its_plan_and_its_reads(spans):
 
 def test_what_clients_send_is_cut_in_spans(monkeypatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    provider = traces.exporting()
-    with traces.Traces(provider)._tracer.start_as_current_span("request") as span:
+    provider = tracing.exporting()
+    with tracing.Traces(provider)._tracer.start_as_current_span("request") as span:
         span.set_attribute("http.target", "/" + "q" * 60_000)
         span.record_exception(ValueError("v" * 60_000))
         observed = Observed("id", "POST", "/graphql", 0.0, kind="query", operation="N" * 60_000)
-        traces.Traces(provider).mark(observed)
+        tracing.Traces(provider).mark(observed)
     assert len(span.to_json()) < 10_000
     assert span.name == f"query {'N' * 200}…"
     provider.shutdown()

@@ -6,8 +6,8 @@ import json
 import httpx
 import pytest
 
+from graph.operation.persisted_documents import Trusted, Untrusted, read_trusted
 from graph.settings import Settings
-from graph.trusted import Trusted, Untrusted, read_trusted
 from store.errors import BadInput
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving

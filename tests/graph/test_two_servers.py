@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from store.stores import open_store
+from store.connect import open_store
 from tests.servers import Server
 
 LIST = '{ category(path: "A") { name children { nodes { name } } } }'

@@ -15,9 +15,11 @@ import pytest
 from aiohttp import web
 
 from graph.app import served_app
-from store.keys import node_key, parse_path
-from store.reads import Reads
-from store.stores import Store, open_store
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.model.keys import node_key
+from store.model.paths import parse_path
 from tests.engines import Engine
 from tests.proxy import Call, Fault, Forward, Proxy, cancelled, delayed, dropped, refused, status, throttled
 from tests.serving import serving
@@ -77,11 +79,11 @@ async def served(url: str, monkeypatch: pytest.MonkeyPatch, **settings: str) -> 
 
 @pytest.fixture
 async def scene(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
-    monkeypatch.setattr("store.aws.ATTEMPTS", 2)  # whose delays are long
-    monkeypatch.setattr("store.dynamodb.ATTEMPTS", 3)
-    monkeypatch.setattr("store.group.ATTEMPTS", 2)
-    monkeypatch.setattr("store.dynamodb.FIRST_DELAY_SECONDS", 0.0005)
-    monkeypatch.setattr("store.dynamodb.LONGEST_DELAY_SECONDS", 0.01)
+    monkeypatch.setattr("store.dynamodb.client.ATTEMPTS", 2)  # whose delays are long
+    monkeypatch.setattr("store.dynamodb.store.ATTEMPTS", 3)
+    monkeypatch.setattr("store.writer.group_commit.ATTEMPTS", 2)
+    monkeypatch.setattr("store.dynamodb.store.FIRST_DELAY_SECONDS", 0.0005)
+    monkeypatch.setattr("store.dynamodb.store.LONGEST_DELAY_SECONDS", 0.01)
     past = engine.address(f"uncertain-{uuid.uuid4().hex}")
     async with Proxy(engine.url) as proxy, open_store(past) as store:
         await store.create()

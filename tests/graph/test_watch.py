@@ -5,8 +5,8 @@ import asyncio
 import httpx
 import pytest
 
-from graph.drain import Drain
-from graph.gate import Gate
+from graph.server.concurrency_limit import Gate
+from graph.server.graceful_shutdown import Drain
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 

@@ -8,13 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store.deletions import Delete, Policy
+from store.background_moves.timing import Pace
+from store.connect import open_store
+from store.edits.delete import Delete, Policy
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import CladeError
-from store.keys import Path, format_path
-from store.pace import Pace
-from store.reads import Reads
-from store.stores import Store, open_store
-from store.writes import Writer
+from store.model.keys import Path
+from store.model.paths import format_path
+from store.writer.writer import Writer
 from tests.graph.writing import Clients
 from tests.model_writes import Model, Refused, Wishes
 

@@ -4,7 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
-from store.stores import opened
+from store.connect import opened
 from tests import invariants
 from tests.graph.writing import Clients
 

@@ -4,16 +4,16 @@ import json
 from typing import Any
 
 from examples.asset import AssetNode
-from graph.categories import CategoryNode
-from graph.context import Context
-from graph.execution import Execution
-from graph.locations import Location
-from graph.plans import Plans
+from graph.compiler.plan_cache import Plans
+from graph.execution.operation import Execution
+from graph.hierarchies.categories import CategoryNode
+from graph.hierarchies.locations import Location
+from graph.operation.context import Context
 from graph.schema import build_schema
-from resolvers.kept import Kept
-from resolvers.request import Request
-from store.stores import Store
-from store.writes import Writer
+from resolvers.session.page_cache import Kept
+from resolvers.session.request import Request
+from store.engine.protocol import Store
+from store.writer.writer import Writer
 
 CLASSES = [Location, CategoryNode, AssetNode]
 SCHEMA, TYPES = build_schema(CLASSES)

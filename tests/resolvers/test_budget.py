@@ -3,7 +3,7 @@
 import pytest
 
 from graph.errors import MAX_ALIKE
-from store.stores import Store
+from store.engine.protocol import Store
 from tests.graph.asking import Client
 from tests.model import Ground, Model
 

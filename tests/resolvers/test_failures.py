@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from resolvers.request import Request
-from store.aws import ATTEMPTS
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.dynamodb.client import ATTEMPTS
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import Unavailable
-from store.items import Item
-from store.keys import Key, node_key
-from store.reads import Reads
-from store.stores import Store, open_store
+from store.model.items import Item
+from store.model.keys import Key, node_key
 from tests.graph.asking import WIDE, Client
 from tests.model import Ground, Model
 from tests.proxy import Call, Proxy, throttled

@@ -8,16 +8,18 @@ import uuid
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resolvers.feed import Change, feed
-from resolvers.request import Request
-from store.deletions import Delete, Policy
-from store.edits import Create
+from resolvers.past.change_feed import Change, feed
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.edits.create_update import Create
+from store.edits.delete import Delete, Policy
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import CladeError
-from store.keys import Path, parse_path
-from store.reads import Reads
-from store.records import Record
-from store.stores import Store, open_store
-from store.writes import Writer
+from store.model.keys import Path
+from store.model.paths import parse_path
+from store.model.records import Record
+from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.model_writes import KEYS, Model, Wishes

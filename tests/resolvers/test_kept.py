@@ -4,16 +4,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from resolvers.grants import Grants
-from resolvers.kept import Kept
-from resolvers.nodes import Lookup, above, nodes
-from resolvers.request import Request
-from resolvers.selection import Kind, Nothing, Relation
-from resolvers.stub import Stub
-from resolvers.window import Window
-from store.keys import format_path, parse_path
-from store.records import Record
-from store.stores import Store, open_store
+from resolvers.access.grants import Grants
+from resolvers.access.redacted_node import Stub
+from resolvers.lookup import Lookup, above, nodes
+from resolvers.planning.connection_arguments import Window
+from resolvers.planning.relations import Kind, Nothing, Relation
+from resolvers.session.page_cache import Kept
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.model.paths import format_path, parse_path
+from store.model.records import Record
 from tests.hierarchies import CATEGORY
 from tests.store import journaled
 

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from resolvers.job import Job
-from resolvers.loaders import Loaders
-from resolvers.request import Request
-from resolvers.selection import Kind, Nothing, Relation
-from resolvers.window import Window
+from resolvers.dataloaders import Loaders
+from resolvers.planning.connection_arguments import Window
+from resolvers.planning.list_request import Job
+from resolvers.planning.relations import Kind, Nothing, Relation
+from resolvers.session.request import Request
+from store.engine.protocol import Store
 from store.errors import BadCursor
-from store.stores import Store
 from tests.model import Ground, Model
 from tests.readers import Witness
 

@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
-from resolvers.nodes import nodes
-from resolvers.request import Request
-from resolvers.selection import Nothing
-from store.edits import Edit
-from store.items import Item
-from store.keys import Key, parse_path
-from store.reads import Reads
-from store.stores import Store
-from store.writes import Writer
+from resolvers.lookup import nodes
+from resolvers.planning.relations import Nothing
+from resolvers.session.request import Request
+from store.edits.create_update import Edit
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.model.items import Item
+from store.model.keys import Key
+from store.model.paths import parse_path
+from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.store import journaled
 

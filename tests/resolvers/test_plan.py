@@ -5,15 +5,21 @@ from dataclasses import dataclass
 
 import pytest
 
-from resolvers.job import Job
-from resolvers.known import Known, Read
-from resolvers.plan import Planner
-from resolvers.selection import Kind, Nothing, Relation
-from resolvers.window import Window
+from resolvers.planner import Planner
+from resolvers.planning.connection_arguments import Window
+from resolvers.planning.list_request import Job
+from resolvers.planning.relations import Kind, Nothing, Relation
+from resolvers.session.records_read import Known, Read
 from store.errors import BudgetExceeded
-from store.keys import Index, Path, Span, children, subtree, tier
-from store.records import Record
-from store.stamps import Stamp, tier_name
+from store.metadata.tree_version import Stamp, tier_name
+from store.model.keys import Index, Path
+from store.model.ranges import (
+    Span,
+    children,
+    subtree,
+    tier,
+)
+from store.model.records import Record
 from tests.model import Ground, Model
 
 HIERARCHY = Ground.definition()

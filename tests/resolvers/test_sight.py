@@ -6,12 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolvers.grants import Grants, Sight, highest
-from resolvers.sight import View
-from resolvers.stub import WITHHELD, Stub
+from resolvers.access.grants import Grants, Sight, highest
+from resolvers.access.redacted_node import WITHHELD, Stub
+from resolvers.access.visibility import View
 from store.errors import Forbidden
-from store.keys import Index, Key, Span, children, node_key, subtree, tier
-from store.records import Record
+from store.model.keys import Index, Key, node_key
+from store.model.ranges import (
+    Span,
+    children,
+    subtree,
+    tier,
+)
+from store.model.records import Record
 
 segments = st.text(alphabet="ab#$%!~", min_size=1, max_size=2)
 paths = st.lists(segments, min_size=1, max_size=4).map(lambda below: ("US", *below))

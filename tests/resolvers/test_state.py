@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from resolvers.kept import Kept
-from resolvers.known import Read
-from resolvers.request import Request
-from store.keys import node_key, subtree
-from store.stores import Store
+from resolvers.session.page_cache import Kept
+from resolvers.session.records_read import Read
+from resolvers.session.request import Request
+from store.engine.protocol import Store
+from store.model.keys import node_key
+from store.model.ranges import subtree
 from tests.graph.test_cache import GROUND, plant
 
 SPAN = subtree("ground#a", "#")

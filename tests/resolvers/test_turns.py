@@ -2,7 +2,7 @@
 
 import asyncio
 
-from resolvers.turns import LARGE, Turn, Turns
+from resolvers.session.large_read_limit import LARGE, Turn, Turns
 
 
 async def test_so_many_have_their_turn_and_the_others_follow_in_the_order_in_which_they_came():

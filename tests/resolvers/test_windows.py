@@ -4,9 +4,9 @@ from base64 import urlsafe_b64encode
 
 import pytest
 
-from resolvers.window import Order, decode_cursor, encode_cursor
+from resolvers.planning.cursors import Order, decode_cursor, encode_cursor
+from store.engine.protocol import Store
 from store.errors import BadCursor
-from store.stores import Store
 from tests.graph.asking import Client, Reply
 from tests.model import Ground, Model
 

@@ -5,20 +5,20 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from graph.cache import Cache
-from graph.context import Context
-from graph.execution import Answer, Execution
-from graph.limits import Limits
-from graph.node import Node
-from graph.plans import Plans
+from graph.compiler.plan_cache import Plans
+from graph.execution.operation import Answer, Execution
+from graph.execution.response_cache import Cache
+from graph.hierarchies.node import Node
+from graph.operation.context import Context
+from graph.operation.document_limits import Limits
 from graph.schema import build_schema
-from resolvers.budget import BudgetLimits
-from resolvers.caller import Caller
-from resolvers.grants import Grants
-from resolvers.kept import Kept
-from resolvers.request import Request
-from store.stores import Store
-from store.writes import Writer
+from resolvers.access.caller import Caller
+from resolvers.access.grants import Grants
+from resolvers.session.budget import BudgetLimits
+from resolvers.session.page_cache import Kept
+from resolvers.session.request import Request
+from store.engine.protocol import Store
+from store.writer.writer import Writer
 
 
 def caller(*grants: str, name: str = "somebody", reads: bool = True) -> Caller:

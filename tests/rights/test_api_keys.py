@@ -4,12 +4,13 @@ import time
 
 import pytest
 
-from resolvers.grants import Sight
-from resolvers.keyring import Keyring
+from resolvers.access.api_key_auth import Keyring
+from resolvers.access.grants import Sight
 from store.api_keys import add_key, all_keys, find_key, made, parts_of, revoke_key
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import NotFound, Unavailable
-from store.reads import Reads
-from store.stores import Store, open_store
 
 
 async def given_out(store, *grants, name="shop", until=None):

@@ -8,12 +8,12 @@ import httpx
 import pytest
 
 from graph.app import served_app
-from graph.callers import Callers
-from graph.gate import Gate
-from graph.locations import Location
-from resolvers.keyring import Keyring
+from graph.auth.authentication import Callers
+from graph.hierarchies.locations import Location
+from graph.server.concurrency_limit import Gate
+from resolvers.access.api_key_auth import Keyring
 from store.api_keys import add_key, made, revoke_key
-from store.stores import open_store
+from store.connect import open_store
 from tests.graph.asking import plant
 from tests.graph.small_app import small_app
 from tests.proxy import Proxy

@@ -8,7 +8,7 @@ import pytest
 
 from examples.drive import DriveNode
 from graph.app import served_app
-from store.stores import open_store
+from store.connect import open_store
 from tests.conftest import CLADE
 from tests.graph.asking import plant
 from tests.serving import serving

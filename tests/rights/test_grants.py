@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolvers.grants import MAX_GRANTS, Grants, Sight
+from resolvers.access.grants import MAX_GRANTS, Grants, Sight
 from store.errors import BadInput, BadPath
-from store.keys import parse_path
+from store.model.paths import parse_path
 
 SEGMENTS = st.sampled_from(["US", "NE", "NEVADA", "N", "a/b", "a", "b", "é", "%"])
 PATHS = st.lists(SEGMENTS, max_size=4).map(tuple)

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from graphql import GraphQLInterfaceType, GraphQLObjectType
 
-from graph.categories import CategoryNode
-from graph.locations import Location
-from store.items import Put
-from store.journal import Move, MoveState
-from store.keys import node_key, parse_path
-from store.stores import Store, open_store
+from graph.hierarchies.categories import CategoryNode
+from graph.hierarchies.locations import Location
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.metadata.move_record import Move, MoveState
+from store.model.items import Put
+from store.model.keys import node_key
+from store.model.paths import parse_path
 from tests.graph.asking import plant
 from tests.model import AT
 from tests.rights.asking import Server, caller, codes

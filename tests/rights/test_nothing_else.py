@@ -20,10 +20,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resolvers.caller import Caller
-from resolvers.grants import Grants, Sight
-from store.keys import Path, format_path
-from store.stores import Store, open_store
+from resolvers.access.caller import Caller
+from resolvers.access.grants import Grants, Sight
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.model.keys import Path
+from store.model.paths import format_path
 from tests.graph.asking import WIDE
 from tests.graph.test_model import UNDER, Writer
 from tests.model import GraphText, Ground, Model

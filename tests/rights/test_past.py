@@ -2,8 +2,8 @@
 
 import pytest
 
-from graph.locations import Location
-from store.stores import Store
+from graph.hierarchies.locations import Location
+from store.engine.protocol import Store
 from tests.graph.asking import plant
 from tests.rights.asking import Server, caller, codes
 

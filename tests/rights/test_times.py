@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from graph.locations import Location
+from graph.hierarchies.locations import Location
 from store.api_keys import add_key, made
-from store.load import Outcome, load
-from store.rows import Part, Row, Wanted
-from store.stores import open_store
+from store.connect import open_store
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
 from tests import servers
 from tests.readers import Witness
 from tests.rights.asking import Server, caller

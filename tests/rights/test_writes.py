@@ -2,9 +2,9 @@
 
 import pytest
 
-from graph.categories import CategoryNode
-from graph.locations import Location
-from store.stores import Store
+from graph.hierarchies.categories import CategoryNode
+from graph.hierarchies.locations import Location
+from store.engine.protocol import Store
 from tests.graph.asking import plant
 from tests.rights.asking import Server, caller
 

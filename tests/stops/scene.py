@@ -13,24 +13,24 @@ import pytest
 from starlette.types import Message, Scope
 
 from examples.asset import AssetNode
-from graph.cache import Cache
-from graph.callers import Callers
-from graph.categories import CategoryNode
-from graph.context import Context
-from graph.execution import Execution
-from graph.gate import Gate
-from graph.http import GraphQLEndpoint
-from graph.locations import Location
-from graph.plans import Plans
+from graph.auth.authentication import Callers
+from graph.compiler.plan_cache import Plans
+from graph.execution.operation import Execution
+from graph.execution.response_cache import Cache
+from graph.hierarchies.categories import CategoryNode
+from graph.hierarchies.locations import Location
+from graph.operation.context import Context
 from graph.schema import build_schema
-from resolvers import turns as large_reads
-from resolvers.kept import Kept
-from resolvers.keyring import Keyring
-from resolvers.request import Request
-from resolvers.turns import Turns
+from graph.server.concurrency_limit import Gate
+from graph.server.endpoint import GraphQLEndpoint
+from resolvers.access.api_key_auth import Keyring
+from resolvers.session import large_read_limit as large_reads
+from resolvers.session.large_read_limit import Turns
+from resolvers.session.page_cache import Kept
+from resolvers.session.request import Request
 from store.api_keys import add_key, made
-from store.stores import Store
-from store.writes import Writer
+from store.engine.protocol import Store
+from store.writer.writer import Writer
 
 CLASSES = [Location, CategoryNode, AssetNode]
 SCHEMA, TYPES = build_schema(CLASSES)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from store.stores import Store
+from store.engine.protocol import Store
 from tests import invariants
 from tests.stops.scene import Ask, Scene, scene
 from tests.stops.steps import Steps, counted_steps

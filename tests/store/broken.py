@@ -2,18 +2,19 @@
 
 from typing import Any
 
-from store.deletions import Delete as Deletion
-from store.deletions import Policy
-from store.edits import Create, Update
-from store.hierarchy import Hierarchy
-from store.items import Delete, Item, Put
-from store.keys import Key, node_key, parse_path
-from store.load import Outcome, load
-from store.moves import Move
-from store.order import Reorder, Side
-from store.reads import Reads
-from store.stores import Store
-from store.writes import Writer
+from store.edits.create_update import Create, Update
+from store.edits.delete import Delete as Deletion
+from store.edits.delete import Policy
+from store.edits.move import Move
+from store.edits.reorder import Reorder, Side
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.model.hierarchy import Hierarchy
+from store.model.items import Delete, Item, Put
+from store.model.keys import Key, node_key
+from store.model.paths import parse_path
+from store.transfer.load import Outcome, load
+from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
 from tests.store.test_load import NEBRASKA, wanted_of

@@ -6,11 +6,11 @@ import asyncio
 import itertools
 import sys
 
-from store.edits import Create
-from store.moves import Move
-from store.reads import Reads
-from store.stores import open_store
-from store.writes import Writer
+from store.connect import open_store
+from store.edits.create_update import Create
+from store.edits.move import Move
+from store.engine.usage import Reads
+from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY
 
 HERE, THERE = ("a", "moving"), ("b", "moving")

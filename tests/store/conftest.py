@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from store.dynamodb import DynamoDBStore
+from store.dynamodb.store import DynamoDBStore
 from tests.engines import Engine
 from tests.proxy import Proxy
 

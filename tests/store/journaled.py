@@ -5,23 +5,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from store.check import Check
-from store.deletions import Delete, Policy
-from store.edits import Create
-from store.history import place_of
-from store.items import Change, Item, Put
-from store.journal import Move as Journaled
-from store.journal import MoveState, recent
-from store.keys import Key, Path, format_path, id_key, parse_path
-from store.load import Outcome, load
-from store.mover import Mover
-from store.moves import Move
-from store.pace import Pace
-from store.reads import Reads
-from store.records import Record
-from store.rows import Part, Row, Wanted
-from store.stores import Store
-from store.writes import Writer, Written
+from store.background_moves.timing import Pace
+from store.background_moves.worker import Mover
+from store.checking.check import Check
+from store.edits.create_update import Create
+from store.edits.delete import Delete, Policy
+from store.edits.move import Move
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.metadata.history import place_of
+from store.metadata.move_record import Move as Journaled
+from store.metadata.move_record import MoveState
+from store.model.items import Change, Item, Put
+from store.model.keys import Key, Path, id_key
+from store.model.paths import format_path, parse_path
+from store.model.records import Record
+from store.reading.active_moves import recent
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
+from store.writer.writer import Writer, Written
 from tests import invariants
 from tests.hierarchies import CATEGORY
 

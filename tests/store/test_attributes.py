@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.attributes import Attribute, Kind, Value
 from store.errors import BadInput
-from store.wire import settled
+from store.model.attributes import Attribute, Kind, Value
+from store.model.items import settled
 
 MEMBERS = frozenset({"OPEN", "CLOSED"})
 

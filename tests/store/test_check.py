@@ -8,16 +8,23 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from store import wire
-from store.check import Check
-from store.deletions import Delete as Deletion
-from store.deletions import Policy
-from store.edits import Create
-from store.items import Put
-from store.keys import Key, id_key, log_key, stamp_key, version_key
-from store.reads import Reads
-from store.stores import Store, open_store
-from store.writes import Writer
+from store.checking.check import Check
+from store.connect import open_store
+from store.edits.create_update import Create
+from store.edits.delete import Delete as Deletion
+from store.edits.delete import Policy
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.model import items
+from store.model.items import Put
+from store.model.keys import (
+    Key,
+    id_key,
+    log_key,
+    stamp_key,
+    version_key,
+)
+from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY, LOCATION, hierarchy, level
 from tests.store.broken import GONE_ID, HIERARCHIES, OMAHA, OMAHA_ID, US, at, change, fill, item, remove
 
@@ -33,7 +40,7 @@ async def findings(store: Store) -> list[str]:
 @pytest.fixture(autouse=True)
 def caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The indexes of local engines do not trail behind, so nothing has to be waited for."""
-    monkeypatch.setattr("store.check.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("store.checking.check.SETTLE_SECONDS", 0)
 
 
 def changed(place: Key, /, **values: Any) -> Break:
@@ -322,7 +329,7 @@ async def test_only_hierarchies_that_are_asked_for_are_looked_at(store: Store) -
 
 
 async def test_more_findings_than_are_held_are_counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.findings.MOST_KEPT", 2)
+    monkeypatch.setattr("store.checking.findings.MOST_KEPT", 2)
     await fill(store)
     for path in ("US", "US/NE", "US/NE/Omaha"):
         await change(store, at(path), name=None, kids="?")
@@ -349,7 +356,7 @@ async def test_any_other_value_of_what_follows_from_the_rest_is_found(key: Key, 
         await store.create()
         await fill(store)
         good = await item(store, key)
-        assume(wire.settled({name: value}) != {name: good[name]})
+        assume(items.settled({name: value}) != {name: good[name]})
         assume(name not in ("parent", "rank", "tier") or value is None or isinstance(value, str))  # as an engine does
         await store.commit([Put({**good, name: value})])
         assert await findings(store)

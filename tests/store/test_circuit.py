@@ -2,11 +2,11 @@
 
 import pytest
 
-from store.circuit import Circuit
+from store.connect import open_store
+from store.dynamodb.circuit_breaker import Circuit
+from store.engine.usage import Reads
 from store.errors import Unavailable
-from store.keys import Key
-from store.reads import Reads
-from store.stores import open_store
+from store.model.keys import Key
 from tests.engines import free_port
 from tests.proxy import Proxy, dropped, throttled
 

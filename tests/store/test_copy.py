@@ -8,14 +8,15 @@ from typing import Any, cast
 
 import pytest
 
-from store.copy import Copy, new_store
-from store.edits import Create
+from store.connect import open_store, opened
+from store.edits.create_update import Create
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import BadInput, Conflict, NoTable, Unavailable, WrongLayout
-from store.items import Item
-from store.journal import MoveState
-from store.load import Outcome, load
-from store.reads import Reads
-from store.stores import Store, open_store, opened
+from store.metadata.move_record import MoveState
+from store.model.items import Item
+from store.transfer.copy import Copy, new_store
+from store.transfer.load import Outcome, load
 from tests import invariants
 from tests.hierarchies import hierarchy, level
 from tests.store import journaled
@@ -175,7 +176,7 @@ async def test_the_first_root_of_a_hierarchy_is_noticed_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The scan has passed its stamp when it is made, and meets its id."""
-    monkeypatch.setattr("store.sqlite.SCAN_ITEMS", 1)
+    monkeypatch.setattr("store.sqlite.store.SCAN_ITEMS", 1)
     first = Create(hierarchy("asset", level("PLANT", "-")), ("A",), "PLANT", "A", {})
     async with opened(f"sqlite:///{tmp_path}/old.db", make=True) as store:
         await write(store, create("A"))
@@ -186,7 +187,7 @@ async def test_the_first_root_of_a_hierarchy_is_noticed_as_well(
 async def test_a_copy_of_sqlite_is_of_one_moment_while_others_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.sqlite.SCAN_ITEMS", 3)
+    monkeypatch.setattr("store.sqlite.store.SCAN_ITEMS", 3)
     async with opened(f"sqlite:///{tmp_path}/old.db", make=True) as store:
         await fill(store)
         before = await items(store)

@@ -19,16 +19,16 @@ from typer.testing import CliRunner
 
 from commands.main import app_of
 from graph.app import served_app
-from store.deletions import Delete, Policy
-from store.edits import Update
+from store.connect import open_store
+from store.edits.create_update import Update
+from store.edits.delete import Delete, Policy
+from store.edits.move import Move
+from store.engine.usage import Reads
 from store.errors import Damaged
-from store.keys import parse_path
-from store.load import Outcome, load
-from store.moves import Move
-from store.reads import Reads
-from store.rows import Part, Row, Wanted
-from store.stores import open_store
-from store.writes import Writer
+from store.model.paths import parse_path
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
+from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.serving import serving
 

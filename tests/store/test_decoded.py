@@ -4,12 +4,13 @@ from random import Random
 
 import pytest
 
-from store.decoded import CONTENT_TIMES, RECORD_BYTES, Decoded
-from store.items import Item, Put
-from store.keys import Span, children, subtree
-from store.reads import Reads
-from store.records import Record
-from store.stores import Store, open_store
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.engine.record_cache import CONTENT_TIMES, RECORD_BYTES, Decoded
+from store.engine.usage import Reads
+from store.model.items import Item, Put
+from store.model.ranges import Span, children, subtree
+from store.model.records import Record
 from tests.kept import decoded_by, kept_by, spoilt
 
 SPANS = [subtree("location#US", "#"), children("location#US", "#")]

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from store.aws import ATTEMPTS
-from store.dynamodb import DynamoDBStore
+from store.dynamodb.client import ATTEMPTS
+from store.dynamodb.store import DynamoDBStore
+from store.engine.usage import Reads
 from store.errors import Unavailable
-from store.items import Item, Put
-from store.keys import Key, subtree
-from store.reads import Reads
+from store.model.items import Item, Put
+from store.model.keys import Key
+from store.model.ranges import subtree
 from tests import engines
 from tests.proxy import Call, Proxy, delayed, dropped, garbled, miscounted, refused, status, throttled
 

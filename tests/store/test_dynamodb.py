@@ -6,11 +6,18 @@ import uuid
 import aioboto3
 import pytest
 
-from store.dynamodb import ATTEMPTS, DynamoDBStore
+from store.dynamodb.store import ATTEMPTS, DynamoDBStore
+from store.engine.usage import Reads
 from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
-from store.items import ABSENT, Check, Item, Put, key_of
-from store.keys import Key, below, children, subtree
-from store.reads import Reads
+from store.model.items import (
+    ABSENT,
+    Check,
+    Item,
+    Put,
+    key_of,
+)
+from store.model.keys import Key
+from store.model.ranges import below, children, subtree
 from tests import engines
 from tests.faulty_engine import FaultyEngine, slow
 from tests.proxy import (
@@ -35,8 +42,8 @@ def store(proxied: DynamoDBStore) -> DynamoDBStore:
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits between attempts are as random as ever, and a hundred times as short."""
-    monkeypatch.setattr("store.dynamodb.FIRST_DELAY_SECONDS", 0.0005)
-    monkeypatch.setattr("store.dynamodb.LONGEST_DELAY_SECONDS", 0.01)
+    monkeypatch.setattr("store.dynamodb.store.FIRST_DELAY_SECONDS", 0.0005)
+    monkeypatch.setattr("store.dynamodb.store.LONGEST_DELAY_SECONDS", 0.01)
 
 
 def items(count: int, size: int = 1) -> list[Item]:
@@ -204,8 +211,8 @@ async def test_an_answer_that_breaks_off_is_no_answer(store: DynamoDBStore, prox
 
 
 async def test_an_answer_that_never_comes_is_not_waited_for(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.aws.READ_SECONDS", 0.2)
-    monkeypatch.setattr("store.aws.ATTEMPTS", 1)
+    monkeypatch.setattr("store.dynamodb.client.READ_SECONDS", 0.2)
+    monkeypatch.setattr("store.dynamodb.client.ATTEMPTS", 1)
     async with DynamoDBStore("clade-slow", region="eu-west-1", endpoint=proxy.url) as store:
         proxy.spoil("Query", delayed(60))
         with pytest.raises(Unavailable, match="does not answer"):
@@ -213,7 +220,7 @@ async def test_an_answer_that_never_comes_is_not_waited_for(proxy: Proxy, monkey
 
 
 async def test_after_an_attempt_that_timed_out_there_is_one_more(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.aws.READ_SECONDS", 0.8)
+    monkeypatch.setattr("store.dynamodb.client.READ_SECONDS", 0.8)
     async with DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=proxy.url) as store:
         await store.create()
         assert await store.range(EVERYTHING, Reads()) == []
@@ -230,8 +237,8 @@ async def test_after_an_attempt_that_timed_out_there_is_one_more(proxy: Proxy, m
 
 
 async def test_an_answer_that_drips_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.aws.READ_SECONDS", 0.3)
-    monkeypatch.setattr("store.aws.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("store.dynamodb.client.READ_SECONDS", 0.3)
+    monkeypatch.setattr("store.dynamodb.client.CONNECT_SECONDS", 0.2)
     async with (
         FaultyEngine(slow) as engine, DynamoDBStore("clade", region="eu-west-1", endpoint=engine.url) as store,
         asyncio.timeout(30),
@@ -247,7 +254,7 @@ async def test_a_call_that_was_cancelled_after_a_while_is_a_silent_one(
 ) -> None:
     assert store.calls is not None
     for least, failed in ((30, 0), (0.1, 1)):
-        monkeypatch.setattr("store.aws.SILENT_SECONDS", least)
+        monkeypatch.setattr("store.dynamodb.client.SILENT_SECONDS", least)
         proxy.spoil("Query", delayed(60))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):

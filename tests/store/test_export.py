@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from store.edits.reorder import Reorder, Side
+from store.engine.protocol import Store
 from store.errors import BadInput, Unavailable
-from store.export import export
-from store.journal import MoveState
-from store.keys import parse_path
-from store.order import Reorder, Side
-from store.sqlite import SQLiteStore
-from store.stores import Store
+from store.metadata.move_record import MoveState
+from store.model.paths import parse_path
+from store.sqlite.store import SQLiteStore
+from store.transfer.export import export
 from tests.hierarchies import CATEGORY
 from tests.store import journaled
 from tests.store.journaled import OTHERS, SUBTREE, create, move, write
@@ -75,7 +75,7 @@ MOVES = {
 async def test_an_export_is_of_one_moment_or_says_that_it_cannot_be_whole(
     store: Store, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.export.PAGE_ITEMS", 4)
+    monkeypatch.setattr("store.transfer.export.PAGE_ITEMS", 4)
     await journaled.plant(store)
     if isinstance(store, SQLiteStore):
         assert sorted(await with_edits(store, MOVES[what])) == sorted([*OTHERS, *SUBTREE])
@@ -86,8 +86,8 @@ async def test_an_export_is_of_one_moment_or_says_that_it_cannot_be_whole(
 
 
 async def test_other_edits_do_not_end_an_export(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.export.PAGE_ITEMS", 4)
-    monkeypatch.setattr("store.export.LOG_PAGE_ITEMS", 1)
+    monkeypatch.setattr("store.transfer.export.PAGE_ITEMS", 4)
+    monkeypatch.setattr("store.transfer.export.LOG_PAGE_ITEMS", 1)
     await journaled.plant(store)
     edits = [create("r/0/new"), create("r/c"), Reorder(CATEGORY, ("r", "b"), Side.FIRST)]
     found = await with_edits(store, *edits, journaled.cascade("r/b"))
@@ -97,7 +97,7 @@ async def test_other_edits_do_not_end_an_export(store: Store, monkeypatch: pytes
 async def test_a_move_elsewhere_in_the_tree_does_not_end_the_export_of_a_node(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.export.PAGE_ITEMS", 4)
+    monkeypatch.setattr("store.transfer.export.PAGE_ITEMS", 4)
     await journaled.plant(store)
     elsewhere = [move("r/b/c", "r/b/d"), move("r/b/d", "o/p/d"), move("o/p", "r/p")]
     assert sorted(await with_edits(store, *elsewhere, path="r/a")) == sorted(SUBTREE)

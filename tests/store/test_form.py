@@ -9,7 +9,7 @@ from botocore.credentials import ReadOnlyCredentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.form import Form
+from store.dynamodb.request_template import Form
 
 KEYS = ReadOnlyCredentials("AKID", "secret", None)
 SESSION_KEYS = ReadOnlyCredentials("ASIA", "another secret", "a session's token==")

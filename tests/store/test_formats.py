@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from store import formats
 from store.errors import BadInput
-from store.formats import Format
-from store.formats.columns import Columns, LevelColumns
-from store.formats.jsonl import JSONLines
-from store.formats.taxonomy import Taxonomy
-from store.hierarchy import Hierarchy
-from store.keys import format_path
-from store.rows import Node, Wanted
+from store.model.hierarchy import Hierarchy
+from store.model.paths import format_path
+from store.transfer import formats
+from store.transfer.formats import Format
+from store.transfer.formats.columns import Columns, LevelColumns
+from store.transfer.formats.jsonl import JSONLines
+from store.transfer.formats.taxonomy import Taxonomy
+from store.transfer.rows import Node, Wanted
 from tests.hierarchies import CATEGORY, LOCATION, hierarchy, level
 
 PLACES = Columns(

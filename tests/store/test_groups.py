@@ -6,19 +6,22 @@ from typing import Any
 
 import pytest
 
-from store.deletions import Delete, Policy
-from store.edits import Create, Edit, Update
+from store.connect import open_store
+from store.edits.create_update import Create, Edit, Update
+from store.edits.delete import Delete, Policy
+from store.edits.move import Move
+from store.edits.reorder import Reorder, Side
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import CladeError, Uncertain
-from store.history import versions
-from store.items import Change
-from store.keys import Index, Span, parse_path, stamp_key
-from store.moves import Move
-from store.order import Reorder, Side
-from store.reads import Reads
-from store.records import Record
-from store.stamps import Stamp
-from store.stores import Store, open_store
-from store.writes import Terms, Writer, Written
+from store.metadata.history import versions
+from store.metadata.tree_version import Stamp
+from store.model.items import Change
+from store.model.keys import Index, stamp_key
+from store.model.paths import parse_path
+from store.model.ranges import Span
+from store.model.records import Record
+from store.writer.writer import Terms, Writer, Written
 from tests import invariants
 from tests.counted import Counted
 from tests.hierarchies import CATEGORY
@@ -334,7 +337,7 @@ async def test_the_end_of_a_process_waits_for_what_is_being_committed(store: Sto
 
 
 async def test_who_waits_when_a_process_ends_is_told_so(counted: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("store.writes.STOP_SECONDS", 0.01)
+    monkeypatch.setattr("store.writer.writer.STOP_SECONDS", 0.01)
     writer = Writer(counted)
     async with writer.watching():
         tasks = await begin(writer, counted, "first", "a")

@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from store import wire
-from store.deletions import Delete, Policy
-from store.edits import Create, Edit
+from store.background_moves.timing import Pace
+from store.connect import open_store
+from store.edits.create_update import Create, Edit
+from store.edits.delete import Delete, Policy
+from store.edits.move import Move
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import TooLarge
-from store.items import Change, Put
-from store.items import Delete as Removal
-from store.keys import Path
-from store.moves import Move
-from store.pace import Pace
-from store.reads import Reads
-from store.stores import Store, open_store
-from store.writes import Writer
+from store.model import items
+from store.model.items import Change, Put
+from store.model.items import Delete as Removal
+from store.model.keys import Path
+from store.writer.writer import Writer
 from tests import invariants
 from tests.engines import Engine
 from tests.hierarchies import CATEGORY
@@ -39,8 +40,8 @@ class Weighed:
 
     async def commit(self, changes: Sequence[Change]) -> None:
         removed = await self._store.get([one.key for one in changes if isinstance(one, Removal)], Reads(), strong=True)
-        size = sum(wire.size_of(wire.settled(one.item)) for one in changes if isinstance(one, Put))
-        assert size + sum(wire.size_of(item) for item in removed if item) <= LIMIT
+        size = sum(items.size_of(items.settled(one.item)) for one in changes if isinstance(one, Put))
+        assert size + sum(items.size_of(item) for item in removed if item) <= LIMIT
         await self._store.commit(changes)
         self.commits += 1
 

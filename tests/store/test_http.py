@@ -9,8 +9,8 @@ from urllib.parse import SplitResult, urlsplit
 import httptools
 import pytest
 
-from store import http
-from store.http import Pool
+from store.dynamodb import http_connection
+from store.dynamodb.http_connection import Pool
 
 Answers = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -113,7 +113,7 @@ async def test_a_connection_that_was_closed_is_not_used_again() -> None:
 
 
 async def test_a_connection_that_lay_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr(http_connection, "KEEP_SECONDS", 0.0)
     tell, heard = telling(WHOLE, WHOLE)
     lines = pool()
     async with serving(tell) as url:

@@ -5,12 +5,13 @@ They run on both stores, in which transactions are made small; SQLite else takes
 
 import pytest
 
-from store.journal import MoveState
-from store.keys import parse_path
-from store.pace import Pace
-from store.reads import Reads
-from store.stores import Store, open_store
-from store.writes import Terms, Writer
+from store.background_moves.timing import Pace
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.metadata.move_record import MoveState
+from store.model.paths import parse_path
+from store.writer.writer import Terms, Writer
 from tests import invariants
 from tests.store import journaled
 from tests.store.journaled import OTHERS, SUBTREE, cascade, move

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from store.deletions import Delete, Policy
-from store.edits import Update
+from store.edits.create_update import Update
+from store.edits.delete import Delete, Policy
+from store.edits.reorder import Reorder, Side
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import Conflict
-from store.journal import MoveState
-from store.keys import parse_path
-from store.load import Outcome, load
-from store.order import Reorder, Side
-from store.reads import Reads
-from store.rows import Part, Row, Wanted
-from store.stores import Store
-from store.writes import Terms, Writer
+from store.metadata.move_record import MoveState
+from store.model.paths import parse_path
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
+from store.writer.writer import Terms, Writer
 from tests.hierarchies import CATEGORY
 from tests.store import journaled
 from tests.store.journaled import cascade, create, move
@@ -145,7 +145,7 @@ async def test_of_two_large_moves_of_one_subtree_one_wins(store: Store) -> None:
 async def test_no_more_large_moves_are_under_way_in_a_tree_than_readers_bear(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.draft.MOST_MOVES", 1)
+    monkeypatch.setattr("store.edits.transaction.MOST_MOVES", 1)
     await journaled.plant(store, *[f"r/big/n{n}" for n in range(9)], "r/big")
     await journaled.halted(store, move("r/a", "r/z"), MoveState.COPYING)
     with pytest.raises(Conflict, match="1 large moves are under way in this tree"):
@@ -166,7 +166,7 @@ def wanted(*paths: str) -> Wanted:
 
 
 async def test_an_import_waits_for_the_moves_in_its_trees(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.load.MOVE_DELAY_SECONDS", 0.01)
+    monkeypatch.setattr("store.reading.active_moves.MOVE_DELAY_SECONDS", 0.01)
     await journaled.plant(store, "other")
     await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
     await load(store, wanted("other/x"), Outcome())
@@ -181,8 +181,8 @@ async def test_an_import_waits_for_the_moves_in_its_trees(store: Store, monkeypa
 
 
 async def test_an_import_gives_up_when_a_move_does_not_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.load.MOVE_DELAY_SECONDS", 0.001)
-    monkeypatch.setattr("store.load.MOVE_SECONDS", 0.01)
+    monkeypatch.setattr("store.reading.active_moves.MOVE_DELAY_SECONDS", 0.001)
+    monkeypatch.setattr("store.reading.active_moves.MOVE_SECONDS", 0.01)
     await journaled.plant(store)
     await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
     with pytest.raises(Conflict, match=r"r/a is being moved .* is ended by clade repair"):

@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
-from store import moves
+from store.background_moves.lease import Hold, Lost
+from store.background_moves.timing import Pace
+from store.background_moves.worker import Mover
+from store.checking.repair import Repair
+from store.connect import open_store
+from store.edits import move as moves
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import BadPath, Unavailable
-from store.hold import Hold, Lost
-from store.items import Change, Put
-from store.journal import MoveState
-from store.keys import stamp_key
-from store.mover import Mover
-from store.pace import Pace
-from store.reads import Reads
-from store.repair import Repair
-from store.stores import Store, open_store
-from store.writes import Writer
+from store.metadata.move_record import MoveState
+from store.model.items import Change, Put
+from store.model.keys import stamp_key
+from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.readers import Witness
 from tests.store import journaled

@@ -9,45 +9,45 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from store.errors import BadPath
-from store.hierarchy import MAX_NAME_CHARACTERS
-from store.keys import (
+from store.model.hierarchy import MAX_NAME_CHARACTERS
+from store.model.keys import (
     MAX_PARTITION_KEY_BYTES,
     MAX_ROOT_BYTES,
     MAX_SEGMENTS,
     MAX_SORT_KEY_BYTES,
     Index,
     Path,
-    Span,
-    below,
-    checked_path,
-    children,
     decode_segment,
     depth_of,
     encode_segment,
     first_rank,
-    format_path,
     hierarchy_of,
     id_key,
-    just_after,
     last_segment,
     log_key,
     node_key,
     parent_partition,
     parent_sort_key,
-    parse_path,
     path_of,
-    segments_between,
-    shorten,
-    siblings,
     sort_key,
     stamp_key,
-    subtree,
-    tier,
-    tier_below,
     tier_partition,
     tree_key,
     version_key,
 )
+from store.model.paths import checked_path, format_path, parse_path
+from store.model.ranges import (
+    Span,
+    below,
+    children,
+    just_after,
+    segments_between,
+    siblings,
+    subtree,
+    tier,
+    tier_below,
+)
+from store.text import shorten
 
 # Segments as they can come in, where they can: nothing that NFC changes, no control characters, no lone surrogates. The
 # characters about which the order of keys turns come up often.

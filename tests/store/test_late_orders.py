@@ -14,16 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from store.edits import Create, Edit
+from store.connect import open_store
+from store.edits.create_update import Create, Edit
+from store.edits.move import Move
+from store.edits.reorder import Reorder, Side
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import CladeError
-from store.items import Change
-from store.keys import Path, Span
-from store.moves import Move
-from store.order import Reorder, Side
-from store.reads import Reads
-from store.records import Record
-from store.stores import Store, open_store
-from store.writes import Writer
+from store.model.items import Change
+from store.model.keys import Path
+from store.model.ranges import Span
+from store.model.records import Record
+from store.writer.writer import Writer
 from tests import invariants
 from tests.engines import Engine
 from tests.hierarchies import CATEGORY

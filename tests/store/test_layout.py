@@ -6,12 +6,14 @@ import uuid
 
 import pytest
 
-from store import layout, sqlite
-from store.aws import Connection
+from store.connect import open_store, opened
+from store.dynamodb.client import Connection
+from store.dynamodb.codec import encode
+from store.engine.protocol import Store
 from store.errors import BadInput, NoTable, WrongLayout
-from store.layout import LAYOUT
-from store.stores import Store, open_store, opened
-from store.wire import encode
+from store.metadata import schema_version
+from store.metadata.schema_version import LAYOUT
+from store.sqlite import store as sqlite
 from tests.engines import Engine
 
 
@@ -34,7 +36,7 @@ async def set_layout(url: str, version: object) -> None:
 @pytest.fixture
 def newer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Clade that reads and writes the next layout."""
-    monkeypatch.setattr(layout, "LAYOUT", LAYOUT + 1)
+    monkeypatch.setattr(schema_version, "LAYOUT", LAYOUT + 1)
     monkeypatch.setattr(sqlite, "MARK", f"PRAGMA user_version = {LAYOUT + 1}")
 
 

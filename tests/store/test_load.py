@@ -6,16 +6,23 @@ from typing import Any
 
 import pytest
 
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import Conflict
-from store.hierarchy import Hierarchy
-from store.items import Put
-from store.keys import checked_path, id_key, log_key, node_key, parse_path, stamp_key, version_key
-from store.load import Outcome, load
-from store.reads import Reads
-from store.records import Record, made_id
-from store.rows import Part, Row, Wanted
-from store.stamps import Stamp
-from store.stores import Store
+from store.metadata.tree_version import Stamp
+from store.model.hierarchy import Hierarchy
+from store.model.items import Put
+from store.model.keys import (
+    id_key,
+    log_key,
+    node_key,
+    stamp_key,
+    version_key,
+)
+from store.model.paths import checked_path, parse_path
+from store.model.records import Record, made_id
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
 

@@ -9,11 +9,12 @@ import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store.export import export
-from store.formats.jsonl import JSONLines
-from store.load import Outcome, load
-from store.rows import Part, Row, Wanted
-from store.stores import Store, open_store
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.transfer.export import export
+from store.transfer.formats.jsonl import JSONLines
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
 from tests import invariants
 from tests.hierarchies import CATEGORY
 

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
-from store.items import Change, Delete
-from store.keys import id_key
-from store.load import Outcome, load
-from store.repair import Repair
-from store.stamps import rfc3339
-from store.stores import Store
+from store.checking.repair import Repair
+from store.engine.protocol import Store
+from store.model.items import Change, Delete
+from store.model.keys import id_key
+from store.text import rfc3339
+from store.transfer.load import Outcome, load
 from tests import invariants
 from tests.hierarchies import LOCATION
 from tests.store.test_load import Told, wanted_of

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from store.formats import Format
-from store.formats.columns import Columns, LevelColumns
-from store.formats.jsonl import JSONLines
-from store.formats.lines import MAX_LINE_BYTES
-from store.formats.taxonomy import Taxonomy
-from store.rows import Rejection
+from store.transfer.formats import Format
+from store.transfer.formats.columns import Columns, LevelColumns
+from store.transfer.formats.jsonl import JSONLines
+from store.transfer.formats.lines import MAX_LINE_BYTES
+from store.transfer.formats.taxonomy import Taxonomy
+from store.transfer.rows import Rejection
 
 LONG = "x" * (MAX_LINE_BYTES + 1)
 CSV = Columns([LevelColumns("COUNTRY", "Country")])

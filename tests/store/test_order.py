@@ -5,13 +5,13 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.items import Put
-from store.keys import first_rank
-from store.order import Reorder, Side
-from store.ranks import anew, between, is_made
-from store.reads import Reads
-from store.stores import Store
-from store.writes import Terms, Writer
+from store.edits.reorder import Reorder, Side
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.model.items import Put
+from store.model.keys import first_rank
+from store.model.ranks import anew, between, is_made
+from store.writer.writer import Terms, Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.store.test_writes import plant, write

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from commands.main import app_of
 from graph.app import served_app
-from store.items import Put
-from store.policy import ACTIONS, Use, policy
-from store.stores import open_store
+from store.connect import open_store
+from store.dynamodb.iam_policy import ACTIONS, Use, policy
+from store.model.items import Put
 from tests.engines import Engine
 from tests.proxy import Call, Proxy
 from tests.serving import serving

@@ -2,7 +2,7 @@
 
 import pytest
 
-from store.quantity import quantity
+from store.text import quantity
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from store.errors import BadInput, BadPath
-from store.keys import Key, Path
-from store.records import MAX_ID_CHARACTERS, Record, checked_id, made_id
-from store.wire import settled
+from store.model.items import settled
+from store.model.keys import Key, Path
+from store.model.records import (
+    MAX_ID_CHARACTERS,
+    Record,
+    checked_id,
+    made_id,
+)
 
 AT = "2026-11-20T12:00:00Z"
 

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from store.check import Check
-from store.items import Item, Put, key_of
-from store.keys import Key, id_key, stamp_key
-from store.load import Outcome, load
-from store.reads import Reads
-from store.repair import Repair
-from store.stamps import Stamp
-from store.stores import Store
+from store.checking.check import Check
+from store.checking.repair import Repair
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.metadata.tree_version import Stamp
+from store.model.items import Item, Put, key_of
+from store.model.keys import Key, id_key, stamp_key
+from store.transfer.load import Outcome, load
 from tests import invariants
 from tests.store.broken import HIERARCHIES, OMAHA, OMAHA_ID, US, at, change, fill, item, remove
 from tests.store.test_check import AT, BROKEN, FR, caught_up, findings  # noqa: F401 - a fixture of both
@@ -128,7 +128,7 @@ async def test_many_mends_are_made_in_several_transactions(store: Store) -> None
 
 
 async def test_more_findings_than_are_held_are_mended_in_rounds(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.findings.MOST_KEPT", 2)
+    monkeypatch.setattr("store.checking.findings.MOST_KEPT", 2)
     await fill(store)
     for path in ("US", "US/NE", "US/NE/Omaha", "US/NE/Bellevue"):
         await change(store, at(path), kids="?")

@@ -6,15 +6,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store.hierarchy import Hierarchy
-from store.keys import parse_path
-from store.load import Outcome, load
-from store.moves import Move
-from store.records import Record
-from store.resettlement import Resettlement
-from store.stores import Store, open_store
-from store.trial import trial
-from store.writes import Writer
+from store.connect import open_store
+from store.edits.move import Move
+from store.engine.protocol import Store
+from store.model.hierarchy import Hierarchy
+from store.model.paths import parse_path
+from store.model.records import Record
+from store.transfer.load import Outcome, load
+from store.transfer.move_existing import Resettlement
+from store.transfer.scratch_copy import trial
+from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
 from tests.store import journaled

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from store.export import count
-from store.keys import siblings
-from store.order import Reorder, Side
-from store.reads import Reads
-from store.stores import Store, opened
+from store.connect import opened
+from store.edits.reorder import Reorder, Side
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.model.ranges import siblings
+from store.transfer.export import count
 from tests.hierarchies import CATEGORY
 from tests.store.journaled import write
 from tests.store.test_undefined import exported, taken

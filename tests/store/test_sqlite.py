@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from store.connect import open_store
+from store.engine.usage import Reads
 from store.errors import BadInput, Conflict, NoTable, Unavailable
-from store.items import ABSENT, Put
-from store.keys import Index, Key, Span, below
-from store.reads import Reads
-from store.sqlite import LARGE_CHANGES, PURGE_ITEMS, SQLiteStore
-from store.stores import open_store
+from store.model.items import ABSENT, Put
+from store.model.keys import Index, Key
+from store.model.ranges import Span, below
+from store.sqlite.store import LARGE_CHANGES, PURGE_ITEMS, SQLiteStore
 
 ALL = Span(Index.TABLE, "t", "!", "~")
 
@@ -257,7 +258,7 @@ async def test_a_small_commit_beside_a_large_one_waits_for_it(tmp_path: Path) ->
 async def test_for_a_large_commit_of_its_own_a_process_waits_however_long_it_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.database.BUSY_SECONDS", 0.0)
+    monkeypatch.setattr("store.sqlite.connection.BUSY_SECONDS", 0.0)
     async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
         await store.create()
         commits = [asyncio.create_task(store.commit(LARGE))]
@@ -295,7 +296,7 @@ async def test_a_large_commit_is_refused_by_one_condition(tmp_path: Path) -> Non
 async def test_a_commit_that_waits_too_long_for_another_process_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.database.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("store.sqlite.connection.BUSY_SECONDS", 0.05)
     path = tmp_path / "clade.db"
     async with SQLiteStore(str(path)) as store:
         await store.create()
@@ -311,7 +312,7 @@ async def test_a_commit_that_waits_too_long_for_another_process_is_unavailable(
 
 
 async def test_what_has_expired_is_removed_in_bounded_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.sqlite.PURGE_SECONDS", 0.0)
+    monkeypatch.setattr("store.sqlite.store.PURGE_SECONDS", 0.0)
     path = tmp_path / "clade.db"
     count = "SELECT count(*) FROM items"
     async with SQLiteStore(str(path)) as store:

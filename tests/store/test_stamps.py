@@ -2,12 +2,14 @@
 
 import pytest
 
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import Conflict
-from store.items import ABSENT, Put, key_of
-from store.keys import Index, Span, log_key, stamp_key, subtree
-from store.reads import Reads
-from store.stamps import LOG_SECONDS, Event, LogEntry, Stamp, log_item, tier_name
-from store.stores import Store
+from store.metadata.change_log import Event, LogEntry, log_item
+from store.metadata.tree_version import LOG_SECONDS, Stamp, tier_name
+from store.model.items import ABSENT, Put, key_of
+from store.model.keys import Index, log_key, stamp_key
+from store.model.ranges import Span, subtree
 
 TREE = "location#US"
 

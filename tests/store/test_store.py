@@ -6,24 +6,32 @@ from typing import Any
 
 import pytest
 
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import BadInput, Conflict, NoTable
-from store.items import ABSENT, Change, Check, Delete, Item, Put, key_of
-from store.keys import (
-    Index,
-    Key,
+from store.model.items import (
+    ABSENT,
+    MAX_ITEM_BYTES,
+    Change,
+    Check,
+    Delete,
+    Item,
+    Put,
+    key_of,
+)
+from store.model.keys import Index, Key, node_key
+from store.model.ranges import (
     Span,
     below,
     children,
-    node_key,
     segments_between,
     siblings,
     subtree,
     tier,
     tier_below,
 )
-from store.reads import Reads
-from store.records import MAX_ITEM_BYTES, Record
-from store.stores import Store, open_store
+from store.model.records import Record
 
 LEVELS = ("COUNTRY", "STATE", "CITY")
 

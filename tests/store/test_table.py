@@ -2,8 +2,9 @@
 
 import pytest
 
+from store.dynamodb.table_definition import differences, table_definition, told
+from store.engine.table_options import Capacity, TableOptions
 from store.errors import BadInput
-from store.table import Capacity, TableOptions, differences, table_definition, told
 
 
 def test_the_table_that_is_made_is_the_table_that_is_wanted() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from store.dynamodb import DynamoDBStore
+from store.dynamodb.store import DynamoDBStore
+from store.engine.usage import Reads
 from store.errors import Unavailable
-from store.items import Item, Put
-from store.keys import subtree
-from store.reads import Reads
+from store.model.items import Item, Put
+from store.model.ranges import subtree
 from tests.authority import Authority
 from tests.engines import Engine
 from tests.proxy import Call, Proxy

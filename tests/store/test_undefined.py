@@ -7,15 +7,16 @@ from typing import Any
 
 import orjson
 
-from store.attributes import Kind
-from store.check import Check
-from store.export import export
-from store.formats.jsonl import JSONLines
-from store.hierarchy import Hierarchy
-from store.load import Outcome, load
-from store.rows import Wanted
-from store.stores import Store, opened
-from store.undefined import Undefined
+from store.checking.check import Check
+from store.connect import opened
+from store.engine.protocol import Store
+from store.model.attributes import Kind
+from store.model.hierarchy import Hierarchy
+from store.model.undefined_values import Undefined
+from store.transfer.export import export
+from store.transfer.formats.jsonl import JSONLines
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Wanted
 from tests import invariants
 from tests.hierarchies import hierarchy, level
 from tests.store.test_load import record

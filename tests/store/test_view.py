@@ -4,12 +4,19 @@ from typing import Any
 
 import pytest
 
+from store.edits.overlay import Later, View
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import Conflict
-from store.items import ABSENT, Change, Delete, Item, Put, holds
-from store.keys import Key
-from store.reads import Reads
-from store.stores import Store
-from store.view import Later, View
+from store.model.items import (
+    ABSENT,
+    Change,
+    Delete,
+    Item,
+    Put,
+    holds,
+)
+from store.model.keys import Key
 from tests.readers import Witness
 
 THERE, NOT_THERE = Key("there", "x"), Key("not there", "x")

@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.attributes import Value
-from store.errors import BadInput
-from store.items import ABSENT, UNCONDITIONAL, Item
-from store.keys import Index, Span, below, subtree
-from store.records import MAX_ITEM_BYTES
-from store.wire import (
-    checked_size,
+from store.dynamodb.codec import (
     condition,
     counted,
     decode,
@@ -20,9 +14,12 @@ from store.wire import (
     key_range,
     may_be_key,
     parse_answer,
-    settled,
-    size_of,
 )
+from store.errors import BadInput
+from store.model.attributes import Value
+from store.model.items import ABSENT, MAX_ITEM_BYTES, UNCONDITIONAL, Item, checked_size, settled, size_of
+from store.model.keys import Index
+from store.model.ranges import Span, below, subtree
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False).filter(

@@ -10,13 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from store import wire_nodes
-from store.attributes import Value
-from store.decoded import Decoded
-from store.items import Item
-from store.records import Record
-from store.wire import Answer, decode, encode, parse_answer, settled
-from store.wire_nodes import NodeAnswer, NodeParser
+from store.dynamodb import node_codec
+from store.dynamodb.codec import (
+    Answer,
+    decode,
+    encode,
+    parse_answer,
+)
+from store.dynamodb.node_codec import NodeAnswer, NodeParser
+from store.engine.record_cache import Decoded
+from store.model.attributes import Value
+from store.model.items import Item, settled
+from store.model.records import Record
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 numbers = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0.1, -2.5, 1e-130, 1e125, 41.0, 1e30, -(2.0**80)])
@@ -144,7 +149,7 @@ def test_what_is_no_ordinary_node_is_left_to_the_ordinary_way(item: Item) -> Non
 
 
 def test_no_more_names_are_learnt_than_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire_nodes, "MAX_NAMES", 2)
+    monkeypatch.setattr(node_codec, "MAX_NAMES", 2)
     parser, many = parser_of(), told(node("a", b=1, c=2, d=3).item())
     for _ in range(2):
         assert "Items" in parser.parse(many)

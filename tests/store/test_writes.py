@@ -11,22 +11,23 @@ from typing import Any
 
 import pytest
 
-from store.deletions import Delete, Policy
-from store.edits import Create, Update
+from store.concurrency import Queue
+from store.connect import open_store
+from store.edits.create_update import Create, Update
+from store.edits.delete import Delete, Policy
+from store.edits.move import Move
+from store.edits.reorder import Reorder, Side
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import BadInput, CladeError, Conflict, TooLarge
-from store.history import versions
-from store.keys import Path as NodePath
-from store.keys import stamp_key
-from store.load import Outcome, load
-from store.moves import Move
-from store.order import Reorder, Side
-from store.queue import Queue
-from store.reads import Reads
-from store.records import Record
-from store.rows import Part, Row, Wanted
-from store.stamps import Stamp
-from store.stores import Store, open_store
-from store.writes import Terms, Writer
+from store.metadata.history import versions
+from store.metadata.tree_version import Stamp
+from store.model.keys import Path as NodePath
+from store.model.keys import stamp_key
+from store.model.records import Record
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
+from store.writer.writer import Terms, Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.readers import Witness
@@ -107,7 +108,7 @@ async def test_children_take_a_node_s_place_by_as_many_reads_as_one_child_does(s
 async def test_more_children_than_one_item_of_the_log_tells_are_refused_at_once(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.draft.MAX_ITEM_BYTES", 4_000)
+    monkeypatch.setattr("store.edits.transaction.MAX_ITEM_BYTES", 4_000)
     await plant(store, [("o",), ("o", "r"), *[("o", "r", f"n{n}") for n in range(60)]])
     store.most_changes = None
     for dry_run in (True, False):
@@ -180,7 +181,7 @@ async def test_an_edit_that_somebody_came_before_is_drafted_again(store: Store) 
 
 
 async def test_an_edit_that_others_never_let_through_is_a_conflict(store: Store, monkeypatch: Any) -> None:
-    monkeypatch.setattr("store.group.LONGEST_DELAY_SECONDS", 0.001)
+    monkeypatch.setattr("store.writer.group_commit.LONGEST_DELAY_SECONDS", 0.001)
     await write(store, create("r"))
     with pytest.raises(Conflict, match="try again later"):
         await write(Rival(store, 1000), create("r", "a"))

@@ -8,16 +8,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store.check import Check
-from store.deletions import Delete, Policy
-from store.edits import Create, Edit
+from store.background_moves.timing import Pace
+from store.checking.check import Check
+from store.connect import open_store
+from store.edits.create_update import Create, Edit
+from store.edits.delete import Delete, Policy
+from store.edits.reorder import Reorder, Side
+from store.engine.protocol import Store
+from store.engine.usage import Reads
 from store.errors import CladeError
-from store.keys import Path, siblings, tree_key
-from store.order import Reorder, Side
-from store.pace import Pace
-from store.reads import Reads
-from store.stores import Store, open_store
-from store.writes import Terms, Writer, Written
+from store.model.keys import Path, tree_key
+from store.model.ranges import siblings
+from store.writer.writer import Terms, Writer, Written
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, Refused, Wishes, compare
 from tests.store.journaled import AT

@@ -9,8 +9,8 @@ from itertools import count
 from aiohttp import web
 
 import graph.app
-from resolvers.request import Pace
-from store import database
+from resolvers.session.request import Pace
+from store.sqlite import connection as sqlite
 from tests.proxy import Call, Fault, Forward
 
 KILLS = int(os.environ.get("CLADE_TEST_KILLS", "0"))  # in the long form, with thousands of nodes
@@ -28,7 +28,7 @@ def hasten() -> None:
 def die_at_statement(number: int) -> None:
     """Have this process be killed right before the so many-th statement of SQLite that writes, or after a commit."""
     written = count(1)
-    connect = database._connect
+    connect = sqlite._connect
     committed = False
 
     def traced(statement: str) -> None:
@@ -42,7 +42,7 @@ def die_at_statement(number: int) -> None:
         connection.set_trace_callback(traced)
         return connection
 
-    database._connect = connect_traced
+    sqlite._connect = connect_traced
 
 
 def killing(kill: Callable[[], None], *, done: bool) -> Fault:

@@ -10,12 +10,14 @@ from typing import Any
 
 import httpx
 
-from graph.hierarchies import hierarchies
-from store.check import Check
-from store.keys import format_path, path_of, stamp_key
-from store.reads import Reads
-from store.stamps import Stamp
-from store.stores import Store, open_store
+from graph.hierarchies.registry import hierarchies
+from store.checking.check import Check
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.metadata.tree_version import Stamp
+from store.model.keys import path_of, stamp_key
+from store.model.paths import format_path
 from tests import invariants
 from tests.servers import Server
 from tests.wandering import Subtree

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from commands.main import app_of
+from store.connect import open_store
 from store.errors import BadInput, CladeError, Unavailable, WrongLayout
-from store.stores import open_store
 from tests.servers import Server
 from tests.writing.test_replaced import create, findings, listed, served
 

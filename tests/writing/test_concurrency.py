@@ -5,16 +5,18 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from graph.hierarchies import hierarchies
-from store.check import Check
-from store.feed import transactions
-from store.keys import format_path, path_of, tree_key
-from store.load import Outcome, load
-from store.reads import Reads
-from store.records import Record
-from store.rows import Part, Row, Wanted
-from store.stamps import Event
-from store.stores import Store, open_store
+from graph.hierarchies.registry import hierarchies
+from store.checking.check import Check
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.metadata.change_log import Event
+from store.model.keys import path_of, tree_key
+from store.model.paths import format_path
+from store.model.records import Record
+from store.reading.change_feed import transactions
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.servers import Server

@@ -9,16 +9,16 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from store.deletions import Delete, Policy
-from store.edits import Create, Edit, Update
+from store.connect import open_store
+from store.edits.create_update import Create, Edit, Update
+from store.edits.delete import Delete, Policy
+from store.edits.move import Move
+from store.edits.reorder import Reorder, Side
+from store.engine.usage import Reads
 from store.errors import CladeError, Unavailable, Uncertain
-from store.keys import format_path
-from store.moves import Move
-from store.order import Reorder, Side
-from store.reads import Reads
-from store.records import Record
-from store.stores import open_store
-from store.writes import Terms, Writer
+from store.model.paths import format_path
+from store.model.records import Record
+from store.writer.writer import Terms, Writer
 from tests import invariants
 from tests.graph.writing import Clients
 from tests.hierarchies import CATEGORY
@@ -73,9 +73,9 @@ class Faulty:
 
 @pytest.fixture
 async def faulty(engine, monkeypatch) -> AsyncIterator[Faulty]:
-    monkeypatch.setattr("store.dynamodb.FIRST_DELAY_SECONDS", 0.0005)
-    monkeypatch.setattr("store.dynamodb.LONGEST_DELAY_SECONDS", 0.01)
-    monkeypatch.setattr("store.aws.ATTEMPTS", 2)  # whose delays are long
+    monkeypatch.setattr("store.dynamodb.store.FIRST_DELAY_SECONDS", 0.0005)
+    monkeypatch.setattr("store.dynamodb.store.LONGEST_DELAY_SECONDS", 0.01)
+    monkeypatch.setattr("store.dynamodb.client.ATTEMPTS", 2)  # whose delays are long
     past = engine.address(f"faults-{uuid4().hex}")
     async with Proxy(engine.url) as proxy:
         made = Faulty(proxy, past.replace(engine.url, proxy.url), past)

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import httpx
 
-from graph.categories import CategoryNode
-from store import database, reader
-from store.check import Check
-from store.keys import parse_path
-from store.load import Outcome, load
-from store.rows import Part, Row, Wanted
-from store.stores import open_store
+from graph.hierarchies.categories import CategoryNode
+from store.checking.check import Check
+from store.connect import open_store
+from store.edits import reader
+from store.model.paths import parse_path
+from store.sqlite import connection as sqlite
+from store.transfer.load import Outcome, load
+from store.transfer.rows import Part, Row, Wanted
 from tests.hierarchies import CATEGORY
 from tests.servers import Server
 from tests.writing.killing import hasten
@@ -43,7 +44,7 @@ def bound() -> None:
 
 def die_at_commit(number: int) -> None:
     """Have this process be killed right before the so many-th commit."""
-    commits, connect = count(1), database._connect
+    commits, connect = count(1), sqlite._connect
 
     def traced(statement: str) -> None:
         if statement == "COMMIT" and next(commits) == number:
@@ -54,7 +55,7 @@ def die_at_commit(number: int) -> None:
         connection.set_trace_callback(traced)
         return connection
 
-    database._connect = connect_traced
+    sqlite._connect = connect_traced
 
 
 @asynccontextmanager

@@ -5,18 +5,18 @@ from typing import Any
 
 import orjson
 
-from graph.context import Context
-from graph.execution import Execution
-from graph.limits import Limits
-from graph.plans import Plans
-from resolvers.request import Request
-from store.deletions import Delete, Policy
-from store.keys import format_path
-from store.moves import Move
-from store.pace import Pace
-from store.reads import Reads
-from store.stores import Store
-from store.writes import Writer
+from graph.compiler.plan_cache import Plans
+from graph.execution.operation import Execution
+from graph.operation.context import Context
+from graph.operation.document_limits import Limits
+from resolvers.session.request import Request
+from store.background_moves.timing import Pace
+from store.edits.delete import Delete, Policy
+from store.edits.move import Move
+from store.engine.protocol import Store
+from store.engine.usage import Reads
+from store.model.paths import format_path
+from store.writer.writer import Writer
 from tests.graph.asking import plant
 from tests.graph.test_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES
 from tests.late import late_stores

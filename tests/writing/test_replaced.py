@@ -9,9 +9,9 @@ from pathlib import Path
 
 import httpx
 
-from graph.categories import CategoryNode
-from store.check import Check
-from store.stores import open_store
+from graph.hierarchies.categories import CategoryNode
+from store.checking.check import Check
+from store.connect import open_store
 from tests.servers import Server
 
 CREATE = """

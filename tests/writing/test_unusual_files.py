@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from commands.main import app_of
+from store.connect import open_store
 from store.errors import BadInput
-from store.stores import open_store
 from tests.servers import Server
 from tests.writing.test_replaced import CREATE, ROOT, create, listed, ready, served
 

@@ -1,0 +1,235 @@
+"""Executor: graphql-core's interpreter as Strawberry sets it up, with budgets, and yielding to the event loop.
+
+It answers what no compiled plan does: mutations, histories, introspection, and queries in which a plan met an error.
+Leaves are written by the functions that plans use, which take a fifth of the time of a resolver call.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from inspect import iscoroutinefunction
+from typing import Any, cast
+
+from graphql import GraphQLError, GraphQLObjectType, get_named_type, is_leaf_type, is_non_null_type, is_object_type
+from graphql.execution.collect_fields import FieldDetails
+from graphql.pyutils import Path
+from graphql.pyutils.gather_with_cancel import gather_with_cancel
+from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
+
+from graph.compiler.leaf_codegen import LeafField, Surprise, resolver_of
+from graph.compiler.plan_variables import arguments_of
+from graph.errors import MAX_ALIKE, cause_of, code_of, without_frames
+from resolvers.planning.relations import Kind
+from resolvers.session.budget import RELATION_FIELDS, Budget
+from store.concurrency import give_way, is_slice_over
+
+ABOVE = frozenset((Kind.PARENT.value, Kind.ROOT.value, Kind.ANCESTORS.value))
+OBJECTS = 16  # between two looks at the clock
+
+Grouped = Mapping[str, list[FieldDetails]]
+Leaf = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class ObjectFields:
+    """The fields that are asked of the objects of one type at one place: what they count as, and those of them whose
+    values a function of the object gives.
+    """
+
+    count: int
+    leaves: Mapping[str, Leaf]
+
+
+class Executor(StrawberryGraphQLCoreExecutionContext):
+    """One execution. `context_value` has the request's `budget`, and takes the `errors_left_out` by their codes, and
+    what is `unfinished`: as long as anything is, the lists that are asked for are gathered, and not read yet.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._budget: Budget = self.context_value.budget
+        self._roots = {self.schema.query_type, self.schema.mutation_type}
+        self._fields: dict[tuple[GraphQLObjectType, int], tuple[Grouped, ObjectFields]] = {}
+        self._errors: Counter[str] = Counter()
+        self._objects = 0
+
+    # -- objects -------------------------------------------------------------------------------------------------------
+
+    def execute_fields(
+        self, parent_type: GraphQLObjectType, source_value: Any, path: Path | None, grouped_field_set: Any, context: Any
+    ) -> Any:
+        """The values of an object's fields: its leaves at once, the others as graphql-core finds them."""
+        fields = self._fields_of(parent_type, grouped_field_set)
+        self._budget.spend_fields(fields.count)
+        self._objects += 1
+        if not fields.leaves:
+            return super().execute_fields(parent_type, source_value, path, grouped_field_set, context)
+        values: dict[str, Any] = {}
+        others: dict[str, Any] = {}
+        for name, details in grouped_field_set.items():
+            values[name] = None
+            if (leaf := fields.leaves.get(name)) is not None:
+                try:
+                    values[name] = leaf(source_value)
+                    continue
+                except Exception:  # noqa: S110 - the field's resolver meets it again, and its error gets its place
+                    pass
+            others[name] = details
+        self._budget.spend_bytes(sum([len(value) for value in values.values() if type(value) is str]))
+        if not others:
+            return values
+        found = super().execute_fields(parent_type, source_value, path, others, context)
+        if self.is_awaitable(found):
+            return _merged(values, found)
+        values.update(cast(dict[str, Any], found))
+        return values
+
+    def _fields_of(self, parent_type: GraphQLObjectType, grouped: Grouped) -> ObjectFields:
+        key = parent_type, id(grouped)
+        found = self._fields.get(key)
+        if found is None:  # what is kept keeps `grouped` alive, so that its id is nobody else's
+            found = self._fields[key] = grouped, self._new_fields(parent_type, grouped)
+        return found[1]
+
+    def _new_fields(self, parent_type: GraphQLObjectType, grouped: Grouped) -> ObjectFields:
+        leaves: dict[str, Leaf] = {}
+        count = 0
+        for name, details in grouped.items():
+            field = details[0].node.name.value
+            definition = self.schema.get_field(parent_type, field)
+            count += weight_of(field, definition)
+            leaf = None if parent_type in self._roots else self._leaf(name, definition, details[0])
+            if leaf is not None:
+                leaves[name] = leaf
+        return ObjectFields(count, leaves)
+
+    def _leaf(self, name: str, definition: Any, details: FieldDetails) -> Leaf | None:
+        """The function that gives a leaf's value; None for a field that is none, or has to be resolved otherwise."""
+        if definition is None or not is_leaf_type(get_named_type(definition.type)):
+            return None
+        try:
+            resolve = resolver_of(definition)
+            given = arguments_of(definition, details.node, self.variable_values)
+        except (Surprise, GraphQLError):
+            return None
+        if iscoroutinefunction(resolve):
+            return None
+        leaf = LeafField(name, definition.type, resolve)
+        return lambda record: leaf.slowly(record, given)
+
+    # -- lists ---------------------------------------------------------------------------------------------------------
+
+    def complete_iterable_value(
+        self, item_type: Any, field_details_list: Any, info: Any, path: Path, items: Any, position_context: Any
+    ) -> Any:
+        """The values of a list's items; a coroutine goes on with them where the slice of computation is used up."""
+        listing = _List(self, item_type, field_details_list, info, path, iter(enumerate(items)), position_context)
+        if not listing.go_on():
+            self.context_value.unfinished.add(listing)
+            return listing.rest()
+        return listing.gathered() if listing.waiting else listing.values
+
+    def complete_awaitable_value(
+        self, return_type: Any, field_details_list: Any, info: Any, path: Path, result: Any, position_context: Any
+    ) -> Any:
+        # Where many wait for one batch, all of them go on in the same iteration of the loop.
+        result = self._awaited(result)
+        return super().complete_awaitable_value(return_type, field_details_list, info, path, result, position_context)
+
+    async def _awaited(self, result: Any) -> Any:
+        value = await result
+        if self.is_due():
+            waiting = _Waiting()
+            self.context_value.unfinished.add(waiting)
+            await give_way()
+        return value
+
+    def is_due(self) -> bool:
+        """Whether to yield; now and then the clock tells."""
+        if self._objects < OBJECTS:
+            return False
+        self._objects = 0
+        return is_slice_over()
+
+    # -- errors --------------------------------------------------------------------------------------------------------
+
+    def handle_field_error(self, raw_error: Exception, return_type: Any, field_details_list: Any, path: Path) -> None:
+        """Keep an error with its place, the first of each code: of the others their number is told."""
+        without_frames(raw_error)
+        if self._budget.refusal is not None:  # there will be no response
+            if is_non_null_type(return_type):
+                raise raw_error
+            return
+        if not is_non_null_type(return_type):
+            code = code_of(cause_of(raw_error))
+            self._errors[code] += 1
+            if self._errors[code] > MAX_ALIKE:
+                self.context_value.errors_left_out[code] += 1
+                return
+        super().handle_field_error(raw_error, return_type, field_details_list, path)
+
+
+class _Waiting:
+    """A value that waits for its turn; it is unfinished as long as this lives."""
+
+
+class _List:
+    """A list whose items are being completed: `values` are theirs so far, `waiting` the places of awaitable ones."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        item_type: Any,
+        details: Any,
+        info: Any,
+        path: Path,
+        items: Iterator[Any],
+        context: Any,
+    ) -> None:
+        self.values: list[Any] = []
+        self.waiting: list[int] = []
+        self._executor = executor
+        self._place = item_type, details, info
+        self._path = path
+        self._items = items
+        self._context = context
+
+    def go_on(self) -> bool:
+        """Complete items until all are, or the slice of computation is used up; returns whether all are."""
+        executor, path, context = self._executor, self._path, self._context
+        try:
+            for index, item in self._items:
+                item_path = path.add_key(index, None)
+                if executor.complete_list_item_value(item, self.values, *self._place, item_path, context):
+                    self.waiting.append(index)
+                if executor.is_due():
+                    return False
+        except Exception:  # what is begun has to end, as in a list that graphql-core completes
+            executor.settle_in_background([self.values[index] for index in self.waiting])
+            raise
+        return True
+
+    async def rest(self) -> list[Any]:
+        await give_way()
+        while not self.go_on():
+            await give_way()
+        self._executor.context_value.unfinished.discard(self)
+        return await self.gathered()
+
+    async def gathered(self) -> list[Any]:
+        found = await gather_with_cancel(*[self.values[index] for index in self.waiting])
+        for index, value in zip(self.waiting, found, strict=True):
+            self.values[index] = value
+        return self.values
+
+
+def weight_of(name: str, definition: Any) -> int:
+    """What a field counts as in the budget: one that leads from a node to others, or lists them, as several."""
+    kind = None if definition is None else get_named_type(definition.type)
+    leads_on = name in ABOVE or (is_object_type(kind) and kind.name.endswith("Connection"))
+    return RELATION_FIELDS if leads_on else 1
+
+
+async def _merged(values: dict[str, Any], others: Any) -> dict[str, Any]:
+    values.update(await others)
+    return values

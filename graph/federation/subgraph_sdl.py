@@ -1,0 +1,99 @@
+"""The schema as a subgraph of Federation 2: what is composed with other subgraphs, and `_service`, which tells it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import strawberry
+from graphql import DocumentNode, NamedTypeNode, Node, Visitor, parse, print_ast, visit
+from strawberry.types.field import StrawberryField
+
+from graph.federation.exposure import (
+    CHANGES,
+    HISTORY,
+    MOVES,
+    MUTATIONS,
+    NODE,
+    NODES,
+)
+from graph.types.field import class_of, field
+
+# Pinned: later versions add nothing that is needed here, and not every composer takes them.
+LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key", "@shareable"])'
+
+# What stays out unless it is exposed. Two subgraphs with a Query.node never compose rightly: each would be asked for
+# the other's nodes. The rest is of use to Clade's own clients only.
+_OF_QUERY = {"node": NODE, "nodes": NODES, "changes": CHANGES, "deletedNode": HISTORY, "move": MOVES, "moves": MOVES}
+_OF_NODES = {"history": HISTORY, "atRevision": HISTORY}
+
+# A gateway calls these itself; they are no part of what is composed.
+_MACHINERY = {"_service", "_entities"}
+
+
+def service_field(expose: frozenset[str]) -> StrawberryField:
+    """`_service`, where gateways read the subgraph's schema; it is printed when it is first asked for."""
+    sdl = cache(lambda schema: subgraph_sdl(schema, expose))
+    service = strawberry.type(
+        class_of(
+            "_Service",
+            {"sdl": field(lambda schema, info: sdl(schema), str, "The subgraph's schema, with its directives.")},
+        ),
+        name="_Service",
+        description="What a gateway reads of a subgraph.",
+    )
+    return field(lambda root, info: info.schema, service, "The schema as it is composed with others.", name="_service")
+
+
+def subgraph_sdl(schema: strawberry.Schema, expose: frozenset[str] = frozenset()) -> str:
+    """What of the schema is composed: without what is not exposed, nodes as entities by id and by path.
+
+    Whatever implements the interface `Node` is an entity; so interfaces of hierarchies are, which lets a subgraph add
+    fields to nodes of any level by `@interfaceObject`.
+    """
+    definitions: dict[str, Any] = {one.name.value: one for one in _definitions(schema.as_str())}
+    entities = [name for name, one in definitions.items() if _is_entity(one)]
+    for name in entities:
+        definitions[name] = _shaped(definitions[name], _OF_NODES, expose, '@key(fields: "id") @key(fields: "path")')
+    definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY | dict.fromkeys(_MACHINERY, ""), expose)
+    definitions["PageInfo"] = _shaped(definitions["PageInfo"], {}, expose, "@shareable")
+    mutation = {"Mutation"} & definitions.keys() if MUTATIONS in expose else set()
+    reached = _reached(definitions, {"Query", *entities, *mutation})
+    kept = tuple(one for name, one in definitions.items() if name in reached)
+    return f"{LINK}\n\n{print_ast(DocumentNode(definitions=kept))}\n"
+
+
+def _definitions(sdl: str) -> tuple[Any, ...]:
+    return parse(sdl, no_location=True).definitions
+
+
+def _is_entity(definition: Any) -> bool:
+    return any(interface.name.value == "Node" for interface in getattr(definition, "interfaces", None) or ())
+
+
+def _shaped(definition: Any, words: dict[str, str], expose: frozenset[str], directives: str = "") -> Any:
+    """A definition without the fields that are not exposed, and with directives."""
+    hidden = {name for name, word in words.items() if word not in expose}
+    fields = tuple(one for one in definition.fields if one.name.value not in hidden)
+    (carrier,) = _definitions(f"type Any {directives}")
+    return replace(definition, fields=fields, directives=carrier.directives)
+
+
+def _reached(definitions: dict[str, Any], roots: Iterable[str]) -> set[str]:
+    """The names of all types that these refer to, themselves included."""
+    reached: set[str] = set()
+    ahead = set(roots)
+    while ahead:
+        reached |= ahead
+        ahead = set().union(*(_names_in(definitions[name]) for name in ahead)) & definitions.keys() - reached
+    return reached
+
+
+def _names_in(definition: Node) -> set[str]:
+    class Names(Visitor):
+        def enter_named_type(self, node: NamedTypeNode, *_: Any) -> None:
+            found.add(node.name.value)
+
+    found: set[str] = set()
+    visit(definition, Names())
+    return found

@@ -1,0 +1,136 @@
+"""Names of the schema: each type and each field of Query comes from one class alone, or the hierarchies are refused."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, get_args
+
+from graph.hierarchies.node import Node
+from store.errors import BadInput
+from store.model.hierarchy import RESERVED
+
+OWN_TYPES = frozenset(
+    "Query Mutation Subscription Node NodeRevision NodeRevisionConnection NodeRevisionEdge PageInfo DeletedNode "
+    "Change ChangeFeed Move MoveState WritePlan DeletePolicy Path Long Decimal Date DateTime ID Int Float String "
+    "Boolean _Any _Entity _Service".split()
+)
+"""The types that a schema has, or may have, whatever hierarchies are served."""
+
+OWN_FIELDS = frozenset("node nodes move moves deletedNode changes _entities _service".split())
+"""The fields of Query that every schema has."""
+
+_NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
+_OF_TITLE = (
+    "",
+    "Level",
+    "Connection",
+    "Edge",
+    "Payload",
+    "Attributes",
+    "Revision",
+    "RevisionConnection",
+    "RevisionEdge",
+)
+_OF_LEVEL = ("", "Attributes", "Revision")
+
+
+@dataclass(frozen=True)
+class Use:
+    """A name that something makes, and what to do where it cannot have it; `made_by` is who is told of it."""
+
+    name: str
+    source: object
+    made_by: str
+    way_out: str
+
+
+def field_of(title: str) -> str:
+    """The field of Query that finds a node of the type of this title."""
+    return title[:1].lower() + title[1:]
+
+
+def list_field_of(cls: type[Node]) -> str:
+    """The field of Query that lists the roots of a hierarchy."""
+    return field_of(cls.prefix + cls.many[:1].upper() + cls.many[1:] if cls.prefix else cls.many)
+
+
+def check_names(classes: Sequence[type[Node]]) -> None:
+    """Raise BadInput where a name is none, or two of these hierarchies, their levels and Clade itself share one."""
+    types = {name: Use(name, None, "Clade itself", "") for name in OWN_TYPES}
+    fields = {name: Use(name, None, "Clade itself", "") for name in OWN_FIELDS}
+    for cls in classes:
+        for use in types_of(cls):
+            _take(cls, "type", types, use)
+        for use in fields_of(cls):
+            _take(cls, "field of Query", fields, use)
+        for one in (cls, *cls.levels.values()):
+            _check_attributes(cls, one)
+
+
+def types_of(cls: type[Node]) -> Iterator[Use]:
+    """The types of a hierarchy."""
+    rename = f'rename the class, or give {cls.title} another prefix=, as in prefix="My"'
+    for ending in _OF_TITLE:
+        yield Use(f"{cls.prefix}{cls.title}{ending}", cls, _told(cls), rename)
+    for level in cls.levels.values():
+        for ending in _OF_LEVEL:
+            yield Use(f"{cls.prefix}{level.title}{ending}", level, _told(cls, level), rename)
+    for one in (cls, *cls.levels.values()):
+        for enum in _enums_of(one):
+            yield Use(enum.__name__, enum, f"the enum {enum.__name__} of {_told(cls, one)}", "rename the enum")
+
+
+def fields_of(cls: type[Node]) -> Iterator[Use]:
+    """The fields of Query of a hierarchy."""
+    rename = f'rename the class, or give {cls.title} another prefix=, as in prefix="My"'
+    yield Use(field_of(cls.prefix + cls.title), cls, _told(cls), rename)
+    for level in cls.levels.values():
+        yield Use(field_of(cls.prefix + level.title), level, _told(cls, level), rename)
+    way_out = f'give {cls.title} another many=, as in many="all{cls.title}"'
+    yield Use(list_field_of(cls), None, f'many="{cls.many}" of {_told(cls)}', way_out)
+
+
+def _take(cls: type[Node], kind: str, taken: dict[str, Use], use: Use) -> None:
+    where = f"In {cls.__module__}: {use.made_by} makes the {kind}"
+    if not _NAME.fullmatch(use.name):
+        raise BadInput(f'{where} "{use.name}", which is no name of GraphQL; {use.way_out}.')
+    other = taken.setdefault(use.name, use)
+    if other is not use and (use.source is None or other.source is not use.source):
+        raise BadInput(f"{where} {use.name}, which {other.made_by} makes already; {use.way_out}.")
+
+
+def _check_attributes(cls: type[Node], one: type[Node]) -> None:
+    """Refuse an attribute whose field would take the place of another one."""
+    known = {_camel(name): "every node" for name in RESERVED}
+    for name in one.attributes:
+        field = _camel(name)
+        where = f"In {cls.__module__}: the attribute {name} of {_told(cls, one)} makes the field"
+        if not _NAME.fullmatch(field):
+            raise BadInput(f'{where} "{field}", which is no name of GraphQL; rename the attribute.')
+        if field in known:
+            raise BadInput(f"{where} {field}, which {known[field]} has already; rename the attribute.")
+        known[field] = f"the attribute {name}"
+
+
+def _told(cls: type[Node], level: type[Node] | None = None) -> str:
+    """A class as messages name it."""
+    if level is None or level is cls:
+        return f"the class {cls.title} of the hierarchy {cls.name}"
+    return f"the level {level.title} of the hierarchy {cls.name}"
+
+
+def _enums_of(cls: type[Node]) -> Iterator[type[Enum]]:
+    """The enums among the types of a class's attributes, which may be optional and in lists."""
+    ahead: list[Any] = [hint for hint, _ in cls.attributes.values()]
+    while ahead:
+        hint = ahead.pop()
+        ahead += get_args(hint)
+        if isinstance(hint, type) and issubclass(hint, Enum):
+            yield hint
+
+
+def _camel(name: str) -> str:
+    """A Python name as Strawberry writes it in the schema."""
+    first, *rest = name.split("_")
+    return first + "".join(one.capitalize() or "_" for one in rest)

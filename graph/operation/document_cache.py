@@ -1,0 +1,108 @@
+"""Parsed and validated queries, kept by their text."""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from graphql import (
+    DocumentNode,
+    GraphQLError,
+    OperationDefinitionNode,
+    get_operation_ast,
+    specified_rules,
+    validate,
+)
+from strawberry import Schema
+from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
+from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
+
+from graph.errors import NESTED_MESSAGE, VALIDATION_FAILED, request_error
+from graph.operation.document_limits import Limits
+from graph.operation.graphql_request import Question
+
+RULES = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
+
+MAX_ERRORS = 20  # of validation, each of which takes longer to find than a field takes to answer
+KEPT_CHARACTERS = 300_000
+"""In all kept queries together. A parsed one takes up to 300 bytes a character: at most 90 MB."""
+
+
+class InvalidDocument(Exception):
+    """A query that does not parse, or does not fit the schema; `errors` says where."""
+
+    def __init__(self, errors: list[GraphQLError]) -> None:
+        super().__init__(f"{len(errors)} errors")
+        self.errors = errors
+
+
+@dataclass(eq=False)
+class Prepared:
+    """A query ready to run, and what was compiled of it, which is given up with it."""
+
+    document: DocumentNode
+    plans: OrderedDict[tuple[str, ...], Any] = field(default_factory=OrderedDict)
+    """By operation, and by the values that decide what a plan is; see graph.plans."""
+    bound: WeakKeyDictionary[Question, Any] = field(default_factory=WeakKeyDictionary)
+    """The plans with the variables of questions, for as long as these are remembered."""
+    deciding: list[str] | None = None
+    """The variables whose values these are."""
+    _operations: dict[str | None, OperationDefinitionNode] = field(default_factory=dict)
+
+    def operation(self, name: str | None) -> OperationDefinitionNode | None:
+        """The operation of this name, or the only one where none is named; None where there is none such."""
+        found = self._operations.get(name) or get_operation_ast(self.document, name)
+        if found is not None:
+            self._operations[name] = found
+        return found
+
+
+class Documents:
+    """The queries seen last, ready to run: few clients send more than some dozen texts."""
+
+    def __init__(self, schema: Schema, *, keep: int, limits: Limits = Limits(), suggestions: bool = True) -> None:
+        """`suggestions` is whether the error for an unknown name tells names that are like it."""
+        self._schema = schema
+        self._limits = limits
+        self._suggestions = suggestions
+        self._max_documents = keep
+        self._kept: OrderedDict[str, Prepared] = OrderedDict()
+        self._characters = 0
+
+    def get(self, query: str) -> Prepared:
+        """The valid document of a query. Raises InvalidDocument."""
+        prepared = self._kept.get(query)
+        if prepared is not None:
+            self._kept.move_to_end(query)
+            return prepared
+        prepared = Prepared(self._prepare(query))
+        self._keep(query, prepared)
+        return prepared
+
+    def _prepare(self, query: str) -> DocumentNode:
+        try:
+            document = self._limits.parse(query)
+            errors = validate(
+                self._schema._schema,
+                document,
+                RULES,
+                max_errors=MAX_ERRORS,
+                hide_suggestions=not self._suggestions,
+            )
+        except GraphQLError as error:
+            raise InvalidDocument([error]) from None
+        except RecursionError:
+            errors = [GraphQLError(NESTED_MESSAGE)]
+        if not self._suggestions:  # one rule of graphql-core has no way to hide its own
+            for found in errors:
+                found.message = found.message.partition(" Did you mean ")[0]
+        if errors:
+            raise InvalidDocument([request_error(error, VALIDATION_FAILED) for error in errors])
+        return document
+
+    def _keep(self, query: str, prepared: Prepared) -> None:
+        self._kept[query] = prepared
+        self._characters += len(query)
+        while len(self._kept) > self._max_documents or self._characters > KEPT_CHARACTERS:
+            dropped, _ = self._kept.popitem(last=False)
+            self._characters -= len(dropped)

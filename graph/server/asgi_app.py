@@ -1,0 +1,133 @@
+"""The web application of its parts: which of them answers at which address, and what stands around all of them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route, request_response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from graph.auth.authentication import Callers
+from graph.auth.loopback import LoopbackHosts
+from graph.execution.operation import Execution
+from graph.observability import log_handler
+from graph.operation.persisted_documents import Trusted
+from graph.server import graphiql as pages
+from graph.server.concurrency_limit import Gate
+from graph.server.endpoint import GraphQLEndpoint
+from graph.server.graceful_shutdown import Drain
+from graph.server.health import Readiness, alive
+from graph.server.request_observer import Observer, Watch
+from graph.server.security_headers import SecurityHeaders
+from graph.settings import Settings
+from resolvers.session.request import Writer
+from store.engine.protocol import Store
+
+GRAPHQL_PATH = "/graphql"
+METHODS = ("GET", "HEAD", "POST")
+
+Background = Sequence[Callable[[], Coroutine[Any, Any, None]]]
+"""What runs as long as the application does."""
+
+
+def build_app(
+    store: Store,
+    execution: Execution,
+    *,
+    writer: Writer | None = None,
+    max_body_bytes: int = 262_144,
+    body_seconds: float = 10.0,
+    graphiql: bool = True,
+    trusted: Trusted = Trusted({}),
+    cors_origins: Sequence[str] = (),
+    check_hosts: bool = False,
+    gate: Gate | None = None,
+    drain: Drain | None = None,
+    observers: Sequence[Observer] = (),
+    marking: Observer | None = None,
+    background: Background = (),
+    callers: Callers | None = None,
+) -> ASGIApp:
+    """The application that runs `execution` over `store`, which is opened when it starts and closed when it stops.
+
+    Between the two the moves of `writer` run, and those that other processes have left half-way; so does what is in
+    `background`.
+    """
+    drain = drain or Drain()
+    endpoint = GraphQLEndpoint(
+        execution,
+        request_response(pages.page) if graphiql else None,
+        max_body_bytes=max_body_bytes,
+        body_seconds=body_seconds,
+        trusted=trusted,
+        gate=gate or Gate(Settings.model_fields["max_inflight"].default),
+        callers=callers,
+    )
+    routes = [
+        Route(GRAPHQL_PATH, endpoint),
+        *([Route("/graphql/static/{digest}/{name}", pages.static)] if graphiql else []),
+        Route("/healthz", alive),
+        Route("/readyz", Readiness(store, drain).ready),
+        Route("/", to_graphql),
+    ]
+    app = by_path(endpoint, Starlette(routes=routes, lifespan=lifespan_of(store, writer, drain, background)))
+    return Watch(guarded(app, cors_origins, check_hosts=check_hosts), observers, drain, marking)
+
+
+def guarded(app: ASGIApp, cors_origins: Sequence[str], *, check_hosts: bool) -> ASGIApp:
+    """The application behind what browsers are told and what is asked of the names that it is called by."""
+    if cors_origins:
+        app = CORSMiddleware(
+            app, allow_origins=cors_origins, allow_methods=METHODS, allow_headers=["*"], expose_headers=["etag"]
+        )
+    # Outside of Starlette's own error handling, whose answers need the headers too.
+    return SecurityHeaders(LoopbackHosts(app) if check_hosts else app)
+
+
+def lifespan_of(
+    store: Store, writer: Writer | None, drain: Drain, background: Background
+) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+    """What is there from the application's start to its end."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with store, writer.watching() if writer else nullcontext(), beside(background):
+            with drain.on_sigterm():
+                yield
+        log_handler.flush()
+
+    return lifespan
+
+
+def by_path(endpoint: ASGIApp, others: ASGIApp) -> ASGIApp:
+    """The endpoint at its address, and `others` elsewhere.
+
+    The endpoint answers its own errors, and Starlette's way to it costs as much as answering from the cache.
+    """
+
+    def choose(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        is_asked = scope["type"] == "http" and scope["path"] == GRAPHQL_PATH
+        return (endpoint if is_asked else others)(scope, receive, send)
+
+    return choose
+
+
+@asynccontextmanager
+async def beside(background: Background) -> AsyncIterator[None]:
+    """Has these run until the block ends."""
+    running = [asyncio.create_task(one()) for one in background]
+    try:
+        yield
+    finally:
+        for one in running:
+            one.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def to_graphql(request: Request) -> Response:
+    return RedirectResponse(GRAPHQL_PATH)

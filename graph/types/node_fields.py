@@ -1,0 +1,88 @@
+"""The fields that a record answers by itself. Strawberry calls them; plans write the simple ones into their code."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from graph.hierarchies.node import Node
+from store.errors import BadData
+from store.model.attributes import Attribute, Value
+from store.model.keys import decode_segment, last_segment
+from store.model.paths import format_path, parse_path
+from store.model.records import Record
+
+
+@dataclass(frozen=True)
+class Told:
+    """One of a record's own parts, told as it is."""
+
+    name: str
+
+    def __call__(self, record: Record, info: Any) -> Any:
+        return getattr(record, self.name)
+
+
+@dataclass(frozen=True)
+class Own:
+    """One of its level's own attributes; raises BadData where what is stored is not of the attribute's type."""
+
+    attribute: Attribute
+
+    def __call__(self, record: Record, info: Any) -> Value:
+        value = record.attributes.get(self.attribute.name)
+        if value is None or self.attribute.is_valid(value):
+            return value
+        raise BadData(f"{where(record)} has a value of another type in its attribute {self.attribute.name}.")
+
+
+@dataclass(frozen=True)
+class Count:
+    """Its `kids` or its `below`, of one level or of all."""
+
+    counts: str
+
+    def __call__(self, record: Record, info: Any, level_: Enum | str | None = None) -> int:
+        found: dict[str, int] = getattr(record, self.counts)
+        return sum(found.values()) if level_ is None else found.get(_name(level_), 0)
+
+
+def path(record: Record, info: Any) -> str:
+    return format_path(record.path)
+
+
+def key(record: Record, info: Any) -> str:
+    return decode_segment(last_segment(record.pk, record.sk))
+
+
+def is_descendant_of(record: Record, info: Any, path_: str) -> bool:
+    """Whether it lies below a path, which it does not below its own; raises BadPath where the path is none."""
+    above = parse_path(path_)
+    return len(above) < len(record.path) and record.path[: len(above)] == above
+
+
+def path_of(record: Record, info: Any, level_: Enum | str) -> str | None:
+    """The path of the nearest node of a level on the way from itself to its root."""
+    levels = [*record.above, record.level]
+    for depth in range(len(levels), 0, -1):
+        if levels[depth - 1] == _name(level_):
+            return format_path(record.path[:depth])
+    return None
+
+
+def _name(level: Enum | str) -> str:
+    """A level as it is stored: Strawberry gives a member of the enum, a plan its value."""
+    return level if isinstance(level, str) else str(level.value)
+
+
+def level_of(record: Record, levels: Mapping[str, type[Node]]) -> type[Node]:
+    """The class of a record's level; raises BadData where its hierarchy has no such level."""
+    try:
+        return levels[record.level]
+    except KeyError:
+        raise BadData(f"{where(record)} is of the level {record.level}, which {record.hierarchy} has not.") from None
+
+
+def where(record: Record) -> str:
+    """A node as messages name it."""
+    return f"The {record.hierarchy} {format_path(record.path)}"

@@ -1,0 +1,111 @@
+"""What a caller may read and write: subtrees, each told by the path of its top."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from hashlib import blake2b
+
+from store.errors import BadInput
+from store.model.keys import Path, node_key
+from store.model.paths import format_path, parse_path
+from store.model.ranges import Span, subtree
+from store.text import shorten
+
+MAX_GRANTS = 1_000  # of one caller: each place is compared with all of them
+
+_GRANT = re.compile(r"(read|write):([a-z][a-z0-9_]*)(?:/(.+))?", re.DOTALL)
+
+
+class Sight(Enum):
+    """What a caller sees of a place: all of it, its path and name since a grant lies below, or nothing."""
+
+    WHOLE = "whole"
+    STUB = "stub"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Grants:
+    """The tops of the subtrees that may be read and written, by hierarchy; the empty path is the whole hierarchy.
+
+    What may be written may be read as well.
+    """
+
+    read: Mapping[str, frozenset[Path]]
+    write: Mapping[str, frozenset[Path]]
+
+    @classmethod
+    def of(cls, read: Iterable[tuple[str, Path]], write: Iterable[tuple[str, Path]]) -> "Grants":
+        readable, writable = _by_hierarchy(read), _by_hierarchy(write)
+        for hierarchy, paths in writable.items():
+            readable[hierarchy] = readable.get(hierarchy, frozenset()) | paths
+        return cls(readable, writable)
+
+    @classmethod
+    def parse(cls, texts: Collection[str]) -> "Grants":
+        """Grants as people write them: `read:location` is the whole hierarchy, `write:location/US/NE` a subtree.
+
+        Paths are written as clients write them. A hierarchy that is not served is harmless: nothing is in it. Raises
+        BadInput.
+        """
+        if len(texts) > MAX_GRANTS:
+            raise BadInput(f"There are {len(texts)} grants; at most {MAX_GRANTS} are possible. Grant what lies above.")
+        found: dict[str, list[tuple[str, Path]]] = {"read": [], "write": []}
+        for text in texts:
+            match = _GRANT.fullmatch(text)
+            if match is None:
+                raise BadInput(f'"{shorten(text)}" is no grant; write read:location or write:location/US/NE.')
+            found[match[1]].append((match[2], parse_path(match[3]) if match[3] else ()))
+        return cls.of(**found)
+
+    @cached_property
+    def _above(self) -> dict[str, set[Path]]:
+        """The paths above the tops of what may be read."""
+        return {name: {top[:length] for top in tops for length in range(len(top))} for name, tops in self.read.items()}
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The same for grants that show the same, and for no others."""
+        tops = [f"{name}/{format_path(path)}" for name, paths in self.read.items() for path in highest(paths)]
+        return blake2b("\n".join(sorted(tops)).encode(), digest_size=16).digest()
+
+    @cached_property
+    def subtrees(self) -> dict[str, list[Span]]:
+        """The ranges of the table that may be read where not all of a hierarchy may, by tree and in their order."""
+        found: dict[str, list[Span]] = {}
+        for hierarchy, tops in self.read.items():
+            for key in [node_key(hierarchy, top) for top in highest(tops) if top]:
+                found.setdefault(key.pk, []).append(subtree(*key))
+        return {pk: sorted(spans, key=lambda span: span.lo) for pk, spans in found.items()}
+
+    def sight(self, hierarchy: str, path: Path) -> Sight:
+        """What of the node at a path may be read."""
+        if _covers(self.tops(hierarchy), path):
+            return Sight.WHOLE
+        return Sight.STUB if path in self._above.get(hierarchy, ()) else Sight.NOTHING
+
+    def may_write(self, hierarchy: str, path: Path) -> bool:
+        """Whether the node at a path, or a new one there, may be written."""
+        return _covers(self.write.get(hierarchy, frozenset()), path)
+
+    def tops(self, hierarchy: str) -> frozenset[Path]:
+        """The tops of what may be read; the empty path is the whole hierarchy."""
+        return self.read.get(hierarchy, frozenset())
+
+
+def _covers(tops: frozenset[Path], path: Path) -> bool:
+    return any(path[:length] in tops for length in range(len(path) + 1))
+
+
+def highest(tops: frozenset[Path]) -> list[Path]:
+    """Those that lie below no other."""
+    return [top for top in tops if not any(top[:length] in tops for length in range(len(top)))]
+
+
+def _by_hierarchy(grants: Iterable[tuple[str, Path]]) -> dict[str, frozenset[Path]]:
+    found: dict[str, set[Path]] = {}
+    for hierarchy, path in grants:
+        found.setdefault(hierarchy, set()).add(path)
+    return {hierarchy: frozenset(paths) for hierarchy, paths in found.items()}

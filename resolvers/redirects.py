@@ -1,0 +1,73 @@
+"""Old paths: where a node lies now that once lay, or would have lain, at a path where there is none."""
+
+from collections.abc import Iterable, Mapping
+
+from resolvers.access.grants import Sight
+from resolvers.access.visibility import View
+from resolvers.session.request import Request
+from store.metadata.history import place_of
+from store.metadata.redirects import alias_key, aliased_id, lines
+from store.model.items import Item
+from store.model.keys import MAX_SORT_KEY_BYTES, Key, id_key
+from store.model.records import Record
+
+MAX_HOPS = 8  # from one old path to the next
+
+Found = dict[Key, Record | Exception]
+Outcomes = Mapping[Key, Item | Exception | None]
+
+
+async def redirected(request: Request, missing: Iterable[Key]) -> Found:
+    """The nodes that redirects find for places where nothing lies, and errors where a read failed.
+
+    A hop costs three reads for all together: the aliases of the places and all above them, of which the longest counts,
+    the records of their ids, and the nodes. Trees whose stamps count no alias cost nothing.
+    """
+    found: Found = {}
+    ahead = {place: place for place in missing}  # where each is to be looked for by now
+    for _ in range(MAX_HOPS):
+        ahead = {origin: place for origin, place in ahead.items() if _has_aliases(request, place)}
+        if not ahead:
+            break
+        ahead = await _hop(request, ahead, found)
+        outcomes = await request.current_outcomes(ahead.values())
+        for origin, place in list(ahead.items()):
+            if (outcome := outcomes[place]) is not None:
+                found[origin] = outcome
+                del ahead[origin]
+    return found
+
+
+async def _hop(request: Request, ahead: Mapping[Key, Key], found: Found) -> dict[Key, Key]:
+    """Where the aliases of these places lead; a read that failed is noted among the found."""
+    aliases = await request.outcomes([alias_key(line) for place in ahead.values() for line in lines(place)], now=True)
+    led: dict[Key, tuple[Key, str]] = {}  # the id's record that each is led to, and what of the key lies below
+    for origin, place in ahead.items():
+        for line in lines(place):
+            alias = aliases[alias_key(line)]
+            if isinstance(alias, Exception):
+                found[origin] = alias
+            elif alias is not None:
+                led[origin] = id_key(aliased_id(alias)), place.sk[len(line.sk) :]
+            if alias is not None:
+                break
+    places = await request.outcomes([key for key, _ in led.values()], now=True)
+    onward: dict[Key, Key] = {}
+    for origin, (key, rest) in led.items():
+        item = places[key]
+        if isinstance(item, Exception):
+            found[origin] = item
+            continue
+        base = place_of(item)
+        request.met_unknown_id |= base is None
+        if base is not None and len((sk := base.sk + rest).encode()) <= MAX_SORT_KEY_BYTES:
+            place = Key(base.pk, sk)
+            onward |= {origin: place} if place != ahead[origin] else {}
+    return onward
+
+
+def _has_aliases(request: Request, place: Key) -> bool:
+    if request.grants is not None and View(request.grants).sight(place) is Sight.NOTHING:
+        return True  # or the reads would tell whether there is such a tree, and whether anything was moved in it
+    stamp = request.stamps.get(place.pk)
+    return stamp is not None and stamp.aliases > 0

@@ -1,0 +1,176 @@
+"""DynamoDB JSON: items, conditions and key ranges, as requests and responses have them."""
+
+from collections.abc import Callable
+from typing import Any, TypedDict, cast
+
+import msgspec
+import orjson
+from msgspec import Struct
+
+from store.model.attributes import Value
+from store.model.items import _LONG, Condition, Item, _settled
+from store.model.keys import MAX_SORT_KEY_BYTES, Index, Key, index_name
+from store.model.ranges import Span
+
+Json = dict[str, Any]
+
+
+class WireValue(Struct, gc=False):
+    """One value as an answer has it: a single one of these is set, none where it is NULL.
+
+    As structures that the garbage collector leaves alone, answers take half the time that they take as dicts.
+    """
+
+    S: str | None = None
+    N: str | None = None
+    M: "WireItem | None" = None
+    L: "list[WireValue] | None" = None
+    BOOL: bool | None = None
+    B: str | None = None
+    SS: list[str] | None = None
+    NS: list[str] | None = None
+    BS: list[str] | None = None
+
+
+WireItem = dict[str, WireValue]
+
+
+class Answer(TypedDict, total=False):
+    """What is read of any answer."""
+
+    Items: list[WireItem]
+    Count: int
+    LastEvaluatedKey: Json
+    Responses: dict[str, list[WireItem]]
+    UnprocessedKeys: Json
+    ConsumedCapacity: Any
+    Item: WireItem
+    Table: Json
+    TimeToLiveDescription: Json
+    ContinuousBackupsDescription: Json
+    Tags: list[dict[str, str]]
+
+
+parse_answer: Callable[[bytes], Answer] = msgspec.json.Decoder(Answer).decode
+
+
+def encode(item: Item) -> Json:
+    """A settled item as DynamoDB's JSON."""
+    return {name: {"S": value} if type(value) is str else encode_value(value) for name, value in item.items()}
+
+
+def encode_value(value: Value) -> Json:
+    match value:
+        case str():
+            return {"S": value}
+        case bool():
+            return {"BOOL": value}
+        case int() | float():
+            return {"N": repr(value)}
+        case None:
+            return {"NULL": True}
+        case list():
+            return {"L": [encode_value(one) for one in value]}
+        case dict():
+            return {"M": encode(value)}
+
+
+def encode_key(key: Key) -> Json:
+    return {"pk": {"S": key.pk}, "sk": {"S": key.sk}}
+
+
+def decode(wire: WireItem) -> Item:
+    """The item that an answer holds; sets and bytes, which Clade never writes, come as lists and base64."""
+    # A list of a thousand items has some fifteen thousand values, most of them texts: they cost no call.
+    return {name: value.S if value.S is not None else decode_value(value) for name, value in wire.items()}
+
+
+def decode_value(value: WireValue) -> Value:
+    if value.S is not None:
+        return value.S
+    if value.N is not None:
+        return _decode_number(value.N)
+    if value.M is not None:
+        return decode(value.M) if value.M else {}
+    if value.L is not None:
+        return [one.S if one.S is not None else decode_value(one) for one in value.L]
+    if value.NS is not None:
+        return [_decode_number(one) for one in value.NS]
+    return cast(Value, next((one for one in (value.BOOL, value.SS, value.B, value.BS) if one is not None), None))
+
+
+def _decode_number(text: str) -> int | float:
+    if len(text) < 19 and text.isdecimal():  # most are counts; past 18 digits a number may have more than 64 bits
+        return int(text)
+    number: int | float = orjson.loads(text)
+    if isinstance(number, float):
+        return int(number) if number.is_integer() and -_LONG <= number < _LONG else number
+    return number if -_LONG <= number < _LONG else float(number)
+
+
+def condition(when: Condition, now: int) -> Json:
+    """The expression that requires `when` of an item; one that has expired by `now` counts as absent."""
+    if not when:
+        return {}
+    names, values, parts = {"#expires": "expires"}, {":now": {"N": str(now)}}, []
+    for number, (name, value) in enumerate(when.items()):
+        names[f"#c{number}"] = name
+        if value is None:
+            parts.append(f"attribute_not_exists(#c{number})")
+        else:
+            parts.append(f"#c{number} = :c{number}")
+            values[f":c{number}"] = encode_value(_settled(value))
+    required = " AND ".join(parts)
+    absence_will_do = len(values) == 1
+    return {
+        "ConditionExpression": f"({required}) {'OR #expires <= :now' if absence_will_do else f'AND ({_ALIVE})'}",
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+    }
+
+
+_ALIVE = "attribute_not_exists(#expires) OR #expires > :now"
+
+
+def key_range(span: Span) -> Json:
+    """The part of a Query that reads a span; it may bring keys of either end that do not belong to it.
+
+    BETWEEN includes its upper bound, and DynamoDB refuses a bound that is empty or longer than a key may be.
+    """
+    values = {":partition": span.partition, ":lo": _lower(span.lo), ":hi": _upper(span.hi)}
+    return {
+        **({"IndexName": index_name(span.index)} if span.index is not Index.TABLE else {}),
+        "KeyConditionExpression": "#partition = :partition AND #sort BETWEEN :lo AND :hi",
+        "ExpressionAttributeNames": {"#partition": span.index.partition, "#sort": span.index.sort},
+        "ExpressionAttributeValues": {name: {"S": value} for name, value in values.items()},
+    }
+
+
+def counted(query: Json, now: int) -> Json:
+    """The Query that counts what another reads, but for what has expired."""
+    return {
+        **query,
+        "Select": "COUNT",
+        "FilterExpression": _ALIVE,
+        "ExpressionAttributeNames": {**query["ExpressionAttributeNames"], "#expires": "expires"},
+        "ExpressionAttributeValues": {**query["ExpressionAttributeValues"], ":now": {"N": str(now)}},
+    }
+
+
+def may_be_key(bound: str) -> bool:
+    """Whether an item can lie right at a bound; none lies where `keys.just_after` and the ends of subtrees point."""
+    return bound == "!" or bound[-1] not in "!$"
+
+
+def _lower(lo: str) -> str:
+    return _cut(lo) or "\0"
+
+
+def _upper(hi: str) -> str:
+    """Where `hi` is cut, the greatest text of up to three bytes behind it keeps everything below `hi` in the range."""
+    cut = _cut(hi)
+    return cut if cut == hi else cut + ("", "\x7f", "\u07ff", "\uffff")[MAX_SORT_KEY_BYTES - len(cut.encode())]
+
+
+def _cut(bound: str) -> str:
+    return bound.encode()[:MAX_SORT_KEY_BYTES].decode(errors="ignore")

@@ -1,0 +1,96 @@
+"""Table definition: what CreateTable is sent, and what DescribeTable must return."""
+
+from store.dynamodb.codec import Json
+from store.engine.table_options import Capacity, TableOptions
+from store.model.attributes import Value
+from store.model.keys import Index, index_name
+
+
+def table_definition(table: str, options: TableOptions = TableOptions()) -> Json:
+    """What CreateTable is told: both indexes, which project everything, and what the options ask for."""
+    attributes = sorted({name for index in Index for name in index.value})
+    units = _throughput(options.index_capacity or options.capacity)
+    definition: Json = {
+        "TableName": table,
+        "BillingMode": "PROVISIONED" if options.capacity else "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in attributes],
+        "KeySchema": _key_schema(Index.TABLE),
+        "GlobalSecondaryIndexes": [_index_definition(index) | units for index in Index if index is not Index.TABLE],
+        **_throughput(options.capacity),
+    }
+    if options.protection:
+        definition["DeletionProtectionEnabled"] = True
+    if options.tags:
+        definition["Tags"] = [{"Key": name, "Value": value} for name, value in options.tags.items()]
+    if options.kms_key:
+        definition["SSESpecification"] = {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": options.kms_key}
+    return definition
+
+
+def _index_definition(index: Index) -> Json:
+    return {
+        "IndexName": index_name(index),
+        "KeySchema": _key_schema(index),
+        "Projection": {"ProjectionType": "ALL"},
+    }
+
+
+def _throughput(capacity: Capacity | None) -> Json:
+    if capacity is None:
+        return {}
+    return {"ProvisionedThroughput": {"ReadCapacityUnits": capacity.read, "WriteCapacityUnits": capacity.write}}
+
+
+def differences(found: Json) -> list[str]:
+    """What a table that DescribeTable tells of lacks or has otherwise than Clade needs it, in words."""
+    wanted, wrong = table_definition(""), []
+    if _schema_of(found) != _schema_of(wanted):
+        wrong.append("its key is not (pk, sk)")
+    types = {one["AttributeName"]: one["AttributeType"] for one in found["AttributeDefinitions"]}
+    if any(types.get(name, "S") != "S" for index in Index for name in index.value):
+        wrong.append("its keys are not texts")
+    indexes = {one["IndexName"]: one for one in found.get("GlobalSecondaryIndexes", [])}
+    for one in wanted["GlobalSecondaryIndexes"]:
+        other = indexes.get(one["IndexName"])
+        if other is None:
+            wrong.append(f"it has no index {one['IndexName']}")
+        elif _schema_of(other) != _schema_of(one) or other["Projection"]["ProjectionType"] != "ALL":
+            wrong.append(f"its index {one['IndexName']} has other keys or does not project everything")
+    return wrong
+
+
+def told(found: Json) -> dict[str, Value]:
+    """What DescribeTable tells that people want to know."""
+    indexes = sorted(found.get("GlobalSecondaryIndexes", ()), key=lambda one: str(one["IndexName"]))
+    encryption = found.get("SSEDescription", {})
+    return {
+        "status": found["TableStatus"],
+        "items": found.get("ItemCount", 0),
+        "bytes": found.get("TableSizeBytes", 0),
+        "indexes": [one["IndexName"] for one in indexes],
+        "capacity": "; ".join(_capacity(one) for one in (found, *indexes)) if _is_provisioned(found) else "on demand",
+        "deletion protection": "on" if found.get("DeletionProtectionEnabled") else "off",
+        "encryption": encryption.get("KMSMasterKeyArn", "by a key of DynamoDB's own"),
+    }
+
+
+def _is_provisioned(found: Json) -> bool:
+    return found.get("BillingModeSummary", {}).get("BillingMode") != "PAY_PER_REQUEST" and bool(
+        found.get("ProvisionedThroughput", {}).get("ReadCapacityUnits")
+    )
+
+
+def _capacity(found: Json) -> str:
+    units, name = found["ProvisionedThroughput"], found.get("IndexName", "table")
+    return f"{name} {units['ReadCapacityUnits']} read and {units['WriteCapacityUnits']} write units"
+
+
+def _key_schema(index: Index) -> list[Json]:
+    return [
+        {"AttributeName": index.partition, "KeyType": "HASH"},
+        {"AttributeName": index.sort, "KeyType": "RANGE"},
+    ]
+
+
+def _schema_of(table: Json) -> dict[str, str]:
+    return {one["KeyType"]: one["AttributeName"] for one in table["KeySchema"]}

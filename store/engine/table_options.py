@@ -1,0 +1,40 @@
+"""Table options: capacity, recovery, protection, tags and encryption of a new table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from store.errors import BadInput
+
+MAX_TAGS = 50  # of one table
+
+
+class Capacity(NamedTuple):
+    """What is paid for by the hour, in DynamoDB's units a second."""
+
+    read: int
+    write: int
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a new table is to be; without `capacity` it is paid by the request.
+
+    Where `recovery` (to any second of the last 35 days) and `protection` (against deletion) are None, both are on in
+    AWS, and off on an engine that an address names by its endpoint.
+    """
+
+    recovery: bool | None = None
+    protection: bool | None = None
+    capacity: Capacity | None = None
+    index_capacity: Capacity | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    kms_key: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.index_capacity and not self.capacity:
+            raise BadInput("The indexes have units of their own only where the table has some.")
+        if min([1, *(self.capacity or ()), *(self.index_capacity or ())]) < 1:
+            raise BadInput("A table and its indexes have at least 1 unit each.")
+        if len(self.tags) > MAX_TAGS:
+            raise BadInput(f"A table has at most {MAX_TAGS} tags, not {len(self.tags)}.")

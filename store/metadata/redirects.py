@@ -1,0 +1,29 @@
+"""Where moved nodes lay before: an alias at the old place of a subtree tells the id of the node that it began with.
+
+One alias answers for every path below the old place. It names an id, so it holds through further moves.
+"""
+
+from typing import cast
+
+from store.model.items import Item
+from store.model.keys import Key, ancestor_keys
+
+
+def alias_key(place: Key) -> Key:
+    """Where the alias of a place lies."""
+    return Key(f"alias#{place.pk}", place.sk)
+
+
+def alias_item(place: Key, node_id: str) -> Item:
+    """The alias that leads from a place to the node of an id."""
+    key = alias_key(place)
+    return {"pk": key.pk, "sk": key.sk, "id": node_id}
+
+
+def aliased_id(item: Item) -> str:
+    return cast(str, item["id"])
+
+
+def lines(place: Key) -> list[Key]:
+    """A place and all above it, the longest first: where an alias may lie that answers for it."""
+    return [place, *ancestor_keys(place)[::-1]]

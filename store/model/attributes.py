@@ -1,0 +1,226 @@
+"""The types that a level's own attributes can have, and how their values are stored, read from text and checked.
+
+A stored value is what JSON can hold: text, a whole number, a float, a boolean, or a list of one of these. Dates, times,
+decimals and the members of an enum are stored as text in one canonical form, so what is stored is what clients see.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+
+from store.errors import BadInput
+from store.text import shorten
+
+Value = str | int | float | bool | list["Value"] | dict[str, "Value"] | None
+
+MAX_TEXT_CHARACTERS = 16_384  # of a name, and of a text unless its attribute says otherwise
+MAX_DECIMAL_DIGITS = 38  # as many as a DynamoDB number can hold
+_INT = 2**31
+_LONG = 2**63
+_NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+class Kind(StrEnum):
+    """The name of each is the name of its GraphQL type, but for text, which is a String, and an enum."""
+
+    TEXT = "String"
+    INT = "Int"
+    LONG = "Long"
+    FLOAT = "Float"
+    DECIMAL = "Decimal"
+    BOOLEAN = "Boolean"
+    DATE = "Date"
+    DATETIME = "DateTime"
+    ENUM = "Enum"
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute that a level has beside what every node has.
+
+    `name` is snake_case, as in Python, files and the table. `many` makes it a list. `members` are an enum's. A text, or
+    each of a list, that is written may have `max_length` characters; one that is stored already may have more.
+    """
+
+    name: str
+    kind: Kind
+    description: str
+    many: bool = False
+    members: frozenset[str] = frozenset()
+    enum: str = ""
+    max_length: int = MAX_TEXT_CHARACTERS
+
+    def parse(self, value: object) -> Value:
+        """A value out of a file or an argument in the form that is stored; text is read as the attribute's kind.
+
+        Raises BadInput with a sentence that names the attribute and the value.
+        """
+        if not self.many:
+            return self._parse_one(value)
+        if isinstance(value, str):
+            value = [part.strip() for part in value.split(";") if part.strip()]
+        if not isinstance(value, list):
+            raise BadInput(f"{self.name} is a list; {shorten(repr(value))} is none.")
+        return [self._parse_one(one) for one in value]
+
+    def is_valid(self, value: Value) -> bool:
+        """Whether a stored value is one of this attribute's type, so that it can be shown."""
+        if self.many:
+            return isinstance(value, list) and all(self._is_valid_one(one) for one in value)
+        return self._is_valid_one(value)
+
+    def _parse_one(self, value: object) -> Value:
+        if isinstance(value, str) and len(value) > self.max_length:
+            raise BadInput(
+                f"{self.name} has {len(value):,} characters; at most {self.max_length:,} are taken, unless its class "
+                "says attribute(…, max_length=…)."
+            )
+        try:
+            parsed = _PARSE[self.kind](value)
+        except (ValueError, TypeError, ArithmeticError):
+            parsed = None
+        if parsed is None or not self._is_valid_one(parsed):
+            raise BadInput(f"{self.name}: {shorten(repr(value))} is no {self._expected()}.")
+        return parsed
+
+    def _is_valid_one(self, value: Value) -> bool:
+        if self.kind is Kind.ENUM:
+            return isinstance(value, str) and value in self.members
+        return _VALID[self.kind](value)
+
+    def _expected(self) -> str:
+        match self.kind:
+            case Kind.ENUM:
+                return f"{self.enum} ({', '.join(sorted(self.members))})"
+            case Kind.INT:
+                return "Int (a whole number of 32 bits)"
+            case Kind.DATE:
+                return "Date (YYYY-MM-DD)"
+            case Kind.DATETIME:
+                return "DateTime (YYYY-MM-DDTHH:MM:SS with Z or an offset)"
+            case kind:
+                return kind.value
+
+
+# -- from text or JSON to what is stored -------------------------------------------------------------------------------
+
+
+def _text(value: object) -> Value:
+    if not isinstance(value, str):
+        raise TypeError
+    value.encode()  # a lone surrogate is no text
+    return value
+
+
+def _whole(value: object) -> Value:
+    if isinstance(value, str):
+        return int(value) if re.fullmatch(r"[+-]?[0-9]{1,19}", value.strip()) else None
+    return (
+        int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value == int(value) else None
+    )
+
+
+def _float(value: object) -> Value:
+    if isinstance(value, str):
+        return float(_numeral(value))
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _decimal(value: object) -> Value:
+    """Plain digits, never an exponent; the places behind the point stay as they were given."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+        raise TypeError
+    number = Decimal(_numeral(str(value)))
+    if not number.is_finite() or abs(number.adjusted()) >= MAX_DECIMAL_DIGITS:  # 1E9999999 would be a long text
+        return None
+    return f"{number:f}" if len(number.as_tuple().digits) <= MAX_DECIMAL_DIGITS else None
+
+
+def _boolean(value: object) -> Value:
+    if isinstance(value, str):
+        known = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+        return known.get(value.strip().lower())
+    return value if isinstance(value, bool) else None
+
+
+def _date(value: object) -> Value:
+    return date.fromisoformat(_stripped(value)).isoformat()
+
+
+def _datetime(value: object) -> Value:
+    """In UTC and with a Z, so that equal times are equal texts."""
+    moment = datetime.fromisoformat(_stripped(value))
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment.tzinfo else None
+
+
+def _numeral(text: str) -> str:
+    """A number as everybody writes it; Python would also take `1_000` and digits of other scripts."""
+    if not _NUMERAL.fullmatch(text.strip()):
+        raise ValueError
+    return text.strip()
+
+
+def _stripped(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value.strip()
+
+
+_PARSE: dict[Kind, Callable[[object], Value]] = {
+    Kind.TEXT: _text,
+    Kind.INT: _whole,
+    Kind.LONG: _whole,
+    Kind.FLOAT: _float,
+    Kind.DECIMAL: _decimal,
+    Kind.BOOLEAN: _boolean,
+    Kind.DATE: _date,
+    Kind.DATETIME: _datetime,
+    Kind.ENUM: _stripped,
+}
+
+
+# -- what a stored value of each kind looks like -----------------------------------------------------------------------
+
+
+def _is_whole(value: Value, bound: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -bound <= value < bound
+
+
+def _is_float(value: Value) -> bool:
+    """Also whether DynamoDB can hold it: its numbers have an exponent from -130 to 125."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and (value == 0 or 1e-130 <= abs(value) < 1e126)
+
+
+def _is_decimal(value: Value) -> bool:
+    try:
+        return isinstance(value, str) and Decimal(value).is_finite()
+    except InvalidOperation:
+        return False
+
+
+def _is_canonical(parse: Callable[[object], Value]) -> Callable[[Value], bool]:
+    def check(value: Value) -> bool:
+        try:
+            return isinstance(value, str) and parse(value) == value
+        except (ValueError, ArithmeticError):
+            return False
+
+    return check
+
+
+_VALID: dict[Kind, Callable[[Value], bool]] = {
+    Kind.TEXT: lambda value: isinstance(value, str),
+    Kind.INT: lambda value: _is_whole(value, _INT),
+    Kind.LONG: lambda value: _is_whole(value, _LONG),
+    Kind.FLOAT: _is_float,
+    Kind.DECIMAL: _is_decimal,
+    Kind.BOOLEAN: lambda value: isinstance(value, bool),
+    Kind.DATE: _is_canonical(_date),
+    Kind.DATETIME: _is_canonical(_datetime),
+}

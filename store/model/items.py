@@ -1,0 +1,140 @@
+"""What a table holds, and the changes that one commit makes to it.
+
+An item is a flat mapping with the attributes of its keys (`pk`, `sk`; of a node also `parent`, `rank` and `tier`),
+`expires` (seconds since 1970, after which it may be deleted) where it is not for ever, and whatever it is about.
+"""
+
+from collections.abc import Mapping
+from typing import cast
+
+from msgspec import Struct
+
+from store.errors import BadInput
+from store.model.attributes import Value
+from store.model.keys import (
+    Key,
+)
+from store.text import shorten
+
+Item = dict[str, Value]
+
+# What must be true of the item that lies at a change's key before the commit: these attributes have these values, and
+# those given as None are absent. Nothing is required where the mapping is empty.
+Condition = Mapping[str, Value]
+
+MAX_ITEM_BYTES = 400 * 1024  # DynamoDB's limit for one item
+MAX_BATCH_BYTES = 3_500_000  # DynamoDB's transactions end at 4 MB
+
+ABSENT: Condition = {"pk": None}
+UNCONDITIONAL: Condition = {}
+
+
+class Put(Struct, frozen=True):
+    """Write an item, over the one that lies at its key."""
+
+    item: Item
+    when: Condition = UNCONDITIONAL
+
+    @property
+    def key(self) -> Key:
+        return key_of(self.item)
+
+
+class Delete(Struct, frozen=True):
+    """Remove the item at a key, if there is one."""
+
+    key: Key
+    when: Condition = UNCONDITIONAL
+
+
+class Check(Struct, frozen=True):
+    """Change nothing, but require something of the item at a key."""
+
+    key: Key
+    when: Condition
+
+
+Change = Put | Delete | Check
+
+
+def key_of(item: Item) -> Key:
+    return Key(cast(str, item["pk"]), cast(str, item["sk"]))
+
+
+def holds(condition: Condition, item: Item | None) -> bool:
+    """Whether a condition is true of the item that lies at its key, or of nothing there."""
+    found = item or {}
+    return all(found.get(name) == value for name, value in condition.items())
+
+
+MAX_CONTENT_BYTES = MAX_ITEM_BYTES - 16 * 1024  # of a node's own; its item also holds keys and counts
+_LONG = 2**63
+
+
+def settled(item: Item) -> Item:
+    """The item as both stores keep it and give it back; raises BadInput where DynamoDB could not hold a value."""
+    return {name: value if type(value) is str else _settled(value) for name, value in item.items() if value is not None}
+
+
+def _settled(value: Value) -> Value:
+    # Every value that is written comes by here; asking for its type is four times as fast as matching classes.
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value
+    if kind is int or kind is float:
+        return _number(cast(int | float, value))
+    if kind is dict:
+        return {name: _settled(one) for name, one in cast(dict[str, Value], value).items()} if value else {}
+    if kind is list:
+        return [_settled(one) for one in cast(list[Value], value)]
+    raise BadInput(f"{shorten(repr(value))} is nothing that can be stored.")
+
+
+def _number(number: int | float) -> int | float:
+    if isinstance(number, float):
+        if not (number == 0 or 1e-130 <= abs(number) < 1e126):  # false of NaN, too
+            raise BadInput(f"The number {number} cannot be stored; numbers reach from 1E-130 to 1E+126.")
+        return int(number) if number.is_integer() and -_LONG <= number < _LONG else number
+    if not -_LONG <= number < _LONG:
+        raise BadInput("A whole number of more than 64 bits cannot be stored.")
+    return number
+
+
+def checked_size(item: Item) -> int:
+    """The size of an item; raises BadInput past 400 KB."""
+    if (size := size_of(item)) > MAX_ITEM_BYTES:
+        name = shorten(str(item.get("name", item.get("id", item["sk"]))))
+        raise BadInput(f'"{name}" takes {size} bytes; at most {MAX_ITEM_BYTES} (400 KB) fit into one item.')
+    return size
+
+
+def check_content(node: str, name: str, values: Mapping[str, Value]) -> None:
+    """Raise BadInput for content that leaves no room in an item for keys and counts; measured exactly only where it is
+    anywhere near.
+    """
+    if len(name) + (len(repr(values)) if values else 0) < MAX_CONTENT_BYTES // 4:
+        return
+    if (size := size_of({"name": name, **values})) > MAX_CONTENT_BYTES:
+        raise BadInput(f"{node} takes {size} bytes; at most {MAX_CONTENT_BYTES} of a node's own fit into an item.")
+
+
+def size_of(item: Item) -> int:
+    """How many bytes DynamoDB counts for an item: the names and the values of its attributes, in UTF-8.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+    """
+    return sum(len(name.encode()) + _size(value) for name, value in item.items())
+
+
+def _size(value: Value) -> int:
+    match value:
+        case str():
+            return len(value.encode())
+        case bool() | None:
+            return 1
+        case int() | float():
+            return min(len(repr(value)) // 2 + 2, 21)  # two digits a byte, sign and exponent
+        case list():
+            return 3 + sum(1 + _size(one) for one in value)
+        case dict():
+            return 3 + sum(1 + len(name.encode()) + _size(one) for name, one in value.items())

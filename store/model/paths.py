@@ -1,0 +1,111 @@
+"""Paths as clients write them: `US/NE/Omaha`, with their limits and normal form."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+from store.errors import BadPath
+from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Path, encode_segment, sort_key
+from store.text import shorten
+
+MAX_PATH_CHARACTERS = 8_000  # of a path as it is written: at most four make one of a key, which has 1,924 bytes at most
+MAX_SEGMENT_CHARACTERS = 4_100  # likewise of one segment
+MAX_COMBINING_MARKS = 30  # in a row, as in Unicode's Stream-Safe Text Format (UAX #15): normalizing n of them takes n²
+_UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_TEXT_ESCAPE = re.compile("%(2F|25)?", re.IGNORECASE)
+
+
+def parse_path(text: str) -> Path:
+    """`US/MO/St. Louis` as segments; a `/` or `%` inside a segment is written `%2F`, `%25`.
+
+    Raises BadPath where the text is no path. Its length and number of segments are looked at before anything else.
+    """
+    if len(text) > MAX_PATH_CHARACTERS:
+        raise BadPath(f"A path has {len(text):,} characters; at most {MAX_PATH_CHARACTERS:,} are possible.")
+    parsed = _parsed(text)
+    if isinstance(parsed, str):
+        raise BadPath(parsed)
+    return parsed
+
+
+@lru_cache(1_000)  # the same paths are asked for again and again, also wrong ones: one for each node of a long list
+def _parsed(text: str) -> Path | str:
+    """The segments of a path, or the message that refuses it."""
+    try:
+        _check_depth(text.count("/") + 1)
+        return checked_path(_unescape(segment, text) for segment in text.split("/"))
+    except BadPath as error:
+        return str(error)
+
+
+def format_path(path: Path) -> str:
+    """The inverse of `parse_path`."""
+    return "/".join([segment.replace("%", "%25").replace("/", "%2F") for segment in path])
+
+
+def checked_path(segments: Iterable[object]) -> Path:
+    """The segments in normal form (NFC), or BadPath where they can be no path: the door for every path from outside."""
+    path = tuple([checked_segment(segment) for segment in segments])
+    if not path:
+        raise BadPath('A path is empty; write the root\'s key at least, as in "US".')
+    _check_depth(len(path))
+    check_sizes(path)
+    return path
+
+
+def _check_depth(segments: int) -> None:
+    if segments > MAX_SEGMENTS:
+        raise BadPath(f"A path has {segments:,} segments; at most {MAX_SEGMENTS} are possible.")
+
+
+def _unescape(segment: str, text: str) -> str:
+    def one(match: re.Match[str]) -> str:
+        match match[1]:
+            case None:
+                raise BadPath(f'"{shorten(text)}" has a lone %; inside a segment write %25 for % and %2F for /.')
+            case code:
+                return "/" if code.upper() == "2F" else "%"
+
+    return _TEXT_ESCAPE.sub(one, segment) if "%" in segment else segment
+
+
+def checked_segment(segment: object) -> str:
+    """One segment in normal form, or BadPath where it can be none; its size is not looked at."""
+    if not isinstance(segment, str):
+        raise BadPath(f"A path's segments are texts, not {shorten(repr(segment))}.")
+    if not segment:
+        raise BadPath("A path has an empty segment; write it like US/NE/Omaha, with no / at either end.")
+    if len(segment) > MAX_SEGMENT_CHARACTERS:
+        raise BadPath(f"A key has {len(segment):,} characters; at most {MAX_SEGMENT_CHARACTERS:,} are possible.")
+    if bad := _UNWRITABLE.search(segment):
+        raise BadPath(f"A path's segment holds the character U+{ord(bad[0]):04X}, which no key may hold.")
+    if segment.isascii():
+        return segment
+    _check_marks(segment)
+    return unicodedata.normalize("NFC", segment)
+
+
+def _check_marks(segment: str) -> None:
+    """Raise BadPath where more combining marks follow one another than any language writes."""
+    marks = 0
+    for character in segment if len(segment) > MAX_COMBINING_MARKS else "":
+        marks = marks + 1 if unicodedata.combining(character) else 0
+        if marks > MAX_COMBINING_MARKS:
+            raise BadPath(f"A path's segment has more than {MAX_COMBINING_MARKS} combining marks in a row.")
+
+
+def check_sizes(path: Path) -> None:
+    """Raise BadPath for a path whose keys DynamoDB could not hold."""
+    if (size := _bytes(path[0])) > MAX_ROOT_BYTES:
+        raise BadPath(f'The root "{shorten(path[0])}" takes {size} bytes in a key; at most {MAX_ROOT_BYTES} fit.')
+    if (size := len(sort_key(path).encode())) > MAX_SORT_KEY_BYTES:
+        longest = max(path[1:], key=_bytes)
+        raise BadPath(
+            f"Below its root the path takes {size} bytes in a key; at most {MAX_SORT_KEY_BYTES} fit. "
+            f'Its longest segment, "{shorten(longest)}", takes {_bytes(longest)}.'
+        )
+
+
+def _bytes(segment: str) -> int:
+    return len(encode_segment(segment).encode())

@@ -1,0 +1,206 @@
+"""What the store holds of one node."""
+
+import hashlib
+from base64 import b32encode
+from functools import cached_property
+from typing import Any, ClassVar, Self, cast
+
+from msgspec import Struct
+
+from store.errors import BadInput, BadPath, Damaged
+from store.model.attributes import MAX_TEXT_CHARACTERS, Value
+from store.model.hierarchy import Hierarchy
+from store.model.items import Item
+from store.model.keys import (
+    MAX_SORT_KEY_BYTES,
+    Key,
+    Path,
+    depth_of,
+    first_rank,
+    hierarchy_of,
+    last_segment,
+    node_key,
+    parent_partition,
+    path_of,
+    tier_partition,
+)
+from store.model.paths import format_path
+from store.text import shorten
+
+MAX_ID_CHARACTERS = 128
+
+Counts = dict[str, int]
+
+_OWN = frozenset("pk sk parent rank tier id level name above kids below revision updated_at changed_by".split())
+
+
+class Record(Struct, frozen=True, kw_only=True, dict=True):
+    """One node as it lies in the table, at `pk` and `sk`.
+
+    `id` is as clients see it (`location:5074472`), `above` are the levels of its ancestors, the root's first, `kids`
+    and `below` the numbers of its children and descendants by level, `rank` is its place among its siblings,
+    `updated_at` a time in UTC (RFC 3339), `changed_by` who wrote it, where that is known, and `attributes` its level's
+    own, as stored. It may be shared by many requests, so its lists and dictionaries stay as they are. Of two records of
+    one node the one with the higher `revision` is newer; counts and rank change without it.
+    """
+
+    pk: str
+    sk: str
+    rank: str
+    id: str
+    level: str
+    name: str
+    above: list[str]
+    kids: Counts
+    below: Counts
+    revision: int
+    updated_at: str
+    attributes: dict[str, Value]
+    changed_by: str | None = None
+
+    fragments: ClassVar[dict[int, bytes] | None] = None
+    """What others have told of this record and would tell again, by numbers of theirs; None where nobody keeps it."""
+
+    @classmethod
+    def new(
+        cls,
+        hierarchy: str,
+        path: Path,
+        level: str,
+        name: str,
+        node_id: str,
+        at: str,
+        attributes: dict[str, Value],
+        *,
+        above: list[str],
+    ) -> "Record":
+        """The first revision of a node without children; raises BadPath where its keys would be too long.
+
+        `above` are the levels of its ancestors, the root's first: so many as the path has segments before its last.
+        """
+        key = node_key(hierarchy, path)
+        rank = first_rank(level, last_segment(key.pk, key.sk))
+        if (size := len(rank.encode())) > MAX_SORT_KEY_BYTES:
+            raise BadPath(
+                f'"{shorten(path[-1])}" and its level {level} take {size} bytes in a key; '
+                f"at most {MAX_SORT_KEY_BYTES} fit."
+            )
+        return cls(
+            pk=key.pk, sk=key.sk, rank=rank, id=f"{hierarchy}:{node_id}", level=level, name=name, above=above,
+            kids={}, below={}, revision=1, updated_at=at, attributes=attributes,
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, item: Item) -> "Record":
+        """The record that an item holds; raises Damaged where it cannot be one."""
+        found = cast(dict[str, Any], item)
+        try:
+            return cls(
+                pk=found["pk"], sk=found["sk"], rank=found["rank"], id=found["id"], level=found["level"],
+                name=found["name"], above=found["above"], kids=found["kids"], below=found["below"],
+                revision=found["revision"], updated_at=found["updated_at"], changed_by=found.get("changed_by"),
+                attributes={name: value for name, value in found.items() if name not in _OWN},
+            )  # fmt: skip
+        except KeyError as error:
+            raise Damaged(f"The item of a node lacks {error}; see what clade check finds.") from error
+
+    def item(self) -> Item:
+        """The item that holds this record, with the keys of all three orders."""
+        item: Item = {
+            "pk": self.pk, "sk": self.sk, "parent": self.siblings, "rank": self.rank, "tier": self.tier,
+            "id": self.id, "level": self.level, "name": self.name, "above": cast(Value, self.above),
+            "kids": cast(Value, self.kids), "below": cast(Value, self.below),
+            "revision": self.revision, "updated_at": self.updated_at, **self.attributes,
+        }  # fmt: skip
+        if self.changed_by is not None:
+            item["changed_by"] = self.changed_by
+        return item
+
+    @property
+    def key(self) -> Key:
+        return Key(self.pk, self.sk)
+
+    @cached_property
+    def path(self) -> Path:
+        return path_of(self.pk, self.sk)
+
+    def kept(self) -> Self:
+        """This record, for those who keep it: from now on it keeps what is told of it."""
+        self.__dict__.setdefault("fragments", {})
+        return self
+
+    @property
+    def hierarchy(self) -> str:
+        return hierarchy_of(self.pk)
+
+    @property
+    def depth(self) -> int:
+        return depth_of(self.sk)
+
+    @property
+    def is_root(self) -> bool:
+        return self.sk == "#"
+
+    @property
+    def siblings(self) -> str:
+        """The partition of `by_parent` that it shares with its siblings."""
+        return parent_partition(self.pk, self.sk)
+
+    @property
+    def tier(self) -> str:
+        """The partition of `by_level` that it lies in."""
+        return tier_partition(self.pk, self.level, self.depth)
+
+
+def checked_name(name: object) -> str | None:
+    """A node's name, None where none is given; raises BadInput for one that cannot be taken."""
+    if name is None:
+        return None
+    if not isinstance(name, str) or not name:
+        raise BadInput(f"A name is a text that is not empty, not {shorten(repr(name))}.")
+    if len(name) > MAX_TEXT_CHARACTERS:
+        raise BadInput(f"A name has {len(name):,} characters; at most {MAX_TEXT_CHARACTERS:,} are taken.")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise BadInput(f"The name {shorten(repr(name))} is no valid text.") from None
+    return name
+
+
+def checked_id(text: object) -> str:
+    """An id as files give it, without its hierarchy's prefix; raises BadInput where it cannot be one."""
+    if not isinstance(text, str) or not text:
+        raise BadInput(f"An id is a text, not {shorten(repr(text))}.")
+    if len(text) > MAX_ID_CHARACTERS:
+        raise BadInput(f'The id "{shorten(text)}" has {len(text)} characters; at most {MAX_ID_CHARACTERS} fit.')
+    if any(c in "#:" or c.isspace() or not c.isprintable() for c in text):
+        raise BadInput(f'The id "{shorten(text)}" holds white space, a control character, # or :, which no id may.')
+    return text
+
+
+def made_id(hierarchy: str, path: Path) -> str:
+    """The id of a node that was given none: always the same for the same path, so that importing twice is harmless."""
+    digest = hashlib.blake2b(f"{hierarchy}:{format_path(path)}".encode(), digest_size=10).digest()
+    return b32encode(digest).decode().lower()
+
+
+MAX_REVISION = 10**10 - 1  # the most that the key of a former state can hold
+
+
+def is_id(hierarchy: Hierarchy, value: object) -> bool:
+    """Whether a node of the hierarchy can have this id, prefix included; judged as by `checked_id`, but quickly."""
+    if not isinstance(value, str) or not value.startswith(f"{hierarchy.name}:"):
+        return False
+    bare = value[len(hierarchy.name) + 1 :]
+    return 0 < len(bare) <= MAX_ID_CHARACTERS and bare.isprintable() and not any(c in bare for c in " #:")
+
+
+def is_revision(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_REVISION
+
+
+def counted(value: object) -> Counts | None:
+    """Counts without zeros, which say the same as absence; None where they are none."""
+    if not isinstance(value, dict) or not all(type(count) is int for count in value.values()):
+        return None
+    return {name: count for name, count in value.items() if count}

@@ -1,0 +1,42 @@
+"""What SQLite is told: the table with its orders, and the statements that always read the same."""
+
+from store.metadata.schema_version import LAYOUT
+from store.model.keys import Index, index_name
+
+# `expires` is a column so that expired items are found; the body holds the whole item, its keys as well, because
+# putting them back into it would cost more time than their bytes do.
+SCHEMA = (
+    """CREATE TABLE items (
+        pk TEXT NOT NULL, sk TEXT NOT NULL, parent TEXT, rank TEXT, tier TEXT, expires REAL, body BLOB NOT NULL,
+        PRIMARY KEY (pk, sk)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX by_parent ON items (parent, rank) WHERE parent IS NOT NULL",
+    "CREATE INDEX by_level ON items (tier, sk) WHERE tier IS NOT NULL",
+    "CREATE INDEX by_expiry ON items (expires) WHERE expires IS NOT NULL",
+)
+MARK = f"PRAGMA user_version = {LAYOUT}"
+COLUMNS = ["pk", "sk", "parent", "rank", "tier", "expires", "body"]
+
+INSERT = "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
+PUT = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
+DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
+SCAN = (
+    "SELECT pk, sk, body FROM items WHERE (pk, sk) > (?, ?) AND (expires IS NULL OR expires > ?) "
+    "ORDER BY pk, sk LIMIT ?"
+)
+EXPIRED = "SELECT pk, sk FROM items WHERE expires <= ? LIMIT ?"
+
+
+def where(index: Index) -> str:
+    """The part of a SELECT that reads a span: its partition, its bounds, the time as of which it is read."""
+    by = f" INDEXED BY {index_name(index)}" if index is not Index.TABLE else ""
+    return (
+        f"FROM items{by} WHERE {index.partition} = ? AND {index.sort} >= ? AND {index.sort} < ? "
+        "AND (expires IS NULL OR expires > ?)"
+    )
+
+
+def count_page(index: Index) -> str:
+    """The SELECT that counts a page of a span: its rows, their bytes, and the last one's sort key."""
+    rows = f"SELECT length(body) AS size, {index.sort} AS sort {where(index)} ORDER BY {index.sort} LIMIT ?"
+    return f"SELECT count(*), total(size), max(sort) FROM ({rows})"  # noqa: S608  # of constants alone

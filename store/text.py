@@ -1,0 +1,19 @@
+"""A number of things, as a sentence tells it."""
+
+from datetime import UTC, datetime
+
+
+def quantity(number: int, thing: str, things: str = "") -> str:
+    """`1 node`, `2,500 nodes`; `things` where that is not the singular with an s."""
+    return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
+
+
+def shorten(text: str, limit: int = 60) -> str:
+    """`text` as a message may quote it: no longer than `limit` characters, nothing unprintable."""
+    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:limit])
+    return clean + ("…" if len(text) > limit else "")
+
+
+def rfc3339(seconds: float) -> str:
+    """A time in UTC as it is stored."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,189 @@
+"""CSV and its like: a column for each level, from the root down, so that a row holds a whole path."""
+
+import csv
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from store.errors import BadInput
+from store.text import quantity, shorten
+from store.transfer.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
+from store.transfer.rows import Part, Rejection, Row
+
+MAX_CELL_CHARACTERS = 1 << 20  # more than any item holds; csv's own limit is less than some
+
+Record = tuple[int, str, list[str] | Rejection]  # the number of its first line, its text, its cells
+
+
+@dataclass(frozen=True)
+class LevelColumns:
+    """Which columns tell of one level: its key's, and perhaps its name's, its id's and its attributes'.
+
+    With `fold`, siblings that differ in case only are one, written as the first of them.
+    """
+
+    level: str
+    key: str
+    name: str | None = None
+    id: str | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    fold: bool = False
+
+    @property
+    def columns(self) -> list[str]:
+        return [column for column in (self.key, self.name, self.id, *self.attributes.values()) if column is not None]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The format: an empty cell skips its level, and an empty attribute is no value."""
+
+    levels: Sequence[LevelColumns]
+
+    def rows(self, file: Path) -> Iterator[Row | Rejection]:
+        """Raises BadInput where the file has no header, or not the columns that are asked for."""
+        records = _records(file)
+        header = _header(file, records)
+        self._check(header)
+        parts = _Parts(self.levels, header)
+        for number, _, cells in records:
+            if isinstance(cells, Rejection):
+                yield cells
+            elif cells:  # a blank line has none
+                yield _malformed(number, cells, len(header)) or parts.row(number, cells)
+
+    def contents(self, file: Path) -> Iterator[tuple[int, str]]:
+        for number, text, _ in _records(file):
+            yield number, text.rstrip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+    def _check(self, header: list[str]) -> None:
+        for column in (column for level in self.levels for column in level.columns):
+            if header.count(column) != 1:
+                found = "two columns" if column in header else "no column"
+                names = ", ".join(f'"{shorten(name)}"' for name in header)
+                raise BadInput(f'The file has {found} "{column}"; it has {names}.')
+
+
+class _Parts:
+    """Rows to parts of levels, which remembers how the first of a folded level's siblings was written."""
+
+    def __init__(self, levels: Sequence[LevelColumns], header: Sequence[str]) -> None:
+        self._place = {column: place for place, column in enumerate(header)}
+        self._levels = [(level, self._place[level.key], _bare(level)) for level in levels]
+        self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
+
+    def row(self, number: int, cells: list[str]) -> Row | Rejection:
+        path: list[str] = []
+        parts: list[Part] = []
+        for level, place, bare in self._levels:
+            key = cells[place].strip()
+            if key:
+                name = None if bare else self._cell(cells, level.name)
+                if level.fold:
+                    key, name = self._folded(tuple(path), key, name)
+                path.append(key)
+                parts.append(bare or self._part(cells, level, name))
+        return Row(number, path, parts) if path else Rejection(number, "The row has no key in any column of a level.")
+
+    def _part(self, cells: list[str], level: LevelColumns, name: str | None) -> Part:
+        attributes = {attribute: self._cell(cells, column) for attribute, column in level.attributes.items()}
+        return Part(level.level, name, self._cell(cells, level.id), attributes)
+
+    def _cell(self, cells: list[str], column: str | None) -> str | None:
+        return None if column is None else cells[self._place[column]].strip() or None
+
+    def _folded(self, above: tuple[str, ...], key: str, name: str | None) -> tuple[str, str | None]:
+        first_key, first_name = self._first.setdefault((above, _fold(key)), (key, name))
+        if name and first_name and _fold(name) == _fold(first_name):
+            name = first_name
+        return first_key, name
+
+
+def _bare(level: LevelColumns) -> Part | None:
+    """What every row says of a level of which only the key has a column."""
+    return None if level.name or level.id or level.attributes else Part(level.level)
+
+
+def _fold(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+# -- the lines below the columns ---------------------------------------------------------------------------------------
+
+
+class _TooLong(Exception):
+    """The lines of one row are longer than any may be."""
+
+
+class _Recording:
+    """The lines of a file, of which those since the last `taken` are kept, since csv tells the cells only."""
+
+    def __init__(self, source: TextIO) -> None:
+        self._source = source
+        self._kept: list[str] = []
+        self._room = MAX_LINE_BYTES
+        self.number = 1
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        """Raises _TooLong, behind a line's end, where all that is kept is too long; of it only the beginning stays."""
+        line = self._source.readline(self._room + 1)
+        if not line:
+            raise StopIteration
+        self._kept.append(line)
+        self._room -= len(line.encode("utf-8", "surrogateescape"))
+        if self._room < 0:
+            while line and not line.endswith("\n"):
+                line = self._source.readline(MAX_LINE_BYTES)
+            self._kept = ["".join(self._kept)[:SHOWN_BYTES], *[""] * (len(self._kept) - 1)]
+            raise _TooLong
+        return line
+
+    def taken(self) -> tuple[int, str]:
+        """The number of the first of the lines kept, and their text."""
+        number, kept = self.number, self._kept
+        self.number += len(kept)
+        self._kept, self._room = [], MAX_LINE_BYTES
+        return number, "".join(kept)
+
+
+def _records(file: Path) -> Iterator[Record]:
+    """A record's number is that of its first line; a quoted cell may go over several."""
+    with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as source:
+        lines = _Recording(source)
+        csv.field_size_limit(MAX_CELL_CHARACTERS)
+        delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
+        reader = csv.reader(lines, delimiter=delimiter)
+        while True:
+            try:
+                cells: list[str] | Rejection = next(reader)
+            except StopIteration:
+                return
+            except _TooLong:
+                cells = Rejection(lines.number, TOO_LONG)
+                reader = csv.reader(lines, delimiter=delimiter)  # the other one is in the middle of a row
+            except csv.Error as error:
+                cells = Rejection(lines.number, f"The row is no CSV: {error}.")
+            number, text = lines.taken()
+            yield number, text, cells
+
+
+def _header(file: Path, records: Iterator[Record]) -> list[str]:
+    _, _, header = next(records, (1, "", []))
+    if isinstance(header, Rejection) or not any(header):
+        raise BadInput(f'"{file.name}" has no header: its first line must name the columns.')
+    return [column.strip() for column in header]
+
+
+def _malformed(number: int, cells: list[str], columns: int) -> Rejection | None:
+    if len(cells) != columns:
+        return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {columns}.")
+    try:
+        "".join(cells).encode()
+    except UnicodeEncodeError:
+        return Rejection(number, "The row is no valid UTF-8.")
+    return None
