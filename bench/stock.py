@@ -14,7 +14,7 @@ from graph.operation.context import Context
 from graph.schema import build_schema
 from graph.settings import Settings
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.page_cache import Kept
+from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
 
@@ -25,7 +25,7 @@ def app() -> ASGIApp:
     definitions = {cls.name: cls.definition() for cls in classes}
     schema, types = build_schema(classes)
     store = open_store(settings.store, keep_bytes=settings.keep_bytes)
-    kept = Kept(settings.keep_bytes)
+    kept = PageCache(settings.keep_bytes)
 
     class Stock(GraphQL[Any, Any]):
         async def get_context(self, request: Any, response: Any) -> Any:

@@ -10,15 +10,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from store.background_moves.timing import Pace
+from store.background_moves.timing import MoveTiming
 from store.connect import open_store
 from store.edits.create_update import Create, Update
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
 from store.engine.protocol import Store
-from store.engine.usage import Reads
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.engine.usage import ReadUsage
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 from store.writer.writer import Writer
 from tests import engines
 from tests.hierarchies import CATEGORY
@@ -29,9 +29,9 @@ CLIENTS = 32
 SIDE = 100  # children of each node that has any
 
 
-def tree(nodes: int) -> Wanted:
+def tree(nodes: int) -> ImportPlan:
     """About so many nodes in two levels below one root, and a second root to move them to."""
-    wanted = Wanted(CATEGORY)
+    wanted = ImportPlan(CATEGORY)
     paths = [("other",), ("root",), *[("root", f"c{n}") for n in range(nodes // (SIDE + 1))]]
     paths += [(*path, f"p{n}") for path in paths if len(path) == 2 for n in range(SIDE)]
     for number, path in enumerate(paths):
@@ -53,24 +53,24 @@ class Clock:
 async def single(name: str, store: Store, count: int) -> None:
     """Create, then update, so many nodes one after another."""
     writer = Writer(store)
-    await writer.write(Create(CATEGORY, ("single",), "CATEGORY", "Single", {}), Reads())
+    await writer.write(Create(CATEGORY, ("single",), "CATEGORY", "Single", {}), ReadUsage())
     clock = Clock()
     for number in range(count):
-        await writer.write(Create(CATEGORY, ("single", f"n{number}"), "CATEGORY", "A node", {"note": "1"}), Reads())
+        await writer.write(Create(CATEGORY, ("single", f"n{number}"), "CATEGORY", "A node", {"note": "1"}), ReadUsage())
     created, clock = clock.rate(count, "created"), Clock()
     for number in range(count):
-        await writer.write(Update(CATEGORY, ("single", f"n{number}"), None, None, {"note": "2"}), Reads())
+        await writer.write(Update(CATEGORY, ("single", f"n{number}"), None, None, {"note": "2"}), ReadUsage())
     print(f"{name}: {created}, {clock.rate(count, 'updated')}")
 
 
 async def together(name: str, store: Store, count: int) -> None:
     """Create so many nodes by clients that do not wait for each other."""
     writer = Writer(store)
-    await writer.write(Create(CATEGORY, ("together",), "CATEGORY", "Together", {}), Reads())
+    await writer.write(Create(CATEGORY, ("together",), "CATEGORY", "Together", {}), ReadUsage())
 
     async def client(first: int) -> None:
         for number in range(first, count, CLIENTS):
-            await writer.write(Create(CATEGORY, ("together", f"n{number}"), "CATEGORY", "A node", {}), Reads())
+            await writer.write(Create(CATEGORY, ("together", f"n{number}"), "CATEGORY", "A node", {}), ReadUsage())
 
     clock = Clock()
     await asyncio.gather(*map(client, range(CLIENTS)))
@@ -87,8 +87,8 @@ async def watch(pauses: list[float]) -> None:
 
 async def large(name: str, store: Store, nodes: int) -> None:
     """Move a subtree to another tree and back, and remove it; journaled moves without their waits."""
-    await load(store, tree(nodes), Outcome())
-    writer = Writer(store, Pace(0.0, 0.0))
+    await load(store, tree(nodes), LoadResult())
+    writer = Writer(store, MoveTiming(0.0, 0.0))
     for what, edit in (
         ("renamed", Move(CATEGORY, ("root",), ("renamed",))),
         ("moved to another tree", Move(CATEGORY, ("renamed",), ("other", "renamed"))),
@@ -98,7 +98,7 @@ async def large(name: str, store: Store, nodes: int) -> None:
         watching = asyncio.create_task(watch(pauses))
         await asyncio.sleep(0)
         began = time.perf_counter()
-        await writer.write(edit, Reads())
+        await writer.write(edit, ReadUsage())
         await writer.mover.finished()
         seconds = time.perf_counter() - began
         await asyncio.sleep(0)

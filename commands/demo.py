@@ -12,13 +12,13 @@ from graph.hierarchies.registry import hierarchies
 from graph.settings import Settings
 from store.connect import opened
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.keys import stamp_key
 from store.text import quantity
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 
 _OWN = frozenset(("path", "level", "name", "id"))
 
@@ -55,7 +55,7 @@ async def _load_demo(url: str, again: bool) -> None:
 
 async def _holds_something(store: Store) -> bool:
     """Whether anything was ever written to a served hierarchy: its stamp tells, also after all was deleted again."""
-    return any(await store.get([stamp_key(name) for name in hierarchies()], Reads(), strong=True))
+    return any(await store.get([stamp_key(name) for name in hierarchies()], ReadUsage(), strong=True))
 
 
 def _rows() -> dict[str, Iterable[dict[str, Any]]]:
@@ -68,7 +68,7 @@ def _rows() -> dict[str, Iterable[dict[str, Any]]]:
 
 async def _load_rows(store: Store, hierarchy: Hierarchy, rows: Iterable[dict[str, Any]]) -> int:
     """Load the rows of one hierarchy; how many nodes were written."""
-    wanted, outcome = Wanted(hierarchy), Outcome()
+    wanted, outcome = ImportPlan(hierarchy), LoadResult()
     for number, row in enumerate(rows, start=1):
         attributes = {name: value for name, value in row.items() if name not in _OWN}
         wanted.take(Row(number, row["path"], [Part(row["level"], row["name"], row.get("id"), attributes)]))

@@ -16,7 +16,7 @@ from graph.settings import Settings
 from resolvers.access.grants import Grants
 from store.api_keys import ApiKey, add_key, all_keys, made, revoke_key
 from store.connect import opened
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import BadInput
 from store.text import shorten
 
@@ -86,7 +86,7 @@ async def _add(url: str, key: ApiKey) -> None:
 
 async def _all(url: str) -> list[ApiKey]:
     async with opened(url) as store:
-        return await all_keys(store, Reads())
+        return await all_keys(store, ReadUsage())
 
 
 async def _revoke(url: str, key_id: str) -> ApiKey:

@@ -10,9 +10,9 @@ import typer
 from commands.importing.command import HierarchyName, StoreUrl, hierarchy_named
 from graph.settings import Settings
 from resolvers.pages import lists, roots
-from resolvers.planning.connection_arguments import Window
-from resolvers.planning.list_request import Job
-from resolvers.planning.relations import Kind, Nothing, Relation
+from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.planning.list_request import ListRequest
+from resolvers.planning.relations import NoSelection, Relation, RelationKind
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
 from store.connect import opened
@@ -34,7 +34,7 @@ CHARACTERS_SHOWN = 200
 
 Family = dict[Key, list[Record]]
 
-_CHILDREN = Relation(Kind.CHILDREN, Window(), Nothing())
+_CHILDREN = Relation(RelationKind.CHILDREN, ConnectionArguments(), NoSelection())
 
 
 def tree(
@@ -78,7 +78,7 @@ async def _read(url: str, hierarchy: Hierarchy, path: Path | None, depth: int) -
 
 async def _tops(request: Request, hierarchy: Hierarchy, path: Path | None) -> list[Record]:
     if path is None:
-        return (await roots(request, hierarchy.name, Window(), nodes=True, total=False)).records
+        return (await roots(request, hierarchy.name, ConnectionArguments(), nodes=True, total=False)).records
     return [await _node(request, hierarchy, path)]
 
 
@@ -93,7 +93,7 @@ async def _family(request: Request, parents: Sequence[Record], depth: int) -> Fa
     """The children of these nodes, of their children and so on: all of a level are read together."""
     family: Family = {}
     for _ in range(depth):
-        pages = await lists(request, [Job(parent, _CHILDREN) for parent in parents])
+        pages = await lists(request, [ListRequest(parent, _CHILDREN) for parent in parents])
         for parent, page in zip(parents, pages, strict=True):
             if isinstance(page, Exception):
                 raise page

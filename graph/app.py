@@ -8,34 +8,34 @@ from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp
 
-from graph.auth.authentication import Callers, tokens_of
-from graph.compiler.plan_cache import Plans
+from graph.auth.authentication import Authenticator, tokens_of
+from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
-from graph.execution.response_cache import Cache
+from graph.execution.response_cache import ResponseCache
 from graph.federation.exposure import exposed
 from graph.hierarchies.registry import served
 from graph.observability.access_log import RequestLog
 from graph.operation.context import Context
-from graph.operation.document_limits import Limits
+from graph.operation.document_limits import DocumentLimits
 from graph.operation.lookahead import Types
-from graph.operation.persisted_documents import Trusted, read_trusted
+from graph.operation.persisted_documents import PersistedDocuments, read_trusted
 from graph.schema import build_schema
 from graph.server.asgi_app import build_app
-from graph.server.concurrency_limit import Gate
-from graph.server.graceful_shutdown import Drain
+from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.request_observer import Observer
 from graph.settings import Settings
-from resolvers.access.api_key_auth import Keyring
+from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.session import request as resolvers
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.large_read_limit import Turns
-from resolvers.session.page_cache import Kept
+from resolvers.session.large_read_limit import LargeReadLimiter
+from resolvers.session.page_cache import PageCache
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.model.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
-    from graph.observability.tracing import Traces
+    from graph.observability.tracing import Tracing
 
 # The collector looks through what a request makes again and again, though next to nothing of it is in cycles.
 COLLECT_AFTER = (50_000, 20, 100)
@@ -47,8 +47,8 @@ def served_app() -> ASGIApp:
     store = open_store(settings.store, keep_bytes=settings.keep_bytes)
     writer = resolvers.Writer(store, pace_of(settings)) if settings.writes != "off" else None
     traces = traces_of(settings, store)
-    cache = Cache(settings.cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
-    gate, drain = Gate(settings.max_inflight), Drain(settings.drain_seconds)
+    cache = ResponseCache(settings.cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
+    gate, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
     observers: list[Observer] = [RequestLog(settings.slow_seconds)]
     callers = callers_of(settings, store)
     background = [callers.watch]
@@ -80,7 +80,7 @@ def served_app() -> ASGIApp:
 
 
 def execution_of(
-    settings: Settings, store: Store, writer: resolvers.Writer | None, cache: Cache, traces: "Traces | None"
+    settings: Settings, store: Store, writer: resolvers.Writer | None, cache: ResponseCache, traces: "Tracing | None"
 ) -> Execution:
     """What runs operations over the store, on the schema of the hierarchies that are served."""
     classes = served(settings.hierarchies)
@@ -90,7 +90,7 @@ def execution_of(
         schema,
         contexts_of(settings, store, definitions, types, writer),
         span=traces.span if traces else nullcontext,
-        plans=Plans(schema._schema, types),
+        plans=PlanCache(schema._schema, types),
         cache=cache,
         keep_documents=settings.plan_cache_documents,
         limits=limits_of(settings),
@@ -106,10 +106,10 @@ def contexts_of(
     writer: resolvers.Writer | None,
 ) -> Callable[[], Context]:
     """Makes the context of each operation."""
-    kept = Kept(settings.keep_bytes)
+    kept = PageCache(settings.keep_bytes)
     limits, max_entities, parallel = budget_of(settings), settings.max_entities, settings.max_parallel_reads
     settle_seconds = settings.settle_seconds
-    turns = Turns()
+    turns = LargeReadLimiter()
 
     def make() -> Context:
         request = resolvers.Request(
@@ -127,21 +127,21 @@ def contexts_of(
     return make
 
 
-def traces_of(settings: Settings, store: Store) -> "Traces | None":
+def traces_of(settings: Settings, store: Store) -> "Tracing | None":
     """What makes spans, of the store's work too, if the settings ask for any."""
     if settings.traces == "off":
         return None
-    from graph.observability.tracing import Traces, exporting
+    from graph.observability.tracing import Tracing, exporting
 
-    traces = Traces(exporting())
+    traces = Tracing(exporting())
     traces.watch(store)
     return traces
 
 
-def callers_of(settings: Settings, store: Store) -> Callers:
+def callers_of(settings: Settings, store: Store) -> Authenticator:
     """Who may do what, as the settings say."""
-    return Callers(
-        Keyring(store),
+    return Authenticator(
+        ApiKeyAuthenticator(store),
         tokens_of(settings),
         open_reads=settings.reads == "open",
         home_writes=home_writes(settings),
@@ -153,9 +153,9 @@ def home_writes(settings: Settings) -> bool:
     return settings.writes == "on" and settings.reads == "open" and not settings.production
 
 
-def pace_of(settings: Settings) -> resolvers.Pace:
+def pace_of(settings: Settings) -> resolvers.MoveTiming:
     """How long moves wait, by the settings of the same names."""
-    return resolvers.Pace.of(settings.request_seconds, settings.settle_seconds, settings.move_wait_seconds)
+    return resolvers.MoveTiming.of(settings.request_seconds, settings.settle_seconds, settings.move_wait_seconds)
 
 
 def budget_of(settings: Settings) -> BudgetLimits:
@@ -165,13 +165,13 @@ def budget_of(settings: Settings) -> BudgetLimits:
     )
 
 
-def limits_of(settings: Settings) -> Limits:
+def limits_of(settings: Settings) -> DocumentLimits:
     """What one document may ask for: the settings of the same names."""
-    numbers = {one.name: getattr(settings, one.name) for one in fields(Limits)}
-    return Limits(**{**numbers, "introspection": settings.shows("introspection")})
+    numbers = {one.name: getattr(settings, one.name) for one in fields(DocumentLimits)}
+    return DocumentLimits(**{**numbers, "introspection": settings.shows("introspection")})
 
 
-def trusted_of(settings: Settings) -> Trusted:
+def trusted_of(settings: Settings) -> PersistedDocuments:
     """The documents in the file that the settings name; without a file every other is taken too."""
     only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
-    return Trusted(read_trusted(settings.trusted_documents), only=only)
+    return PersistedDocuments(read_trusted(settings.trusted_documents), only=only)

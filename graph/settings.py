@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from graph.federation.exposure import exposed
-from graph.operation.document_limits import Limits
+from graph.operation.document_limits import DocumentLimits
 from graph.operation.persisted_documents import read_trusted
 from graph.unknown_settings import PREFIX, ignored, refuse_misspelt
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
@@ -66,43 +66,45 @@ class Settings(BaseSettings):
         1_000, ge=1, description="How many entities a gateway may ask for in one request, in representations."
     )
     max_tokens: int = Field(
-        Limits.max_tokens, ge=1, description="How long the query of a request may be, in tokens and in comments."
+        DocumentLimits.max_tokens,
+        ge=1,
+        description="How long the query of a request may be, in tokens and in comments.",
     )
     max_depth: int = Field(
-        Limits.max_depth,
+        DocumentLimits.max_depth,
         ge=1,
         description="How deep a query may go, in fields within fields; `edges`, `node`, `nodes` and what asks for the "
         "schema are not counted.",
     )
     max_fields: int = Field(
-        Limits.max_fields,
+        DocumentLimits.max_fields,
         ge=1,
         description="How much a query may ask for with its fragments written out, in fields and fragments.",
     )
     max_repeats: int = Field(
-        Limits.max_repeats, ge=1, description="How often a query may ask for one field at one place, in times."
+        DocumentLimits.max_repeats, ge=1, description="How often a query may ask for one field at one place, in times."
     )
     max_aliases: int = Field(
-        Limits.max_aliases,
+        DocumentLimits.max_aliases,
         ge=0,
         description="How many fields of a query may have another name, in aliases; those of `_entities` are not "
         "counted.",
     )
     max_root_fields: int = Field(
-        Limits.max_root_fields,
+        DocumentLimits.max_root_fields,
         ge=1,
         description="How many fields a query may have at its root, in fields; `_entities` is not counted.",
     )
     max_directives: int = Field(
-        Limits.max_directives, ge=0, description="How many directives a query may have, in directives."
+        DocumentLimits.max_directives, ge=0, description="How many directives a query may have, in directives."
     )
     max_directives_at_once: int = Field(
-        Limits.max_directives_at_once,
+        DocumentLimits.max_directives_at_once,
         ge=0,
         description="How many directives may stand at one place of a query, in directives.",
     )
     request_seconds: float = Field(
-        Limits.request_seconds,
+        DocumentLimits.request_seconds,
         gt=0,
         description="How long a request may take to arrive, and then to be answered, in seconds.",
     )

@@ -10,7 +10,7 @@ from aiodataloader import DataLoader, Loader, dispatch_queue
 from resolvers.access.restricted_lists import lists
 from resolvers.lookup import Lookup, above, nodes
 from resolvers.pages import Page
-from resolvers.planning.list_request import Job
+from resolvers.planning.list_request import ListRequest
 from resolvers.planning.relations import Relation, Selection
 from resolvers.session.request import Request
 from store.model.records import Record
@@ -51,7 +51,7 @@ class Loaders:
         self.node: BatchLoader[tuple[Lookup, Selection], Record | Exception | None] = BatchLoader(
             partial(nodes, request), is_asking
         )
-        self.list: BatchLoader[Job, Page | Exception] = BatchLoader(partial(lists, request), is_asking)
+        self.list: BatchLoader[ListRequest, Page | Exception] = BatchLoader(partial(lists, request), is_asking)
         self.above: BatchLoader[tuple[Record, Relation], list[Record] | Exception] = BatchLoader(
             partial(above, request), is_asking
         )

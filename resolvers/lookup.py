@@ -4,10 +4,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from resolvers.access.grants import Sight
-from resolvers.access.redacted_node import Stub
-from resolvers.access.visibility import View
-from resolvers.planning.relations import Kind, Relation, Selection
+from resolvers.access.grants import Visibility
+from resolvers.access.redacted_node import RedactedNode
+from resolvers.access.visibility import VisibilityFilter
+from resolvers.planning.relations import Relation, RelationKind, Selection
 from resolvers.redirects import redirected
 from resolvers.session.request import Outcomes, Request
 from store.metadata.history import place_of
@@ -108,7 +108,7 @@ async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Place]:
             continue
         is_gone = _is_gone(place) or place is None
         led = Key(f"{hierarchy}#{target}", "#") if is_gone else _place(place)
-        is_seen = _sight(request, led) is Sight.WHOLE  # of what is gone, too, since looking takes time
+        is_seen = _sight(request, led) is Visibility.WHOLE  # of what is gone, too, since looking takes time
         request.met_unknown_id |= is_gone or not is_seen
         keys.append(led if is_seen and not is_gone else None)
     return keys
@@ -119,9 +119,9 @@ def _place(item: Any) -> Key:
     return Key(cast(str, item["tree"]), cast(str, item["key"]))
 
 
-def _sight(request: Request, key: Key) -> Sight:
+def _sight(request: Request, key: Key) -> Visibility:
     """What the caller's grants let see of a key, whatever lies there."""
-    return Sight.WHOLE if request.grants is None else View(request.grants).sight(key)
+    return Visibility.WHOLE if request.grants is None else VisibilityFilter(request.grants).sight(key)
 
 
 def _is_gone(place: Item | Exception | None) -> bool:
@@ -138,7 +138,7 @@ def _astray(
         number: id_key(target)
         for number, (((_, target), _), key) in enumerate(zip(lookups, keys, strict=True))
         if isinstance(target, str) and isinstance(key, Key)
-        if _of_id(("", target), found[key]) is None and (view is None or view.sight(key) is Sight.WHOLE)
+        if _of_id(("", target), found[key]) is None and (view is None or view.sight(key) is Visibility.WHOLE)
     }
 
 
@@ -163,14 +163,14 @@ def _of_id(lookup: Lookup, record: Record | Exception | None) -> Record | Except
     target = lookup[1]
     if not isinstance(target, str) or not isinstance(record, Record):
         return record
-    return record if not isinstance(record, Stub) and record.id == target else None
+    return record if not isinstance(record, RedactedNode) and record.id == target else None
 
 
 # A plan's selections last as long as the plan, so that this is found once for all requests.
-_kinds: WeakKeyDictionary[Selection, dict[str, set[Kind]]] = WeakKeyDictionary()
+_kinds: WeakKeyDictionary[Selection, dict[str, set[RelationKind]]] = WeakKeyDictionary()
 
 
-def _everywhere(request: Request, hierarchy: str, selection: Selection) -> set[Kind]:
+def _everywhere(request: Request, hierarchy: str, selection: Selection) -> set[RelationKind]:
     """What is asked above a node whatever its level turns out to be."""
     known = _kinds.setdefault(selection, {})
     if hierarchy not in known:
@@ -180,11 +180,11 @@ def _everywhere(request: Request, hierarchy: str, selection: Selection) -> set[K
     return known[hierarchy]
 
 
-def _asked_above(key: Key, kinds: set[Kind]) -> list[Key]:
+def _asked_above(key: Key, kinds: set[RelationKind]) -> list[Key]:
     above = ancestor_keys(key)
-    if Kind.ANCESTORS in kinds:
+    if RelationKind.ANCESTORS in kinds:
         return above
-    return above[:1] * (Kind.ROOT in kinds) + above[-1:] * (Kind.PARENT in kinds)
+    return above[:1] * (RelationKind.ROOT in kinds) + above[-1:] * (RelationKind.PARENT in kinds)
 
 
 async def above(request: Request, asked: Sequence[tuple[Record, Relation]]) -> list[list[Record] | Exception]:
@@ -200,7 +200,7 @@ async def above(request: Request, asked: Sequence[tuple[Record, Relation]]) -> l
         request.spend(sum(map(len, kept)), what)
         return kept
     wanted = [_asked_above(record.key, {relation.kind}) for record, relation in asked]
-    own = [relation.kind is Kind.ROOT and record.is_root for record, relation in asked]
+    own = [relation.kind is RelationKind.ROOT and record.is_root for record, relation in asked]
     request.spend(sum(map(len, wanted)) + sum(own), what)
     found = await request.record_outcomes(_flat(wanted))
     results: list[list[Record] | Exception] = []

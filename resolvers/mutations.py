@@ -19,23 +19,23 @@ from store.edits.create_update import Create, Edit, Update
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
 from store.edits.reorder import Reorder, Side
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Forbidden
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Path
 from store.model.paths import checked_path
 from store.model.records import checked_id, checked_name
-from store.writer.writer import Terms as Terms
-from store.writer.writer import Written as Written
+from store.writer.writer import EditOptions as EditOptions
+from store.writer.writer import EditResult as EditResult
 
 Values = Mapping[str, Value]
 
 
 async def create(
     request: Request, hierarchy: Hierarchy, path: Path, level: str, name: str, values: Values,
-    node_id: str | None, terms: Terms,
-) -> Written:  # fmt: skip
+    node_id: str | None, terms: EditOptions,
+) -> EditResult:  # fmt: skip
     """A new node at a path; its id may be given with or without the hierarchy's prefix."""
     path = checked_path(path)
     checked_name(name)
@@ -48,8 +48,8 @@ async def create(
 
 async def update(
     request: Request, hierarchy: Hierarchy, path: Path, name: str | None, level: str | None, values: Values,
-    expected: int | None, terms: Terms,
-) -> Written:  # fmt: skip
+    expected: int | None, terms: EditOptions,
+) -> EditResult:  # fmt: skip
     """Other content for a node: what is left out stays, None clears a value."""
     checked_name(name)
     may_change(request, hierarchy.name, path)
@@ -57,8 +57,8 @@ async def update(
 
 
 async def move(
-    request: Request, hierarchy: Hierarchy, path: Path, target: Path, expected: int | None, terms: Terms
-) -> Written:
+    request: Request, hierarchy: Hierarchy, path: Path, target: Path, expected: int | None, terms: EditOptions
+) -> EditResult:
     """A node, with all below it, to another path."""
     target = checked_path(target)
     may_change(request, hierarchy.name, path)
@@ -68,8 +68,8 @@ async def move(
 
 async def reorder(
     request: Request, hierarchy: Hierarchy, path: Path, side: str, beside: Path | None, expected: int | None,
-    terms: Terms,
-) -> Written:  # fmt: skip
+    terms: EditOptions,
+) -> EditResult:  # fmt: skip
     """A node to another place among its siblings: `first`, `last`, or `before` or `after` the one at `beside`."""
     may_change(request, hierarchy.name, path)
     must_see(request, hierarchy.name, beside or path)
@@ -79,8 +79,8 @@ async def reorder(
 
 
 async def delete(
-    request: Request, hierarchy: Hierarchy, path: Path, policy: str, expected: int | None, terms: Terms
-) -> Written:
+    request: Request, hierarchy: Hierarchy, path: Path, policy: str, expected: int | None, terms: EditOptions
+) -> EditResult:
     """The end of a node; `policy` is `refuse`, `cascade` or `reparent`."""
     may_change(request, hierarchy.name, path)
     if policy == Policy.REPARENT.value:
@@ -88,13 +88,13 @@ async def delete(
     return await _write(request, Delete(hierarchy, path, Policy(policy), expected), terms)
 
 
-async def _write(request: Request, edit: Edit, terms: Terms) -> Written:
+async def _write(request: Request, edit: Edit, terms: EditOptions) -> EditResult:
     """Make an edit, if this server may; what the request has read before is forgotten."""
     if request.writer is None:
         raise Forbidden("This server does not write; whoever runs it allows that by CLADE_WRITES=on.")
     terms = replace(terms, by=request.caller.name, caller=request.caller.id)
     # What is changed is bounded by what may change at once, a dry run as everything that only reads.
-    reads = request.reads if terms.dry_run else Reads()
+    reads = request.reads if terms.dry_run else ReadUsage()
     try:
         written = await request.writer.write(edit, reads, terms)
     finally:

@@ -7,20 +7,20 @@ from typing import Protocol, Self, cast
 
 from resolvers.planner import Planner
 from resolvers.planning.assemble import answer
-from resolvers.planning.connection_arguments import Window
-from resolvers.planning.cursors import ListCursors, Order, decode_cursor
-from resolvers.planning.list_request import Job
+from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.planning.cursors import CursorKind, ListCursors, decode_cursor
+from resolvers.planning.list_request import ListRequest
 from resolvers.session.budget import refusal
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from resolvers.total_count import others, parent_key, totals
-from store.concurrency import PIECE, give_way, in_turns
+from store.concurrency import PIECE, in_chunks, yield_to_loop
 from store.errors import CladeError
-from store.metadata.tree_version import Stamp
+from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, stamp_key
 from store.model.paths import format_path
-from store.model.ranges import Span, siblings
+from store.model.ranges import KeyRange, siblings
 from store.model.records import Record
 from store.text import shorten
 
@@ -51,14 +51,14 @@ class Page:
         return self.cursors.cursor(record)
 
 
-async def lists(request: Request, jobs: Sequence[Job]) -> list[Page | Exception]:
+async def lists(request: Request, jobs: Sequence[ListRequest]) -> list[Page | Exception]:
     """The pages of many lists, in order, read as `resolvers.planner` decides; what fails is an error in its place."""
     found: list[Page | Exception | None] = []
     is_exact = request.version is not None
     for start in range(0, len(jobs), PIECE):
         found += [_at_once(request, job, is_exact=is_exact) for job in jobs[start : start + PIECE]]
         if start:
-            await give_way()
+            await yield_to_loop()
     asked = [job for job, page in zip(jobs, found, strict=True) if page is None]
     if not asked:
         return cast(list[Page | Exception], found)
@@ -69,7 +69,7 @@ async def lists(request: Request, jobs: Sequence[Job]) -> list[Page | Exception]
     return [results[job] if page is None else page for job, page in zip(jobs, found, strict=True)]
 
 
-def _at_once(request: Request, job: Job, *, is_exact: bool) -> Page | Exception | None:
+def _at_once(request: Request, job: ListRequest, *, is_exact: bool) -> Page | Exception | None:
     """What the counts tell of a list, or what an earlier request has kept of it; None where it has to be read."""
     # A list of roots tells their counts without their trees' stamps, where indexes trail behind a move's flip.
     is_sure = is_exact or not job.owner.is_root
@@ -90,24 +90,26 @@ def _at_once(request: Request, job: Job, *, is_exact: bool) -> Page | Exception 
 _UNCOUNTED, _NONE = Page([]), Page([], total=0)
 
 
-def _question(job: Job) -> Hashable:
+def _question(job: ListRequest) -> Hashable:
     """What a list is kept under: two jobs with the same question have the same page."""
     return job.owner.pk, job.owner.sk, job.relation.question
 
 
-async def _read(request: Request, jobs: Sequence[Job]) -> dict[Job, Page | Exception]:
+async def _read(request: Request, jobs: Sequence[ListRequest]) -> dict[ListRequest, Page | Exception]:
     """The same for lists that no earlier request has read."""
     stamps = await request.outcomes([], trees=[job.owner.pk for job in jobs])
     moves = request.moves
     if moves is None:
         return await _read_now(request, jobs, stamps)
     # An owner that an index has told may lie above a running move, and its counts decide what is read.
-    renewed = {job: Job(moves.renewed(job.owner), job.relation) for job in jobs}
+    renewed = {job: ListRequest(moves.renewed(job.owner), job.relation) for job in jobs}
     results = await _read_now(request, list(renewed.values()), stamps)
     return {job: results[other] for job, other in renewed.items()}
 
 
-async def _read_now(request: Request, jobs: Sequence[Job], stamps: Mapping[Key, object]) -> dict[Job, Page | Exception]:
+async def _read_now(
+    request: Request, jobs: Sequence[ListRequest], stamps: Mapping[Key, object]
+) -> dict[ListRequest, Page | Exception]:
     """Plan, read all of it together, then cut the pages; errors are among the stamps."""
     results, batches = await _batches(request, jobs, stamps)
     reads = list(dict.fromkeys(read for batch in batches for read in batch.reads))
@@ -115,20 +117,22 @@ async def _read_now(request: Request, jobs: Sequence[Job], stamps: Mapping[Key, 
     found = {job: records for batch in batches for job, records in (await batch.found(failed)).items()}
     counted = [job for job, records in found.items() if job.relation.total and isinstance(records, list)]
     counts = await totals(request, counted) if counted else {}
-    async for some in in_turns(list(found.items())):
+    async for some in in_chunks(list(found.items())):
         for job, records in some:
             results[job] = _page(job, records, counts.get(job))
-            if job.owner.is_root and job.order is Order.SIBLINGS and isinstance(records, list):  # each is its own tree
+            if (
+                job.owner.is_root and job.order is CursorKind.SIBLINGS and isinstance(records, list)
+            ):  # each is its own tree
                 request.partitions.update([job.owner.hierarchy, *[record.pk for record in records]])
     return results
 
 
 async def _batches(
-    request: Request, jobs: Sequence[Job], stamps: Mapping[Key, object]
-) -> tuple[dict[Job, Page | Exception], "list[_Batch]"]:
+    request: Request, jobs: Sequence[ListRequest], stamps: Mapping[Key, object]
+) -> tuple[dict[ListRequest, Page | Exception], "list[_Batch]"]:
     """The lists by hierarchy, planned, and why some of them cannot be: their tree's stamp, or the budget."""
-    results: dict[Job, Page | Exception] = {}
-    by_hierarchy: dict[str, list[Job]] = defaultdict(list)
+    results: dict[ListRequest, Page | Exception] = {}
+    by_hierarchy: dict[str, list[ListRequest]] = defaultdict(list)
     for job in jobs:
         missing = None if job.owner.pk in request.stamps else stamps[stamp_key(job.owner.pk)]
         if isinstance(missing, Exception):
@@ -147,14 +151,14 @@ async def _batches(
 class _Batch:
     """Lists of one hierarchy: what to read for them, and what they are when it was read."""
 
-    def __init__(self, request: Request, planner: Planner, expected: dict[Job, int]) -> None:
+    def __init__(self, request: Request, planner: Planner, expected: dict[ListRequest, int]) -> None:
         self._request = request
         self._planner = planner
         self._expected = expected
         self.reads = planner.reads
 
     @classmethod
-    async def of(cls, request: Request, hierarchy: Hierarchy, jobs: list[Job]) -> Self:
+    async def of(cls, request: Request, hierarchy: Hierarchy, jobs: list[ListRequest]) -> Self:
         """The batch of some lists, with what the counts tell beforehand taken from the budget.
 
         Raises BudgetExceeded, taking nothing, where that or what would be read ahead is more than is left.
@@ -164,26 +168,26 @@ class _Batch:
         if expected > request.nodes_left:
             raise refusal(_described(jobs), expected, request.nodes_left)
         planner = Planner(request.known, request.stamps, hierarchy, request.nodes_left)
-        async for some in in_turns(jobs):
+        async for some in in_chunks(jobs):
             planner.add(some)
         for group in planner.groups:
             planner.plan(group)
             request.reads.check(len(planner.reads))
             if len(jobs) > PIECE:
-                await give_way()
+                await yield_to_loop()
         request.spend(expected)
         request.turn.expect(planner.nodes)
         return cls(request, planner, least_of)
 
-    async def found(self, failed: Sequence[object]) -> dict[Job, list[Record] | Exception]:
+    async def found(self, failed: Sequence[object]) -> dict[ListRequest, list[Record] | Exception]:
         """The records of each list, taken from the budget; or an error, of those reads that `failed` or of its own."""
-        results: dict[Job, list[Record] | Exception] = {}
-        async for some in in_turns(list(self._expected.items())):
+        results: dict[ListRequest, list[Record] | Exception] = {}
+        async for some in in_chunks(list(self._expected.items())):
             for job, expected in some:
                 results[job] = self._found(job, expected, failed)
         return results
 
-    def _found(self, job: Job, expected: int, failed: Sequence[object]) -> list[Record] | Exception:
+    def _found(self, job: ListRequest, expected: int, failed: Sequence[object]) -> list[Record] | Exception:
         try:
             records = self._records(job, failed)
             self._request.spend(max(0, len(records[: job.window.size]) - expected), _described([job]))
@@ -193,7 +197,7 @@ class _Batch:
             return error
         return records
 
-    def _records(self, job: Job, failed: Sequence[object]) -> list[Record]:
+    def _records(self, job: ListRequest, failed: Sequence[object]) -> list[Record]:
         """What was read of a list, in reading order."""
         request = self._request
         found = self._planner.answered.get(job)
@@ -204,12 +208,14 @@ class _Batch:
                 if isinstance(error, Exception):
                     raise error
             raise refusal(_described([job]), request.nodes_left + 1, request.nodes_left)
-        return [record for record in found if record.key != job.owner.key] if job.order is Order.SIBLINGS else found
+        return (
+            [record for record in found if record.key != job.owner.key] if job.order is CursorKind.SIBLINGS else found
+        )
 
 
-def least(request: Request, job: Job) -> int:
+def least(request: Request, job: ListRequest) -> int:
     """How many nodes a list will return at least, as far as anything that was read tells."""
-    if job.order is not Order.SIBLINGS:
+    if job.order is not CursorKind.SIBLINGS:
         return job.least(request.stamps[job.owner.pk])
     if not job.relation.nodes or job.window.is_narrow:
         return 0
@@ -224,14 +230,14 @@ def least(request: Request, job: Job) -> int:
     return sure if size is None else min(sure, size)
 
 
-def _described(jobs: Sequence[Job]) -> str:
+def _described(jobs: Sequence[ListRequest]) -> str:
     """Lists as a message names them."""
     first = jobs[0]
     more = f" and {len(jobs) - 1:,} other lists" if len(jobs) > 1 else ""
     return f"The {first.relation.kind} of {shorten(format_path(first.owner.path))}{more}"
 
 
-def _page(job: Job, records: list[Record] | Exception, total: int | Exception | None) -> Page | Exception:
+def _page(job: ListRequest, records: list[Record] | Exception, total: int | Exception | None) -> Page | Exception:
     if isinstance(records, Exception):
         return records
     if isinstance(total, Exception):
@@ -242,7 +248,7 @@ def _page(job: Job, records: list[Record] | Exception, total: int | Exception | 
     return paged(records, job.window, total, job.cursors)
 
 
-def paged(records: list[Record], window: Window, total: int | None, cursors: "Cursors") -> Page:
+def paged(records: list[Record], window: ConnectionArguments, total: int | None, cursors: "Cursors") -> Page:
     """The page that a window shows of records that were read in its direction, one more than it shows."""
     more = window.size is not None and len(records) > window.size
     shown = records[: window.size]
@@ -259,9 +265,9 @@ class Roots:
     """The list of a hierarchy's roots, whose owner is the hierarchy itself."""
 
     hierarchy: str
-    window: Window
+    window: ConnectionArguments
 
-    def span(self) -> Span:
+    def span(self) -> KeyRange:
         span, window = siblings(self.hierarchy, self.window.level), self.window
         after, before = self._position(window.after), self._position(window.before)
         if window.reverse:
@@ -271,10 +277,10 @@ class Roots:
         return span if before is None else span.before(before)
 
     def _position(self, cursor: str | None) -> str | None:
-        return None if cursor is None else decode_cursor(cursor, Order.ROOTS, self.hierarchy)
+        return None if cursor is None else decode_cursor(cursor, CursorKind.ROOTS, self.hierarchy)
 
 
-async def roots(request: Request, hierarchy: str, window: Window, *, nodes: bool, total: bool) -> Page:
+async def roots(request: Request, hierarchy: str, window: ConnectionArguments, *, nodes: bool, total: bool) -> Page:
     """A hierarchy's roots in their order: one query; their number is in the hierarchy's stamp."""
     question = (hierarchy, window, nodes, total)
     kept: Page | None = request.recall(question)
@@ -305,9 +311,9 @@ async def _read_roots(request: Request, listing: Roots, *, nodes: bool, total: b
     records = request.known.take(read.span, read.limit, reverse=read.reverse) or []
     request.partitions.update([record.pk for record in records])
     request.spend(len(records[: window.size]), f"The roots of {hierarchy}")
-    return paged(records, window, number, ListCursors(Order.ROOTS, hierarchy, None))
+    return paged(records, window, number, ListCursors(CursorKind.ROOTS, hierarchy, None))
 
 
-async def hierarchy_stamp(request: Request, hierarchy: str) -> Stamp:
+async def hierarchy_stamp(request: Request, hierarchy: str) -> TreeVersion:
     await request.get([], trees=[hierarchy])
     return request.stamps[hierarchy]

@@ -3,7 +3,7 @@
 What a caller may not see is told as if it did not exist, and in the same words; what it may only see is `FORBIDDEN`.
 """
 
-from resolvers.access.grants import Sight
+from resolvers.access.grants import Visibility
 from resolvers.session.request import Request
 from store.edits.create_update import not_found
 from store.errors import Forbidden
@@ -14,7 +14,7 @@ from store.text import shorten
 
 def must_see(request: Request, hierarchy: str, path: Path) -> None:
     """Raise NotFound for a node of which the caller may not even know that it exists."""
-    if request.grants is not None and request.grants.sight(hierarchy, path) is Sight.NOTHING:
+    if request.grants is not None and request.grants.sight(hierarchy, path) is Visibility.NOTHING:
         raise not_found(hierarchy, path)
 
 
@@ -35,7 +35,7 @@ def may_change(request: Request, hierarchy: str, path: Path) -> None:
 def may_order(request: Request, hierarchy: str, path: Path) -> None:
     """Raise Forbidden unless the caller may read all siblings of a node: its place among them tells of each."""
     family = path[:-1]
-    if request.grants is not None and request.grants.sight(hierarchy, family) is not Sight.WHOLE:
+    if request.grants is not None and request.grants.sight(hierarchy, family) is not Visibility.WHOLE:
         grant = f"read:{hierarchy}/{format_path(family)}" if family else f"read:{hierarchy}"
         raise Forbidden(
             f"You may not put a node in order among siblings unseen; that takes the grant {shorten(grant)}."

@@ -28,11 +28,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from resolvers.planning.assemble import answer
-from resolvers.planning.cursors import Order
-from resolvers.planning.list_request import Job
-from resolvers.planning.prefetch import look_ahead
-from resolvers.planning.read_cost import Option, cheapest
-from resolvers.planning.relations import Kind
+from resolvers.planning.cursors import CursorKind
+from resolvers.planning.list_request import ListRequest
+from resolvers.planning.prefetch import prefetch
+from resolvers.planning.read_cost import ReadOption, cheapest
+from resolvers.planning.relations import RelationKind
 from resolvers.planning.sibling_runs import (
     bounds,
     extras,
@@ -40,11 +40,11 @@ from resolvers.planning.sibling_runs import (
     sorted_owners,
 )
 from resolvers.session.budget import refusal
-from resolvers.session.records_read import Known, Read
-from store.metadata.tree_version import Stamp, tier_name
+from resolvers.session.records_read import Read, RecordsRead
+from store.metadata.tree_version import TreeVersion, tier_name
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Index
-from store.model.ranges import Span, subtree, tier
+from store.model.ranges import KeyRange, subtree, tier
 from store.model.records import Record
 
 
@@ -55,18 +55,20 @@ class Planner:
     the records of those that need no read, and `nodes` is how many the reads bring at most.
     """
 
-    def __init__(self, known: Known, stamps: Mapping[str, Stamp], hierarchy: Hierarchy, nodes_left: int) -> None:
+    def __init__(
+        self, known: RecordsRead, stamps: Mapping[str, TreeVersion], hierarchy: Hierarchy, nodes_left: int
+    ) -> None:
         self.known = known
         self.stamps = stamps
         self.hierarchy = hierarchy
         self.nodes_left = nodes_left
-        self.answered: dict[Job, list[Record]] = {}
+        self.answered: dict[ListRequest, list[Record]] = {}
         self.reads: dict[Read, None] = {}
         self.nodes = 0
-        self._groups: dict[tuple[object, ...], list[Job]] = defaultdict(list)
+        self._groups: dict[tuple[object, ...], list[ListRequest]] = defaultdict(list)
         self._planned: dict[tuple[Index, str], list[Read]] = defaultdict(list)
 
-    def add(self, jobs: Iterable[Job]) -> None:
+    def add(self, jobs: Iterable[ListRequest]) -> None:
         """Take lists to plan for."""
         for job in jobs:
             if not self._is_answered(job):
@@ -74,11 +76,11 @@ class Planner:
                 self._groups[job.relation.kind, job.window, job.owner.pk, job.owner.depth, apart].append(job)
 
     @property
-    def groups(self) -> list[list[Job]]:
+    def groups(self) -> list[list[ListRequest]]:
         """The lists that have to be read, in the order in which they are to be planned."""
         return sorted(self._groups.values(), key=_breadth)
 
-    def plan(self, group: list[Job]) -> None:
+    def plan(self, group: list[ListRequest]) -> None:
         """Plan the reads of a group; raises BudgetExceeded where they bring too much."""
         if missing := [job for job in group if not self._is_promised(job)]:
             chosen = self._group(missing)
@@ -86,7 +88,7 @@ class Planner:
             self.nodes += chosen.nodes
             self.reads.update(dict.fromkeys(chosen.reads))
 
-    def _is_answered(self, job: Job) -> bool:
+    def _is_answered(self, job: ListRequest) -> bool:
         found = answer(job, self.known, self.stamps[job.owner.pk]) if job.needs_nodes else []
         if found is not None:
             self.answered[job] = found
@@ -94,43 +96,43 @@ class Planner:
 
     # -- groups of lists with the same arguments, owned by nodes at one depth of one tree ------------------------------
 
-    def _group(self, jobs: list[Job]) -> Option:
+    def _group(self, jobs: list[ListRequest]) -> ReadOption:
         first = jobs[0]
         alone = list({job.owner.sk: job for job in jobs}.values())  # one node's twice, under two aliases, is one list
         match first.order:
-            case Order.SIBLINGS:
-                return Option.all(self._siblings(job) for job in {job.family_span: job for job in alone}.values())
-            case Order.CHILDREN_BY_KEY:
-                return Option.all(map(self._tiers, alone))
-            case Order.DESCENDANTS:
+            case CursorKind.SIBLINGS:
+                return ReadOption.all(self._siblings(job) for job in {job.family_span: job for job in alone}.values())
+            case CursorKind.CHILDREN_BY_KEY:
+                return ReadOption.all(map(self._tiers, alone))
+            case CursorKind.DESCENDANTS:
                 return self._descendants(alone)
             case _ if first.window.is_narrow:
-                return Option.all(map(self._family, alone))
+                return ReadOption.all(map(self._family, alone))
             case _ if first.relation.is_complete:
                 return self._ahead(jobs) or self._children(alone)
             case _:
                 return self._children(alone)
 
-    def _siblings(self, job: Job) -> Option:
-        return Option.of([(Read(job.family_span, self._limit(job), job.window.descending), 1)])
+    def _siblings(self, job: ListRequest) -> ReadOption:
+        return ReadOption.of([(Read(job.family_span, self._limit(job), job.window.descending), 1)])
 
-    def _family(self, job: Job) -> Option:
+    def _family(self, job: ListRequest) -> ReadOption:
         """The children of one node in sibling order: one query."""
         items = job.most if job.limit is None else min(job.most, job.limit)
-        return Option.of([(Read(job.family_span, job.limit, job.window.descending), items)])
+        return ReadOption.of([(Read(job.family_span, job.limit, job.window.descending), items)])
 
-    def _children(self, jobs: list[Job]) -> Option:
+    def _children(self, jobs: list[ListRequest]) -> ReadOption:
         """The children of several nodes: one by one, or as slices of tiers."""
-        singles = Option.all(map(self._family, jobs))
+        singles = ReadOption.all(map(self._family, jobs))
         if len(jobs) == 1:
             return singles
         options = [singles, self._slices(jobs)]
         families = _by_parent(jobs)
         if 1 < len(families) < len(jobs):
-            options.append(Option.all(map(self._children, families)))
+            options.append(ReadOption.all(map(self._children, families)))
         return cheapest(*options)
 
-    def _slices(self, jobs: list[Job]) -> Option:
+    def _slices(self, jobs: list[ListRequest]) -> ReadOption:
         """For each level of children one slice, from the first parent that has any to the last."""
         reads = []
         stamp = self.stamps[jobs[0].owner.pk]
@@ -138,47 +140,47 @@ class Planner:
             owners = sorted_owners(job for job in jobs if level in job.levels)
             items = sum([owner.kids[level] for owner in owners]) + extras(owners, level, self.known, stamp)
             reads.append((Read(tier(owners[0].pk, level, owners[0].depth + 1, *bounds(owners))), items))
-        return Option.of(reads)
+        return ReadOption.of(reads)
 
-    def _ahead(self, jobs: list[Job]) -> Option | None:
+    def _ahead(self, jobs: list[ListRequest]) -> ReadOption | None:
         """The lists that go on below together with what is below them, and the others as far as these leave any."""
         deep = [job for job in jobs if self._goes_on(job)]
         stamp = self.stamps[jobs[0].owner.pk]
         if not deep or not is_gapless(sorted_owners(deep), self.known, stamp):
             return None
-        ahead = look_ahead(deep, stamp, self.hierarchy)
+        ahead = prefetch(deep, stamp, self.hierarchy)
         if ahead is None:
             return None
         if ahead.nodes > self.nodes_left:
             raise refusal("What is asked here and below", ahead.nodes, self.nodes_left)
         self._promise(ahead.option)
         rest = {job.owner.sk: job for job in jobs if not self._is_promised(job)}
-        return Option.all([ahead.option, self._children(list(rest.values()))]) if rest else ahead.option
+        return ReadOption.all([ahead.option, self._children(list(rest.values()))]) if rest else ahead.option
 
-    def _goes_on(self, job: Job) -> bool:
+    def _goes_on(self, job: ListRequest) -> bool:
         """Whether all children of some of its nodes are asked for, too."""
         on, name = job.relation.selection.on, self.hierarchy.name
         return any(deeper.is_complete for level in job.levels for deeper in on(name, level))
 
     # -- descendants ---------------------------------------------------------------------------------------------------
 
-    def _descendants(self, jobs: list[Job]) -> Option:
+    def _descendants(self, jobs: list[ListRequest]) -> ReadOption:
         """Several subtrees one by one, or as one where they lie side by side."""
-        singles = Option.all(map(self._subtree, jobs))
+        singles = ReadOption.all(map(self._subtree, jobs))
         owners = sorted_owners(jobs)
         if len(jobs) == 1 or jobs[0].window.is_narrow or not is_gapless(owners, self.known, self.stamps[owners[0].pk]):
             return singles
         return cheapest(singles, self._run_of_subtrees(jobs, owners))
 
-    def _subtree(self, job: Job) -> Option:
+    def _subtree(self, job: ListRequest) -> ReadOption:
         """One subtree as a range of the table, or only the tiers that are asked for."""
         if job.is_whole_subtree:
             items = job.most if job.limit is None else min(job.most, job.limit)
-            return Option.of([(Read(job.table_span, self._limit(job), job.window.descending), items)])
-        whole = Option.of([(Read(job.table_span), sum(job.owner.below.values()))])
+            return ReadOption.of([(Read(job.table_span, self._limit(job), job.window.descending), items)])
+        whole = ReadOption.of([(Read(job.table_span), sum(job.owner.below.values()))])
         return cheapest(self._tiers(job), whole)
 
-    def _tiers(self, job: Job) -> Option:
+    def _tiers(self, job: ListRequest) -> ReadOption:
         """The tiers that a list can lie in, each from bound to bound."""
         limit = self._limit(job)
         reads = []
@@ -186,13 +188,13 @@ class Planner:
             items = self._likely(job, level, depth)
             read = Read(job.tier_span(level, depth), limit, job.window.descending)
             reads.append((read, items if job.limit is None else min(items, job.limit)))
-        return Option.of(reads)
+        return ReadOption.of(reads)
 
-    def _run_of_subtrees(self, jobs: list[Job], owners: list[Record]) -> Option:
+    def _run_of_subtrees(self, jobs: list[ListRequest], owners: list[Record]) -> ReadOption:
         """The subtrees of neighbours as one: a range of the table, or of each tier that is asked for."""
         pk, (lo, hi) = owners[0].pk, bounds(owners)
         everything = sum([sum(owner.below.values()) for owner in owners]) + len(owners)
-        table = Option.of([(Read(Span(Index.TABLE, pk, lo, hi)), everything)])
+        table = ReadOption.of([(Read(KeyRange(Index.TABLE, pk, lo, hi)), everything)])
         if jobs[0].is_whole_subtree:
             return table
         tiers = sorted({one for job in jobs for one in job.tiers(self.stamps[pk])})
@@ -200,33 +202,33 @@ class Planner:
             (Read(tier(pk, level, depth, lo, hi)), sum([self._likely(job, level, depth) for job in jobs]))
             for level, depth in tiers
         ]
-        return cheapest(Option.of(slices), table)
+        return cheapest(ReadOption.of(slices), table)
 
-    def _limit(self, job: Job) -> int | None:
+    def _limit(self, job: ListRequest) -> int | None:
         """Up to where to read: no further than the budget goes where the counts cannot tell beforehand."""
         if job.is_exact:
             return job.limit
         return min(job.limit or self.nodes_left + 2, self.nodes_left + 2)
 
-    def _likely(self, job: Job, level: str, depth: int) -> int:
+    def _likely(self, job: ListRequest, level: str, depth: int) -> int:
         """How many of a tier's nodes lie below a node, at most."""
-        counts = job.owner.kids if job.relation.kind is Kind.CHILDREN else job.owner.below
+        counts = job.owner.kids if job.relation.kind is RelationKind.CHILDREN else job.owner.below
         return min(counts.get(level, 0), self.stamps[job.owner.pk].shape[tier_name(level, depth)])
 
     # -- what the reads planned so far will tell -----------------------------------------------------------------------
 
-    def _promise(self, option: Option) -> None:
+    def _promise(self, option: ReadOption) -> None:
         for read in option.reads:
             self._planned[read.span.index, read.span.partition].append(read)
 
-    def _is_promised(self, job: Job) -> bool:
+    def _is_promised(self, job: ListRequest) -> bool:
         """Whether reads that are planned already will answer it."""
         if not self._planned:
             return False
         owner, limit = job.owner, job.limit
         if job.in_sibling_order and self._promises(job.family_span, limit, reverse=job.window.descending):
             return True
-        if job.order is Order.SIBLINGS:
+        if job.order is CursorKind.SIBLINGS:
             return False
         span = subtree(owner.pk, owner.sk).after(owner.sk) if job.in_sibling_order else job.table_span
         if self._promises(span) or (
@@ -236,19 +238,19 @@ class Planner:
         tiers = job.tiers(self.stamps[owner.pk])
         return bool(tiers) and all(self._promises(tier(owner.pk, *one, span.lo, span.hi)) for one in tiers)
 
-    def _promises(self, span: Span, limit: int | None = None, *, reverse: bool = False) -> bool:
+    def _promises(self, span: KeyRange, limit: int | None = None, *, reverse: bool = False) -> bool:
         planned = self._planned.get((span.index, span.partition), ())
         return any(read.answers(span, limit, reverse=reverse) for read in planned)
 
 
-def _breadth(group: list[Job]) -> tuple[object, ...]:
+def _breadth(group: list[ListRequest]) -> tuple[object, ...]:
     """What groups are sorted by: first those whose reads may answer others, as whole subtrees and long lists do."""
     first = group[0]
     return first.limit is not None, not first.is_whole_subtree, not first.relation.is_complete, -(first.limit or 0)
 
 
-def _by_parent(jobs: Iterable[Job]) -> list[list[Job]]:
-    families: dict[str, list[Job]] = defaultdict(list)
+def _by_parent(jobs: Iterable[ListRequest]) -> list[list[ListRequest]]:
+    families: dict[str, list[ListRequest]] = defaultdict(list)
     for job in jobs:
         families[job.owner.siblings].append(job)
     return list(families.values())

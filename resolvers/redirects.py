@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from resolvers.access.grants import Sight
-from resolvers.access.visibility import View
+from resolvers.access.grants import Visibility
+from resolvers.access.visibility import VisibilityFilter
 from resolvers.session.request import Request
 from store.metadata.history import place_of
-from store.metadata.redirects import alias_key, aliased_id, lines
+from store.metadata.redirects import lines, redirect_key, redirected_id
 from store.model.items import Item
 from store.model.keys import MAX_SORT_KEY_BYTES, Key, id_key
 from store.model.records import Record
@@ -40,15 +40,17 @@ async def redirected(request: Request, missing: Iterable[Key]) -> Found:
 
 async def _hop(request: Request, ahead: Mapping[Key, Key], found: Found) -> dict[Key, Key]:
     """Where the aliases of these places lead; a read that failed is noted among the found."""
-    aliases = await request.outcomes([alias_key(line) for place in ahead.values() for line in lines(place)], now=True)
+    aliases = await request.outcomes(
+        [redirect_key(line) for place in ahead.values() for line in lines(place)], now=True
+    )
     led: dict[Key, tuple[Key, str]] = {}  # the id's record that each is led to, and what of the key lies below
     for origin, place in ahead.items():
         for line in lines(place):
-            alias = aliases[alias_key(line)]
+            alias = aliases[redirect_key(line)]
             if isinstance(alias, Exception):
                 found[origin] = alias
             elif alias is not None:
-                led[origin] = id_key(aliased_id(alias)), place.sk[len(line.sk) :]
+                led[origin] = id_key(redirected_id(alias)), place.sk[len(line.sk) :]
             if alias is not None:
                 break
     places = await request.outcomes([key for key, _ in led.values()], now=True)
@@ -67,7 +69,7 @@ async def _hop(request: Request, ahead: Mapping[Key, Key], found: Found) -> dict
 
 
 def _has_aliases(request: Request, place: Key) -> bool:
-    if request.grants is not None and View(request.grants).sight(place) is Sight.NOTHING:
+    if request.grants is not None and VisibilityFilter(request.grants).sight(place) is Visibility.NOTHING:
         return True  # or the reads would tell whether there is such a tree, and whether anything was moved in it
     stamp = request.stamps.get(place.pk)
     return stamp is not None and stamp.aliases > 0

@@ -4,25 +4,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from resolvers.planning.assemble import answer
-from resolvers.planning.cursors import Order
-from resolvers.planning.list_request import Job
+from resolvers.planning.cursors import CursorKind
+from resolvers.planning.list_request import ListRequest
 from resolvers.session.request import Request
-from store.concurrency import in_turns
-from store.metadata.tree_version import Stamp
+from store.concurrency import in_chunks
+from store.metadata.tree_version import TreeVersion
 from store.model.keys import Key, parent_sort_key, stamp_key
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 from store.model.records import Counts
 
 COUNTS = 50  # lists whose ranges are found in one go
 
 
-async def totals(request: Request, jobs: Sequence[Job]) -> dict[Job, int | Exception]:
+async def totals(request: Request, jobs: Sequence[ListRequest]) -> dict[ListRequest, int | Exception]:
     """The lengths of lists without their paging, whatever has to be counted for it counted side by side."""
-    found: dict[Job, int | Exception] = {job: job.most for job in jobs if job.is_exact}
-    among = [job for job in jobs if job.order is Order.SIBLINGS]
+    found: dict[ListRequest, int | Exception] = {job: job.most for job in jobs if job.is_exact}
+    among = [job for job in jobs if job.order is CursorKind.SIBLINGS]
     found.update(await _among_siblings(request, among) if among else {})
-    spans: dict[Job, list[Span] | int] = {}
-    async for piece in in_turns([job for job in jobs if job not in found], COUNTS):
+    spans: dict[ListRequest, list[KeyRange] | int] = {}
+    async for piece in in_chunks([job for job in jobs if job not in found], COUNTS):
         spans |= {job: _spans(request, job) for job in piece}
     wanted = list(dict.fromkeys(span for some in spans.values() if not isinstance(some, int) for span in some))
     request.reads.check(len(wanted))
@@ -32,11 +32,11 @@ async def totals(request: Request, jobs: Sequence[Job]) -> dict[Job, int | Excep
     return found
 
 
-def _spans(request: Request, job: Job) -> list[Span] | int:
+def _spans(request: Request, job: ListRequest) -> list[KeyRange] | int:
     """The ranges that hold a whole list, or its length where all of it was read."""
     window = job.window
     unpaged = replace(window, first=None, after=None, last=None, before=None)
-    whole = Job(job.owner, replace(job.relation, window=unpaged))
+    whole = ListRequest(job.owner, replace(job.relation, window=unpaged))
     stamp = request.stamps[job.owner.pk]
     known = answer(whole, request.known, stamp)
     if known is not None:
@@ -56,25 +56,27 @@ def _sum(counts: Sequence[int | BaseException]) -> int | Exception:
     return total
 
 
-async def _among_siblings(request: Request, jobs: Sequence[Job]) -> dict[Job, int | Exception]:
+async def _among_siblings(request: Request, jobs: Sequence[ListRequest]) -> dict[ListRequest, int | Exception]:
     """Their parents tell, or the hierarchy's stamp for roots."""
     parents = {job: parent_key(job) for job in jobs if not job.owner.is_root}
     records = await request.record_outcomes(parents.values())
     hierarchies = {job.owner.hierarchy for job in jobs if job.owner.is_root}
     stamps = await request.outcomes([], trees=hierarchies)
-    found: dict[Job, int | Exception] = {}
+    found: dict[ListRequest, int | Exception] = {}
     for job in jobs:
         outcome = records[parents[job]] if job in parents else _stamp(request.stamps, stamps, job.owner.hierarchy)
         if isinstance(outcome, Exception):
             found[job] = outcome
-        elif isinstance(outcome, Stamp):
+        elif isinstance(outcome, TreeVersion):
             found[job] = others(job, outcome.levels())
         else:
             found[job] = others(job, outcome.kids if outcome else {})
     return found
 
 
-def _stamp(stamps: Mapping[str, Stamp], outcomes: Mapping[Key, object], hierarchy: str) -> Stamp | Exception:
+def _stamp(
+    stamps: Mapping[str, TreeVersion], outcomes: Mapping[Key, object], hierarchy: str
+) -> TreeVersion | Exception:
     if hierarchy in stamps:
         return stamps[hierarchy]
     error = outcomes[stamp_key(hierarchy)]
@@ -82,12 +84,12 @@ def _stamp(stamps: Mapping[str, Stamp], outcomes: Mapping[Key, object], hierarch
     return error
 
 
-def parent_key(job: Job) -> Key:
+def parent_key(job: ListRequest) -> Key:
     """Where the parent of a list's owner lies."""
     return Key(job.owner.pk, parent_sort_key(job.owner.sk))
 
 
-def others(job: Job, family: Counts) -> int:
+def others(job: ListRequest, family: Counts) -> int:
     """How many siblings the owner has among so many of each level, itself among them."""
     wanted = sum([count for level, count in family.items() if job.window.level in (None, level)])
     return wanted - (job.window.level in (None, job.owner.level))

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import NotFound
 from store.model.items import ABSENT, Item, Put
 from store.model.keys import Index, Key
-from store.model.ranges import Span, just_after
+from store.model.ranges import KeyRange, just_after
 from store.text import rfc3339, shorten
 
 PARTITION = "keys"
@@ -84,21 +84,21 @@ async def add_key(store: Store, key: ApiKey) -> None:
     await store.commit([Put(key.item(), ABSENT)])
 
 
-async def find_key(store: Store, key_id: str, reads: Reads, *, strong: bool = False) -> ApiKey | None:
+async def find_key(store: Store, key_id: str, reads: ReadUsage, *, strong: bool = False) -> ApiKey | None:
     """The key with an id; one read of one item."""
     (item,) = await store.get([Key(PARTITION, key_id)], reads, strong=strong)
     return None if item is None else ApiKey.of(item)
 
 
-async def all_keys(store: Store, reads: Reads) -> list[ApiKey]:
+async def all_keys(store: Store, reads: ReadUsage) -> list[ApiKey]:
     """All that were ever given out, the oldest first."""
-    span = Span(Index.TABLE, PARTITION, "0", just_after("g"))  # ids begin with 0 to f
+    span = KeyRange(Index.TABLE, PARTITION, "0", just_after("g"))  # ids begin with 0 to f
     return sorted(map(ApiKey.of, await store.range(span, reads, strong=True)), key=lambda key: (key.created_at, key.id))
 
 
 async def revoke_key(store: Store, key_id: str) -> ApiKey:
     """Take a key back for ever; harmless where that was done. Raises NotFound."""
-    key = await find_key(store, key_id, Reads(), strong=True)
+    key = await find_key(store, key_id, ReadUsage(), strong=True)
     if key is None:
         raise NotFound(f'There is no key "{shorten(key_id)}"; clade key list shows what there is.')
     if key.revoked_at is None:

@@ -15,7 +15,7 @@ SLICE_SECONDS = 0.01  # of computation at a time, by all coroutines of one event
 AT_A_TIME = 32  # coroutines that are resumed in one iteration of the loop
 
 
-class _Slice:
+class _TimeSlice:
     """The current slice of computation of one event loop, and the coroutines that wait for the next.
 
     All coroutines of the loop share it, and are resumed a few at a time: a thousand that were ready in the same
@@ -57,14 +57,14 @@ class _Slice:
             self._schedule()
 
 
-_slices: WeakKeyDictionary[asyncio.AbstractEventLoop, _Slice] = WeakKeyDictionary()
+_slices: WeakKeyDictionary[asyncio.AbstractEventLoop, _TimeSlice] = WeakKeyDictionary()
 
 
-def _slice() -> _Slice:
+def _slice() -> _TimeSlice:
     loop = asyncio.get_running_loop()
     found = _slices.get(loop)
     if found is None:
-        found = _slices[loop] = _Slice(loop)
+        found = _slices[loop] = _TimeSlice(loop)
     return found
 
 
@@ -73,7 +73,7 @@ def is_slice_over() -> bool:
     return _slice().is_over()
 
 
-async def give_way() -> None:
+async def yield_to_loop() -> None:
     """Yield to the event loop if its slice of computation is used up; returns at once if not.
 
     A coroutine that calls this every few milliseconds never blocks the loop for long, and its time limit and its
@@ -84,7 +84,7 @@ async def give_way() -> None:
         await current.next()
 
 
-class in_turns(Generic[T]):
+class in_chunks(Generic[T]):
     """All of some things in pieces of at most so many, yielding between two of them where a slice is used up."""
 
     # No generator: the loop looks after each of these, which takes longer than most lists do.
@@ -101,12 +101,12 @@ class in_turns(Generic[T]):
         if start >= len(self._things):
             raise StopAsyncIteration
         if start:
-            await give_way()
+            await yield_to_loop()
         self._start = start + self._piece
         return self._things[start : self._start]
 
 
-class Queue:
+class TreeLocks:
     """The turns of all trees that anybody waits for."""
 
     def __init__(self) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from resolvers.access.grants import Grants, Sight
-from resolvers.planning.cursors import Order
+from resolvers.access.grants import Grants, Visibility
+from resolvers.planning.cursors import CursorKind
 from store.model.keys import Path, first_rank, last_segment
 from store.model.paths import format_path
 from store.model.records import Record
@@ -22,35 +22,37 @@ class Granted(Model):
     def __init__(self, model: Model, tops: Iterable[Path]) -> None:
         self.hierarchy = model.hierarchy
         self.grants = Grants.of([(model.hierarchy, top) for top in tops], [])
-        self.nodes = {path: record for path, record in model.nodes.items() if self.sight(path) is not Sight.NOTHING}
-        self.ids = {record.id: record for path, record in self.nodes.items() if self.sight(path) is Sight.WHOLE}
+        self.nodes = {
+            path: record for path, record in model.nodes.items() if self.sight(path) is not Visibility.NOTHING
+        }
+        self.ids = {record.id: record for path, record in self.nodes.items() if self.sight(path) is Visibility.WHOLE}
         self._redirect = None
         self._families = {}
         for path, record in self.nodes.items():
             self._families.setdefault(path[:-1], []).append(record)
         for parent, family in self._families.items():
-            family.sort(key=(lambda record: record.rank) if self.sight(parent) is Sight.WHOLE else position)
+            family.sort(key=(lambda record: record.rank) if self.sight(parent) is Visibility.WHOLE else position)
 
-    def sight(self, path: Path) -> Sight:
+    def sight(self, path: Path) -> Visibility:
         return self.grants.sight(self.hierarchy, path)
 
     def is_partial(self, record: Record | None, kind: str) -> bool:
         """Whether a list is one of which only the granted is seen."""
         if record is None:
-            return self.sight(()) is not Sight.WHOLE
+            return self.sight(()) is not Visibility.WHOLE
         path = record.path[:-1] if kind == "siblings" else record.path
-        return self.sight(path) is not Sight.WHOLE
+        return self.sight(path) is not Visibility.WHOLE
 
     def _owner(self, record: Record | None, kind: str) -> str:
         return format_path(record.path) if record and self.is_partial(record, kind) else super()._owner(record, kind)
 
-    def _order(self, record: Record | None, kind: str, given: dict[str, Any]) -> tuple[Order, Any]:
+    def _order(self, record: Record | None, kind: str, given: dict[str, Any]) -> tuple[CursorKind, Any]:
         order, place = super()._order(record, kind, given)
-        by_rank = order in (Order.ROOTS, Order.CHILDREN, Order.SIBLINGS)
+        by_rank = order in (CursorKind.ROOTS, CursorKind.CHILDREN, CursorKind.SIBLINGS)
         return order, position if by_rank and self.is_partial(record, kind) else place
 
     def _value(self, one: Field, record: Record) -> Any:
-        if one.name in ("children", "descendants", "siblings") and self.sight(record.path) is Sight.STUB:
+        if one.name in ("children", "descendants", "siblings") and self.sight(record.path) is Visibility.STUB:
             self.listing(record, one.name, {**one.arguments, "after": None, "before": None})  # refuses the rest first
             if any(isinstance(part, Field) and part.name == "totalCount" for part in one.fields):
                 raise Refused("FORBIDDEN")

@@ -6,13 +6,13 @@ import msgspec
 
 from store.dynamodb.codec import WireItem, decode
 from store.engine.protocol import Store
-from store.engine.record_cache import Decoded
+from store.engine.record_cache import RecordCache
 from store.model.items import Item
 from store.model.records import Record
 from store.sqlite.store import SQLiteStore
 
 
-def decoded_by(decoded: Decoded) -> dict[bytes, Record]:
+def decoded_by(decoded: RecordCache) -> dict[bytes, Record]:
     """All records that are kept, by what they were decoded from."""
     return {**decoded._old, **decoded._young}
 

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from graph.hierarchies.attribute import attribute
 from graph.hierarchies.node import Node
-from resolvers.planning.cursors import Order, decode_cursor, encode_cursor
+from resolvers.planning.cursors import CursorKind, decode_cursor, encode_cursor
 from store.engine.protocol import Store
 from store.errors import BadCursor
-from store.metadata.tree_version import Stamp, tier_name
+from store.metadata.tree_version import TreeVersion, tier_name
 from store.model.items import Item, Put
 from store.model.keys import Path, id_key
 from store.model.paths import format_path, parse_path
@@ -227,7 +227,7 @@ class Model:
             shapes.setdefault(record.pk, Counter())[tier_name(record.level, record.depth)] += 1
             if record.is_root:
                 shapes.setdefault(self.hierarchy, Counter())[tier_name(record.level, 0)] += 1
-        return items + [Stamp(partition).raised(dict(shape)).item for partition, shape in shapes.items()]
+        return items + [TreeVersion(partition).raised(dict(shape)).item for partition, shape in shapes.items()]
 
     async def plant(self, store: Store) -> None:
         """Write them all."""
@@ -277,16 +277,16 @@ class Model:
         """What the cursors of a list are bound to."""
         return record.id if record is not None else self.hierarchy
 
-    def _order(self, record: Record | None, kind: str, given: dict[str, Any]) -> tuple[Order, Any]:
+    def _order(self, record: Record | None, kind: str, given: dict[str, Any]) -> tuple[CursorKind, Any]:
         """The order of a list, and what tells a node's place in it."""
         if kind == "descendants" or (kind == "children" and {"from", "to"} & {*given}):
             assert record is not None
-            order = Order.DESCENDANTS if kind == "descendants" else Order.CHILDREN_BY_KEY
+            order = CursorKind.DESCENDANTS if kind == "descendants" else CursorKind.CHILDREN_BY_KEY
             return order, lambda one: one.sk[len(record.sk) :]
-        order = {"children": Order.CHILDREN, "siblings": Order.SIBLINGS}.get(kind, Order.ROOTS)
+        order = {"children": CursorKind.CHILDREN, "siblings": CursorKind.SIBLINGS}.get(kind, CursorKind.ROOTS)
         return order, lambda one: one.rank
 
-    def _whole(self, record: Record | None, kind: str, given: dict[str, Any], order: Order) -> list[Record]:
+    def _whole(self, record: Record | None, kind: str, given: dict[str, Any], order: CursorKind) -> list[Record]:
         """A list without its paging."""
         if record is None:
             found = self._families.get((), [])
@@ -296,7 +296,7 @@ class Model:
             found = [one for one in self._families[record.path[:-1]] if one is not record]
         else:
             found = self._families.get(record.path, [])
-            if order is Order.CHILDREN_BY_KEY:
+            if order is CursorKind.CHILDREN_BY_KEY:
                 found = sorted(found, key=lambda one: one.path)
         depth = len(record.path) if record is not None else 0
         if "level" in given:

@@ -10,7 +10,7 @@ from store.edits.delete import Delete, Policy
 from store.edits.move import Move
 from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.metadata.history import versions
 from store.model.keys import Path, path_of
 from store.model.records import Record
@@ -221,7 +221,7 @@ async def compare(store: Store, model: Model) -> None:
     assert nodes == model.nodes
     assert aliases == model.aliases
     for node_id, past in model.past.items():
-        kept = await store.range(versions(node_id, len(past) + 2), Reads(), strong=True)
+        kept = await store.range(versions(node_id, len(past) + 2), ReadUsage(), strong=True)
         told = [
             Node(node_id, v["level"], v["name"], {"note": v["note"]} if "note" in v else {}, v["revision"])
             for v in kept

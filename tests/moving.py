@@ -8,9 +8,9 @@ from random import Random
 from typing import Any
 
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.metadata.move_record import MoveState
-from store.metadata.tree_version import Running, Stamp
+from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.items import Item, Put
 from store.model.keys import (
     Key,
@@ -18,7 +18,7 @@ from store.model.keys import (
     ancestor_keys,
     node_key,
 )
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 from store.model.records import Record
 from tests.graph.asking import write
 from tests.model import AT, Model
@@ -33,7 +33,7 @@ class Moving:
         self.before = before
         self.after = moved(before, source, target)
         to = None if target is None else node_key(before.hierarchy, target)
-        self.running = Running(MOVE, node_key(before.hierarchy, source), to)
+        self.running = ActiveMoveRef(MOVE, node_key(before.hierarchy, source), to)
 
     def items(self) -> list[Item]:
         """The table when everything is copied: both ends are there."""
@@ -45,11 +45,11 @@ class Moving:
         model = self.after if flipped else self.before
         lines = {key for end in self.running.ends for key in ancestor_keys(end)}
         above = [record.item() for record in model.nodes.values() if record.key in lines]
-        shapes = {Stamp.of(str(item["pk"]), item).partition: item for item in model.items() if item["sk"] == "!"}
+        shapes = {TreeVersion.of(str(item["pk"]), item).partition: item for item in model.items() if item["sk"] == "!"}
         stamps: list[Item] = []
         for partition in self.running.partitions:
             shape: Any = shapes.get(partition, {"shape": {}})["shape"]
-            stamps.append(Stamp(partition, 7 + flipped).raised(shape, moves=(self.running,)).item)
+            stamps.append(TreeVersion(partition, 7 + flipped).raised(shape, moves=(self.running,)).item)
         return [*above, *stamps, self._move(MoveState.SWEEPING if flipped else MoveState.COPYING)]
 
     def _move(self, state: MoveState) -> Item:
@@ -106,19 +106,19 @@ class Flipping:
     def version(self) -> object:
         return None
 
-    async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
+    async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
         await self._step()
         return await self._store.get(keys, reads, strong=strong)
 
-    async def range(self, span: Span, reads: Reads, **how: Any) -> list[Item]:
+    async def range(self, span: KeyRange, reads: ReadUsage, **how: Any) -> list[Item]:
         await self._step()
         return await self._store.range(span, reads, **how)
 
-    async def nodes(self, span: Span, reads: Reads, **how: Any) -> list[Record]:
+    async def nodes(self, span: KeyRange, reads: ReadUsage, **how: Any) -> list[Record]:
         await self._step()
         return await self._store.nodes(span, reads, **how)
 
-    async def count(self, span: Span, reads: Reads) -> int:
+    async def count(self, span: KeyRange, reads: ReadUsage) -> int:
         await self._step()
         return await self._store.count(span, reads)
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.model.items import Item
 from store.model.keys import Key
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 from store.model.records import Record
 
 
@@ -19,8 +19,8 @@ class Witness:
         self._store = store
         self.keys: list[Key] = []
         self._gets: list[tuple[Key, bool]] = []
-        self.spans: list[tuple[Span, int | None, bool]] = []
-        self.counts: list[Span] = []
+        self.spans: list[tuple[KeyRange, int | None, bool]] = []
+        self.counts: list[KeyRange] = []
 
     @property
     def repeated(self) -> list[Any]:
@@ -28,21 +28,23 @@ class Witness:
         several = Counter[Any]([*self._gets, *self.spans, *self.counts])
         return [what for what, times in several.items() if times > 1]
 
-    async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
+    async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
         self.keys += keys
         self._gets += [(key, strong) for key in keys]
         return await self._store.get(keys, reads, strong=strong)
 
     async def range(
-        self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False, strong: bool = False
+        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False, strong: bool = False
     ) -> list[Item]:
         self.spans.append((span, limit, reverse))
         return await self._store.range(span, reads, limit=limit, reverse=reverse, strong=strong)
 
-    async def nodes(self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
+    async def nodes(
+        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
+    ) -> list[Record]:
         return [Record.of(item) for item in await self.range(span, reads, limit=limit, reverse=reverse)]
 
-    async def count(self, span: Span, reads: Reads) -> int:
+    async def count(self, span: KeyRange, reads: ReadUsage) -> int:
         self.counts.append(span)
         return await self._store.count(span, reads)
 

@@ -15,9 +15,9 @@ import pytest
 from commands.main import run
 from graph.hierarchies.node import Node
 from store.connect import open_store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import NoTable
-from store.metadata.tree_version import Stamp
+from store.metadata.tree_version import TreeVersion
 from store.model.keys import stamp_key
 from tests.conftest import CLADE
 
@@ -150,8 +150,8 @@ def written(folder: Path) -> int:
 
     async def read() -> int:
         async with open_store(f"sqlite:///{folder / 'clade.db'}") as store:
-            (item,) = await store.get([stamp_key("location#US")], Reads(), strong=True)
-        return sum(Stamp.of("location#US", item).shape.values())
+            (item,) = await store.get([stamp_key("location#US")], ReadUsage(), strong=True)
+        return sum(TreeVersion.of("location#US", item).shape.values())
 
     try:
         return asyncio.run(read())

@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY
 
 from graph.observability import metrics
 from graph.observability.access_log import fields_of
-from graph.observability.request_info import Observed
+from graph.observability.request_info import RequestInfo
 from graph.settings import Settings
 
 PAGE = (Path(__file__).parents[1] / "docs" / "operation.md").read_text()
@@ -30,7 +30,7 @@ def test_every_field_of_a_requests_line_is_explained():
         def reads_report(self):
             return {"requests": 0, "rounds": 0, "items": 0, "units": 0.0, "cached": True}
 
-    told = Observed("id", "GET", "/", 0.0, kind="query", codes=["X"], trace_id="0", context=Context())
+    told = RequestInfo("id", "GET", "/", 0.0, kind="query", codes=["X"], trace_id="0", context=Context())
     table = PAGE[PAGE.index("## Logs") : PAGE.index("## Metrics")]
     assert {name for name in fields_of(told) if f"`{name}`" not in table} == set()
 

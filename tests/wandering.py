@@ -9,8 +9,8 @@ from typing import Any, Self
 import httpx
 
 from store.engine.protocol import Store
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 from tests.hierarchies import CATEGORY
 from tests.servers import Server
 
@@ -51,12 +51,12 @@ class Subtree:
 
     async def plant(self, store: Store) -> None:
         """The tree that it stands in, with ids that the tests know."""
-        wanted = Wanted(CATEGORY)
+        wanted = ImportPlan(CATEGORY)
         paths = ["r", "r/here", "r/there", "r/there/other", *self.at(HERE)]
         for number, path in enumerate(paths):
             part = Part("CATEGORY", id=path.replace("/", "."))
             wanted.take(Row(number, tuple(path.split("/")), [part]))
-        await load(store, wanted, Outcome())
+        await load(store, wanted, LoadResult())
 
     def at(self, place: str | None) -> list[str]:
         """The paths of all its nodes when it lies there."""

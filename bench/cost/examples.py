@@ -5,7 +5,7 @@ from typing import Any
 from bench.cost.meter import Sent
 from bench.cost.nodes import COUNTRIES, DEEP, DEPTH, LARGE, LARGE_NODES, WIDE, id_of
 from bench.cost.values import ALTERNATING
-from resolvers.planning.cursors import Order, encode_cursor
+from resolvers.planning.cursors import CursorKind, encode_cursor
 
 Examples = dict[str, Sent]
 
@@ -109,7 +109,7 @@ def _references() -> Examples:
 
 def _cursors() -> Examples:
     """Texts that say where a list begins, once for each of many lists."""
-    cursor = encode_cursor(Order.CHILDREN, location_id(WIDE), "S" * 22_000)
+    cursor = encode_cursor(CursorKind.CHILDREN, location_id(WIDE), "S" * 22_000)
     lists = many(ALIASES, "children(first: 1, after: $t) { totalCount }")
     states = many(ALIASES, "history(first: 1, after: $t) { nodes { id } }")
     every, some = within("children", f"nodes {{ {lists} }}"), within("children(first: 200)", f"nodes {{ {lists} }}")

@@ -14,12 +14,12 @@ from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
 from store.connect import open_store
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.model.items import Put
 from store.model.keys import node_key
 from store.model.records import Record
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 
 Rows = list[tuple[tuple[str, ...], str]]
 
@@ -88,7 +88,7 @@ def id_of(*path: str) -> str:
 
 
 async def _load(store: Store, hierarchy: type[Node], rows: Rows, name: str | None = None) -> None:
-    wanted, outcome = Wanted(hierarchy.definition()), Outcome()
+    wanted, outcome = ImportPlan(hierarchy.definition()), LoadResult()
     for number, (path, level) in enumerate(rows, start=1):
         wanted.take(Row(number, path, [Part(level, name, id_of(*path))]))
     await load(store, wanted, outcome)
@@ -98,7 +98,7 @@ async def _load(store: Store, hierarchy: type[Node], rows: Rows, name: str | Non
 async def _enlarge(store: Store) -> None:
     """Give the nodes below LARGE texts of which some take several bytes a character in JSON."""
     keys = [node_key("location", (LARGE, f"L{number:02}")) for number in range(LARGE_NODES)]
-    for key, item in zip(keys, await store.get(keys, Reads()), strict=True):
+    for key, item in zip(keys, await store.get(keys, ReadUsage()), strict=True):
         assert item is not None, f"There is no node at {key}."
         name = "x" * LARGE_CHARACTERS if key.sk < "#L10" else '"' * LARGE_CHARACTERS
         await store.commit([Put(replace(Record.of(item), name=name).item())])

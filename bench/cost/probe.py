@@ -113,10 +113,10 @@ _tally = _Tally()
 def install() -> None:
     """Have `clade serve` in this process serve a probe as well, within a limit of memory."""
     from commands.serving import workers
-    from store.engine.usage import Reads
+    from store.engine.usage import ReadUsage
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
-    Reads.add = _tally.counting(Reads.add)  # type: ignore[method-assign]
+    ReadUsage.add = _tally.counting(ReadUsage.add)  # type: ignore[method-assign]
     make = workers.worker_app
     workers.worker_app = lambda: Probe(make())
 

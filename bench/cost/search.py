@@ -9,7 +9,7 @@ from bench.cost.generator import Generator
 from bench.cost.measured import DEFAULT, Bounds, Measured
 from bench.cost.meter import Sent
 from bench.cost.operation import Operation
-from graph.operation.document_limits import Limits
+from graph.operation.document_limits import DocumentLimits
 
 KEPT = 6  # operations for each bound
 NEW = 0.3  # of all operations, once some are known
@@ -32,7 +32,7 @@ class Search:
     def __init__(self, generator: Generator, known: Sequence[Operation] = (), bounds: Bounds = DEFAULT) -> None:
         self._generator = generator
         self._bounds = bounds
-        self._limits = Limits()
+        self._limits = DocumentLimits()
         self._dearest: dict[str, list[tuple[float, Operation]]] = {}
         if known:
             self._dearest[""] = [(0.0, one) for one in known]

@@ -11,7 +11,7 @@ from bench.cost.examples import TRUSTED
 from bench.cost.meter import CLIENT_SECONDS, Meter
 from bench.cost.nodes import Sizes, age, fill
 from store.connect import open_store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from tests import engines
 from tests.graph.asking import write
 
@@ -25,7 +25,7 @@ async def filled(folder: Path, sizes: Sizes = Sizes(), engine: engines.Engine | 
     table = engine.address(f"clade-cost-{uuid.uuid4().hex}")
     async with open_store(made) as source, open_store(table) as target:
         await target.create()
-        await write(target, [item async for page in source.scan(Reads()) for item in page])
+        await write(target, [item async for page in source.scan(ReadUsage()) for item in page])
     return table
 
 

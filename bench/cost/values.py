@@ -8,7 +8,7 @@ from graphql import GraphQLEnumType, GraphQLInputObjectType, GraphQLNamedType, g
 
 from bench.cost.nodes import COUNTRIES, DEEP, DELETED_ID, LARGE, OLD, SCRATCH, WIDE, id_of
 from bench.cost.operation import Value
-from resolvers.planning.cursors import Order, encode_cursor
+from resolvers.planning.cursors import CursorKind, encode_cursor
 
 EXTREME = 0.3  # of all values
 
@@ -33,11 +33,15 @@ def long_texts() -> list[str]:
 def cursors() -> list[str]:
     """Cursors of some lists, and texts that are none."""
     owners = [f"location:{id_of(*path.split('/'))}" for path in (WIDE, LARGE, "C000", "C000/S", f"{WIDE}/S0000")]
-    valid = [encode_cursor(order, owner, "#S1") for owner in owners for order in (Order.CHILDREN, Order.DESCENDANTS)]
+    valid = [
+        encode_cursor(order, owner, "#S1")
+        for owner in owners
+        for order in (CursorKind.CHILDREN, CursorKind.DESCENDANTS)
+    ]
     return [
-        *valid, *[encode_cursor(Order.ROOTS, name, "COUNTRY#C1") for name in ("location", "category")],
-        encode_cursor(Order.CHILDREN, owners[0], "S" * 22_000),
-        encode_cursor(Order.CHILDREN, owners[0], "\u0301" * 400),
+        *valid, *[encode_cursor(CursorKind.ROOTS, name, "COUNTRY#C1") for name in ("location", "category")],
+        encode_cursor(CursorKind.CHILDREN, owners[0], "S" * 22_000),
+        encode_cursor(CursorKind.CHILDREN, owners[0], "\u0301" * 400),
         "A" * 30_000, "A" * 200_000, urlsafe_b64encode(b"c" + b"\xff" * 22_000).decode(), "!" * 40_000, "",
     ]  # fmt: skip
 

@@ -26,9 +26,9 @@ from store.transfer import formats
 from store.transfer.formats import Format
 from store.transfer.formats.jsonl import JSONLines
 from store.transfer.formats.taxonomy import Taxonomy
-from store.transfer.load import Outcome, load
-from store.transfer.move_existing import Resettlement
-from store.transfer.rows import Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.move_existing import ImportMoves
+from store.transfer.rows import ImportPlan
 from store.transfer.scratch_copy import trial
 from store.writer.writer import Writer
 
@@ -87,7 +87,7 @@ def import_file(
     kind = hierarchy_named(hierarchy)
     options = [levels or [], names or [], ids or [], attributes or [], folded or []]
     chosen = _format(kind, file, format_name or formats.name_of(file), options)
-    wanted = Wanted(kind, ignore_unknown=ignore_unknown)
+    wanted = ImportPlan(kind, ignore_unknown=ignore_unknown)
     work = _Import(file, chosen, wanted, store or Settings().store, prune=prune, moves=moves, dry_run=dry_run)
     work.run()
     work.tell()
@@ -122,12 +122,12 @@ class _Import:
 
     file: Path
     format: Format
-    wanted: Wanted
+    wanted: ImportPlan
     url: str
     prune: bool
     moves: bool
     dry_run: bool
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: LoadResult = field(default_factory=LoadResult)
 
     def run(self) -> None:
         """Read the file and write what it asks for; where that is stopped, say how far it came."""
@@ -168,7 +168,7 @@ class _Import:
 
     async def _moved(self, store: Store) -> Store:
         with progress("Moving", "nodes", len(self.wanted.ids)) as meter:
-            await Resettlement(store, Writer(store, pace()), self.wanted, self.outcome).run(meter)
+            await ImportMoves(store, Writer(store, pace()), self.wanted, self.outcome).run(meter)
         return store
 
     async def _load(self, store: Store) -> None:

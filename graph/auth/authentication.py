@@ -8,9 +8,9 @@ from graphql import FieldNode, OperationDefinitionNode
 from starlette.types import Scope
 
 from graph.auth.loopback import listens_on_loopback
-from graph.server.concurrency_limit import Gate
+from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.settings import Settings
-from resolvers.access.api_key_auth import Keyring, is_key
+from resolvers.access.api_key_auth import ApiKeyAuthenticator, is_key
 from resolvers.access.caller import ANYONE, Caller
 from resolvers.access.grants import Grants
 
@@ -60,7 +60,7 @@ class Missing(Unauthenticated):
         super().__init__('Reading needs a credential; send "Authorization: Bearer KEY", with an API key or a token.')
 
 
-class Callers:
+class Authenticator:
     """Tells who calls, and what a caller may do under the settings.
 
     `open_reads` lets everybody read everything. `home_writes` lets whoever asks at an address that only this machine
@@ -69,7 +69,7 @@ class Callers:
 
     def __init__(
         self,
-        keyring: Keyring,
+        keyring: ApiKeyAuthenticator,
         tokens: "Tokens | None" = None,
         *,
         open_reads: bool = True,
@@ -92,7 +92,7 @@ class Callers:
             return None
         return ANYONE if self._home_writes and is_at_home(scope, headers) else self._anonymous
 
-    async def of(self, headers: Mapping[bytes, bytes], gate: Gate) -> Caller:
+    async def of(self, headers: Mapping[bytes, bytes], gate: ConcurrencyLimiter) -> Caller:
         """Whose credential it is. Raises Unauthenticated, Unavailable where that cannot be found out now, and Full.
 
         Keys that somebody has made up are reads of the table, so they pass the gate. Tokens are not: who waits for

@@ -12,7 +12,7 @@ from ipaddress import IPv6Address, ip_address
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from graph.observability.request_info import KEY, Observed
+from graph.observability.request_info import KEY, RequestInfo
 
 MESSAGE = (
     "Invalid Host header; use localhost or 127.0.0.1. For a proxy on this machine set CLADE_PRODUCTION=1, or have "
@@ -31,7 +31,7 @@ class LoopbackHosts:
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         server = scope.get("server")
         if server is not None and _is_own(server[0]) and scope["type"] == "http":
-            observed: Observed | None = scope.get(KEY)  # `Watch` has rejected a second Host
+            observed: RequestInfo | None = scope.get(KEY)  # `Watch` has rejected a second Host
             headers = dict(scope["headers"]) if observed is None else observed.headers
             if not _is_loopback(headers.get(b"host", b"")):
                 return _reject(send)

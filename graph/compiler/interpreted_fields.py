@@ -16,7 +16,7 @@ from graphql import (
 )
 from graphql.execution.values import VariableValues, get_directive_values
 
-from graph.compiler.leaf_codegen import Surprise, resolver_of
+from graph.compiler.leaf_codegen import UnsupportedByPlan, resolver_of
 from graph.operation.lookahead import Types
 
 
@@ -53,7 +53,7 @@ def has_field(
 def _is_compiled(definition: Any) -> bool:
     try:
         resolver_of(definition)
-    except Surprise:
+    except UnsupportedByPlan:
         return False
     return True
 

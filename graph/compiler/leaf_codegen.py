@@ -15,7 +15,7 @@ import orjson
 from graphql import GraphQLOutputType, is_enum_type, is_list_type, is_non_null_type
 from graphql.execution.values import VariableValues
 
-from graph.types.node_fields import Own, Told
+from graph.types.node_fields import AttributeField, RecordField
 from store.model.attributes import Kind
 from store.model.records import Record
 
@@ -36,7 +36,7 @@ _AT_SIGHT = {
 }
 
 
-class Surprise(Exception):
+class UnsupportedByPlan(Exception):
     """Something that a plan does not cover; Strawberry answers instead."""
 
 
@@ -77,7 +77,7 @@ class Constant:
     json: bytes
 
 
-class Leaves:
+class LeafWriter:
     """Some leaf fields of one object type; calling it tells them as JSON, without the braces unless `whole`.
 
     What was told of a record that is kept is kept with it, for the next time that it is told the same way. Where it
@@ -150,9 +150,9 @@ def _quick(leaf: LeafField, n: int, scope: dict[str, Any]) -> tuple[str, str] | 
     if is_list_type(kind):
         return None
     match leaf.resolve:
-        case Told(name):
+        case RecordField(name):
             value = f"record.{name}"
-        case Own(attribute) if attribute.kind not in (Kind.DATE, Kind.DATETIME, Kind.DECIMAL, Kind.LONG):
+        case AttributeField(attribute) if attribute.kind not in (Kind.DATE, Kind.DATETIME, Kind.DECIMAL, Kind.LONG):
             value = f'record.attributes.get("{attribute.name}")'
         case _:
             return None
@@ -171,7 +171,7 @@ def _complete(kind: GraphQLOutputType, value: Any) -> Any:
     """A value as GraphQL completes it, or Surprise where that would be an error."""
     if is_non_null_type(kind):
         if value is None:
-            raise Surprise
+            raise UnsupportedByPlan
         return _complete(kind.of_type, value)
     if value is None:
         return None
@@ -186,5 +186,5 @@ def resolver_of(definition: Any) -> Any:
     resolver = getattr(strawberry_field, "base_resolver", None)
     resolve = getattr(getattr(resolver, "wrapped_func", None), "resolve", None)
     if resolve is None:
-        raise Surprise
+        raise UnsupportedByPlan
     return resolve

@@ -28,25 +28,25 @@ from graph.compiler.connection_writer import EMPTY, Part, objects
 from graph.compiler.leaf_codegen import (
     Constant,
     LeafField,
-    Leaves,
-    Surprise,
+    LeafWriter,
     TypeName,
+    UnsupportedByPlan,
     resolver_of,
 )
 from graph.compiler.plan_variables import arguments_of, fields_with_variables, has_variables
 from graph.operation.lookahead import AnySelection, Types, window_of
 from graph.types.root_fields import RootsField, TargetField
-from resolvers.planning.connection_arguments import Window
-from resolvers.planning.relations import Kind, Relation
+from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.planning.relations import Relation, RelationKind
 from resolvers.session.budget import RELATION_FIELDS
 from store.errors import BadInput
 from store.model.records import Record
 
-LISTS = frozenset((Kind.CHILDREN, Kind.DESCENDANTS, Kind.SIBLINGS))
-_KINDS = {kind.value: kind for kind in Kind}
+LISTS = frozenset((RelationKind.CHILDREN, RelationKind.DESCENDANTS, RelationKind.SIBLINGS))
+_KINDS = {kind.value: kind for kind in RelationKind}
 
 
-class Plan:
+class OperationPlan:
     """One operation with one set of answers to its `@skip` and `@include`."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Plan:
             if isinstance(one, FragmentDefinitionNode)
         }
         self.variables = variables
-        self._places: dict[tuple[int, ...], Place] = {}
+        self._places: dict[tuple[int, ...], ResponsePosition] = {}
         self._connections: dict[tuple[object, ...], Connection] = {}
         query = cast(GraphQLObjectType, schema.query_type)
         collected = collect_fields(schema, self.fragments, variables, query, operation)
@@ -78,10 +78,10 @@ class Plan:
         self.relations = None if varying else Relations(variables)
         """Those of all questions, where no variable is among their arguments."""
 
-    def place(self, kind: Any, details: Sequence[FieldDetails]) -> "Place":
+    def place(self, kind: Any, details: Sequence[FieldDetails]) -> "ResponsePosition":
         key = tuple([id(detail.node) for detail in details])
         if key not in self._places:
-            self._places[key] = Place(self, get_named_type(kind), list(details))
+            self._places[key] = ResponsePosition(self, get_named_type(kind), list(details))
         return self._places[key]
 
     def connection(self, kind: GraphQLObjectType, details: Sequence[FieldDetails]) -> "Connection":
@@ -103,10 +103,10 @@ class Plan:
         resolve = resolver_of(definition)
         if isinstance(resolve, RootsField):
             connection = self.connection(get_named_type(definition.type), details)
-            return ListedRoots(key, resolve, ListField(key, Kind.CHILDREN, definition, connection, details))
+            return ListedRoots(key, resolve, ListField(key, RelationKind.CHILDREN, definition, connection, details))
         if isinstance(resolve, TargetField):
             return FoundRoot(key, resolve, definition, details, self.place(definition.type, details))
-        raise Surprise
+        raise UnsupportedByPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class FoundRoot:
     resolve: TargetField
     definition: Any
     details: list[FieldDetails]
-    place: "Place"
+    place: "ResponsePosition"
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ class ListField:
     """A connection among an object's fields."""
 
     key: str
-    kind: Kind
+    kind: RelationKind
     definition: Any
     connection: "Connection"
     details: list[FieldDetails]
@@ -148,24 +148,24 @@ class AboveField:
     """A parent, a root or the ancestors among an object's fields."""
 
     key: str
-    kind: Kind
-    place: "Place"
+    kind: RelationKind
+    place: "ResponsePosition"
 
     @property
     def many(self) -> bool:
-        return self.kind is Kind.ANCESTORS
+        return self.kind is RelationKind.ANCESTORS
 
 
-class Place:
+class ResponsePosition:
     """Where nodes stand in a response: some merged fields that return them, as an interface or one level's type."""
 
-    def __init__(self, plan: Plan, kind: Any, details: list[FieldDetails]) -> None:
+    def __init__(self, plan: OperationPlan, kind: Any, details: list[FieldDetails]) -> None:
         self.plan = plan
         self.kind = kind
         self.details = details
-        self._shapes: dict[tuple[str, str], Shape] = {}
+        self._shapes: dict[tuple[str, str], CompiledType] = {}
 
-    def shape(self, hierarchy: str, level: str) -> "Shape":
+    def shape(self, hierarchy: str, level: str) -> "CompiledType":
         """How a node of this level looks here; raises Surprise where the level is none of its hierarchy's."""
         key = (hierarchy, level)
         found = self._shapes.get(key)
@@ -173,26 +173,26 @@ class Place:
             concrete = self.kind
             if not isinstance(concrete, GraphQLObjectType):
                 concrete = self.plan.schema.get_type(self.plan.types.get(key, ""))
-            found = self._shapes[key] = Shape(self.plan, concrete, self.details)
+            found = self._shapes[key] = CompiledType(self.plan, concrete, self.details)
         return found
 
 
-class Shape:
+class CompiledType:
     """One object type at one place: its fields in the order of the query, runs of leaves in one.
 
     `bare` tells the whole of a node that has nothing below it, where its lists alone are asked for; else it is None.
     `count` is what one object's fields count as in the budget, `empty_count` what those of empty lists count as beside.
     """
 
-    def __init__(self, plan: Plan, concrete: Any, details: list[FieldDetails]) -> None:
+    def __init__(self, plan: OperationPlan, concrete: Any, details: list[FieldDetails]) -> None:
         if not isinstance(concrete, GraphQLObjectType):
-            raise Surprise
-        self.parts: list[Leaves | ListField | AboveField] = []
+            raise UnsupportedByPlan
+        self.parts: list[LeafWriter | ListField | AboveField] = []
         leaves: list[LeafField | TypeName] = []
 
         def close(*, whole: bool = False) -> None:
             if leaves:
-                self.parts.append(Leaves(list(leaves), whole=whole))
+                self.parts.append(LeafWriter(list(leaves), whole=whole))
                 leaves.clear()
 
         fields = [_part(plan, concrete, key, some) for key, some in plan.collect(concrete, details).items()]
@@ -204,8 +204,8 @@ class Shape:
                 self.parts.append(part)
         self.is_leaf = not self.parts
         close(whole=self.is_leaf)
-        self.leaves = [part for part in self.parts if isinstance(part, Leaves)]
-        self.relations = [part for part in self.parts if not isinstance(part, Leaves)]
+        self.leaves = [part for part in self.parts if isinstance(part, LeafWriter)]
+        self.relations = [part for part in self.parts if not isinstance(part, LeafWriter)]
         self.lists = [part for part in self.parts if isinstance(part, ListField)]
         self.above = [part for part in self.parts if isinstance(part, AboveField)]
         self.bare = None if self.is_leaf else _bare(fields)
@@ -214,21 +214,21 @@ class Shape:
         self.varies = any(part.varies for part in self.leaves)
 
 
-def _bare(fields: Sequence[TypeName | LeafField | ListField | AboveField]) -> Leaves | None:
+def _bare(fields: Sequence[TypeName | LeafField | ListField | AboveField]) -> LeafWriter | None:
     """What tells these fields of a node that has nothing below it, where they ask for nothing above or beside it."""
     told: list[TypeName | LeafField | Constant] = []
     for field in fields:
         if isinstance(field, TypeName | LeafField):
             told.append(field)
-        elif isinstance(field, ListField) and field.kind is not Kind.SIBLINGS:
+        elif isinstance(field, ListField) and field.kind is not RelationKind.SIBLINGS:
             told.append(Constant(field.key, field.connection.empty))
         else:
             return None
-    return Leaves(told, whole=True)
+    return LeafWriter(told, whole=True)
 
 
 def _part(
-    plan: Plan, concrete: GraphQLObjectType, key: str, fields: list[FieldDetails]
+    plan: OperationPlan, concrete: GraphQLObjectType, key: str, fields: list[FieldDetails]
 ) -> TypeName | LeafField | ListField | AboveField:
     """What a merged field of an object is: its type's name, a leaf, or a relation."""
     node = fields[0].node
@@ -254,9 +254,9 @@ class Connection:
     `empty` is how a page tells that there is nothing in it.
     """
 
-    def __init__(self, plan: Plan, kind: GraphQLObjectType, details: list[FieldDetails]) -> None:
+    def __init__(self, plan: OperationPlan, kind: GraphQLObjectType, details: list[FieldDetails]) -> None:
         self.parts: list[Part] = []
-        self.places: dict[Part, Place] = {}
+        self.places: dict[Part, ResponsePosition] = {}
         nodes: list[FieldDetails] = []
         for key, fields in plan.collect(kind, details).items():
             name = fields[0].node.name.value
@@ -293,7 +293,7 @@ def _nodes_of(edge: dict[str, list[FieldDetails]]) -> list[FieldDetails]:
     """The field with an edge's node; one that is told twice under two keys is left to Strawberry."""
     found = [fields for fields in edge.values() if fields[0].node.name.value == "node"]
     if len(found) > 1:
-        raise Surprise
+        raise UnsupportedByPlan
     return found[0] if found else []
 
 
@@ -303,9 +303,9 @@ class Relations:
     def __init__(self, variables: VariableValues) -> None:
         self._variables = variables
         self._found: dict[int, Relation] = {}
-        self._selections: dict[Place, PlaceSelection] = {}
+        self._selections: dict[ResponsePosition, PlaceSelection] = {}
 
-    def leaves(self, leaves: Leaves) -> Callable[[Record], bytes]:
+    def leaves(self, leaves: LeafWriter) -> Callable[[Record], bytes]:
         return leaves.bound(self._variables)
 
     def of(self, field: ListField | AboveField) -> Relation:
@@ -315,7 +315,7 @@ class Relations:
             found = self._found[id(field)] = self._new(field)
         return found
 
-    def selection(self, place: Place) -> "PlaceSelection":
+    def selection(self, place: ResponsePosition) -> "PlaceSelection":
         found = self._selections.get(place)
         if found is None:
             found = self._selections[place] = PlaceSelection(self, place)
@@ -323,7 +323,7 @@ class Relations:
 
     def _new(self, field: ListField | AboveField) -> Relation:
         if isinstance(field, AboveField):
-            return Relation(field.kind, Window(), self.selection(field.place))
+            return Relation(field.kind, ConnectionArguments(), self.selection(field.place))
         window = window_of(get_argument_values(field.definition, field.details[0].node, self._variables))
         connection = field.connection
         return Relation(field.kind, window, self.selection(connection.merged), connection.nodes, connection.total)
@@ -332,7 +332,7 @@ class Relations:
 class PlaceSelection(AnySelection):
     """What is asked of the nodes at a place, as the resolvers plan with it."""
 
-    def __init__(self, relations: Relations, place: Place) -> None:
+    def __init__(self, relations: Relations, place: ResponsePosition) -> None:
         super().__init__()
         self._relations = relations
         self._place = place

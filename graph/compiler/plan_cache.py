@@ -9,11 +9,11 @@ from graphql import GraphQLSchema, OperationDefinitionNode
 from graphql.execution.values import VariableValues, get_variable_values
 
 from graph.compiler.interpreted_fields import has_field, interpreted_fields
-from graph.compiler.leaf_codegen import Surprise
-from graph.compiler.operation_plan import FoundRoot, Plan, Relations
+from graph.compiler.leaf_codegen import UnsupportedByPlan
+from graph.compiler.operation_plan import FoundRoot, OperationPlan, Relations
 from graph.compiler.plan_variables import arguments_of, deciding_variables
-from graph.operation.document_cache import Prepared
-from graph.operation.graphql_request import Question
+from graph.operation.document_cache import ParsedDocument
+from graph.operation.graphql_request import GraphQLRequest
 from graph.operation.lookahead import Types
 from graph.types.root_fields import Target
 from resolvers.lookup import Lookup
@@ -34,7 +34,7 @@ _NONE = VariableValues({}, {})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Wanted:
+class RootLookup:
     """What one field of Query looks up: its arguments, and what they mean."""
 
     root: FoundRoot
@@ -42,19 +42,19 @@ class Wanted:
     targets: Sequence[Target]
 
     @classmethod
-    def of(cls, root: FoundRoot, variables: VariableValues) -> "Wanted":
+    def of(cls, root: FoundRoot, variables: VariableValues) -> "RootLookup":
         arguments = arguments_of(root.definition, root.details[0].node, variables)
         return cls(root, arguments, root.resolve.targets(arguments))
 
 
-class Bound:
+class BoundPlan:
     """A plan with the variables of one question: the relations that these make, and all that is to be looked up."""
 
-    def __init__(self, plan: Plan, variables: VariableValues) -> None:
+    def __init__(self, plan: OperationPlan, variables: VariableValues) -> None:
         """Raises GraphQLError where the variables do not fit, BadInput where what they say means nothing."""
         self.plan = plan
         self.relations = plan.relations or Relations(variables)
-        self.wanted = [Wanted.of(root, variables) for root in plan.found]
+        self.wanted = [RootLookup.of(root, variables) for root in plan.found]
         self.lookups: list[tuple[Lookup, Selection]] = []
         for wanted in self.wanted:
             selection = self.relations.selection(wanted.root.place)
@@ -63,12 +63,12 @@ class Bound:
             ]
 
 
-def _is_small(bound: Bound, question: Question) -> bool:
+def _is_small(bound: BoundPlan, question: GraphQLRequest) -> bool:
     """Whether it takes little beside the plan, also where a thousand questions have one each."""
     return bound.plan.relations is not None or len(question.query) <= MAX_BOUND_CHARACTERS
 
 
-class Plans:
+class PlanCache:
     """Plans by operation, and by the values of those variables that decide what a plan is; kept with the document."""
 
     def __init__(self, schema: GraphQLSchema, types: Types, *, keep: int = 16) -> None:
@@ -77,10 +77,12 @@ class Plans:
         self._types = types
         self._keep = keep
         self._interpreted = interpreted_fields(schema, types)
-        self._several: WeakSet[Prepared] = WeakSet()
+        self._several: WeakSet[ParsedDocument] = WeakSet()
         self._characters = 0
 
-    def get(self, prepared: Prepared, operation: OperationDefinitionNode, question: Question) -> Bound | None:
+    def get(
+        self, prepared: ParsedDocument, operation: OperationDefinitionNode, question: GraphQLRequest
+    ) -> BoundPlan | None:
         """The plan of an operation with its coerced variables; None where Strawberry has to answer."""
         found = prepared.bound.get(question)
         if found is None:
@@ -90,7 +92,9 @@ class Plans:
                 prepared.bound[question] = found
         return found
 
-    def _bind(self, prepared: Prepared, operation: OperationDefinitionNode, question: Question) -> Bound | None:
+    def _bind(
+        self, prepared: ParsedDocument, operation: OperationDefinitionNode, question: GraphQLRequest
+    ) -> BoundPlan | None:
         variables = _NONE
         if operation.variable_definitions:
             coerced = get_variable_values(self._schema, operation.variable_definitions, question.variables or {})
@@ -107,17 +111,21 @@ class Plans:
         else:
             plan = self._plan(prepared, operation, variables)
             self._keep_plan(prepared, key, plan, sum(map(len, key)) + len(question.query))
-        return None if plan is None else Bound(plan, variables)
+        return None if plan is None else BoundPlan(plan, variables)
 
-    def _plan(self, prepared: Prepared, operation: OperationDefinitionNode, variables: VariableValues) -> Plan | None:
+    def _plan(
+        self, prepared: ParsedDocument, operation: OperationDefinitionNode, variables: VariableValues
+    ) -> OperationPlan | None:
         if has_field(prepared.document, operation, variables, self._interpreted):
             return None
         try:
-            return Plan(self._schema, self._types, prepared.document, operation, variables)
-        except Surprise:
+            return OperationPlan(self._schema, self._types, prepared.document, operation, variables)
+        except UnsupportedByPlan:
             return None
 
-    def _keep_plan(self, prepared: Prepared, key: tuple[str, ...], plan: Plan | None, characters: int) -> None:
+    def _keep_plan(
+        self, prepared: ParsedDocument, key: tuple[str, ...], plan: OperationPlan | None, characters: int
+    ) -> None:
         """Keep a plan with its document; where too much is kept of those that have several, all of these begin anew."""
         prepared.plans[key] = plan
         if len(prepared.plans) > self._keep:

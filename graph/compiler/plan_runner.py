@@ -9,27 +9,27 @@ from typing import Any, cast
 import orjson
 
 from graph.compiler.connection_writer import Part, key_of, objects
-from graph.compiler.leaf_codegen import Leaves, TypeName
+from graph.compiler.leaf_codegen import LeafWriter, TypeName
 from graph.compiler.operation_plan import (
     AboveField,
+    CompiledType,
     Connection,
     ListedRoots,
     ListField,
-    Place,
     Relations,
+    ResponsePosition,
     RootField,
-    Shape,
 )
-from graph.compiler.plan_cache import Bound
+from graph.compiler.plan_cache import BoundPlan
 from graph.operation.context import Context
 from resolvers.access.restricted_lists import have_lists, lists, roots
 from resolvers.lookup import above, nodes
 from resolvers.pages import Page
-from resolvers.planning.list_request import Job
+from resolvers.planning.list_request import ListRequest
 from resolvers.planning.relations import Relation
 from resolvers.session.budget import Budget
 from resolvers.session.request import Request
-from store.concurrency import give_way
+from store.concurrency import yield_to_loop
 from store.model.keys import hierarchy_of
 from store.model.records import Record
 
@@ -41,7 +41,7 @@ _FIRST: Any = itemgetter(0)
 _SECOND: Any = itemgetter(1)
 
 
-async def run(bound: Bound, context: Context) -> bytes:
+async def run(bound: BoundPlan, context: Context) -> bytes:
     """The response as JSON; raises Surprise, or what the batch functions raise, where anything is amiss, and
     ResponseTooLarge.
     """
@@ -58,17 +58,17 @@ async def run(bound: Bound, context: Context) -> bytes:
     return response
 
 
-class Group:
+class TypeGroup:
     """The nodes of one level at one place: how they look, and what each of their relations led to.
 
     `owners` are those of which relations have to be read; all others are told `bare`.
     """
 
-    def __init__(self, shape: Shape, records: Sequence[Record], budget: Budget) -> None:
+    def __init__(self, shape: CompiledType, records: Sequence[Record], budget: Budget) -> None:
         budget.spend_fields(shape.count * len(records))
         self.shape = shape
         self.owners = self._records = records
-        self.found: dict[ListField | AboveField, Listed | Found] = {}
+        self.found: dict[ListField | AboveField, PageResults | NodeResults] = {}
         self._budget = budget
         self._owns: Sequence[object] | None = None
 
@@ -98,14 +98,14 @@ class Group:
         owners = self.owners
         columns: list[tuple[bytes, list[bytes]]] = []
         for part in self.shape.parts:
-            if not isinstance(part, Leaves):
+            if not isinstance(part, LeafWriter):
                 columns.append((key_of(part.key), await self.found[part].tell(relations)))
             elif len(owners) <= FEW:
                 columns.append((b"", self._at_once(relations.leaves(part), owners)))
             else:
                 columns.append((b"", await self._told(relations.leaves(part), owners)))
         if len(self.owners) > PIECE:
-            await give_way()
+            await yield_to_loop()
         return objects(columns, len(self.owners))
 
     def _at_once(self, tell: Any, records: Sequence[Record]) -> list[bytes]:
@@ -120,31 +120,33 @@ class Group:
         for start in range(0, len(records), FEW):
             told += self._at_once(tell, records[start : start + FEW])
             if start and start % PIECE == 0:
-                await give_way()
+                await yield_to_loop()
         return told
 
 
-class Visit:
+class PositionNodes:
     """The nodes that stand at one place of this answer, in order, grouped by level."""
 
-    def __init__(self, place: Place, records: Sequence[Record], budget: Budget) -> None:
+    def __init__(self, place: ResponsePosition, records: Sequence[Record], budget: Budget) -> None:
         self._place = place
         self._budget = budget
         self._indices: list[Sequence[int]] = []
         if len(records) <= 1:
-            self.groups = [Group(place.shape(record.hierarchy, record.level), records, budget) for record in records]
+            self.groups = [
+                TypeGroup(place.shape(record.hierarchy, record.level), records, budget) for record in records
+            ]
         else:
             self.groups = self._grouped(place, records)
         self.is_leaf = all(group.shape.is_leaf and not group.shape.varies for group in self.groups)
 
-    def _grouped(self, place: Place, records: Sequence[Record]) -> list[Group]:
+    def _grouped(self, place: ResponsePosition, records: Sequence[Record]) -> list[TypeGroup]:
         # Most places hold nodes of one level, which is found out without looking at each node by itself.
         hierarchies = {hierarchy_of(pk) for pk in set(map(_PK, records))}
         levels = set(map(_LEVEL, records))
         if len(hierarchies) == len(levels) == 1:
-            return [Group(place.shape(*hierarchies, *levels), records, self._budget)]
+            return [TypeGroup(place.shape(*hierarchies, *levels), records, self._budget)]
         by_tree: dict[tuple[str, str], list[int]] = {}  # most records are of few trees, which tell their hierarchy
-        groups: dict[Shape, list[int]] = {}
+        groups: dict[CompiledType, list[int]] = {}
         for index, record in enumerate(records):
             key = (record.pk, record.level)
             indices = by_tree.get(key)
@@ -153,7 +155,9 @@ class Visit:
                 indices = by_tree[key] = groups.setdefault(shape, [])
             indices.append(index)
         self._indices = list(groups.values())
-        return [Group(shape, [records[index] for index in indices], self._budget) for shape, indices in groups.items()]
+        return [
+            TypeGroup(shape, [records[index] for index in indices], self._budget) for shape, indices in groups.items()
+        ]
 
     def count(self, records: Sequence[Record]) -> int:
         """What the fields of some nodes here count as."""
@@ -170,16 +174,18 @@ class Visit:
         return told
 
 
-class Found:
+class NodeResults:
     """For each of some owners the nodes that a field leads to: a list of them, or one or none."""
 
-    def __init__(self, place: Place, found: Sequence[Sequence[Record | None]], budget: Budget, *, many: bool) -> None:
+    def __init__(
+        self, place: ResponsePosition, found: Sequence[Sequence[Record | None]], budget: Budget, *, many: bool
+    ) -> None:
         self._found = found
         self._many = many
-        self._visit = Visit(place, [record for some in found for record in some if record is not None], budget)
+        self._visit = PositionNodes(place, [record for some in found for record in some if record is not None], budget)
 
     @property
-    def visits(self) -> list[Visit]:
+    def visits(self) -> list[PositionNodes]:
         return [self._visit]
 
     async def tell(self, relations: Relations) -> list[bytes]:
@@ -190,13 +196,13 @@ class Found:
         return [some[0] if some else b"null" for some in values]
 
 
-class Listed:
+class PageResults:
     """For each of some owners a page of a list of theirs, told as a connection."""
 
     def __init__(self, connection: Connection, pages: Sequence[Page], budget: Budget) -> None:
         self._connection = connection
         self._pages = pages
-        self._visits: dict[Part, Visit] = {}
+        self._visits: dict[Part, PositionNodes] = {}
         # As of now: while others are read, or by a page that stands here twice, more of them are told.
         self._told: dict[Part, list[bytes | None]] = {}
         records = sum(map(len, map(_RECORDS, pages)))
@@ -211,16 +217,16 @@ class Listed:
             else:
                 self._told[part] = [None if one is None else one[0] for one in kept]
                 untold = [page.records for page, one in zip(pages, kept, strict=True) if one is None]
-            self._visits[part] = Visit(place, list(chain.from_iterable(untold)), budget)
+            self._visits[part] = PositionNodes(place, list(chain.from_iterable(untold)), budget)
 
     @property
-    def visits(self) -> list[Visit]:
+    def visits(self) -> list[PositionNodes]:
         return list(self._visits.values())
 
     async def tell(self, relations: Relations) -> list[bytes]:
         columns = [(b"", await self._tell_column(part, relations)) for part in self._connection.parts]
         if len(self._pages) > PIECE:
-            await give_way()
+            await yield_to_loop()
         return objects(columns, len(self._pages))
 
     async def _tell_column(self, part: Part, relations: Relations) -> list[bytes]:
@@ -234,11 +240,11 @@ class Listed:
         for start in range(0, len(pages), PIECE):
             column += map(partial(_field, part, visit, told), pages[start : start + PIECE], kept[start : start + PIECE])
             if start:
-                await give_way()
+                await yield_to_loop()
         return column
 
 
-def _field(part: Part, visit: Visit | None, told: Iterator[bytes], page: Page, kept: bytes | None) -> bytes:
+def _field(part: Part, visit: PositionNodes | None, told: Iterator[bytes], page: Page, kept: bytes | None) -> bytes:
     """One field of a page, as it is kept or made of nodes that are told."""
     if kept is not None:
         return kept
@@ -256,21 +262,22 @@ def _nothing(record: Record) -> bytes:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-async def _roots(bound: Bound, context: Context) -> dict[RootField, Found | Listed]:
+async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResults | PageResults]:
     """What the fields of Query find: all that is looked up in one call, beside it the hierarchies' roots."""
     request, listed = context.request, bound.plan.listed
     for wanted in bound.wanted:
         wanted.root.resolve.spend(wanted.arguments, context)
     calls: list[Any] = [_list_roots(request, bound.relations, root) for root in listed]
     *pages, records = await _together(request, [*calls, nodes(request, bound.lookups)])
-    found: dict[RootField, Found | Listed] = {
-        root: Listed(root.listing.connection, [page], request.budget) for root, page in zip(listed, pages, strict=True)
+    found: dict[RootField, NodeResults | PageResults] = {
+        root: PageResults(root.listing.connection, [page], request.budget)
+        for root, page in zip(listed, pages, strict=True)
     }
     left = iter(_all(records))
     for wanted in bound.wanted:
         root = wanted.root
         some = [None if lookup is None else one.checked(next(left)) for one, lookup in wanted.targets]
-        found[root] = Found(root.place, [some], request.budget, many=root.resolve.many)
+        found[root] = NodeResults(root.place, [some], request.budget, many=root.resolve.many)
     return found
 
 
@@ -279,16 +286,16 @@ async def _list_roots(request: Request, relations: Relations, root: ListedRoots)
     return await roots(request, root.resolve.hierarchy, relation.window, nodes=relation.nodes, total=relation.total)
 
 
-async def _fetch(request: Request, relations: Relations, visits: list[Visit]) -> None:
+async def _fetch(request: Request, relations: Relations, visits: list[PositionNodes]) -> None:
     """Read all that the nodes of these visits ask for, then what the nodes found there ask for, to the bottom."""
     while groups := [group for visit in visits for group in visit.groups if not group.shape.is_leaf]:
-        jobs: list[Job] = []
+        jobs: list[ListRequest] = []
         asked: list[tuple[Record, Relation]] = []
         for group in groups:
             group.part(request, relations)
             for field in group.shape.lists:
                 relation = relations.of(field)
-                jobs += [Job(record, relation) for record in group.owners]
+                jobs += [ListRequest(record, relation) for record in group.owners]
             for up in group.shape.above:
                 relation = relations.of(up)
                 asked += [(record, relation) for record in group.owners]
@@ -296,16 +303,16 @@ async def _fetch(request: Request, relations: Relations, visits: list[Visit]) ->
         for group in groups:
             size = len(group.owners)
             for field in group.shape.lists:
-                group.found[field] = Listed(field.connection, list(islice(pages, size)), request.budget)
+                group.found[field] = PageResults(field.connection, list(islice(pages, size)), request.budget)
             for up in group.shape.above:
-                group.found[up] = Found(up.place, list(islice(found, size)), request.budget, many=up.many)
+                group.found[up] = NodeResults(up.place, list(islice(found, size)), request.budget, many=up.many)
         visits = [visit for group in groups for one in group.found.values() for visit in one.visits]
         if len(jobs) + len(asked) > PIECE:
-            await give_way()
+            await yield_to_loop()
 
 
 async def _read(
-    request: Request, jobs: list[Job], asked: list[tuple[Record, Relation]]
+    request: Request, jobs: list[ListRequest], asked: list[tuple[Record, Relation]]
 ) -> tuple[Iterator[Page], Iterator[list[Record]]]:
     """All lists and all that lies above, each by one call of its batch function; raises the first error among them."""
     if not asked:

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-class Started(Generic[T]):
+class EagerCoroutine(Generic[T]):
     """A coroutine that has run as far as it could without waiting; awaiting it goes on from there.
 
     It runs in the task that makes it, which has to await it. Raises what the coroutine raises.
@@ -50,7 +50,7 @@ class Started(Generic[T]):
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """What some work comes to; raises TimeoutError where it waits for longer than this."""
-    started = Started(work)
+    started = EagerCoroutine(work)
     if not started.is_done:
         async with asyncio.timeout(seconds):
             await started

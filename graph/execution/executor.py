@@ -16,14 +16,14 @@ from graphql.pyutils import Path
 from graphql.pyutils.gather_with_cancel import gather_with_cancel
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
-from graph.compiler.leaf_codegen import LeafField, Surprise, resolver_of
+from graph.compiler.leaf_codegen import LeafField, UnsupportedByPlan, resolver_of
 from graph.compiler.plan_variables import arguments_of
 from graph.errors import MAX_ALIKE, cause_of, code_of, without_frames
-from resolvers.planning.relations import Kind
+from resolvers.planning.relations import RelationKind
 from resolvers.session.budget import RELATION_FIELDS, Budget
-from store.concurrency import give_way, is_slice_over
+from store.concurrency import is_slice_over, yield_to_loop
 
-ABOVE = frozenset((Kind.PARENT.value, Kind.ROOT.value, Kind.ANCESTORS.value))
+ABOVE = frozenset((RelationKind.PARENT.value, RelationKind.ROOT.value, RelationKind.ANCESTORS.value))
 OBJECTS = 16  # between two looks at the clock
 
 Grouped = Mapping[str, list[FieldDetails]]
@@ -110,7 +110,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         try:
             resolve = resolver_of(definition)
             given = arguments_of(definition, details.node, self.variable_values)
-        except (Surprise, GraphQLError):
+        except (UnsupportedByPlan, GraphQLError):
             return None
         if iscoroutinefunction(resolve):
             return None
@@ -141,7 +141,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         if self.is_due():
             waiting = _Waiting()
             self.context_value.unfinished.add(waiting)
-            await give_way()
+            await yield_to_loop()
         return value
 
     def is_due(self) -> bool:
@@ -210,9 +210,9 @@ class _List:
         return True
 
     async def rest(self) -> list[Any]:
-        await give_way()
+        await yield_to_loop()
         while not self.go_on():
-            await give_way()
+            await yield_to_loop()
         self._executor.context_value.unfinished.discard(self)
         return await self.gathered()
 

@@ -18,8 +18,8 @@ from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
 from graph.auth.authentication import Missing, needs_credential
-from graph.compiler.leaf_codegen import Surprise
-from graph.compiler.plan_cache import Plans
+from graph.compiler.leaf_codegen import UnsupportedByPlan
+from graph.compiler.plan_cache import PlanCache
 from graph.compiler.plan_runner import run
 from graph.errors import (
     BAD_USER_INPUT,
@@ -33,11 +33,11 @@ from graph.errors import (
 )
 from graph.execution.eager import within
 from graph.execution.executor import Executor
-from graph.execution.response_cache import Cache, Entry, sight_of
-from graph.observability.request_info import Observed
-from graph.operation.document_cache import Documents, InvalidDocument, Prepared
-from graph.operation.document_limits import Limits
-from graph.operation.graphql_request import Question
+from graph.execution.response_cache import Entry, ResponseCache, sight_of
+from graph.observability.request_info import RequestInfo
+from graph.operation.document_cache import DocumentCache, InvalidDocument, ParsedDocument
+from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_request import GraphQLRequest
 from resolvers.access.caller import ANYONE, Caller
 from resolvers.session.budget import Budget, ResponseTooLarge
 from store.errors import NOT_KNOWN, BudgetExceeded, CladeError, Unavailable
@@ -83,8 +83,8 @@ class Answer:
 class Call:
     """One operation that may run, as a client asks for it."""
 
-    question: Question
-    prepared: Prepared
+    question: GraphQLRequest
+    prepared: ParsedDocument
     operation: OperationDefinitionNode
     tell_reads: bool
 
@@ -108,10 +108,10 @@ class Execution:
         schema: Schema,
         make_context: Callable[[], Any],
         *,
-        plans: Plans | None = None,
-        cache: Cache | None = None,
+        plans: PlanCache | None = None,
+        cache: ResponseCache | None = None,
         keep_documents: int = 1_000,
-        limits: Limits = Limits(),
+        limits: DocumentLimits = DocumentLimits(),
         suggestions: bool = True,
         span: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
@@ -122,7 +122,7 @@ class Execution:
         self._cache = cache or None
         self._limits = limits
         self._suggestions = suggestions
-        self._documents = Documents(schema, keep=keep_documents, limits=limits, suggestions=suggestions)
+        self._documents = DocumentCache(schema, keep=keep_documents, limits=limits, suggestions=suggestions)
         self._make_context = make_context
         self.planned = self.surprised = self.failed = self.unplanned = 0
         """How many queries plans have answered, have handed over when they met an error, have handed over by a mistake
@@ -139,17 +139,17 @@ class Execution:
         tell_reads: bool = False,
     ) -> Answer:
         """The answer to a question that is nothing but this query."""
-        question = Question(query, variables)
+        question = GraphQLRequest(query, variables)
         return await self.answer(question, caller=caller, allow_mutations=allow_mutations, tell_reads=tell_reads)
 
     async def answer(
         self,
-        question: Question,
+        question: GraphQLRequest,
         *,
         caller: Caller = ANYONE,
         allow_mutations: bool,
         tell_reads: bool = False,
-        observed: Observed | None = None,
+        observed: RequestInfo | None = None,
     ) -> Answer:
         """The answer of one operation, for a caller; whatever goes wrong in it is among the answer's errors.
 
@@ -261,7 +261,7 @@ class Execution:
 
     def _hand_over(self, error: Exception, context: Any) -> None:
         """Leave to Strawberry what a plan has begun; of what no client and no store can cause we want to know."""
-        if isinstance(error, CladeError | GraphQLError | RecursionError | Surprise):
+        if isinstance(error, CladeError | GraphQLError | RecursionError | UnsupportedByPlan):
             self.surprised += 1
             context.how = "surprised"
         else:
@@ -270,7 +270,7 @@ class Execution:
             context.how = "failed"
         context.begin_again()
 
-    async def _kept(self, cache: Cache, key: Hashable, context: Any) -> Entry | None:
+    async def _kept(self, cache: ResponseCache, key: Hashable, context: Any) -> Entry | None:
         """The kept answer to a question; where its proof cannot be read, the question is answered anew."""
         try:
             return await cache.get(key, context.request)

@@ -36,7 +36,7 @@ class Entry:
         return cls(told, version, stamps, read_at, etag_of(told, grants))
 
 
-class Cache:
+class ResponseCache:
     """The answers used last, up to so many bytes; none where that is 0."""
 
     def __init__(self, max_bytes: int, *, settle_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from graph.errors import INTERNAL, OVERLOADED, TIMEOUT
-from graph.observability.request_info import Observed, cut
+from graph.observability.request_info import RequestInfo, cut
 from store.errors import Unavailable
 
 MAX_DOCUMENT_CHARACTERS = 2_000
@@ -25,7 +25,7 @@ class RequestLog:
     def __init__(self, slow_seconds: float) -> None:
         self._slow_seconds = slow_seconds
 
-    def __call__(self, observed: Observed) -> None:
+    def __call__(self, observed: RequestInfo) -> None:
         failed = observed.status >= 500 or not OURS.isdisjoint(observed.codes)
         level = logging.WARNING if failed or observed.seconds >= self._slow_seconds else logging.INFO
         if logger.isEnabledFor(level):
@@ -55,7 +55,7 @@ class RequestRecord(logging.LogRecord):
 _SAME = vars(logging.LogRecord(logger.name, logging.INFO, "", 0, "request", None, None))
 
 
-def fields_of(observed: Observed) -> dict[str, Any]:
+def fields_of(observed: RequestInfo) -> dict[str, Any]:
     """What a request's line tells: never variables, and the document only where debugging is on."""
     told: dict[str, Any] = {
         "id": observed.id,

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from graph.execution.response_cache import Cache
+from graph.execution.response_cache import ResponseCache
 from graph.observability import log_handler
-from graph.observability.request_info import Observed
-from graph.server.concurrency_limit import Gate
-from graph.server.graceful_shutdown import Drain
+from graph.observability.request_info import RequestInfo
+from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.graceful_shutdown import GracefulShutdown
 from resolvers.session.request import Writer
 from store.engine.protocol import Store
 
@@ -60,7 +60,7 @@ GAUGES = {
 }
 
 
-def count(observed: Observed) -> None:
+def count(observed: RequestInfo) -> None:
     """Count a request that is over."""
     kind = observed.kind or "none"
     _requests(kind, observed.how or "none", str(observed.status)).inc()
@@ -73,7 +73,9 @@ def count(observed: Observed) -> None:
             counter.inc(reads[name])
 
 
-def vitals_of(store: Store, drain: Drain, gate: Gate, cache: Cache, writer: Writer | None) -> "Vitals":
+def vitals_of(
+    store: Store, drain: GracefulShutdown, gate: ConcurrencyLimiter, cache: ResponseCache, writer: Writer | None
+) -> "Vitals":
     """What to look at in these parts of a server."""
     gauges: dict[str, Callable[[], float]] = {
         "in_flight": lambda: gate.inside,

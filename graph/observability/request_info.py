@@ -24,7 +24,7 @@ _SANE_ID = re.compile(rb"[A-Za-z0-9._:+/=@-]{1,128}")
 
 
 @dataclass(slots=True)
-class Observed:
+class RequestInfo:
     """One request; its parts are filled in by whoever knows them. `began` is of a steady clock, in seconds."""
 
     id: str
@@ -50,7 +50,7 @@ class Observed:
     """The client's address, as the connection has it, or a proxy on this machine says it."""
 
     @classmethod
-    def of(cls, scope: Scope) -> "Observed":
+    def of(cls, scope: Scope) -> "RequestInfo":
         """A request that begins now, under the id that its client gave it, if that may stand in a log."""
         headers = dict(scope["headers"])
         sent = headers.get(REQUEST_ID)

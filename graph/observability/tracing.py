@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from starlette.types import ASGIApp
 
-from graph.observability.request_info import Observed
+from graph.observability.request_info import RequestInfo
 from store.engine.protocol import Store
 
 EXCLUDED = "healthz,readyz"
@@ -34,7 +34,7 @@ def exporting() -> TracerProvider:
     return provider
 
 
-class Traces:
+class Tracing:
     """What makes the spans of one application; they go to the provider."""
 
     def __init__(self, provider: TracerProvider) -> None:
@@ -61,7 +61,7 @@ class Traces:
         finally:
             span.end()
 
-    def mark(self, observed: Observed) -> None:
+    def mark(self, observed: RequestInfo) -> None:
         """Tell the request's span what the log will be told, and the log the trace; the span ends with the answer."""
         span = trace.get_current_span()
         if not span.is_recording():

@@ -7,7 +7,7 @@ from weakref import WeakSet
 
 from graphql import GraphQLResolveInfo
 
-from graph.operation.lookahead import Asked, Types
+from graph.operation.lookahead import LookAhead, Types
 from resolvers.access.caller import Caller
 from resolvers.dataloaders import Loaders
 from resolvers.session.budget import Budget, refusal
@@ -23,7 +23,7 @@ class Context:
         self._max_entities = self._entities_left = max_entities
         self._max_ids = self._ids_left = request.nodes_left
         self._types = types
-        self._asked: Asked | None = None
+        self._asked: LookAhead | None = None
         self.how: str | None = None
         """How it was answered: `kept`, `planned`, `resolved`, or where a plan handed over `surprised` or `failed`."""
 
@@ -51,9 +51,9 @@ class Context:
         """What the response may still hold."""
         return self.request.budget
 
-    def asked(self, info: GraphQLResolveInfo[Any]) -> Asked:
+    def asked(self, info: GraphQLResolveInfo[Any]) -> LookAhead:
         if self._asked is None:
-            self._asked = Asked(info, self._types)
+            self._asked = LookAhead(info, self._types)
         return self._asked
 
     def renew(self) -> None:

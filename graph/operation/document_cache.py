@@ -18,8 +18,8 @@ from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRul
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
 from graph.errors import NESTED_MESSAGE, VALIDATION_FAILED, request_error
-from graph.operation.document_limits import Limits
-from graph.operation.graphql_request import Question
+from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_request import GraphQLRequest
 
 RULES = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
 
@@ -37,13 +37,13 @@ class InvalidDocument(Exception):
 
 
 @dataclass(eq=False)
-class Prepared:
+class ParsedDocument:
     """A query ready to run, and what was compiled of it, which is given up with it."""
 
     document: DocumentNode
     plans: OrderedDict[tuple[str, ...], Any] = field(default_factory=OrderedDict)
     """By operation, and by the values that decide what a plan is; see graph.plans."""
-    bound: WeakKeyDictionary[Question, Any] = field(default_factory=WeakKeyDictionary)
+    bound: WeakKeyDictionary[GraphQLRequest, Any] = field(default_factory=WeakKeyDictionary)
     """The plans with the variables of questions, for as long as these are remembered."""
     deciding: list[str] | None = None
     """The variables whose values these are."""
@@ -57,25 +57,27 @@ class Prepared:
         return found
 
 
-class Documents:
+class DocumentCache:
     """The queries seen last, ready to run: few clients send more than some dozen texts."""
 
-    def __init__(self, schema: Schema, *, keep: int, limits: Limits = Limits(), suggestions: bool = True) -> None:
+    def __init__(
+        self, schema: Schema, *, keep: int, limits: DocumentLimits = DocumentLimits(), suggestions: bool = True
+    ) -> None:
         """`suggestions` is whether the error for an unknown name tells names that are like it."""
         self._schema = schema
         self._limits = limits
         self._suggestions = suggestions
         self._max_documents = keep
-        self._kept: OrderedDict[str, Prepared] = OrderedDict()
+        self._kept: OrderedDict[str, ParsedDocument] = OrderedDict()
         self._characters = 0
 
-    def get(self, query: str) -> Prepared:
+    def get(self, query: str) -> ParsedDocument:
         """The valid document of a query. Raises InvalidDocument."""
         prepared = self._kept.get(query)
         if prepared is not None:
             self._kept.move_to_end(query)
             return prepared
-        prepared = Prepared(self._prepare(query))
+        prepared = ParsedDocument(self._prepare(query))
         self._keep(query, prepared)
         return prepared
 
@@ -100,7 +102,7 @@ class Documents:
             raise InvalidDocument([request_error(error, VALIDATION_FAILED) for error in errors])
         return document
 
-    def _keep(self, query: str, prepared: Prepared) -> None:
+    def _keep(self, query: str, prepared: ParsedDocument) -> None:
         self._kept[query] = prepared
         self._characters += len(query)
         while len(self._kept) > self._max_documents or self._characters > KEPT_CHARACTERS:

@@ -16,7 +16,7 @@ from store.errors import Forbidden
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class DocumentLimits:
     """Of one document, fragments counted wherever they are spread; `request_seconds` is how long it may run.
 
     `introspection` is whether it may ask for the schema.

@@ -9,7 +9,7 @@ from orjson import OPT_SORT_KEYS, dumps
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class GraphQLRequest:
     """One operation as a client asks for it; nobody changes its values, since they may be asked again."""
 
     query: str

@@ -13,19 +13,19 @@ from graphql import GraphQLError, GraphQLObjectType, GraphQLResolveInfo, get_nam
 from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_subfields
 from graphql.execution.values import VariableValues, get_argument_values
 
-from resolvers.planning.connection_arguments import Window
-from resolvers.planning.relations import Kind, Relation, Selection
+from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.planning.relations import Relation, RelationKind, Selection
 from store.errors import BadInput, CladeError
 from store.model.keys import MAX_SORT_KEY_BYTES, encode_segment
 from store.model.paths import checked_segment
 
-_KINDS = {kind.value for kind in Kind}
-_LISTS = {Kind.CHILDREN, Kind.DESCENDANTS, Kind.SIBLINGS}
+_KINDS = {kind.value for kind in RelationKind}
+_LISTS = {RelationKind.CHILDREN, RelationKind.DESCENDANTS, RelationKind.SIBLINGS}
 
 Types = Mapping[tuple[str, str], str]  # the name of the GraphQL type of each hierarchy and level
 
 
-class Asked:
+class LookAhead:
     """What one operation asks for, with one set of variables."""
 
     def __init__(self, info: GraphQLResolveInfo[Any], types: Types) -> None:
@@ -48,7 +48,9 @@ class Asked:
 
     def connection(self, info: GraphQLResolveInfo[Any]) -> Relation:
         """What is asked of a field that returns a connection, whatever its name; of the roots' for instance."""
-        return self._relation(info.parent_type, [FieldDetails(node, None) for node in info.field_nodes], Kind.CHILDREN)
+        return self._relation(
+            info.parent_type, [FieldDetails(node, None) for node in info.field_nodes], RelationKind.CHILDREN
+        )
 
     def on(self, details: list[FieldDetails], hierarchy: str, level: str) -> tuple[Relation, ...]:
         """The relations that merged fields ask of a node of this level."""
@@ -73,7 +75,9 @@ class Asked:
             ).grouped_field_set
         return self._fields[key]
 
-    def _relation(self, parent: GraphQLObjectType, details: list[FieldDetails], kind: Kind | None = None) -> Relation:
+    def _relation(
+        self, parent: GraphQLObjectType, details: list[FieldDetails], kind: RelationKind | None = None
+    ) -> Relation:
         key = (parent.name, *_ids(details))
         found = self._relations.get(key)
         if found is None:
@@ -86,12 +90,14 @@ class Asked:
             raise found
         return found
 
-    def _new_relation(self, parent: GraphQLObjectType, details: list[FieldDetails], kind: Kind | None) -> Relation:
+    def _new_relation(
+        self, parent: GraphQLObjectType, details: list[FieldDetails], kind: RelationKind | None
+    ) -> Relation:
         node = details[0].node
         field = parent.fields[node.name.value]
-        kind = kind or Kind(node.name.value)
+        kind = kind or RelationKind(node.name.value)
         if kind not in _LISTS:
-            return Relation(kind, Window(), self._selection(details))
+            return Relation(kind, ConnectionArguments(), self._selection(details))
         window = window_of(get_argument_values(field, node, self._variables))
         connection = get_named_type(field.type)
         assert is_object_type(connection)  # every list is a connection  # noqa: S101
@@ -139,7 +145,7 @@ class AnySelection(ABC):
 class FieldSelection(AnySelection):
     """What merged fields ask of the nodes they return."""
 
-    def __init__(self, asked: Asked, details: list[FieldDetails]) -> None:
+    def __init__(self, asked: LookAhead, details: list[FieldDetails]) -> None:
         super().__init__()
         self._asked = asked
         self._details = details
@@ -163,10 +169,10 @@ class LevelSelection:
         return self.selection.on(hierarchy, self.level)
 
 
-def window_of(arguments: Mapping[str, Any]) -> Window:
+def window_of(arguments: Mapping[str, Any]) -> ConnectionArguments:
     """A list's arguments, named as in the schema, as a value; raises BadInput where they contradict each other."""
     level = arguments.get("level")
-    return Window(
+    return ConnectionArguments(
         first=arguments.get("first"),
         after=arguments.get("after"),
         last=arguments.get("last"),

@@ -11,7 +11,7 @@ from store.errors import BadInput
 PREFIX = "sha256:"
 
 
-class Untrusted(Exception):
+class UnknownDocument(Exception):
     """A request whose document is not known; the message goes to the client, with the code."""
 
     def __init__(self, message: str, code: str) -> None:
@@ -19,7 +19,7 @@ class Untrusted(Exception):
         self.code = code
 
 
-class Trusted:
+class PersistedDocuments:
     """Documents by their ids; `only` is whether no others are taken."""
 
     def __init__(self, documents: Mapping[str, str], *, only: bool = False) -> None:
@@ -34,9 +34,11 @@ class Trusted:
                 return found
         if query is None:
             message = "This server has no document with this id; send its text."
-            raise Untrusted(message, NO_SUCH_DOCUMENT if self._documents else NO_DOCUMENTS)
+            raise UnknownDocument(message, NO_SUCH_DOCUMENT if self._documents else NO_DOCUMENTS)
         if self._texts is not None and query not in self._texts:
-            raise Untrusted("This server answers only documents that it was given, and this is none.", NO_SUCH_DOCUMENT)
+            raise UnknownDocument(
+                "This server answers only documents that it was given, and this is none.", NO_SUCH_DOCUMENT
+            )
         return query
 
 

@@ -12,17 +12,17 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route, request_response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from graph.auth.authentication import Callers
+from graph.auth.authentication import Authenticator
 from graph.auth.loopback import LoopbackHosts
 from graph.execution.operation import Execution
 from graph.observability import log_handler
-from graph.operation.persisted_documents import Trusted
+from graph.operation.persisted_documents import PersistedDocuments
 from graph.server import graphiql as pages
-from graph.server.concurrency_limit import Gate
+from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.endpoint import GraphQLEndpoint
-from graph.server.graceful_shutdown import Drain
+from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.health import Readiness, alive
-from graph.server.request_observer import Observer, Watch
+from graph.server.request_observer import Observer, RequestObserver
 from graph.server.security_headers import SecurityHeaders
 from graph.settings import Settings
 from resolvers.session.request import Writer
@@ -43,29 +43,29 @@ def build_app(
     max_body_bytes: int = 262_144,
     body_seconds: float = 10.0,
     graphiql: bool = True,
-    trusted: Trusted = Trusted({}),
+    trusted: PersistedDocuments = PersistedDocuments({}),
     cors_origins: Sequence[str] = (),
     check_hosts: bool = False,
-    gate: Gate | None = None,
-    drain: Drain | None = None,
+    gate: ConcurrencyLimiter | None = None,
+    drain: GracefulShutdown | None = None,
     observers: Sequence[Observer] = (),
     marking: Observer | None = None,
     background: Background = (),
-    callers: Callers | None = None,
+    callers: Authenticator | None = None,
 ) -> ASGIApp:
     """The application that runs `execution` over `store`, which is opened when it starts and closed when it stops.
 
     Between the two the moves of `writer` run, and those that other processes have left half-way; so does what is in
     `background`.
     """
-    drain = drain or Drain()
+    drain = drain or GracefulShutdown()
     endpoint = GraphQLEndpoint(
         execution,
         request_response(pages.page) if graphiql else None,
         max_body_bytes=max_body_bytes,
         body_seconds=body_seconds,
         trusted=trusted,
-        gate=gate or Gate(Settings.model_fields["max_inflight"].default),
+        gate=gate or ConcurrencyLimiter(Settings.model_fields["max_inflight"].default),
         callers=callers,
     )
     routes = [
@@ -76,7 +76,7 @@ def build_app(
         Route("/", to_graphql),
     ]
     app = by_path(endpoint, Starlette(routes=routes, lifespan=lifespan_of(store, writer, drain, background)))
-    return Watch(guarded(app, cors_origins, check_hosts=check_hosts), observers, drain, marking)
+    return RequestObserver(guarded(app, cors_origins, check_hosts=check_hosts), observers, drain, marking)
 
 
 def guarded(app: ASGIApp, cors_origins: Sequence[str], *, check_hosts: bool) -> ASGIApp:
@@ -90,7 +90,7 @@ def guarded(app: ASGIApp, cors_origins: Sequence[str], *, check_hosts: bool) -> 
 
 
 def lifespan_of(
-    store: Store, writer: Writer | None, drain: Drain, background: Background
+    store: Store, writer: Writer | None, drain: GracefulShutdown, background: Background
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     """What is there from the application's start to its end."""
 

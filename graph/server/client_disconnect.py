@@ -10,11 +10,11 @@ LOOK_AFTER_SECONDS = 0.1
 """Most answers are ready sooner, and never look."""
 
 
-class Gone(Exception):
+class ClientDisconnected(Exception):
     """The client hung up."""
 
 
-class Presence:
+class DisconnectWatcher:
     """Ends the block that it is around when the client goes, and raises Gone; the request must have come whole."""
 
     def __init__(self, receive: Receive) -> None:
@@ -36,7 +36,7 @@ class Presence:
         try:
             await self._block.__aexit__(kind, error, trace)
         except TimeoutError:
-            raise Gone from None
+            raise ClientDisconnected from None
 
     def _look(self) -> None:
         self._watch = asyncio.create_task(self._until_gone())

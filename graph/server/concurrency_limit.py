@@ -3,11 +3,11 @@
 from typing import Self
 
 
-class Full(Exception):
+class TooManyRequests(Exception):
     """As many are inside as may be; the message is for the client."""
 
 
-class Gate:
+class ConcurrencyLimiter:
     """Counts who is inside, by `with`, which raises Full for one too many."""
 
     def __init__(self, most: int) -> None:
@@ -16,7 +16,7 @@ class Gate:
 
     def __enter__(self) -> Self:
         if self.inside >= self.most:
-            raise Full(f"The server answers {self.most} requests already; try again in a moment.")
+            raise TooManyRequests(f"The server answers {self.most} requests already; try again in a moment.")
         self.inside += 1
         return self
 

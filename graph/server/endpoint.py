@@ -10,7 +10,7 @@ import orjson
 from graphql import GraphQLError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from graph.auth.authentication import Callers, Unauthenticated
+from graph.auth.authentication import Authenticator, Unauthenticated
 from graph.errors import (
     INTERNAL,
     INTERNAL_MESSAGE,
@@ -21,7 +21,7 @@ from graph.errors import (
     log_unavailable,
     log_unforeseen,
 )
-from graph.execution.eager import Started, within
+from graph.execution.eager import EagerCoroutine, within
 from graph.execution.operation import (
     Answer,
     Execution,
@@ -29,11 +29,11 @@ from graph.execution.operation import (
     refused,
 )
 from graph.execution.response_cache import etag_of
-from graph.observability.request_info import KEY, Observed, codes_of
-from graph.operation.graphql_request import Question
-from graph.operation.persisted_documents import Trusted, Untrusted
-from graph.server.client_disconnect import Gone, Presence
-from graph.server.concurrency_limit import Full, Gate
+from graph.observability.request_info import KEY, RequestInfo, codes_of
+from graph.operation.graphql_request import GraphQLRequest
+from graph.operation.persisted_documents import PersistedDocuments, UnknownDocument
+from graph.server.client_disconnect import ClientDisconnected, DisconnectWatcher
+from graph.server.concurrency_limit import ConcurrencyLimiter, TooManyRequests
 from graph.server.content_negotiation import (
     GRAPHQL,
     HTML,
@@ -43,12 +43,12 @@ from graph.server.content_negotiation import (
 )
 from graph.server.request_parser import (
     Header,
-    Parameters,
-    Refused,
+    RequestParameters,
+    RequestRejected,
     read_json,
     read_query_string,
 )
-from graph.server.response_sender import Sending
+from graph.server.response_sender import ResponseSender
 from resolvers.access.caller import ANYONE, Caller
 from store.errors import Unavailable
 
@@ -79,9 +79,9 @@ class GraphQLEndpoint:
         *,
         max_body_bytes: int,
         body_seconds: float,
-        gate: Gate,
-        trusted: Trusted = Trusted({}),
-        callers: Callers | None = None,
+        gate: ConcurrencyLimiter,
+        trusted: PersistedDocuments = PersistedDocuments({}),
+        callers: Authenticator | None = None,
     ) -> None:
         """Without a page browsers are clients as all others, without trusted documents every text is taken, and without
         callers nobody is asked who it is.
@@ -93,12 +93,12 @@ class GraphQLEndpoint:
         self._page = page
         self._max_body_bytes = max_body_bytes
         self._body_seconds = body_seconds
-        self._sending = Sending()
+        self._sending = ResponseSender()
         self._question_in_body = self._remembering(read_json)
         self._question_in_address = self._remembering(read_query_string)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        observed: Observed | None = scope.get(KEY)
+        observed: RequestInfo | None = scope.get(KEY)
         headers = dict(scope["headers"]) if observed is None else observed.headers
         accept = headers.get(b"accept", b"")[:MEDIA_TYPE_BYTES].decode("latin-1")
         if self._page is not None and wants_page(scope, accept):
@@ -108,7 +108,9 @@ class GraphQLEndpoint:
         extra: Sequence[Header] = (NO_STORE,)
         try:
             if media_type is None:
-                raise Refused(406, f"The answer can be {GRAPHQL} or {JSON}, and the header Accept takes neither.")
+                raise RequestRejected(
+                    406, f"The answer can be {GRAPHQL} or {JSON}, and the header Accept takes neither."
+                )
             caller = await self._caller(scope, headers)
             if observed is not None:
                 observed.caller = caller
@@ -122,10 +124,10 @@ class GraphQLEndpoint:
                 extra = tag or extra
             status, content = status_of(answer, media_type), answer.content()
             del answer  # what it was told from need not wait for a client that reads slowly
-        except Refused as no:
+        except RequestRejected as no:
             status, content, extra = no.status, only_error(str(no), no.code), [NO_STORE, *no.headers]
             tell(observed, no.code)
-        except Gone:
+        except ClientDisconnected:
             return
         except Exception as error:
             # Answered here and not further out: there the server would cut the connection as well.
@@ -143,13 +145,13 @@ class GraphQLEndpoint:
             return without
         try:
             return await self._callers.of(headers, self._gate)
-        except Full as full:
+        except TooManyRequests as full:
             raise overloaded(full) from None
         except Unauthenticated as no:
             raise unauthenticated(no) from None
         except Unavailable as error:
             log_unavailable(error)
-            raise Refused(503, STORE_MESSAGE, code=UNAVAILABLE) from None
+            raise RequestRejected(503, STORE_MESSAGE, code=UNAVAILABLE) from None
 
     async def _answer(
         self,
@@ -157,7 +159,7 @@ class GraphQLEndpoint:
         receive: Receive,
         headers: Mapping[bytes, bytes],
         caller: Caller,
-        observed: Observed | None,
+        observed: RequestInfo | None,
     ) -> Answer:
         method = scope["method"]
         try:
@@ -170,35 +172,37 @@ class GraphQLEndpoint:
                 call = self._execution.answer(
                     question, caller=caller, allow_mutations=allow_mutations, tell_reads=tell_reads, observed=observed
                 )
-                started = Started(call)
+                started = EagerCoroutine(call)
                 if not started.is_done:
-                    async with Presence(receive):
+                    async with DisconnectWatcher(receive):
                         await started
             return started.result
-        except Full as full:
+        except TooManyRequests as full:
             raise overloaded(full) from None
         except Unauthenticated as no:
             raise unauthenticated(no) from None
-        except Untrusted as untrusted:
+        except UnknownDocument as untrusted:
             return refused([GraphQLError(str(untrusted), extensions={"code": untrusted.code})])
         except QueriesOnly:
-            raise Refused(405, f"{method} is for queries; send anything else by POST.", ALLOWED_FOR_MUTATIONS) from None
+            raise RequestRejected(
+                405, f"{method} is for queries; send anything else by POST.", ALLOWED_FOR_MUTATIONS
+            ) from None
 
-    def _question_of(self, method: str, query_string: bytes) -> Question:
+    def _question_of(self, method: str, query_string: bytes) -> GraphQLRequest:
         """What is asked without a body. Raises Refused, Untrusted."""
         if method not in ("GET", "HEAD"):
-            raise Refused(405, f"{method} is not taken here; send POST, or GET for a query.", ALLOWED)
+            raise RequestRejected(405, f"{method} is not taken here; send POST, or GET for a query.", ALLOWED)
         if len(query_string) > self._max_body_bytes:
-            raise Refused(414, f"The address is longer than {self._max_body_bytes} bytes; send a POST.")
+            raise RequestRejected(414, f"The address is longer than {self._max_body_bytes} bytes; send a POST.")
         return self._question_in_address(query_string)
 
-    def _remembering(self, read: Callable[[bytes], Parameters]) -> Callable[[bytes], Question]:
+    def _remembering(self, read: Callable[[bytes], RequestParameters]) -> Callable[[bytes], GraphQLRequest]:
         """What reads the question that bytes hold, short ones once; raises Refused, or Untrusted."""
 
-        def question_in(sent: bytes) -> Question:
+        def question_in(sent: bytes) -> GraphQLRequest:
             parameters = read(sent)
             query = self._trusted.document(parameters.query, parameters.document_id)
-            return Question(query, parameters.variables, parameters.operation_name, parameters.extensions)
+            return GraphQLRequest(query, parameters.variables, parameters.operation_name, parameters.extensions)
 
         remembered = lru_cache(REMEMBERED)(question_in)
         return lambda sent: question_in(sent) if len(sent) > REMEMBERED_BYTES else remembered(sent)
@@ -206,13 +210,13 @@ class GraphQLEndpoint:
     async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
         """The body of a POST. Raises Refused for one that is not taken or comes too slowly, Gone."""
         if not is_json(headers.get(b"content-type", b"")[:MEDIA_TYPE_BYTES].decode("latin-1")):
-            raise Refused(415, f"The body must be {JSON} in UTF-8, and the header Content-Type must say so.")
+            raise RequestRejected(415, f"The body must be {JSON} in UTF-8, and the header Content-Type must say so.")
         try:
             return await within(self._body_seconds, read_body(receive, self._max_body_bytes))
         except TimeoutError:
             # What is still to come would be taken for the next request.
             message = f"The body did not come within {self._body_seconds:g} seconds."
-            raise Refused(408, message, (b"connection", b"close")) from None
+            raise RequestRejected(408, message, (b"connection", b"close")) from None
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:
@@ -222,11 +226,11 @@ async def read_body(receive: Receive, limit: int) -> bytes:
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise ClientDisconnected
         body += message.get("body", b"")
         more = message.get("more_body", False)
         if len(body) > limit:
-            raise Refused(413, f"The body is larger than {limit} bytes; ask in parts, each in its own request.")
+            raise RequestRejected(413, f"The body is larger than {limit} bytes; ask in parts, each in its own request.")
     return body
 
 
@@ -237,15 +241,15 @@ def wants_page(scope: Scope, accept: str) -> bool:
     return not any(part.startswith(ASKS) for part in scope["query_string"].split(b"&"))
 
 
-def overloaded(full: Full) -> Refused:
-    return Refused(503, str(full), RETRY_AFTER, code=OVERLOADED)
+def overloaded(full: TooManyRequests) -> RequestRejected:
+    return RequestRejected(503, str(full), RETRY_AFTER, code=OVERLOADED)
 
 
-def unauthenticated(no: Unauthenticated) -> Refused:
-    return Refused(401, str(no), no.challenge, code=UNAUTHENTICATED)
+def unauthenticated(no: Unauthenticated) -> RequestRejected:
+    return RequestRejected(401, str(no), no.challenge, code=UNAUTHENTICATED)
 
 
-def tell(observed: Observed | None, code: str) -> None:
+def tell(observed: RequestInfo | None, code: str) -> None:
     if observed is not None:
         observed.codes = (code,)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Drain:
+class GracefulShutdown:
     """Whether this process is about to end. `seconds` is how long a load balancer has to notice."""
 
     def __init__(self, seconds: float = 0.0) -> None:

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from graph.errors import STORE_MESSAGE, logger
-from graph.server.graceful_shutdown import Drain
+from graph.server.graceful_shutdown import GracefulShutdown
 from store.engine.protocol import Store
 from store.errors import Unavailable
 
@@ -22,7 +22,7 @@ async def alive(request: Request) -> Response:
 class Readiness:
     """Asks the store on each request, so that it recovers as the store does."""
 
-    def __init__(self, store: Store, drain: Drain) -> None:
+    def __init__(self, store: Store, drain: GracefulShutdown) -> None:
         self._store = store
         self._drain = drain
 

@@ -12,9 +12,9 @@ from graph.observability.request_info import (
     GONE,
     KEY,
     REQUEST_ID,
-    Observed,
+    RequestInfo,
 )
-from graph.server.graceful_shutdown import Drain
+from graph.server.graceful_shutdown import GracefulShutdown
 from store.errors import NOT_KNOWN, Unavailable
 
 PROBES = frozenset({"/healthz", "/readyz"})
@@ -25,17 +25,17 @@ SINGLE = ("Authorization", "Content-Type", "Host", "Origin")
 
 CLOSE = (b"connection", b"close")
 
-Observer = Callable[[Observed], None]
+Observer = Callable[[RequestInfo], None]
 
 
-class Watch:
+class RequestObserver:
     """An ASGI application that shows each request to another to all observers, when it is over.
 
     `marking` is shown it earlier, when its answer begins.
     """
 
     def __init__(
-        self, app: ASGIApp, observers: Sequence[Observer], drain: Drain, marking: Observer | None = None
+        self, app: ASGIApp, observers: Sequence[Observer], drain: GracefulShutdown, marking: Observer | None = None
     ) -> None:
         self._app = app
         self._observers = observers
@@ -46,7 +46,7 @@ class Watch:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        observed = scope[KEY] = Observed.of(scope)
+        observed = scope[KEY] = RequestInfo.of(scope)
         app = self._app
         if len(observed.headers) < len(scope["headers"]) and (name := repeated(scope["headers"])):
             app = Repeated(name)

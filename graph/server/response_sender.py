@@ -9,7 +9,7 @@ PIECE_BYTES = 262_144  # handed over at once; the server waits until most of one
 MOST_BYTES = 128_000_000  # of all answers that wait together
 
 
-class Sending:
+class ResponseSender:
     """Sends bodies of responses. Where those that wait become too much together, whoever has taken nothing for the
     longest time is cut off.
     """

@@ -23,13 +23,13 @@ from graph.types.history_fields import history_fields
 from graph.types.revision_types import RevisionTypes
 from graph.types.scalars import Path
 from resolvers.pages import Page
-from resolvers.planning.list_request import Job
+from resolvers.planning.list_request import ListRequest
 from store.model.records import Record
 
 
 @strawberry.interface(name="Node", description="Anything that has an id, as Relay asks for.")
 class NodeInterface:
-    id = field(node_fields.Told("id"), strawberry.ID, "The node's id, which stays when it is renamed or moved.")
+    id = field(node_fields.RecordField("id"), strawberry.ID, "The node's id, which stays when it is renamed or moved.")
 
 
 class HierarchyTypes:
@@ -99,16 +99,20 @@ class HierarchyTypes:
         return {
             "path": field(node_fields.path, Path, "Where the node lies now."),
             "key": field(node_fields.key, str, "The last segment of its path, which no sibling shares."),
-            "name": field(node_fields.Told("name"), str, "What it is called."),
-            "level": field(node_fields.Told("level"), level, "Which level it is of."),
-            "depth": field(node_fields.Told("depth"), int, "How far it is below its root; a root has 0."),
+            "name": field(node_fields.RecordField("name"), str, "What it is called."),
+            "level": field(node_fields.RecordField("level"), level, "Which level it is of."),
+            "depth": field(node_fields.RecordField("depth"), int, "How far it is below its root; a root has 0."),
             "child_count": field(node_fields.Count("kids"), int, "How many children it has.", one_level),
             "descendant_count": field(node_fields.Count("below"), int, "How many nodes lie below it.", one_level),
-            "revision": field(node_fields.Told("revision"), int, "How often its content was written."),
-            "updated_at": field(node_fields.Told("updated_at"), DateTime, "When its content was last written, in UTC."),
-            "changed_at": field(node_fields.Told("updated_at"), DateTime, "When this revision was written, in UTC."),
+            "revision": field(node_fields.RecordField("revision"), int, "How often its content was written."),
+            "updated_at": field(
+                node_fields.RecordField("updated_at"), DateTime, "When its content was last written, in UTC."
+            ),
+            "changed_at": field(
+                node_fields.RecordField("updated_at"), DateTime, "When this revision was written, in UTC."
+            ),
             "changed_by": field(
-                node_fields.Told("changed_by"), str | None, "Who wrote this revision, where that is known."
+                node_fields.RecordField("changed_by"), str | None, "Who wrote this revision, where that is known."
             ),
             "is_descendant_of": field(
                 node_fields.is_descendant_of,
@@ -155,7 +159,7 @@ class HierarchyTypes:
 
 def _list(record: Record, info: Any, **_: Any) -> "Future[Page]":
     context, raw = info.context, info._raw_info
-    return cast("Future[Page]", context.loaders.list.load(Job(record, context.asked(raw).relation(raw))))
+    return cast("Future[Page]", context.loaders.list.load(ListRequest(record, context.asked(raw).relation(raw))))
 
 
 def _above(record: Record, info: Any) -> "Future[list[Record]]":
@@ -174,6 +178,6 @@ async def _first(found: "Future[list[Record]]") -> Record | None:
 def _own(cls: type[Node]) -> dict[str, StrawberryField]:
     """The own attributes of a level, each checked when it is shown."""
     return {
-        name: field(node_fields.Own(attribute), kind, attribute.description)
+        name: field(node_fields.AttributeField(attribute), kind, attribute.description)
         for name, (kind, attribute) in cls.attributes.items()
     }

@@ -20,7 +20,7 @@ from graph.types.root_fields import by_id
 from graph.types.scalars import Path
 from resolvers.past import change_feed as feeds
 from resolvers.past import history as states
-from resolvers.planning.connection_arguments import Window
+from resolvers.planning.connection_arguments import ConnectionArguments
 from store.errors import BadInput
 from store.model.paths import parse_path
 from store.model.records import Record
@@ -49,7 +49,7 @@ def history_fields(revision: Any, connection: Any) -> dict[str, StrawberryField]
 
 
 def _history(subject: Any, info: Any, first_: Any = None, after_: Any = None) -> Any:
-    window = Window(first=first_, after=after_)
+    window = ConnectionArguments(first=first_, after=after_)
     relation = info.context.asked(info._raw_info).connection(info._raw_info)
     return states.history(info.context.request, _record(subject), window, nodes=relation.nodes)
 

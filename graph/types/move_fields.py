@@ -18,7 +18,7 @@ from graph.types.scalars import Path
 from resolvers.past import move_status
 from resolvers.past.move_status import Move as Journaled
 from resolvers.past.move_status import MoveState as Stored
-from resolvers.planning.connection_arguments import Window
+from resolvers.planning.connection_arguments import ConnectionArguments
 from store.errors import BadInput
 from store.model.keys import Key, path_of
 from store.model.paths import format_path
@@ -74,7 +74,7 @@ def move_fields(known: Collection[str]) -> dict[str, StrawberryField]:
     async def latest(root: Any, info: Any, hierarchy_: str, first_: Any = None) -> list[Journaled]:
         if hierarchy_ not in known:
             raise BadInput(f'There is no hierarchy "{shorten(hierarchy_)}"; use the name of one that is served.')
-        return await move_status.moves(info.context.request, hierarchy_, Window(first=first_))
+        return await move_status.moves(info.context.request, hierarchy_, ConnectionArguments(first=first_))
 
     one = argument("id", strawberry.ID, "The move's id.", default=REQUIRED)
     of = argument("hierarchy", str, "The hierarchy's name, such as location.", default=REQUIRED)

@@ -10,7 +10,7 @@ from graph.types.hierarchy_types import HierarchyTypes
 from graph.types.move_fields import Move
 from graph.types.root_fields import load
 from graph.types.scalars import Path
-from resolvers.mutations import Written
+from resolvers.mutations import EditResult
 from store.model.keys import Path as NodePath
 from store.model.paths import format_path
 from store.model.records import Record
@@ -32,7 +32,7 @@ WritePlan = strawberry.type(class_of("WritePlan", _PLAN), description="What a mu
 class Payload:
     """What a mutation has written, and the path at which its node lay before; None for a new node."""
 
-    written: Written
+    written: EditResult
     hierarchy: str
     before: NodePath | None
 

@@ -19,7 +19,7 @@ from graph.types.mutation_inputs import Inputs
 from graph.types.mutation_payloads import Payload, payload_of
 from graph.types.scalars import Path
 from resolvers import mutations
-from resolvers.mutations import Terms, Written
+from resolvers.mutations import EditOptions, EditResult
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.paths import parse_path
@@ -128,7 +128,7 @@ class Mutations:
 
     async def _told(self, info: Any, call: Any, *arguments: Any) -> Payload:
         """Make the edit; what was loaded before is not told after it."""
-        written: Written = await call(info.context.request, self._hierarchy, *arguments)
+        written: EditResult = await call(info.context.request, self._hierarchy, *arguments)
         info.context.renew()
         return Payload(written, self._hierarchy.name, None if call is mutations.create else arguments[0])
 
@@ -173,5 +173,5 @@ def _expected(given: Given) -> int | None:
     return given.get("expectedRevision_")
 
 
-def _terms(given: Given) -> Terms:
-    return Terms(dry_run=given["dryRun_"], key=given.get("idempotencyKey_"))
+def _terms(given: Given) -> EditOptions:
+    return EditOptions(dry_run=given["dryRun_"], key=given.get("idempotencyKey_"))

@@ -14,7 +14,7 @@ from store.model.records import Record
 
 
 @dataclass(frozen=True)
-class Told:
+class RecordField:
     """One of a record's own parts, told as it is."""
 
     name: str
@@ -24,7 +24,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Own:
+class AttributeField:
     """One of its level's own attributes; raises BadData where what is stored is not of the attribute's type."""
 
     attribute: Attribute

@@ -24,10 +24,10 @@ def _id(record: Record, info: Any) -> str:
 @strawberry.interface(name="NodeRevision", description="The content of a node of any hierarchy as of one revision.")
 class NodeRevision:
     id = field(_id, strawberry.ID, "The revision's own id, which no node has.")
-    revision = field(node_fields.Told("revision"), int, "Its number; a node's first one is 1.")
-    changed_at = field(node_fields.Told("updated_at"), DateTime, "When it was written, in UTC.")
-    changed_by = field(node_fields.Told("changed_by"), str | None, "Who wrote it, where that is known.")
-    name = field(node_fields.Told("name"), str, "What the node was called.")
+    revision = field(node_fields.RecordField("revision"), int, "Its number; a node's first one is 1.")
+    changed_at = field(node_fields.RecordField("updated_at"), DateTime, "When it was written, in UTC.")
+    changed_by = field(node_fields.RecordField("changed_by"), str | None, "Who wrote it, where that is known.")
+    name = field(node_fields.RecordField("name"), str, "What the node was called.")
 
 
 def _connection() -> type:
@@ -49,7 +49,7 @@ class RevisionTypes:
         self._cls = cls
         self.title = f"{title}Revision"
         self.interface = class_of(self.title, {}, NodeRevision)
-        told = {"level": field(node_fields.Told("level"), level, "Which level the node was of.")}
+        told = {"level": field(node_fields.RecordField("level"), level, "Which level the node was of.")}
         shared = own(cls)
         set_fields(self.interface, told | shared)
         self.interface.resolve_type = self.type_name  # type: ignore[attr-defined]

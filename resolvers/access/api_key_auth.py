@@ -9,7 +9,7 @@ from resolvers.access.caller import Caller
 from resolvers.access.grants import Grants
 from store.api_keys import PREFIX, ApiKey, find_key, parts_of
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 
 KEPT_SECONDS = 10.0  # so long a key may still be used by a server that has seen it, after it was revoked
@@ -20,13 +20,13 @@ Holders = list[tuple[ApiKey, Caller]]  # one or none
 _UNASKED: Holders = []
 
 
-class Keyring:
+class ApiKeyAuthenticator:
     """Tells who holds a key. What was found under an id, also nothing, is kept for a short time."""
 
     def __init__(self, store: Store, *, kept_seconds: float = KEPT_SECONDS) -> None:
         self._store = store
         self._found: TTLCache[str, Holders] = TTLCache(MOST_KEPT, kept_seconds)
-        self.reads = Reads()
+        self.reads = ReadUsage()
         """What all look-ups have cost together."""
 
     async def caller(self, text: str) -> Caller | None:

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from store.errors import BadInput
 from store.model.keys import Path, node_key
 from store.model.paths import format_path, parse_path
-from store.model.ranges import Span, subtree
+from store.model.ranges import KeyRange, subtree
 from store.text import shorten
 
 MAX_GRANTS = 1_000  # of one caller: each place is compared with all of them
@@ -18,7 +18,7 @@ MAX_GRANTS = 1_000  # of one caller: each place is compared with all of them
 _GRANT = re.compile(r"(read|write):([a-z][a-z0-9_]*)(?:/(.+))?", re.DOTALL)
 
 
-class Sight(Enum):
+class Visibility(Enum):
     """What a caller sees of a place: all of it, its path and name since a grant lies below, or nothing."""
 
     WHOLE = "whole"
@@ -72,19 +72,19 @@ class Grants:
         return blake2b("\n".join(sorted(tops)).encode(), digest_size=16).digest()
 
     @cached_property
-    def subtrees(self) -> dict[str, list[Span]]:
+    def subtrees(self) -> dict[str, list[KeyRange]]:
         """The ranges of the table that may be read where not all of a hierarchy may, by tree and in their order."""
-        found: dict[str, list[Span]] = {}
+        found: dict[str, list[KeyRange]] = {}
         for hierarchy, tops in self.read.items():
             for key in [node_key(hierarchy, top) for top in highest(tops) if top]:
                 found.setdefault(key.pk, []).append(subtree(*key))
         return {pk: sorted(spans, key=lambda span: span.lo) for pk, spans in found.items()}
 
-    def sight(self, hierarchy: str, path: Path) -> Sight:
+    def sight(self, hierarchy: str, path: Path) -> Visibility:
         """What of the node at a path may be read."""
         if _covers(self.tops(hierarchy), path):
-            return Sight.WHOLE
-        return Sight.STUB if path in self._above.get(hierarchy, ()) else Sight.NOTHING
+            return Visibility.WHOLE
+        return Visibility.STUB if path in self._above.get(hierarchy, ()) else Visibility.NOTHING
 
     def may_write(self, hierarchy: str, path: Path) -> bool:
         """Whether the node at a path, or a new one there, may be written."""

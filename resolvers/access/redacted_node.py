@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from resolvers.access.grants import Sight
+from resolvers.access.grants import Visibility
 from store.errors import Forbidden
 from store.model.paths import format_path
 from store.model.records import Record
@@ -11,7 +11,7 @@ from store.text import shorten
 WITHHELD = frozenset(("id", "rank", "kids", "below", "revision", "updated_at", "changed_by", "attributes"))
 
 
-class Stub(Record, frozen=True, kw_only=True, dict=True):
+class RedactedNode(Record, frozen=True, kw_only=True, dict=True):
     """A record that raises Forbidden where anything is asked of it that is withheld.
 
     So whatever tells a node tells no more of a stub than it may, also where nobody has thought of stubs.
@@ -32,8 +32,8 @@ class Stub(Record, frozen=True, kw_only=True, dict=True):
         return super().__getattribute__(name)
 
 
-def shown(outcome: Record | Exception | None, sight: Sight) -> Record | Exception | None:
+def shown(outcome: Record | Exception | None, sight: Visibility) -> Record | Exception | None:
     """A record as it is seen: whole, as a stub, or not at all. What is no record stays."""
-    if sight is Sight.WHOLE or not isinstance(outcome, Record):
+    if sight is Visibility.WHOLE or not isinstance(outcome, Record):
         return outcome
-    return Stub.of_record(outcome) if sight is Sight.STUB else None
+    return RedactedNode.of_record(outcome) if sight is Visibility.STUB else None

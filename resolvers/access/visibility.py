@@ -7,7 +7,7 @@ out of sight is some smaller ranges. Among the children of a node that is seen, 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from resolvers.access.grants import Grants, Sight
+from resolvers.access.grants import Grants, Visibility
 from store.model.keys import (
     Index,
     Key,
@@ -15,11 +15,11 @@ from store.model.keys import (
     parent_partition,
     path_of,
 )
-from store.model.ranges import Span, subtree
+from store.model.ranges import KeyRange, subtree
 
 
 @dataclass(frozen=True)
-class View:
+class VisibilityFilter:
     """`hidden` are the tops of what running moves hide; `moved` the old and new tops of subtrees that have moved, of
     which some id records still tell the old place; `grants` are None where everything may be seen.
     """
@@ -28,11 +28,11 @@ class View:
     hidden: tuple[Key, ...] = ()
     moved: tuple[tuple[Key, Key], ...] = ()
 
-    def sight(self, key: Key) -> Sight:
+    def sight(self, key: Key) -> Visibility:
         """What is seen of the node at a key."""
         if any(top.holds(key) for top in self.hidden):
-            return Sight.NOTHING
-        return Sight.WHOLE if self.grants is None else self.grants.sight(hierarchy_of(key.pk), path_of(*key))
+            return Visibility.NOTHING
+        return Visibility.WHOLE if self.grants is None else self.grants.sight(hierarchy_of(key.pk), path_of(*key))
 
     def now(self, key: Key) -> Key | None:
         """Where the node lies by now that lay at a key before its move, None where no move has taken it along."""
@@ -41,7 +41,7 @@ class View:
                 return key.moved(source, target)
         return None
 
-    def parts(self, span: Span) -> list[Span]:
+    def parts(self, span: KeyRange) -> list[KeyRange]:
         """What of a span is seen, in its order. Among the children of one node `tops_in` it are left in."""
         if span.index is Index.BY_PARENT:
             return [span] if self._lists(span.partition) else []
@@ -52,7 +52,7 @@ class View:
             parts = [one for part in parts for one in (_cut(part, part.lo, gap.lo), _cut(part, gap.hi, part.hi))]
         return [part for part in parts if part.lo < part.hi]
 
-    def tops_in(self, span: Span) -> int:
+    def tops_in(self, span: KeyRange) -> int:
         """How many of the children whose partition this is a running move hides, at most."""
         if span.index is not Index.BY_PARENT:
             return 0
@@ -65,9 +65,9 @@ class View:
         hierarchy, _, rest = partition.partition("#")
         root, _, below = rest.partition("#")
         path = path_of(f"{hierarchy}#{root}", f"#{below}") if rest else ()
-        return self.grants.sight(hierarchy, path) is Sight.WHOLE
+        return self.grants.sight(hierarchy, path) is Visibility.WHOLE
 
-    def _granted(self, span: Span, pk: str, grants: Grants) -> list[Span]:
+    def _granted(self, span: KeyRange, pk: str, grants: Grants) -> list[KeyRange]:
         if () in grants.tops(hierarchy_of(pk)):
             return [span]
         subtrees = grants.subtrees.get(pk, [])  # apart from each other, so their ends are in order as well
@@ -76,5 +76,5 @@ class View:
         return [_cut(span, one.lo, one.hi) for one in subtrees[first:last]]
 
 
-def _cut(span: Span, lo: str, hi: str) -> Span:
-    return Span(span.index, span.partition, max(span.lo, lo), min(span.hi, hi))
+def _cut(span: KeyRange, lo: str, hi: str) -> KeyRange:
+    return KeyRange(span.index, span.partition, max(span.lo, lo), min(span.hi, hi))

@@ -7,10 +7,10 @@ into it is created, each with all below it.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from resolvers.access.grants import Grants, Sight
-from resolvers.planning.cursors import Order, decode_number, encode_cursor
+from resolvers.access.grants import Grants, Visibility
+from resolvers.planning.cursors import CursorKind, decode_number, encode_cursor
 from resolvers.session.request import Request
-from store.concurrency import give_way
+from store.concurrency import yield_to_loop
 from store.metadata.change_log import Event, LogEntry
 from store.model.keys import (
     Path,
@@ -62,11 +62,11 @@ class Feed:
 async def feed(request: Request, hierarchy: str, root: Path, since: str | None, under: Path | None) -> Feed:
     """What has changed in a tree since a cursor, or since all that is kept began; `under` leaves out other subtrees."""
     tree, grants = tree_key(hierarchy, root), request.grants
-    seen = None if since is None else decode_number(since, Order.CHANGES, tree)
-    if grants is not None and grants.sight(hierarchy, root) is Sight.NOTHING:
+    seen = None if since is None else decode_number(since, CursorKind.CHANGES, tree)
+    if grants is not None and grants.sight(hierarchy, root) is Visibility.NOTHING:
         if seen:  # nothing ever followed in a tree that is not there
             raise expired()
-        return Feed([], encode_cursor(Order.CHANGES, tree, "0"), False)
+        return Feed([], encode_cursor(CursorKind.CHANGES, tree, "0"), False)
     request.spend(1, what := f"The changes of {shorten(format_path(root))}")
     found = await transactions(request.store, tree, seen, PAGE_TRANSACTIONS, request.reads)
     changes: list[Change] = []
@@ -80,18 +80,18 @@ async def feed(request: Request, hierarchy: str, root: Path, since: str | None, 
         request.spend(len(told), what)
         changes += told
         last = one.number
-        await give_way()
+        await yield_to_loop()
     # What was read beyond that is spent as well, or one would read it again and again.
     unshown = sum([len(one.entries) for one in found]) - len(changes)
     request.spend(max(0, min(request.nodes_left, unshown)))
-    return Feed(changes, encode_cursor(Order.CHANGES, tree, str(last)), has_more)
+    return Feed(changes, encode_cursor(CursorKind.CHANGES, tree, str(last)), has_more)
 
 
 def _told(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iterator[Change]:
     """What a caller is told of one entry of the log."""
     places = [parse_path(text) for text in (entry.source, entry.target) if text is not None]
     own = path_of(tree, entry.sk)
-    if grants is None or all(grants.sight(hierarchy_of(tree), path) is Sight.WHOLE for path in places or [own]):
+    if grants is None or all(grants.sight(hierarchy_of(tree), path) is Visibility.WHOLE for path in places or [own]):
         yield Change(
             entry.event.value, entry.id, format_path(own), entry.level, entry.revision, at, entry.source, entry.target,
             entry.event in (Event.MOVED, Event.DELETED) and not entry.alone,
@@ -107,7 +107,7 @@ def _in_part(grants: Grants, tree: str, entry: LogEntry, at: str, event: Event, 
     """What came to be or ceased to be at a path of this tree, for a caller who does not see all of the change."""
     hierarchy = hierarchy_of(tree)
     sight = grants.sight(hierarchy, path)
-    if sight is Sight.NOTHING or tree_key(hierarchy, path) != tree:
+    if sight is Visibility.NOTHING or tree_key(hierarchy, path) != tree:
         return
-    node_id, revision = (entry.id, entry.revision) if sight is Sight.WHOLE else (None, None)
+    node_id, revision = (entry.id, entry.revision) if sight is Visibility.WHOLE else (None, None)
     yield Change(event.value, node_id, format_path(path), entry.level, revision, at, None, None, not entry.alone)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, cast
 
-from resolvers.access.grants import Sight
+from resolvers.access.grants import Visibility
 from resolvers.pages import Page, paged
-from resolvers.planning.connection_arguments import Window
-from resolvers.planning.cursors import Order, decode_number, encode_cursor
+from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.planning.cursors import CursorKind, decode_number, encode_cursor
 from resolvers.session.request import Request
 from store.metadata.history import former, last_state, versions
 from store.model.items import Item
@@ -26,10 +26,10 @@ class States:
     node_id: str
 
     def cursor(self, record: Record) -> str:
-        return encode_cursor(Order.HISTORY, self.node_id, str(record.revision))
+        return encode_cursor(CursorKind.HISTORY, self.node_id, str(record.revision))
 
     def revision(self, cursor: str) -> int:
-        return decode_number(cursor, Order.HISTORY, self.node_id)
+        return decode_number(cursor, CursorKind.HISTORY, self.node_id)
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Deleted:
     by: str | None
 
 
-async def history(request: Request, record: Record, window: Window, *, nodes: bool) -> Page:
+async def history(request: Request, record: Record, window: ConnectionArguments, *, nodes: bool) -> Page:
     """The states of a node from this one back to the first, by one query; this one costs none.
 
     What a node was while it lay where the caller may not look is left out, which takes reading all of its states.
@@ -80,7 +80,7 @@ def _is_seen(request: Request, item: Item) -> bool:
     place = cast(dict[str, Any], item)
     path = path_of(place["tree"], place["key"])
     grants = request.grants
-    return grants is None or grants.sight(hierarchy_of(place["tree"]), path) is Sight.WHOLE
+    return grants is None or grants.sight(hierarchy_of(place["tree"]), path) is Visibility.WHOLE
 
 
 async def deleted(request: Request, node_id: str) -> Deleted | None:

@@ -2,14 +2,14 @@
 
 import re
 
-from resolvers.access.grants import Sight
-from resolvers.planning.connection_arguments import Window
+from resolvers.access.grants import Visibility
+from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.session.request import Request
 from store.metadata.move_record import Move as Move
 from store.metadata.move_record import MoveState as MoveState
 from store.metadata.move_record import move_key
 from store.model.keys import path_of
-from store.reading.active_moves import recent
+from store.reading.active_moves import recent_moves
 
 _ID = re.compile(r"[0-9a-f]{1,64}")
 
@@ -25,9 +25,9 @@ async def move(request: Request, move_id: str) -> Move | None:
     return found if found is not None and is_seen(request, found) else None
 
 
-async def moves(request: Request, hierarchy: str, window: Window) -> list[Move]:
+async def moves(request: Request, hierarchy: str, window: ConnectionArguments) -> list[Move]:
     """The moves of a hierarchy that run or have ended within a day, or the first of them, the newest first."""
-    found = [one for one in await recent(request.store, request.reads, hierarchy) if is_seen(request, one)]
+    found = [one for one in await recent_moves(request.store, request.reads, hierarchy) if is_seen(request, one)]
     shown = found[: window.size]
     request.spend(len(shown))
     return shown
@@ -37,4 +37,4 @@ def is_seen(request: Request, found: Move) -> bool:
     """Whether both ends of a move may be read."""
     grants = request.grants
     ends = found.running.ends
-    return grants is None or all(grants.sight(found.hierarchy, path_of(*end)) is Sight.WHOLE for end in ends)
+    return grants is None or all(grants.sight(found.hierarchy, path_of(*end)) is Visibility.WHOLE for end in ends)

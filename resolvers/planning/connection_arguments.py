@@ -7,7 +7,7 @@ from store.errors import BadInput
 
 
 @dataclass(frozen=True)
-class Window:
+class ConnectionArguments:
     """The arguments of a list, as Relay and the schema name them (`start` and `end` are `from` and `to`, encoded as
     segments are in keys).
 

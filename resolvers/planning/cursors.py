@@ -22,7 +22,7 @@ MAX_CURSOR_CHARACTERS = -(-(_PREFIX_BYTES + MAX_SORT_KEY_BYTES) * 4 // 3)  # in 
 _NUMBER = re.compile(r"[0-9]{1,12}")
 
 
-class Order(StrEnum):
+class CursorKind(StrEnum):
     """The orders that lists come in; the letter stands in cursors."""
 
     ROOTS = "r"
@@ -34,7 +34,7 @@ class Order(StrEnum):
     CHANGES = "f"
 
 
-def encode_cursor(order: Order, owner: str, position: str) -> str:
+def encode_cursor(order: CursorKind, owner: str, position: str) -> str:
     """The cursor of a position in the list of `owner` (an id, or a hierarchy's name for its roots)."""
     return urlsafe_b64encode(order.encode() + _digest(owner) + position.encode()).decode().rstrip("=")
 
@@ -46,7 +46,7 @@ class ListCursors:
     A page keeps this, and nothing of the request that it was read for.
     """
 
-    order: Order
+    order: CursorKind
     owner: str
     start: int | None
 
@@ -58,7 +58,7 @@ def too_long(cursor: str) -> BadCursor:
     return BadCursor(f"A cursor has {len(cursor):,} characters; the longest has {MAX_CURSOR_CHARACTERS:,}.")
 
 
-def decode_cursor(cursor: str, order: Order, owner: str) -> str:
+def decode_cursor(cursor: str, order: CursorKind, owner: str) -> str:
     """The position in this order of this owner's list; raises BadCursor where the cursor is of another."""
     if len(cursor) > MAX_CURSOR_CHARACTERS:
         raise too_long(cursor)
@@ -72,7 +72,7 @@ def decode_cursor(cursor: str, order: Order, owner: str) -> str:
     return position
 
 
-def decode_number(cursor: str, order: Order, owner: str) -> int:
+def decode_number(cursor: str, order: CursorKind, owner: str) -> int:
     """The same of a list whose positions are numbers."""
     position = decode_cursor(cursor, order, owner)
     if not _NUMBER.fullmatch(position):

@@ -9,14 +9,14 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from resolvers.planning.connection_arguments import Window
-from resolvers.planning.cursors import ListCursors, Order, decode_cursor
-from resolvers.planning.relations import Kind, Relation
+from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.planning.cursors import CursorKind, ListCursors, decode_cursor
+from resolvers.planning.relations import Relation, RelationKind
 from store.errors import BadCursor, BadInput
-from store.metadata.tree_version import Stamp
+from store.metadata.tree_version import TreeVersion
 from store.model.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Index
 from store.model.ranges import (
-    Span,
+    KeyRange,
     segments_between,
     siblings,
     tier,
@@ -24,29 +24,29 @@ from store.model.ranges import (
 from store.model.records import Counts, Record
 
 
-class Job(Struct, frozen=True, eq=False, dict=True):
+class ListRequest(Struct, frozen=True, eq=False, dict=True):
     """A relation of one node that is a list."""
 
     owner: Record
     relation: Relation
 
     @property
-    def window(self) -> Window:
+    def window(self) -> ConnectionArguments:
         return self.relation.window
 
     @cached_property
-    def order(self) -> Order:
+    def order(self) -> CursorKind:
         match self.relation.kind:
-            case Kind.CHILDREN:
-                return Order.CHILDREN_BY_KEY if self.window.is_bounded else Order.CHILDREN
-            case Kind.SIBLINGS:
-                return Order.SIBLINGS
+            case RelationKind.CHILDREN:
+                return CursorKind.CHILDREN_BY_KEY if self.window.is_bounded else CursorKind.CHILDREN
+            case RelationKind.SIBLINGS:
+                return CursorKind.SIBLINGS
             case _:
-                return Order.DESCENDANTS
+                return CursorKind.DESCENDANTS
 
     @cached_property
     def in_sibling_order(self) -> bool:
-        return self.order in (Order.CHILDREN, Order.SIBLINGS)
+        return self.order in (CursorKind.CHILDREN, CursorKind.SIBLINGS)
 
     @cached_property
     def levels(self) -> list[str]:
@@ -57,7 +57,7 @@ class Job(Struct, frozen=True, eq=False, dict=True):
     @property
     def counts(self) -> Counts:
         """The owner's counts of what it lists, by level; of siblings they are no help."""
-        return self.owner.kids if self.relation.kind is Kind.CHILDREN else self.owner.below
+        return self.owner.kids if self.relation.kind is RelationKind.CHILDREN else self.owner.below
 
     @cached_property
     def most(self) -> int:
@@ -67,7 +67,7 @@ class Job(Struct, frozen=True, eq=False, dict=True):
     @property
     def is_empty(self) -> bool:
         """Whether the owner's counts tell that there is nothing in it."""
-        if self.relation.kind is Kind.SIBLINGS:
+        if self.relation.kind is RelationKind.SIBLINGS:
             return False
         level = self.relation.window.level
         return not (any(self.counts.values()) if level is None else self.counts.get(level))
@@ -80,22 +80,26 @@ class Job(Struct, frozen=True, eq=False, dict=True):
     @property
     def is_whole_subtree(self) -> bool:
         """Whether it holds all levels at all depths, so that one range of the table is what it is."""
-        return self.order is Order.DESCENDANTS and self.window.level is None and self.window.max_depth is None
+        return self.order is CursorKind.DESCENDANTS and self.window.level is None and self.window.max_depth is None
 
     @property
     def is_exact(self) -> bool:
         """Whether the owner's counts tell the length of the list."""
-        return self.relation.kind is not Kind.SIBLINGS and not self.window.is_bounded and self.window.max_depth is None
+        return (
+            self.relation.kind is not RelationKind.SIBLINGS
+            and not self.window.is_bounded
+            and self.window.max_depth is None
+        )
 
-    def least(self, stamp: Stamp) -> int:
+    def least(self, stamp: TreeVersion) -> int:
         """How many nodes it will return at least, as the counts tell before anything of it is read."""
         window = self.window
-        if not self.relation.nodes or window.is_narrow or self.relation.kind is Kind.SIBLINGS:
+        if not self.relation.nodes or window.is_narrow or self.relation.kind is RelationKind.SIBLINGS:
             return 0
         sure = self.most if self.is_exact else self._sure(window.max_depth or 0, stamp)
         return sure if window.size is None else min(sure, window.size)
 
-    def _sure(self, max_depth: int, stamp: Stamp) -> int:
+    def _sure(self, max_depth: int, stamp: TreeVersion) -> int:
         """How many of the owner's descendants lie no deeper, counting levels that are nowhere deeper in the tree."""
         deepest = self.owner.depth + max_depth
         return sum(
@@ -110,31 +114,31 @@ class Job(Struct, frozen=True, eq=False, dict=True):
     def limit(self) -> int | None:
         """How many records to read at most. Among siblings the owner itself may be one that does not count."""
         limit = self.window.limit
-        return limit + 1 if limit is not None and self.order is Order.SIBLINGS else limit
+        return limit + 1 if limit is not None and self.order is CursorKind.SIBLINGS else limit
 
     @cached_property
-    def family_span(self) -> Span:
+    def family_span(self) -> KeyRange:
         """The list in sibling order, from cursor to cursor."""
         owner = self.owner
-        partition = owner.siblings if self.order is Order.SIBLINGS else owner.pk + owner.sk
+        partition = owner.siblings if self.order is CursorKind.SIBLINGS else owner.pk + owner.sk
         return self._cut(siblings(partition, self.window.level), "")
 
     @cached_property
-    def table_span(self) -> Span:
+    def table_span(self) -> KeyRange:
         """The owner's subtree without the owner, from bound to bound and cursor to cursor."""
         lo, hi = segments_between(self.owner.sk, self.window.start, self.window.end)
-        return self._cut(Span(Index.TABLE, self.owner.pk, lo, hi), self.owner.sk)
+        return self._cut(KeyRange(Index.TABLE, self.owner.pk, lo, hi), self.owner.sk)
 
-    def tier_span(self, level: str, depth: int) -> Span:
+    def tier_span(self, level: str, depth: int) -> KeyRange:
         """What of one tier belongs to it, likewise."""
         span = self.table_span
         return tier(self.owner.pk, level, depth, span.lo, span.hi)
 
-    def tiers(self, stamp: Stamp) -> list[tuple[str, int]]:
+    def tiers(self, stamp: TreeVersion) -> list[tuple[str, int]]:
         """Level and depth of the tiers that can hold its nodes."""
         top, window = self.owner.depth, self.window
         deepest = top + (MAX_SEGMENTS if window.max_depth is None else window.max_depth)
-        if self.relation.kind is Kind.CHILDREN:
+        if self.relation.kind is RelationKind.CHILDREN:
             deepest = top + 1
         return [(level, depth) for level, depth in stamp.tiers() if top < depth <= deepest and level in self.levels]
 
@@ -151,7 +155,7 @@ class Job(Struct, frozen=True, eq=False, dict=True):
         ):
             raise BadInput(f"from or to is longer than any key below this node, which has {MAX_SORT_KEY_BYTES} bytes.")
 
-    def _cut(self, span: Span, prefix: str) -> Span:
+    def _cut(self, span: KeyRange, prefix: str) -> KeyRange:
         """The span between the cursors, whose positions go on from `prefix`."""
         after, before = self._position(self.window.after, prefix), self._position(self.window.before, prefix)
         if self.window.reverse:

@@ -8,29 +8,29 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from resolvers.planning.list_request import Job
-from resolvers.planning.read_cost import Option, cheapest
+from resolvers.planning.list_request import ListRequest
+from resolvers.planning.read_cost import ReadOption, cheapest
 from resolvers.planning.relations import Relation
 from resolvers.planning.sibling_runs import bounds, sorted_owners
 from resolvers.session.records_read import Read
-from store.metadata.tree_version import Stamp, tier_name
+from store.metadata.tree_version import TreeVersion, tier_name
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Index
-from store.model.ranges import Span, tier
+from store.model.ranges import KeyRange, tier
 from store.model.records import Record
 
 Tier = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Ahead:
+class Prefetch:
     """The reads that bring several levels at once, and how many nodes of them the client asks for."""
 
-    option: Option
+    option: ReadOption
     nodes: int
 
 
-def look_ahead(jobs: Sequence[Job], stamp: Stamp, hierarchy: Hierarchy) -> Ahead | None:
+def prefetch(jobs: Sequence[ListRequest], stamp: TreeVersion, hierarchy: Hierarchy) -> Prefetch | None:
     """How to read everything below a gapless run of complete lists, or None where one level is all that is asked."""
     owners = sorted_owners(jobs)
     below: Counter[str] = Counter()
@@ -46,10 +46,10 @@ def look_ahead(jobs: Sequence[Job], stamp: Stamp, hierarchy: Hierarchy) -> Ahead
         nodes = sum(counts[one] or 0 for one in asked)
     if max((depth for _, depth in asked), default=0) <= owners[0].depth + 1:
         return None
-    return Ahead(cheapest(_as_one(owners, below), _as_tiers(owners, below, asked, counts, stamp)), nodes)
+    return Prefetch(cheapest(_as_one(owners, below), _as_tiers(owners, below, asked, counts, stamp)), nodes)
 
 
-def _asked(jobs: Sequence[Job], there: list[Tier], hierarchy: Hierarchy) -> list[Tier]:
+def _asked(jobs: Sequence[ListRequest], there: list[Tier], hierarchy: Hierarchy) -> list[Tier]:
     """The tiers, of those that are there, of which all nodes below the owners are asked for, from the top on."""
     relations = list(dict.fromkeys(job.relation for job in jobs))
     depth, found = jobs[0].owner.depth + 1, []
@@ -72,7 +72,7 @@ def _below(relations: list[Relation], levels: list[str], hierarchy: Hierarchy) -
     return list(found)
 
 
-def _exactly(owners: list[Record], below: Counter[str], one: Tier, stamp: Stamp) -> int | None:
+def _exactly(owners: list[Record], below: Counter[str], one: Tier, stamp: TreeVersion) -> int | None:
     """How many nodes of a tier lie below the owners, None where the counts do not tell."""
     level, depth = one
     if len(owners) == 1 and owners[0].is_root:
@@ -84,16 +84,16 @@ def _exactly(owners: list[Record], below: Counter[str], one: Tier, stamp: Stamp)
     return None
 
 
-def _as_one(owners: list[Record], below: Counter[str]) -> Option:
+def _as_one(owners: list[Record], below: Counter[str]) -> ReadOption:
     """The subtrees as one range of the table; of a single owner, what lies below it."""
     lo, hi = bounds(owners)
-    span, items = Span(Index.TABLE, owners[0].pk, lo, hi), sum(below.values())
-    return Option.of([(Read(span.after(lo)), items) if len(owners) == 1 else (Read(span), items + len(owners))])
+    span, items = KeyRange(Index.TABLE, owners[0].pk, lo, hi), sum(below.values())
+    return ReadOption.of([(Read(span.after(lo)), items) if len(owners) == 1 else (Read(span), items + len(owners))])
 
 
 def _as_tiers(
-    owners: list[Record], below: Counter[str], asked: list[Tier], counts: dict[Tier, int | None], stamp: Stamp
-) -> Option:
+    owners: list[Record], below: Counter[str], asked: list[Tier], counts: dict[Tier, int | None], stamp: TreeVersion
+) -> ReadOption:
     """A slice of each tier, from the first owner to the last."""
     lo, hi = bounds(owners)
     reads = []
@@ -102,4 +102,4 @@ def _as_tiers(
         likely = min(below[level], stamp.shape[tier_name(level, depth)]) if count is None else count
         if likely:
             reads.append((Read(tier(owners[0].pk, level, depth, lo, hi)), likely))
-    return Option.of(reads)
+    return ReadOption.of(reads)

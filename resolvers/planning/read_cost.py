@@ -10,7 +10,7 @@ ITEM_BYTES = 400  # what an ordinary node takes in a table; only the ratio of es
 
 
 @dataclass(frozen=True)
-class Option:
+class ReadOption:
     """One way to get what is wanted: what to read, what that costs, and how many nodes it brings at most."""
 
     reads: tuple[Read, ...]
@@ -18,19 +18,19 @@ class Option:
     nodes: int
 
     @classmethod
-    def of(cls, reads: Iterable[tuple[Read, int]]) -> "Option":
+    def of(cls, reads: Iterable[tuple[Read, int]]) -> "ReadOption":
         """Reads with the number of items that each is thought to bring."""
         pairs = list(reads)
         units = sum([units_of(items * ITEM_BYTES) for _, items in pairs])
         return cls(tuple([read for read, _ in pairs]), units, sum([items for _, items in pairs]))
 
     @classmethod
-    def all(cls, options: Iterable["Option"]) -> "Option":
+    def all(cls, options: Iterable["ReadOption"]) -> "ReadOption":
         """Several ways together, each of which gets a part."""
         parts = list(options)
         reads = tuple([read for part in parts for read in part.reads])
         return cls(reads, sum([part.units for part in parts]), sum([part.nodes for part in parts]))
 
 
-def cheapest(*options: Option) -> Option:
+def cheapest(*options: ReadOption) -> ReadOption:
     return min(options, key=lambda option: (option.units, len(option.reads)))

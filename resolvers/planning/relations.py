@@ -7,11 +7,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from resolvers.planning.connection_arguments import Window
+from resolvers.planning.connection_arguments import ConnectionArguments
 from store.errors import CladeError
 
 
-class Kind(StrEnum):
+class RelationKind(StrEnum):
     """The relations of a node that read."""
 
     PARENT = "parent"
@@ -22,11 +22,11 @@ class Kind(StrEnum):
     SIBLINGS = "siblings"
 
 
-class Question(Struct, frozen=True, cache_hash=True):
+class RelationKey(Struct, frozen=True, cache_hash=True):
     """What decides the pages of a relation, wherever it is asked."""
 
-    kind: Kind
-    window: Window
+    kind: RelationKind
+    window: ConnectionArguments
     nodes: bool
     total: bool
 
@@ -47,15 +47,15 @@ class Relation:
     only if they are one object.
     """
 
-    kind: Kind
-    window: Window
+    kind: RelationKind
+    window: ConnectionArguments
     selection: Selection
     nodes: bool = True
     total: bool = False
 
     @cached_property
-    def question(self) -> Question:
-        return Question(self.kind, self.window, self.nodes, self.total)
+    def question(self) -> RelationKey:
+        return RelationKey(self.kind, self.window, self.nodes, self.total)
 
     @cached_property
     def _errors(self) -> dict[str, CladeError]:
@@ -71,14 +71,14 @@ class Relation:
         window = self.window
         return (
             self.nodes
-            and self.kind is Kind.CHILDREN
+            and self.kind is RelationKind.CHILDREN
             and window.size is None
             and window.level is None
             and not window.is_narrow
         )
 
 
-class Nothing:
+class NoSelection:
     """The selection of a place below which nothing is read."""
 
     def on(self, hierarchy: str, level: str) -> tuple[Relation, ...]:

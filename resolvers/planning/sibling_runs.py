@@ -6,12 +6,12 @@ whether a slice pays.
 
 from collections.abc import Iterable
 
-from resolvers.planning.list_request import Job
-from resolvers.session.records_read import Known
-from store.metadata.tree_version import Stamp, tier_name
+from resolvers.planning.list_request import ListRequest
+from resolvers.session.records_read import RecordsRead
+from store.metadata.tree_version import TreeVersion, tier_name
 from store.model.keys import Index, Key, parent_sort_key
 from store.model.ranges import (
-    Span,
+    KeyRange,
     children,
     just_after,
     tier,
@@ -19,7 +19,7 @@ from store.model.ranges import (
 from store.model.records import Record
 
 
-def sorted_owners(jobs: Iterable[Job]) -> list[Record]:
+def sorted_owners(jobs: Iterable[ListRequest]) -> list[Record]:
     """The owners of lists in key order, each once."""
     owners = {job.owner.sk: job.owner for job in jobs}
     return [owners[sk] for sk in sorted(owners)]
@@ -30,7 +30,7 @@ def bounds(owners: list[Record]) -> tuple[str, str]:
     return owners[0].sk, owners[-1].sk[:-1] + "$"
 
 
-def is_gapless(owners: list[Record], known: Known, stamp: Stamp) -> bool:
+def is_gapless(owners: list[Record], known: RecordsRead, stamp: TreeVersion) -> bool:
     """Whether surely no other node of their depth stands between the first and the last of these."""
     if len(owners) == 1:
         return True
@@ -38,7 +38,7 @@ def is_gapless(owners: list[Record], known: Known, stamp: Stamp) -> bool:
     return found is not None and {record.sk for record in found} <= {owner.sk for owner in owners}
 
 
-def extras(owners: list[Record], level: str, known: Known, stamp: Stamp) -> int:
+def extras(owners: list[Record], level: str, known: RecordsRead, stamp: TreeVersion) -> int:
     """How many children of a level the nodes in between have, at most: the least bound that is known."""
     if len(owners) == 1:
         return 0
@@ -51,7 +51,7 @@ def extras(owners: list[Record], level: str, known: Known, stamp: Stamp) -> int:
     return max(0, min(most) - sum([owner.kids.get(level, 0) for owner in owners]))
 
 
-def _between(owners: list[Record], known: Known, stamp: Stamp) -> list[Record] | None:
+def _between(owners: list[Record], known: RecordsRead, stamp: TreeVersion) -> list[Record] | None:
     """All nodes of the owners' depth from the first to the last, or None where some may not have been read."""
     pk, depth = owners[0].pk, owners[0].depth
     lo, hi = bounds(owners)
@@ -64,11 +64,11 @@ def _between(owners: list[Record], known: Known, stamp: Stamp) -> list[Record] |
     parts = [known.take(tier(pk, level, depth, lo, hi)) for level in tiers]
     if None not in parts:
         return [record for part in parts for record in part or ()]
-    whole = known.take(Span(Index.TABLE, pk, lo, hi))
+    whole = known.take(KeyRange(Index.TABLE, pk, lo, hi))
     return None if whole is None else [record for record in whole if record.depth == depth]
 
 
-def _family_around(owners: list[Record], parent: Record, known: Known) -> list[Record] | None:
+def _family_around(owners: list[Record], parent: Record, known: RecordsRead) -> list[Record] | None:
     """The parent's children from the first owner to the last, or all of them.
 
     A page of them is in the order of ranks. One that a hand has moved off the page may still stand in between in the
@@ -79,10 +79,10 @@ def _family_around(owners: list[Record], parent: Record, known: Known) -> list[R
     if everyone is not None or len([level for level, count in parent.kids.items() if count]) > 1:
         return everyone
     ranks = [owner.rank for owner in owners]
-    return known.take(Span(span.index, span.partition, min(ranks), just_after(max(ranks))))
+    return known.take(KeyRange(span.index, span.partition, min(ranks), just_after(max(ranks))))
 
 
-def _common_parent(owners: list[Record], known: Known) -> Record | None:
+def _common_parent(owners: list[Record], known: RecordsRead) -> Record | None:
     if owners[0].is_root:
         return None
     parent = parent_sort_key(owners[0].sk)

@@ -6,7 +6,7 @@ response stands. Past the others there is no response: whatever came after would
 
 from dataclasses import dataclass
 
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import BudgetExceeded
 from store.text import quantity
 
@@ -30,10 +30,10 @@ class ResponseTooLarge(BudgetExceeded):
 class Budget:
     """The nodes, fields and bytes that a response may still have."""
 
-    def __init__(self, limits: BudgetLimits = BudgetLimits(), reads: Reads | None = None) -> None:
+    def __init__(self, limits: BudgetLimits = BudgetLimits(), reads: ReadUsage | None = None) -> None:
         """`reads` have a limit of their own."""
         self.limits = limits
-        self._reads = Reads() if reads is None else reads
+        self._reads = ReadUsage() if reads is None else reads
         self.begin_again()
 
     def begin_again(self) -> None:

@@ -6,7 +6,7 @@ LARGE = 500  # nodes; whoever may read no more never waits
 MOST = 4  # more at a time finish no sooner: they wait for the same processor
 
 
-class Turns:
+class LargeReadLimiter:
     """So many requests at a time have their turn, and of those that wait the one that came first is next.
 
     None of these has to wait for another before it gives its turn back.
@@ -40,13 +40,13 @@ class Turns:
             self.under_way += 1
 
 
-class Turn:
+class Slot:
     """What one request may read: up to LARGE nodes at once, more when its turn comes; all at once without `turns`.
 
     Its end is final: nothing is taken after it.
     """
 
-    def __init__(self, turns: Turns | None) -> None:
+    def __init__(self, turns: LargeReadLimiter | None) -> None:
         self._turns = turns
         self._expected = 0
         self._taken: asyncio.Future[None] | None = None

@@ -12,7 +12,7 @@ from typing import Any
 RECORD_BYTES = 2_000
 
 
-class Kept:
+class PageCache:
     """Answers by what was asked, those used last, up to so many bytes as `RECORD_BYTES` makes of their records."""
 
     def __init__(self, max_bytes: int) -> None:

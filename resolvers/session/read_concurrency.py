@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from resolvers.session.large_read_limit import Turn
-from store.engine.usage import LEAST_UNITS, Reads
+from resolvers.session.large_read_limit import Slot
+from store.engine.usage import LEAST_UNITS, ReadUsage
 
 T = TypeVar("T")
 
 
-class Rounds:
+class ReadScheduler:
     """Runs at most `parallel` reads at a time, from when the request has its `turn`; `number` is how many rounds.
 
     Reads that may take many units wait for each other where together they could pass the limit of `reads`.
     """
 
-    def __init__(self, parallel: int, turn: Turn, reads: Reads) -> None:
+    def __init__(self, parallel: int, turn: Slot, reads: ReadUsage) -> None:
         self.number = 0
         self._turn = turn
         self._reads = reads

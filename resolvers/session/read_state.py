@@ -8,24 +8,24 @@ import asyncio
 from collections.abc import Coroutine, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from resolvers.access.grants import Grants, Sight
-from resolvers.access.visibility import View
-from resolvers.session.page_cache import Kept
-from resolvers.session.read_concurrency import Rounds
-from resolvers.session.records_read import Known, Read
-from resolvers.session.running_moves import Moves
+from resolvers.access.grants import Grants, Visibility
+from resolvers.access.visibility import VisibilityFilter
+from resolvers.session.page_cache import PageCache
+from resolvers.session.read_concurrency import ReadScheduler
+from resolvers.session.records_read import Read, RecordsRead
+from resolvers.session.running_moves import RunningMoves
 from store.engine.protocol import Store
 from store.engine.usage import (
     LEAST_UNITS,
     PAGE_UNITS,
-    Reads,
+    ReadUsage,
     units_of,
 )
 from store.errors import CladeError
-from store.metadata.tree_version import Running, Stamp
+from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.items import Item
 from store.model.keys import Index, Key, stamp_key
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 from store.model.records import Record
 
 T = TypeVar("T")
@@ -42,12 +42,14 @@ class ReadState:
     `view` is what is seen, None for everything.
     """
 
-    def __init__(self, store: Store, reads: Reads, rounds: Rounds, kept: Kept | None, grants: Grants | None) -> None:
+    def __init__(
+        self, store: Store, reads: ReadUsage, rounds: ReadScheduler, kept: PageCache | None, grants: Grants | None
+    ) -> None:
         self.version = store.version()
-        self.view = None if grants is None else View(grants)
-        self.moves: Moves | None = None
-        self.known = Known()
-        self.stamps: dict[str, Stamp] = {}
+        self.view = None if grants is None else VisibilityFilter(grants)
+        self.moves: RunningMoves | None = None
+        self.known = RecordsRead()
+        self.stamps: dict[str, TreeVersion] = {}
         self._store, self._usage, self._rounds, self._kept = store, reads, rounds, kept
         self._reads: dict[Hashable, asyncio.Future[Any]] = {}  # by what they read
         self._strong: set[Key] = set()
@@ -62,7 +64,7 @@ class ReadState:
             self.moves.stop()
         for read in self._reads.values():
             read.cancel()
-        self.known, self.stamps, self._reads = Known(), {}, {}
+        self.known, self.stamps, self._reads = RecordsRead(), {}, {}
 
     async def _run(self, call: Coroutine[Any, Any, T], units: float = LEAST_UNITS) -> T:
         """What a read brings, which may take so many units at a time; raises CancelledError where the state has ended
@@ -130,7 +132,7 @@ class ReadState:
         found = await self._items(keys, trees, keep=keep, now=now)
         if self.version is None and (running := self._moving(trees)):
             if self.moves is None:
-                self.moves = Moves(self.read_now, self._learned)
+                self.moves = RunningMoves(self.read_now, self._learned)
             await self.moves.meet(running)
             # What came together with the stamps was read before the states of their moves.
             found |= await self._items([key for key in keys if self._is_moving(key)], (), keep=keep, now=now)
@@ -148,7 +150,7 @@ class ReadState:
                 found[key] = item
         for key, outcome in (await self._read(missing, now=now)).items():
             if stamps and not isinstance(outcome, Exception):
-                self.stamps[key.pk] = Stamp.of(key.pk, outcome)
+                self.stamps[key.pk] = TreeVersion.of(key.pk, outcome)
                 self.keep(key.pk, self.stamps[key.pk])
             else:
                 found[key] = outcome
@@ -186,16 +188,16 @@ class ReadState:
         except Exception as error:  # whoever needs one of these keys raises it
             return dict.fromkeys(keys, error)
 
-    def _moving(self, trees: Iterable[str]) -> list[Running]:
+    def _moving(self, trees: Iterable[str]) -> list[ActiveMoveRef]:
         """The moves that the stamps of these trees tell of."""
         return [one for tree in trees if tree in self.stamps for one in self.stamps[tree].moves]
 
     def _is_moving(self, key: Key) -> bool:
         return self.moves is not None and key.pk in self.moves.trees
 
-    def _learned(self, moves: Moves) -> None:
+    def _learned(self, moves: RunningMoves) -> None:
         """See the trees as the moves that were met leave them, and read again what was read before that."""
-        self.view = View(self.view.grants if self.view else None, moves.hidden, moves.moved)
+        self.view = VisibilityFilter(self.view.grants if self.view else None, moves.hidden, moves.moved)
         self.stamps.update({partition: stamp for partition, stamp in moves.stamps.items() if partition in self.stamps})
         self.known.nodes.update(moves.above)
         self.known.current.update(moves.above)
@@ -239,27 +241,27 @@ class ReadState:
                 records += await self._nodes(part, rest, reverse)
         if self.moves is not None:
             records = list(map(self.moves.renewed, records))
-        return [record for record in records if not more or view.sight(record.key) is Sight.WHOLE][:limit]
+        return [record for record in records if not more or view.sight(record.key) is Visibility.WHOLE][:limit]
 
-    async def _nodes(self, span: Span, limit: int | None, reverse: bool) -> list[Record]:
+    async def _nodes(self, span: KeyRange, limit: int | None, reverse: bool) -> list[Record]:
         units = LIST_UNITS if limit is None else min(limit * LEAST_UNITS, LIST_UNITS)
         return await self._run(self._store.nodes(span, self._usage, limit=limit, reverse=reverse), units)
 
-    async def all_in(self, span: Span, limit: int | None, *, reverse: bool) -> list[Item]:
+    async def all_in(self, span: KeyRange, limit: int | None, *, reverse: bool) -> list[Item]:
         """What lies in a span of the table that is not about nodes, as of now."""
         strong = self.version is None
         units = 2 * PAGE_UNITS if limit is None else min(2 * limit * LEAST_UNITS, 2 * PAGE_UNITS)
         call = self._store.range(span, self._usage, limit=limit, reverse=reverse, strong=strong)
         return await self._run(call, units)
 
-    def count(self, span: Span) -> asyncio.Future[int]:
+    def count(self, span: KeyRange) -> asyncio.Future[int]:
         """How many nodes of a tier or of a subtree are in a span; begun as soon as this is called."""
         return self._reads.get(span) or self._begin(span, self._count(span))
 
-    async def _count(self, span: Span) -> int:
+    async def _count(self, span: KeyRange) -> int:
         parts = [span] if self.view is None else self.view.parts(span)
         return sum(await asyncio.gather(*map(self._count_part, parts)))
 
-    async def _count_part(self, part: Span) -> int:
+    async def _count_part(self, part: KeyRange) -> int:
         # What a count reads is told by its pages alone; until then each may be of the largest.
         return await self._run(self._store.count(part, self._usage), PAGE_UNITS)

@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from store.model.keys import Index, Key
 from store.model.ranges import (
-    Span,
+    KeyRange,
     just_after,
     subtree,
     tier_below,
@@ -27,11 +27,11 @@ _RANK, _LO = attrgetter("rank"), attrgetter("lo")
 class Read:
     """One range read: a span, or so many of its first or (`reverse`) last records."""
 
-    span: Span
+    span: KeyRange
     limit: int | None = None
     reverse: bool = False
 
-    def answers(self, span: Span, limit: int | None, *, reverse: bool) -> bool:
+    def answers(self, span: KeyRange, limit: int | None, *, reverse: bool) -> bool:
         """Whether what it brings tells a span's records, or its first (or last) `limit`, however many it finds."""
         mine = self.span
         if (mine.index, mine.partition) != (span.index, span.partition) or span.lo < mine.lo or mine.hi < span.hi:
@@ -63,7 +63,7 @@ class _Run:
         )
 
 
-class Known:
+class RecordsRead:
     """The records that a request has read, by key, by range and by family."""
 
     def __init__(self) -> None:
@@ -106,14 +106,14 @@ class Known:
         end = bisect_right(runs, run.hi, key=_LO)
         runs[begin:end] = [run.over(runs[begin:end]) if begin < end else run]
 
-    def covers(self, span: Span) -> bool:
+    def covers(self, span: KeyRange) -> bool:
         """Whether all of a span was read."""
         if span.lo >= span.hi:
             return True
         run = self._run_at(span, at_end=False)
         return run is not None and run.lo <= span.lo and span.hi <= run.hi
 
-    def take(self, span: Span, limit: int | None = None, *, reverse: bool = False) -> list[Record] | None:
+    def take(self, span: KeyRange, limit: int | None = None, *, reverse: bool = False) -> list[Record] | None:
         """A span's records, or its first (or last) `limit`, in reading order; None where not all of them were read."""
         if span.lo >= span.hi:
             return []
@@ -128,7 +128,7 @@ class Known:
             return run.records[lo if limit is None else max(lo, hi - limit) : hi][::-1]
         return run.records[lo : hi if limit is None else min(hi, lo + limit)]
 
-    def _run_at(self, span: Span, *, at_end: bool) -> _Run | None:
+    def _run_at(self, span: KeyRange, *, at_end: bool) -> _Run | None:
         """The run that holds the beginning of a span, or its end."""
         runs = self._runs.get((span.index, span.partition), [])
         place = bisect_left(runs, span.hi, key=_LO) if at_end else bisect_right(runs, span.lo, key=_LO)

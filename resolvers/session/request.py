@@ -5,24 +5,24 @@ from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar, cast
 
 from resolvers.access.caller import ANYONE, Caller
-from resolvers.access.grants import Grants, Sight
+from resolvers.access.grants import Grants, Visibility
 from resolvers.access.redacted_node import shown
-from resolvers.access.visibility import View
+from resolvers.access.visibility import VisibilityFilter
 from resolvers.session.budget import Budget, BudgetLimits
-from resolvers.session.large_read_limit import Turn, Turns
-from resolvers.session.page_cache import Kept
-from resolvers.session.read_concurrency import Rounds
+from resolvers.session.large_read_limit import LargeReadLimiter, Slot
+from resolvers.session.page_cache import PageCache
+from resolvers.session.read_concurrency import ReadScheduler
 from resolvers.session.read_state import ReadState
-from resolvers.session.records_read import Known, Read
-from resolvers.session.running_moves import Moves
-from store.background_moves.timing import Pace as Pace
+from resolvers.session.records_read import Read, RecordsRead
+from resolvers.session.running_moves import RunningMoves
+from store.background_moves.timing import MoveTiming as MoveTiming
 from store.engine.protocol import Store as Store
-from store.engine.usage import Reads
-from store.metadata.tree_version import Stamp
+from store.engine.usage import ReadUsage
+from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
 from store.model.keys import Key, stamp_key
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.writer.writer import Writer as Writer
 
@@ -51,15 +51,15 @@ class Request:
         limits: BudgetLimits = BudgetLimits(),
         parallel: int = 32,
         *,
-        kept: Kept | None = None,
+        kept: PageCache | None = None,
         grants: Grants | None = None,
         writer: Writer | None = None,
         settle_seconds: float = 0.0,
-        turns: Turns | None = None,
+        turns: LargeReadLimiter | None = None,
     ) -> None:
         self.store = store
         self.hierarchies = hierarchies
-        self.reads = Reads()
+        self.reads = ReadUsage()
         self.budget = Budget(limits, self.reads)
         self.spend = self.budget.spend_nodes
         self.kept = kept
@@ -68,8 +68,8 @@ class Request:
         self.writer, self.settle_seconds = writer, settle_seconds
         self.partitions: set[str] = set()
         self.met_unknown_id = False
-        self.turn = Turn(turns)
-        self._rounds = Rounds(parallel, self.turn, self.reads)
+        self.turn = Slot(turns)
+        self._rounds = ReadScheduler(parallel, self.turn, self.reads)
         self._state = self._begin()
 
     @property
@@ -78,22 +78,22 @@ class Request:
         return self._rounds.number
 
     @property
-    def known(self) -> Known:
+    def known(self) -> RecordsRead:
         """The nodes that were read."""
         return self._state.known
 
     @property
-    def stamps(self) -> dict[str, Stamp]:
+    def stamps(self) -> dict[str, TreeVersion]:
         """The stamps that were read, by their trees or hierarchies."""
         return self._state.stamps
 
     @property
-    def moves(self) -> Moves | None:
+    def moves(self) -> RunningMoves | None:
         """The running moves that were met, None where there are none."""
         return self._state.moves
 
     @property
-    def view(self) -> View | None:
+    def view(self) -> VisibilityFilter | None:
         """What is seen, None for everything."""
         return self._state.view
 
@@ -105,7 +105,7 @@ class Request:
     def act_for(self, caller: Caller) -> None:
         """Show and change only what this caller may; before anything is read."""
         self.caller, self.grants = caller, caller.reads
-        self._state.view = None if self.grants is None else View(self.grants)
+        self._state.view = None if self.grants is None else VisibilityFilter(self.grants)
 
     def begin_again(self) -> None:
         """Give back the whole budget: the answer is made anew, from what is known by now."""
@@ -169,7 +169,7 @@ class Request:
             self._state.add_node(key, item, now=True)
 
     def _sees(self, key: Key) -> bool:
-        return self.grants is not None and View(self.grants).sight(key) is not Sight.NOTHING
+        return self.grants is not None and VisibilityFilter(self.grants).sight(key) is not Visibility.NOTHING
 
     async def is_steady(self) -> bool:
         """Whether all that was read tells of one side of each running move's flip; else it has to be forgotten."""
@@ -178,7 +178,7 @@ class Request:
     async def stamps_now(self) -> dict[str, int]:
         """The numbers that the stamps of all partitions read from have by now."""
         items = await self.read_now([stamp_key(partition) for partition in sorted(self.partitions)])
-        return {key.pk: Stamp.of(key.pk, item).n for key, item in items.items()}
+        return {key.pk: TreeVersion.of(key.pk, item).n for key, item in items.items()}
 
     async def records(self, keys: Iterable[Key]) -> dict[Key, Record | None]:
         """The nodes at these keys, each read once a request, with their trees' stamps."""
@@ -194,7 +194,7 @@ class Request:
         if self.grants is None:
             found = await self._record_outcomes(wanted, [key.pk for key in wanted], now=now)
         else:  # what is not granted is not read, so that nothing tells whether it is there
-            granted = [key for key in wanted if View(self.grants).sight(key) is not Sight.NOTHING]
+            granted = [key for key in wanted if VisibilityFilter(self.grants).sight(key) is not Visibility.NOTHING]
             found = dict.fromkeys(wanted) | await self._record_outcomes(granted, [key.pk for key in wanted], now=now)
         view = self.view
         return found if view is None else {key: shown(outcome, view.sight(key)) for key, outcome in found.items()}
@@ -226,11 +226,11 @@ class Request:
         """Read a range and keep what it brings in `known`; begun as soon as this is called."""
         return self._state.range(read)
 
-    async def items(self, span: Span, *, limit: int | None = None, reverse: bool = False) -> list[Item]:
+    async def items(self, span: KeyRange, *, limit: int | None = None, reverse: bool = False) -> list[Item]:
         """What lies in a span that is not about nodes."""
         return await self._state.all_in(span, limit, reverse=reverse)
 
-    async def count(self, span: Span) -> int:
+    async def count(self, span: KeyRange) -> int:
         """How many nodes of a tier or of a subtree are in a span."""
         return await self._state.count(span)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from store.metadata.move_record import Move, move_key
-from store.metadata.tree_version import Running, Stamp
+from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.items import Item
 from store.model.keys import Key, ancestor_keys, stamp_key
 from store.model.records import Record
@@ -22,7 +22,7 @@ ReadNow = Callable[[Sequence[Key]], Awaitable[Mapping[Key, Item | None]]]
 
 
 @dataclass
-class Moves:
+class RunningMoves:
     """What is known of the moves that were met. `read_now` reads strongly; `learned` is called when more is known.
 
     `flipped` tells of each on which side of its flip it was met, `trees` in which trees they have ends. `above` are the
@@ -30,29 +30,29 @@ class Moves:
     """
 
     read_now: ReadNow
-    learned: "Callable[[Moves], None]"
+    learned: "Callable[[RunningMoves], None]"
     flipped: dict[str, bool] = field(default_factory=dict)
     trees: set[str] = field(default_factory=set)
     above: dict[Key, Record] = field(default_factory=dict)
-    stamps: dict[str, Stamp] = field(default_factory=dict)
+    stamps: dict[str, TreeVersion] = field(default_factory=dict)
     hidden: tuple[Key, ...] = ()
     moved: tuple[tuple[Key, Key], ...] = ()
     _learning: dict[str, asyncio.Future[None]] = field(default_factory=dict)
 
-    async def meet(self, running: Iterable[Running]) -> None:
+    async def meet(self, running: Iterable[ActiveMoveRef]) -> None:
         """Learn what these moves hide; each is learned of once, and everyone who meets it waits for that."""
         running = list(running)
         if new := {one.id: one for one in running if one.id not in self._learning}:
             self._learning.update(dict.fromkeys(new, asyncio.ensure_future(self._learn(new))))
         await asyncio.gather(*{self._learning[one.id] for one in running})
 
-    async def _learn(self, running: Mapping[str, Running]) -> None:
+    async def _learn(self, running: Mapping[str, ActiveMoveRef]) -> None:
         flipped = await self._flipped(running)
         ends = [end for move_id in flipped for end in running[move_id].ends]
         stamps = {partition for move_id in flipped for partition in running[move_id].partitions}
         above = {key for end in ends for key in ancestor_keys(end)}
         found = await self.read_now([*map(stamp_key, stamps), *above])
-        self.stamps |= {partition: Stamp.of(partition, found[stamp_key(partition)]) for partition in stamps}
+        self.stamps |= {partition: TreeVersion.of(partition, found[stamp_key(partition)]) for partition in stamps}
         self.above |= {key: Record.of(item) for key in above if (item := found[key]) is not None}
         self.trees |= {end.pk for end in ends}
         for move_id, has_flipped in flipped.items():

@@ -15,25 +15,25 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from store.background_moves.lease import Hold
-from store.background_moves.timing import Pace
-from store.concurrency import Queue
+from store.background_moves.lease import MoveLease
+from store.background_moves.timing import MoveTiming
+from store.concurrency import TreeLocks
 from store.edits.reader import Reader
 from store.edits.transaction import (
-    Draft,
-    Moment,
-    Seen,
+    ReadSet,
+    TransactionBuilder,
+    WriteContext,
     shape_of,
 )
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NotFound
 from store.metadata.change_log import log_item
 from store.metadata.history import id_item, tombstone_item, version_item
 from store.metadata.move_record import Move, MoveState
-from store.metadata.redirects import alias_key
+from store.metadata.redirects import redirect_key
 from store.model.items import MAX_BATCH_BYTES, Change, Delete, Put, size_of
-from store.model.key_rewrite import Relocation
+from store.model.key_rewrite import SubtreeRewrite
 from store.model.keys import (
     Key,
     ancestor_keys,
@@ -51,10 +51,10 @@ LONGEST_DELAY_SECONDS = 0.25
 Changes = Callable[[Record], Sequence[Change]]
 
 
-class Journey:
+class MoveJob:
     """`has_flipped` is set when the move has flipped or come to nothing, for which `refusal` is then the reason."""
 
-    def __init__(self, store: Store, hold: Hold, queue: Queue, pace: Pace) -> None:
+    def __init__(self, store: Store, hold: MoveLease, queue: TreeLocks, pace: MoveTiming) -> None:
         self.has_flipped = asyncio.Event()
         self.refusal: BadInput | None = None
         self.hold = hold
@@ -105,24 +105,24 @@ class Journey:
         written = self.move.written + len(records)
         await self.hold.write(changes, cursor=records[-1].sk, written=written, shape=shape)
 
-    async def _way(self) -> Relocation:
+    async def _way(self) -> SubtreeRewrite:
         """How the nodes will lie; nothing of what tells it can change while the move runs."""
         source, target = self.move.source, cast(Key, self.move.target)
         parent = [] if target.sk == "#" else [Key(target.pk, parent_sort_key(target.sk))]
         seen = await self._seen([source, *parent])
         above = [one for key in parent for one in (*_there(seen, key).above, _there(seen, key).level)]
-        return Relocation.of(_there(seen, source), target, above)
+        return SubtreeRewrite.of(_there(seen, source), target, above)
 
     async def _flip(self) -> None:
         source, target = self.move.source, self.move.target
         way = None if target is None else await self._way()
-        keys = [source, *ancestor_keys(source), alias_key(source)]
-        keys += [] if target is None else [*ancestor_keys(target), alias_key(target)]
+        keys = [source, *ancestor_keys(source), redirect_key(source)]
+        keys += [] if target is None else [*ancestor_keys(target), redirect_key(target)]
 
         async def drawn() -> list[Change]:
             seen = await self._seen(keys)
             top, now = _there(seen, source), time.time()
-            draft = Draft(seen, Moment(rfc3339(now), now, self.move.changed_by), top)
+            draft = TransactionBuilder(seen, WriteContext(rfc3339(now), now, self.move.changed_by), top)
             if way is None:
                 draft.count_removed(top, self.move.shape)
             else:
@@ -176,14 +176,14 @@ class Journey:
 
     # -- reading and writing -------------------------------------------------------------------------------------------
 
-    async def _seen(self, keys: Sequence[Key]) -> Seen:
-        return await Reader(self._store, Reads()).seen(self.move.running.partitions, keys)
+    async def _seen(self, keys: Sequence[Key]) -> ReadSet:
+        return await Reader(self._store, ReadUsage()).seen(self.move.running.partitions, keys)
 
     async def _pages(self, top: Key, cursor: str | None = None) -> AsyncIterator[list[Record]]:
         """The subtree at a key behind a cursor, page by page."""
         span = subtree(*top)
         span = span if cursor is None else span.after(cursor)
-        while items := await self._store.range(span, Reads(), limit=PAGE_ITEMS, strong=True):
+        while items := await self._store.range(span, ReadUsage(), limit=PAGE_ITEMS, strong=True):
             yield [Record.of(item) for item in items]
             await asyncio.sleep(0)
             span = span.after(cast(str, items[-1]["sk"]))
@@ -217,7 +217,7 @@ class Journey:
             await asyncio.sleep(random.uniform(0, LONGEST_DELAY_SECONDS))  # noqa: S311 - no secret
 
 
-def _there(seen: Seen, key: Key) -> Record:
+def _there(seen: ReadSet, key: Key) -> Record:
     record = seen.record(key)
     if record is None:
         raise NotFound(f"{shorten(format_path(path_of(*key)))} is no longer there.")

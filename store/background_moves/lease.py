@@ -11,17 +11,17 @@ from dataclasses import replace
 from typing import Any
 
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.move_record import Move
 from store.model.items import Change, Put
 
 
-class Lost(Exception):
+class LeaseLost(Exception):
     """Somebody else has the move by now, or it has ended."""
 
 
-class Hold:
+class MoveLease:
     """`move` is the move as it was last written; each write prolongs the lease to `lease_seconds` from now."""
 
     def __init__(self, store: Store, move: Move, lease_seconds: float) -> None:
@@ -38,7 +38,7 @@ class Hold:
             await self._store.commit([Put(moved.item(), when), *changes])
         except Conflict as error:
             if 0 in error.failed:
-                raise Lost from error
+                raise LeaseLost from error
             raise
         self.move = moved
 
@@ -47,7 +47,7 @@ class Hold:
         try:
             await self.write(epoch=self.move.epoch + 1)
         except Conflict as error:
-            raise Lost from error
+            raise LeaseLost from error
 
     async def release(self) -> None:
         """Let the next take it over at once."""
@@ -55,10 +55,10 @@ class Hold:
 
     async def refresh(self) -> None:
         """See what became of a write without an answer; raises Lost where somebody else has the move."""
-        (item,) = await self._store.get([self.move.key], Reads(), strong=True)
+        (item,) = await self._store.get([self.move.key], ReadUsage(), strong=True)
         found = None if item is None else Move.of(item)
         if found is None or found.epoch != self.move.epoch or found.ended_at is not None:
-            raise Lost
+            raise LeaseLost
         self.move = found
 
     async def keep(self) -> None:

@@ -9,7 +9,7 @@ MARGIN_SECONDS = 1.0  # for what a request does before its time is counted and a
 
 
 @dataclass(frozen=True)
-class Pace:
+class MoveTiming:
     """After `grace_seconds` no reader is left that knows less than the stamps tell by now, after `settle_seconds` the
     indexes show what the table holds. Who asked for a move waits for its flip for at most `wait_seconds`, and nobody
     takes it over before its mover was silent for `lease_seconds`.

@@ -7,17 +7,17 @@ import time
 from collections.abc import AsyncIterator, Container
 from math import inf
 
-from store.background_moves.job import Journey
-from store.background_moves.lease import Hold, Lost
-from store.background_moves.timing import Pace
-from store.concurrency import Queue
+from store.background_moves.job import MoveJob
+from store.background_moves.lease import LeaseLost, MoveLease
+from store.background_moves.timing import MoveTiming
+from store.concurrency import TreeLocks
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Conflict, Unavailable
 from store.metadata.move_record import Move, least_id
-from store.metadata.tree_version import Stamp
+from store.metadata.tree_version import TreeVersion
 from store.model.keys import stamp_key
-from store.reading.active_moves import recent
+from store.reading.active_moves import recent_moves
 
 LONGEST_DELAY_SECONDS = 10.0
 SHORTEST_DELAY_SECONDS = 1.0
@@ -27,25 +27,25 @@ STOP_SECONDS = 5.0  # to tell others that they may go on
 logger = logging.getLogger("clade")
 
 
-class Mover:
+class MoveWorker:
     """Runs moves to their ends; `queue` is the order in which the process writes to trees."""
 
-    def __init__(self, store: Store, pace: Pace = Pace(), queue: Queue | None = None) -> None:
+    def __init__(self, store: Store, pace: MoveTiming = MoveTiming(), queue: TreeLocks | None = None) -> None:
         self._store = store
         self._pace = pace
-        self._queue = queue or Queue()
-        self._journeys: dict[str, Journey] = {}
+        self._queue = queue or TreeLocks()
+        self._journeys: dict[str, MoveJob] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._since = "0"
         self._met: dict[
             str, tuple[Move, float]
         ] = {}  # moves of others as they were when this process last met them anew
 
-    def start(self, move: Move) -> Journey:
+    def start(self, move: Move) -> MoveJob:
         """Go on with a move that nobody else works on."""
-        return self._start(Hold(self._store, move, self._pace.lease_seconds))
+        return self._start(MoveLease(self._store, move, self._pace.lease_seconds))
 
-    def journey(self, move_id: str) -> Journey | None:
+    def journey(self, move_id: str) -> MoveJob | None:
         """The move with this id, where this process works on it."""
         return self._journeys.get(move_id)
 
@@ -54,8 +54,8 @@ class Mover:
         taken = []
         for move in await self._left():
             if self._lasts(move) <= 0 and await _is_registered(self._store, move):
-                hold = Hold(self._store, move, self._pace.lease_seconds)
-                with contextlib.suppress(Lost):
+                hold = MoveLease(self._store, move, self._pace.lease_seconds)
+                with contextlib.suppress(LeaseLost):
                     await hold.take()
                     self._start(hold)
                     taken.append(hold.move)
@@ -77,7 +77,9 @@ class Mover:
         Only the first look is at all that there are: what had ended by then need not be read again.
         """
         now = time.time()
-        moves = [move for move in await recent(self._store, Reads(), since=self._since) if move.ended_at is None]
+        moves = [
+            move for move in await recent_moves(self._store, ReadUsage(), since=self._since) if move.ended_at is None
+        ]
         self._since = min([least_id(now - SKEW_SECONDS), *[move.id for move in moves]])
         left = [move for move in moves if move.id not in self._tasks]
         self._met = {move.id: self._met[move.id] for move in left if move.id in self._met}
@@ -135,9 +137,9 @@ class Mover:
             ends = [seconds for move, _ in self._met.values() if (seconds := self._lasts(move)) > 0]
             await asyncio.sleep(min(max(SHORTEST_DELAY_SECONDS, min(ends, default=inf)), self._pace.lease_seconds))
 
-    def _start(self, hold: Hold) -> Journey:
+    def _start(self, hold: MoveLease) -> MoveJob:
         move_id = hold.move.id
-        journey = self._journeys[move_id] = Journey(self._store, hold, self._queue, self._pace)
+        journey = self._journeys[move_id] = MoveJob(self._store, hold, self._queue, self._pace)
         self._tasks[move_id] = task = asyncio.create_task(self._run(journey))
         task.add_done_callback(lambda _: self._forget(move_id))
         return journey
@@ -145,10 +147,10 @@ class Mover:
     def _forget(self, move_id: str) -> None:
         del self._tasks[move_id], self._journeys[move_id]
 
-    async def _run(self, journey: Journey) -> None:
+    async def _run(self, journey: MoveJob) -> None:
         try:
             await _persist(journey)
-        except Lost:
+        except LeaseLost:
             logger.info("The move %s is somebody else's by now.", journey.move.id)
         except Exception:
             logger.exception("The move %s stopped; it is taken up again later.", journey.move.id)
@@ -163,17 +165,17 @@ class Mover:
 async def _is_registered(store: Store, move: Move) -> bool:
     """Whether the stamps keep others off its ends; if not, the table is damaged and nothing is known to be its own."""
     partitions = sorted(move.running.partitions)
-    items = await store.get(list(map(stamp_key, partitions)), Reads(), strong=True)
-    stamps = [Stamp.of(*one) for one in zip(partitions, items, strict=True)]
+    items = await store.get(list(map(stamp_key, partitions)), ReadUsage(), strong=True)
+    stamps = [TreeVersion.of(*one) for one in zip(partitions, items, strict=True)]
     return all(move.running in stamp.moves for stamp in stamps)
 
 
-async def _release(journey: Journey) -> None:
+async def _release(journey: MoveJob) -> None:
     with contextlib.suppress(Exception):  # then it is free when its lease has run out
         await journey.hold.release()
 
 
-async def _persist(journey: Journey) -> None:
+async def _persist(journey: MoveJob) -> None:
     """Run a journey, again where the store was away for a while, or others were at the same items all the time."""
     delay = 0.1
     while True:

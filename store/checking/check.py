@@ -15,14 +15,14 @@ from typing import cast
 
 from store.checking.findings import (
     Finding,
-    Mend,
+    Fix,
     place,
     told,
 )
-from store.checking.ids import Strays
-from store.checking.trees import Examined, Trees, stamped
+from store.checking.ids import OrphanCheck
+from store.checking.trees import Examined, TreeReader, stamped
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.metadata.move_record import Move, MoveState
 from store.metadata.tree_version import moves_of, tier_name, told_moves
 from store.model.attributes import Value
@@ -32,7 +32,7 @@ from store.model.keys import Key, hierarchy_of, stamp_key
 from store.model.ranges import siblings
 from store.model.records import Counts, counted
 from store.model.undefined_values import Undefined
-from store.reading.active_moves import recent, running
+from store.reading.active_moves import active_moves, recent_moves
 
 ATTEMPTS = 10  # to list the roots while none is made or removed
 SETTLE_SECONDS = 2.0  # until an index shows what the table holds
@@ -57,10 +57,10 @@ class Check:
         self._store = store
         self._hierarchies = hierarchies
         self._at = at
-        self._reads = Reads()
+        self._reads = ReadUsage()
         self.undefined = {name: Undefined(one) for name, one in hierarchies.items()}
-        self._trees = {name: Trees(store, one, self._reads, met) for name, one in hierarchies.items()}
-        self._strays = [Strays(store, one, self._reads, at) for one in hierarchies.values()]
+        self._trees = {name: TreeReader(store, one, self._reads, met) for name, one in hierarchies.items()}
+        self._strays = [OrphanCheck(store, one, self._reads, at) for one in hierarchies.values()]
 
     async def findings(self) -> AsyncIterator[Finding]:
         """All that is wrong, as it is found. Raises Damaged where the store itself finds that it is not whole."""
@@ -119,7 +119,7 @@ class Check:
     async def moves(self) -> list[Finding]:
         """The moves that have not ended and that a stamp of a tree or hierarchy, where they must be, does not tell."""
         findings = []
-        for move in await recent(self._store, self._reads):
+        for move in await recent_moves(self._store, self._reads):
             if move.ended_at is not None or move.hierarchy not in self._hierarchies:
                 continue
             keys = [*map(stamp_key, sorted(move.running.partitions)), move.key]
@@ -128,7 +128,7 @@ class Check:
             if item is not None and Move.of(item) == move and not is_told:
                 wrong = f"the move {move.id} has not ended, and no stamp tells of it"
                 ended = replace(move, state=MoveState.UNDONE, ended_at=self._at).item()
-                mend = Mend.of(move.key, item, {name: ended[name] for name in ("state", "ended_at", "expires")})
+                mend = Fix.of(move.key, item, {name: ended[name] for name in ("state", "ended_at", "expires")})
                 findings.append(Finding(move.hierarchy, place(*move.source), wrong, mend))
         return findings
 
@@ -137,7 +137,7 @@ class Check:
         before = None
         for _ in range(ATTEMPTS):
             (stamp,) = await self._store.get([stamp_key(name)], self._reads, strong=True)
-            moves = await running(self._store, moves_of(stamp), self._reads)
+            moves = await active_moves(self._store, moves_of(stamp), self._reads)
             shape = await self._listed(name, moves)
             number, counts = stamped(stamp), counted(stamp.get("shape")) if stamp else {}
             lost = [one.id for one in moves_of(stamp) if one not in [move.running for move in moves]]
@@ -151,7 +151,7 @@ class Check:
                     "n": number + 1, "shape": cast(Value, shape), "aliases": 0,
                     "moves": told_moves(move.running for move in moves) or None,
                 }  # fmt: skip
-                return Finding(name, "", wrong, Mend.of(stamp_key(name), stamp, values))
+                return Finding(name, "", wrong, Fix.of(stamp_key(name), stamp, values))
             await asyncio.sleep(SETTLE_SECONDS)
         return Finding(name, "", "its roots were not proven, since others make and remove some all the time")
 

@@ -20,7 +20,7 @@ MOST_KEPT = 10_000  # of either kind in one tree: in a table that is wrong all o
 
 
 @dataclass(frozen=True, slots=True)
-class Mend:
+class Fix:
     """The attributes that make the item at a key right, None where one is too many; `values` is None to remove it.
 
     `when` is what was seen there, `checks` what was seen elsewhere; a mend is only right while both are true.
@@ -32,7 +32,7 @@ class Mend:
     checks: tuple[Check, ...] = ()
 
     @classmethod
-    def of(cls, key: Key, seen: Item | None, values: Mapping[str, Value], *checks: Check) -> "Mend":
+    def of(cls, key: Key, seen: Item | None, values: Mapping[str, Value], *checks: Check) -> "Fix":
         """The mend that gives these values to the item seen at a key, or to a new one."""
         return cls(key, values, ABSENT if seen is None else {name: seen.get(name) for name in values}, checks)
 
@@ -44,7 +44,7 @@ class Finding:
     hierarchy: str
     path: str
     wrong: str
-    mend: Mend | None = None
+    mend: Fix | None = None
 
     def __str__(self) -> str:
         return f"{self.hierarchy} {self.path}: {self.wrong}" if self.path else f"{self.hierarchy}: {self.wrong}"

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, TypeGuard, cast
 
-from store.checking.findings import Finding, Mend, place
+from store.checking.findings import Finding, Fix, place
 from store.checking.missing_states import missing_states
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.metadata.history import led_to, versions
 from store.model.hierarchy import Hierarchy
 from store.model.items import Check, Item
@@ -41,10 +41,10 @@ class _Stray(NamedTuple):
         return self.node is not None and self.node.get("id") == self.id
 
 
-class Strays:
+class OrphanCheck:
     """Judges the ids of one hierarchy, a page of the table at a time; `at` is the time that tombstones get."""
 
-    def __init__(self, store: Store, hierarchy: Hierarchy, reads: Reads, at: str) -> None:
+    def __init__(self, store: Store, hierarchy: Hierarchy, reads: ReadUsage, at: str) -> None:
         self._store = store
         self._hierarchy = hierarchy
         self._reads = reads
@@ -128,7 +128,7 @@ class Strays:
             return self._finding(stray, wrong, await self._buried(stray))
         same = Check(id_key(stray.id), {"tree": led.pk, "key": led.sk, "deleted": None})
         wrong = f"the id {stray.id} leads here, but the node says that it is {other}"
-        return self._finding(stray, wrong, Mend.of(led, node, {"id": stray.id}, same))
+        return self._finding(stray, wrong, Fix.of(led, node, {"id": stray.id}, same))
 
     async def _is_mistaken(self, node_id: str, key: Key) -> bool:
         """Whether a node at a key cannot have this id: no record knows it, or it is that of another node."""
@@ -139,21 +139,21 @@ class Strays:
         (other,) = await self._store.get([led], self._reads, strong=True)
         return other is not None and other.get("id") == node_id
 
-    async def _buried(self, stray: _Stray) -> Mend:
+    async def _buried(self, stray: _Stray) -> Fix:
         """What is left of a lost node becomes a tombstone of its last state that is known, or goes where none is."""
         key, record, led = id_key(stray.id), stray.record, stray.place
         checks = (Check(led, {"id": stray.node.get("id") if stray.node else None}),) if led else ()
         span = versions(stray.id, MAX_REVISION)
         last = await self._store.range(span, self._reads, limit=1, reverse=True, strong=True)
         if not last or led is None:
-            return Mend(key, None, {name: (record or {}).get(name) for name in ("tree", "key", "deleted")}, checks)
+            return Fix(key, None, {name: (record or {}).get(name) for name in ("tree", "key", "deleted")}, checks)
         values = {
             "tree": led.pk, "key": led.sk, "deleted": self._at, "level": last[0].get("level"),
             "revision": int(cast(str, last[0]["sk"])[1:]), "above": [],
         }  # fmt: skip
-        return Mend.of(key, record, values, *checks)
+        return Fix.of(key, record, values, *checks)
 
-    def _finding(self, stray: _Stray, wrong: str, mend: Mend | None = None) -> Finding:
+    def _finding(self, stray: _Stray, wrong: str, mend: Fix | None = None) -> Finding:
         path = place(*stray.place) if stray.place else ""
         return Finding(self._hierarchy.name, path, wrong, mend)
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.metadata.history import versions
 from store.model.keys import Key, version_key
 
@@ -12,7 +12,7 @@ PAGE_ITEMS = 1000
 MOST_STATES = 100  # of a node that are looked up together with others'; more are counted
 
 
-async def missing_states(store: Store, last: Mapping[str, int], reads: Reads) -> Counter[str]:
+async def missing_states(store: Store, last: Mapping[str, int], reads: ReadUsage) -> Counter[str]:
     """How many states are missing of these nodes, by their ids, which have all from the first to this last one."""
     missing: Counter[str] = Counter()
     keys: dict[Key, str] = {}

@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 from store.checking.findings import (
     Finding,
     Findings,
-    Mend,
+    Fix,
     place,
     told,
 )
@@ -67,7 +67,7 @@ class _Open:
         self.ranks: dict[str, str] = {}
 
 
-class Walk:
+class NodeChecks:
     """`meet` each node item of the tree at `pk` in key order, then `finish`: `shape`, `findings` and `undefined`
     attributes are what there is.
 
@@ -107,7 +107,7 @@ class Walk:
     def _tell(self, item: Item, wrong: str, **values: Value) -> None:
         """Note what is wrong with a node, and the values that make it right where they are known."""
         key = key_of(item)
-        mend = Mend.of(key, item, values) if values else None
+        mend = Fix.of(key, item, values) if values else None
         self.findings.add(Finding(self._hierarchy.name, place(*key), wrong, mend))
 
     def _leave(self, sk: str) -> None:
@@ -207,7 +207,7 @@ class Walk:
             wrong = f"its id {node_id} is noted as that of a deleted node"
         else:
             wrong = f"its id {node_id} leads to {place(record.get('tree'), record.get('key'))}"
-        mend = Mend.of(id_key(cast(str, node_id)), record, _only(record, tree=key.pk, key=key.sk))
+        mend = Fix.of(id_key(cast(str, node_id)), record, _only(record, tree=key.pk, key=key.sk))
         return self.findings.add(Finding(self._hierarchy.name, place(*key), wrong, mend))
 
     def _check_content(self, item: Item, level: str) -> None:

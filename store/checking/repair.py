@@ -14,16 +14,16 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
-from store.background_moves.timing import Pace
-from store.background_moves.worker import Mover
+from store.background_moves.timing import MoveTiming
+from store.background_moves.worker import MoveWorker
 from store.checking.check import Check
-from store.checking.findings import Finding, Mend, place
+from store.checking.findings import Finding, Fix, place
 from store.checking.trees import Examined, stamped
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.change_log import log_item
-from store.metadata.tree_version import Stamp, told_moves
+from store.metadata.tree_version import TreeVersion, told_moves
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.items import (
@@ -37,7 +37,7 @@ from store.model.items import (
     size_of,
 )
 from store.model.keys import Index, Key, stamp_key
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 from store.text import rfc3339
 
 SEALS = 2  # the changes that each transaction on a tree has beside its own: stamp and log
@@ -45,7 +45,7 @@ ROUNDS = 20  # to mend one tree while others write to it, or while it has more f
 LONGEST_DELAY_SECONDS = 0.25
 
 
-class Told(NamedTuple):
+class RepairResult(NamedTuple):
     """A finding, and whether it is mended now."""
 
     finding: Finding
@@ -66,15 +66,15 @@ class Repair:
         at: str,
         met: Callable[[int], None] = lambda _: None,
         scanned: Callable[[int], None] = lambda _: None,
-        pace: Pace = Pace(),
+        pace: MoveTiming = MoveTiming(),
     ) -> None:
         self._store = store
-        self._mover = Mover(store, pace)
+        self._mover = MoveWorker(store, pace)
         self._hierarchies = hierarchies
         self._check = Check(store, hierarchies, at, met, scanned)
-        self._reads = Reads()
+        self._reads = ReadUsage()
 
-    async def run(self) -> AsyncIterator[Told]:
+    async def run(self) -> AsyncIterator[RepairResult]:
         """Mend what can be mended, and tell of it and of all the rest. Harmless to repeat, and to stop anywhere.
 
         Raises Damaged where the store itself finds that it is not whole: what it tells then proves nothing.
@@ -98,28 +98,30 @@ class Repair:
             async for told in self._roots(name):
                 yield told
 
-    async def _moves(self) -> AsyncIterator[Told]:
+    async def _moves(self) -> AsyncIterator[RepairResult]:
         """Bring moves to their ends that were left half-way; of those without a stamp nothing is known to be theirs."""
         for move in await self._mover.finish(self._hierarchies):
             path = place(*move.source)
-            yield Told(Finding(move.hierarchy, path, f"the move {move.id} had not come to its end"), mended=True)
+            yield RepairResult(
+                Finding(move.hierarchy, path, f"the move {move.id} had not come to its end"), mended=True
+            )
         for finding in await self._check.moves():
             yield await self._mend_alone(finding)
 
     # -- trees ---------------------------------------------------------------------------------------------------------
 
-    async def _tree(self, pk: str) -> AsyncIterator[Told]:
+    async def _tree(self, pk: str) -> AsyncIterator[RepairResult]:
         for attempt in range(ROUNDS):
             examined = await self._check.examine(pk, again=attempt > 0)
             if not any(finding.mend for finding in examined.findings):
                 break
             try:
                 async for finding in self._mended(examined):
-                    yield Told(finding, mended=True)
+                    yield RepairResult(finding, mended=True)
             except Conflict:
                 await _pause(attempt)
         for finding in examined.findings:
-            yield Told(finding, mended=False)
+            yield RepairResult(finding, mended=False)
 
     async def _mended(self, examined: Examined) -> AsyncIterator[Finding]:
         """The findings of a tree as they are mended, batch by batch; raises Conflict where somebody else writes."""
@@ -127,7 +129,7 @@ class Repair:
             "shape": cast(Value, examined.shape), "aliases": examined.aliases,
             "moves": told_moves(move.running for move in examined.moves) or None,
         }  # fmt: skip
-        seal = _Seal(examined.pk, examined.stamp, examined.number, counts)
+        seal = _VersionBump(examined.pk, examined.stamp, examined.number, counts)
         waiting: list[Finding] = []  # what is wrong with the stamp, which the first transaction makes right
         found: dict[Key, list[Finding]] = {}
         for finding in examined.findings:
@@ -146,7 +148,7 @@ class Repair:
 
     # -- ids and roots -------------------------------------------------------------------------------------------------
 
-    async def _ids(self, page: Sequence[Item], *, lost: bool) -> AsyncIterator[Told]:
+    async def _ids(self, page: Sequence[Item], *, lost: bool) -> AsyncIterator[RepairResult]:
         """Give nodes their ids back, and with `lost` mend as well what is left of ids that no node has."""
         for attempt in range(ROUNDS):
             conflicts, rest = 0, []
@@ -157,7 +159,7 @@ class Repair:
                     continue
                 try:
                     await self._mend_id(mend)
-                    yield Told(finding, mended=True)
+                    yield RepairResult(finding, mended=True)
                 except Conflict:
                     conflicts += 1
                     rest.append(finding)
@@ -165,9 +167,9 @@ class Repair:
                 break
             await _pause(attempt)
         for finding in rest:
-            yield Told(finding, mended=False)
+            yield RepairResult(finding, mended=False)
 
-    async def _mend_id(self, mend: Mend) -> None:
+    async def _mend_id(self, mend: Fix) -> None:
         (item,) = await self._get([mend.key])
         if mend.values is None:
             return await self._store.commit([Delete(mend.key, mend.when), *mend.checks])
@@ -176,36 +178,36 @@ class Repair:
             changes += (await self._seal(mend.key.pk)).changes()
         return await self._store.commit(changes)
 
-    async def _seal(self, pk: str) -> "_Seal":
+    async def _seal(self, pk: str) -> "_VersionBump":
         """The seal of a tree whose true counts are not known; they stay as they are until the tree is examined."""
         (stamp,) = await self._get([stamp_key(pk)])
-        logs = Span(Index.TABLE, pk, "!0", "!:")
+        logs = KeyRange(Index.TABLE, pk, "!0", "!:")
         last = await self._store.range(logs, self._reads, limit=1, reverse=True, strong=True)
         logged = int(cast(str, last[0]["sk"])[1:]) if last else 0
-        return _Seal(pk, stamp, max(stamped(stamp), logged))
+        return _VersionBump(pk, stamp, max(stamped(stamp), logged))
 
-    async def _roots(self, name: str) -> AsyncIterator[Told]:
+    async def _roots(self, name: str) -> AsyncIterator[RepairResult]:
         finding = await self._check.roots(name)
         if finding is not None:
             yield await self._mend_alone(finding)
 
-    async def _mend_alone(self, finding: Finding) -> Told:
+    async def _mend_alone(self, finding: Finding) -> RepairResult:
         """Mend one item that no other transaction counts; where somebody was first it is judged at the next repair."""
         mend = finding.mend
         if mend is None:
-            return Told(finding, mended=False)
+            return RepairResult(finding, mended=False)
         (item,) = await self._get([mend.key])
         try:
             await self._store.commit([_put(mend.key, item, [mend])])
         except Conflict:
-            return Told(finding, mended=False)
-        return Told(finding, mended=True)
+            return RepairResult(finding, mended=False)
+        return RepairResult(finding, mended=True)
 
     async def _get(self, keys: Sequence[Key]) -> list[Item | None]:
         return await self._store.get(keys, self._reads, strong=True)
 
 
-class _Seal:
+class _VersionBump:
     """What each transaction on a tree has beside its own changes: the stamp raised from what it was, and a log item."""
 
     def __init__(self, pk: str, stamp: Item | None, number: int, counts: Item | None = None) -> None:
@@ -219,7 +221,7 @@ class _Seal:
         when = ABSENT if self._stamp is None else {"n": self._stamp.get("n")}
         now = time.time()
         kept = cast(int, self._counts.get("log_expires", 0))
-        log = log_item(Stamp(self._pk, self._number, log_expires=kept), [], rfc3339(now), now)
+        log = log_item(TreeVersion(self._pk, self._number, log_expires=kept), [], rfc3339(now), now)
         self._number += 1
         key = stamp_key(self._pk)
         self._stamp = {**self._counts, "pk": key.pk, "sk": key.sk, "n": self._number}
@@ -244,7 +246,7 @@ def _transactions(
     yield changes, mended
 
 
-def _put(key: Key, item: Item | None, mends: Sequence[Mend]) -> Put:
+def _put(key: Key, item: Item | None, mends: Sequence[Fix]) -> Put:
     """The item with all these mends, on condition that it is in what they change as it was seen."""
     values = {name: value for mend in mends for name, value in (mend.values or {}).items()}
     when = {name: value for mend in mends for name, value in mend.when.items()}

@@ -13,17 +13,17 @@ from typing import cast
 from store.checking.findings import (
     Finding,
     Findings,
-    Mend,
+    Fix,
     place,
     told,
 )
 from store.checking.missing_states import missing_states
-from store.checking.nodes import Beside, Walk
+from store.checking.nodes import Beside, NodeChecks
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.metadata.history import led_to
 from store.metadata.move_record import Move
-from store.metadata.redirects import alias_key, aliased_id
+from store.metadata.redirects import redirect_key, redirected_id
 from store.metadata.tree_version import moves_of
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item, key_of
@@ -33,10 +33,10 @@ from store.model.keys import (
     id_key,
     stamp_key,
 )
-from store.model.ranges import Span, subtree
+from store.model.ranges import KeyRange, subtree
 from store.model.records import Counts, counted, is_id, is_revision
 from store.model.undefined_values import Undefined
-from store.reading.active_moves import running
+from store.reading.active_moves import active_moves
 from store.text import shorten
 
 PAGE_ITEMS = 1000
@@ -68,10 +68,10 @@ class Examined:
         return max(stamped(self.stamp), self.logged)
 
 
-class Trees:
+class TreeReader:
     """Examines the trees of one hierarchy one after another; `met` hears of so many nodes more."""
 
-    def __init__(self, store: Store, hierarchy: Hierarchy, reads: Reads, met: Callable[[int], None]) -> None:
+    def __init__(self, store: Store, hierarchy: Hierarchy, reads: ReadUsage, met: Callable[[int], None]) -> None:
         self._store = store
         self._hierarchy = hierarchy
         self._reads = reads
@@ -95,8 +95,8 @@ class Trees:
         return found
 
     async def _read(self, pk: str, stamp: Item | None, met: Callable[[int], None]) -> Examined:
-        walk = Walk(self._hierarchy, pk, self._ranks)
-        moves = await running(self._store, moves_of(stamp), self._reads)
+        walk = NodeChecks(self._hierarchy, pk, self._ranks)
+        moves = await active_moves(self._store, moves_of(stamp), self._reads)
         hidden = [move.hidden for move in moves if move.hidden is not None]
         async for page in self._pages(subtree(pk, "#")):
             items = [item for item in page if not any(end.holds(key_of(item)) for end in hidden)]
@@ -114,7 +114,7 @@ class Trees:
 
     def _tell(self, found: Examined, wrong: str, **values: object) -> None:
         """Note what is wrong with the tree's stamp, its log or its aliases."""
-        mend = Mend.of(stamp_key(found.pk), found.stamp, cast(Item, values)) if values else None
+        mend = Fix.of(stamp_key(found.pk), found.stamp, cast(Item, values)) if values else None
         found.findings.add(Finding(self._hierarchy.name, place(found.pk, "#"), wrong, mend))
 
     # -- beside the nodes ----------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class Trees:
     async def _read_log(self, found: Examined) -> None:
         """Its items have the numbers up to the stamp's without a gap, but for the oldest, which expire."""
         expires: object = None
-        async for items in self._pages(Span(Index.TABLE, found.pk, "!0", "!:"), LOG_PAGE_ITEMS):
+        async for items in self._pages(KeyRange(Index.TABLE, found.pk, "!0", "!:"), LOG_PAGE_ITEMS):
             for item in items:
                 digits = cast(str, item["sk"])[1:]
                 number = int(digits) if digits.isdigit() else found.logged
@@ -163,9 +163,9 @@ class Trees:
 
     async def _read_aliases(self, found: Examined) -> None:
         """Each leads to an id that there is, or was."""
-        async for items in self._pages(subtree(alias_key(Key(found.pk, "#")).pk, "#")):
+        async for items in self._pages(subtree(redirect_key(Key(found.pk, "#")).pk, "#")):
             found.aliases += len(items)
-            ids = [aliased_id(item) if is_id(self._hierarchy, item.get("id")) else "" for item in items]
+            ids = [redirected_id(item) if is_id(self._hierarchy, item.get("id")) else "" for item in items]
             records = await self._look([id_key(node_id) for node_id in ids if node_id])
             for item, node_id in zip(items, ids, strict=True):
                 if records.get(id_key(node_id)) is None:
@@ -201,7 +201,7 @@ class Trees:
     async def _look(self, keys: Sequence[Key]) -> dict[Key, Item | None]:
         return dict(zip(keys, await self._get(keys), strict=True))
 
-    async def _pages(self, span: Span, limit: int = PAGE_ITEMS) -> AsyncIterator[list[Item]]:
+    async def _pages(self, span: KeyRange, limit: int = PAGE_ITEMS) -> AsyncIterator[list[Item]]:
         while items := await self._store.range(span, self._reads, limit=limit, strong=True):
             yield items
             await asyncio.sleep(0)  # SQLite never waits, so this is where a Ctrl-C is heard

@@ -7,7 +7,7 @@ FAILURES = 5
 REST_SECONDS = 1.0
 
 
-class Circuit:
+class CircuitBreaker:
     """Opens when so many calls in a row got no answer at all, and rests.
 
     While it is open, one call in each rest is let through to see; the others need not wait to learn the same. Any

@@ -32,11 +32,11 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 
 from store.dynamodb.attempts import Attempts, is_from_dynamodb
-from store.dynamodb.circuit_breaker import Circuit
+from store.dynamodb.circuit_breaker import CircuitBreaker
 from store.dynamodb.codec import Answer, parse_answer
-from store.dynamodb.fast_reads import Direct
+from store.dynamodb.fast_reads import FastReads
 from store.dynamodb.tls import VerifiedSession
-from store.engine.call_stats import Calls
+from store.engine.call_stats import CallStats
 from store.errors import BadInput, NoTable, Unavailable
 
 CONNECTIONS = 64
@@ -86,7 +86,7 @@ _MEMBERS = {
 }
 
 
-class Connection:
+class DynamoDBClient:
     """Calls of one table, for as long as it is open."""
 
     def __init__(self, table: str, region: str | None, endpoint: str | None) -> None:
@@ -96,9 +96,9 @@ class Connection:
         self._opened = contextlib.AsyncExitStack()
         self._client: Any = None
         self._credentials: Any = None
-        self._direct: Direct | None = None
-        self._circuit = Circuit()
-        self.calls = Calls()
+        self._direct: FastReads | None = None
+        self._circuit = CircuitBreaker()
+        self.calls = CallStats()
 
     async def __aenter__(self) -> Self:
         """Makes no call yet; raises BadInput where the settings cannot be meant."""
@@ -205,8 +205,8 @@ class Connection:
         self.calls.throttled += code in _THROTTLED
         _ATTEMPTS.get().answered(response[0].status_code, code)
 
-    def _direct_session(self, **settings: Any) -> Direct:
-        self._direct = Direct(**settings)
+    def _direct_session(self, **settings: Any) -> FastReads:
+        self._direct = FastReads(**settings)
         return self._direct
 
     def _refusal(self, error: ClientError, code: str) -> Unavailable:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from store.model.attributes import Value
 from store.model.items import _LONG, Condition, Item, _settled
 from store.model.keys import MAX_SORT_KEY_BYTES, Index, Key, index_name
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 
 Json = dict[str, Any]
 
@@ -132,7 +132,7 @@ def condition(when: Condition, now: int) -> Json:
 _ALIVE = "attribute_not_exists(#expires) OR #expires > :now"
 
 
-def key_range(span: Span) -> Json:
+def key_range(span: KeyRange) -> Json:
     """The part of a Query that reads a span; it may bring keys of either end that do not belong to it.
 
     BETWEEN includes its upper bound, and DynamoDB refuses a bound that is empty or longer than a key may be.

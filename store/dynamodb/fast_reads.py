@@ -24,7 +24,7 @@ from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
 from store.dynamodb.codec import Answer, parse_answer
 from store.dynamodb.http_connection import Pool, Reply
-from store.dynamodb.request_template import Form
+from store.dynamodb.request_template import RequestTemplate
 from store.dynamodb.tls import VerifiedHTTPSession
 
 
@@ -40,7 +40,7 @@ class _Call:
 _CALL: ContextVar[_Call | None] = ContextVar("call", default=None)
 
 
-class Direct(VerifiedHTTPSession):
+class FastReads(VerifiedHTTPSession):
     """The library's own session, which learns from what it sends and makes direct calls beside it.
 
     aiobotocore makes it for a client with the settings that it found: proxies, certificates, timeouts. Behind a proxy
@@ -53,7 +53,7 @@ class Direct(VerifiedHTTPSession):
         whole = connect_seconds + read_seconds  # else whoever sends a byte now and then is waited for without end
         self._timeout = aiohttp.ClientTimeout(whole, sock_connect=connect_seconds, sock_read=read_seconds)
         self._may_learn = not settings["proxies"] and not settings["client_cert"]
-        self._forms: dict[str, Form] = {}
+        self._forms: dict[str, RequestTemplate] = {}
         self._pool = Pool(
             settings["max_pool_connections"], connect_seconds, read_seconds, make_tls=self._get_ssl_context
         )
@@ -84,7 +84,7 @@ class Direct(VerifiedHTTPSession):
                     return parse(outcome.body)
         return await self._go_by_the_library(_Call(operation, frozen, outcome), ordinary)
 
-    async def _ask(self, form: Form, parameters: dict[str, Any]) -> Reply | Exception:
+    async def _ask(self, form: RequestTemplate, parameters: dict[str, Any]) -> Reply | Exception:
         date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         try:
             reply = await self._pool.post(form.url, form.filled(orjson.dumps(parameters), date))
@@ -115,7 +115,7 @@ class Direct(VerifiedHTTPSession):
         if outcome is not None:
             return AioAWSResponse(request.url, outcome.status, cast(Any, outcome.headers), _Body(outcome.body))
         response = await super().send(request)
-        if self._may_learn and response.status_code == 200 and (form := Form.of(request, call.credentials)):
+        if self._may_learn and response.status_code == 200 and (form := RequestTemplate.of(request, call.credentials)):
             self._forms[call.operation] = form
         return response
 

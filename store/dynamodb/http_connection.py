@@ -38,7 +38,7 @@ class Pool:
         self._connect_seconds = connect_seconds
         self._answer_seconds = answer_seconds
         self._make_tls = make_tls
-        self._idle: list[_Line] = []
+        self._idle: list[Connection] = []
         self._closed = False
 
     async def post(self, url: SplitResult, sent: bytes) -> Reply:
@@ -61,7 +61,7 @@ class Pool:
         while self._idle:
             self._idle.pop().close()
 
-    def _take(self, host: str) -> "_Line | None":
+    def _take(self, host: str) -> "Connection | None":
         """The line that was used last, which is the least likely to have been given up."""
         while self._idle:
             line = self._idle.pop()
@@ -70,12 +70,12 @@ class Pool:
             line.close()
         return None
 
-    async def _open(self, url: SplitResult) -> "_Line":
+    async def _open(self, url: SplitResult) -> "Connection":
         secure = url.scheme == "https"
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self._connect_seconds):
             _, line = await loop.create_connection(
-                lambda: _Line(url.netloc, loop),
+                lambda: Connection(url.netloc, loop),
                 url.hostname or "",
                 url.port or (443 if secure else 80),
                 ssl=self._tls if secure else None,
@@ -87,7 +87,7 @@ class Pool:
         return self._make_tls()
 
 
-class _Line(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One connection, over which one thing is asked at a time."""
 
     def __init__(self, host: str, loop: asyncio.AbstractEventLoop) -> None:

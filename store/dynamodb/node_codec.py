@@ -21,7 +21,7 @@ from store.dynamodb.codec import (
     decode_value,
     parse_answer,
 )
-from store.engine.record_cache import Decoded
+from store.engine.record_cache import RecordCache
 from store.model.attributes import Value
 from store.model.records import Record
 
@@ -75,7 +75,7 @@ class NodeAnswer(Answer, total=False):
 class NodeParser:
     """Reads the answers that hold nodes of one hierarchy."""
 
-    def __init__(self, decoded: Decoded) -> None:
+    def __init__(self, decoded: RecordCache) -> None:
         """`decoded` has what was decoded before, of this hierarchy or others."""
         self._decoded = decoded
         self._learn([])

@@ -20,7 +20,7 @@ _OF_ONE_ATTEMPT = frozenset({"amz-sdk-invocation-id", "amz-sdk-request"})  # for
 
 
 @dataclass(repr=False)  # it knows a secret
-class Form:
+class RequestTemplate:
     """What all requests of one operation have in common; `credentials` are those that they are signed with.
 
     Version 4 of the signature is a few hashes: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html

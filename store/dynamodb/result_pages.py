@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 from store.dynamodb import codec
 from store.dynamodb.node_codec import NodeAnswer
 from store.model.items import Item, size_of
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 from store.model.records import Record
 
 Row = TypeVar("Row", Item, Record)
@@ -34,19 +34,19 @@ def row_size(row: Item | Record) -> int:
     return size_of(row.item() if isinstance(row, Record) else row)
 
 
-def _sort_key(row: Item | Record, span: Span) -> str:
+def _sort_key(row: Item | Record, span: KeyRange) -> str:
     name = span.index.sort
     return cast(str, getattr(row, name) if isinstance(row, Record) else row[name])
 
 
-def within(span: Span, found: list[Row]) -> list[Row]:
+def within(span: KeyRange, found: list[Row]) -> list[Row]:
     """Those rows that lie in a span; since they are in order, the first and the last mostly tell that all do."""
     if all(span.lo <= _sort_key(row, span) < span.hi for row in found[:1] + found[-1:]):
         return found
     return [row for row in found if span.lo <= _sort_key(row, span) < span.hi]
 
 
-def is_through(span: Span, found: Sequence[Item | Record], reverse: bool) -> bool:
+def is_through(span: KeyRange, found: Sequence[Item | Record], reverse: bool) -> bool:
     """Whether a page reached beyond the far end of a span, so that nothing of it can follow."""
     if not found:
         return False

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from store.dynamodb import codec
 from store.dynamodb.attempts import IN_PROGRESS, Attempts
-from store.dynamodb.client import Connection, Refused
+from store.dynamodb.client import DynamoDBClient, Refused
 from store.dynamodb.node_codec import NodeParser
 from store.dynamodb.result_pages import (
     Row,
@@ -24,12 +24,12 @@ from store.dynamodb.result_pages import (
     units_told,
     within,
 )
-from store.dynamodb.table_admin import Administration
-from store.engine.call_stats import Calls
+from store.dynamodb.table_admin import TableAdmin
+from store.engine.call_stats import CallStats
 from store.engine.protocol import check_changes
-from store.engine.record_cache import Decoded
+from store.engine.record_cache import RecordCache
 from store.engine.table_options import TableOptions
-from store.engine.usage import Reads, units_of
+from store.engine.usage import ReadUsage, units_of
 from store.errors import BadInput, Conflict, Unavailable, Uncertain
 from store.metadata.schema_version import LAYOUT_KEY
 from store.model.attributes import Value
@@ -45,7 +45,7 @@ from store.model.items import (
     size_of,
 )
 from store.model.keys import Index, Key
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 from store.model.records import Record
 
 MAX_CHANGES = 100  # of one TransactWriteItems
@@ -80,9 +80,9 @@ class DynamoDBStore:
             raise BadInput(f'"{table}" is no table\'s name: 3 to 255 letters, digits, _, . and -.')
         self.table = table
         self.region = region
-        self._aws = Connection(table, region, endpoint)
-        self.calls: Calls | None = self._aws.calls
-        self._decoded = Decoded(keep_bytes)
+        self._aws = DynamoDBClient(table, region, endpoint)
+        self.calls: CallStats | None = self._aws.calls
+        self._decoded = RecordCache(keep_bytes)
         self._parsers: dict[str, NodeParser] = {}
 
     @classmethod
@@ -106,7 +106,7 @@ class DynamoDBStore:
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
+    async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
         wanted = list(dict.fromkeys(keys))
         chunks = [wanted[start : start + CHUNK] for start in range(0, len(wanted), CHUNK)]
         if len(chunks) == 1:  # as nearly always; it costs no task
@@ -117,7 +117,7 @@ class DynamoDBStore:
             found.update(part)
         return [found.get(key) for key in keys]
 
-    async def _get_chunk(self, keys: list[Key], reads: Reads, strong: bool) -> dict[Key, Item]:
+    async def _get_chunk(self, keys: list[Key], reads: ReadUsage, strong: bool) -> dict[Key, Item]:
         pending: Any = {self.table: {"Keys": [codec.encode_key(key) for key in keys], "ConsistentRead": strong}}
         found: dict[Key, Item] = {}
         delays = _delays()
@@ -143,11 +143,13 @@ class DynamoDBStore:
         raise self._overloaded()
 
     async def range(
-        self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False, strong: bool = False
+        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False, strong: bool = False
     ) -> list[Item]:
         return await self._query(span, reads, limit, reverse, strong, codec.parse_answer, items_of)
 
-    async def nodes(self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
+    async def nodes(
+        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
+    ) -> list[Record]:
         hierarchy = span.partition.partition("#")[0]
         if hierarchy not in self._parsers:
             self._parsers[hierarchy] = NodeParser(self._decoded)
@@ -155,8 +157,8 @@ class DynamoDBStore:
 
     async def _query(
         self,
-        span: Span,
-        reads: Reads,
+        span: KeyRange,
+        reads: ReadUsage,
         limit: int | None,
         reverse: bool,
         strong: bool,
@@ -196,15 +198,15 @@ class DynamoDBStore:
     def snapshot(self) -> None:
         return None
 
-    async def count(self, span: Span, reads: Reads) -> int:
+    async def count(self, span: KeyRange, reads: ReadUsage) -> int:
         if span.lo >= span.hi:
             return 0
         total = await self._count(span, reads)
         if codec.may_be_key(span.hi):  # then an item at the bound was counted, and only a question for it tells
-            total -= await self._count(Span(span.index, span.partition, span.hi, span.hi), reads)
+            total -= await self._count(KeyRange(span.index, span.partition, span.hi, span.hi), reads)
         return total
 
-    async def _count(self, span: Span, reads: Reads) -> int:
+    async def _count(self, span: KeyRange, reads: ReadUsage) -> int:
         """How many items lie in a span, its upper bound included."""
         query = codec.counted(codec.key_range(span), int(time.time()))
         total = 0
@@ -217,7 +219,7 @@ class DynamoDBStore:
                 return total
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
-    async def scan(self, reads: Reads) -> AsyncIterator[list[Item]]:
+    async def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
         query: codec.Json = {"TableName": self.table, "ConsistentRead": True}
         while True:
             page = await self._aws.call("scan", ReturnConsumedCapacity="TOTAL", **query)
@@ -284,7 +286,7 @@ class DynamoDBStore:
         left |= dict.fromkeys([one.key for one in changes if isinstance(one, Delete)])
         try:
             async with asyncio.timeout(LOOK_SECONDS):
-                return await self.get(list(left), Reads(), strong=True) == list(left.values())
+                return await self.get(list(left), ReadUsage(), strong=True) == list(left.values())
         except (Unavailable, TimeoutError):
             return False
 
@@ -309,19 +311,19 @@ class DynamoDBStore:
     # -- the table -----------------------------------------------------------------------------------------------------
 
     async def create(self, options: TableOptions = TableOptions()) -> bool:
-        return await Administration(self._aws).create(options)
+        return await TableAdmin(self._aws).create(options)
 
     async def check_integrity(self) -> None:
         """DynamoDB proves what it keeps by itself."""
 
     async def describe(self) -> dict[str, Value]:
-        return await Administration(self._aws).describe()
+        return await TableAdmin(self._aws).describe()
 
     async def migrate(self) -> object:
-        return await Administration(self._aws).migrate()
+        return await TableAdmin(self._aws).migrate()
 
     async def health(self) -> None:
-        await Administration(self._aws).check()
+        await TableAdmin(self._aws).check()
 
     def _overloaded(self) -> Unavailable:
         return Unavailable(f'The table "{self.table}" is overloaded; try again.')

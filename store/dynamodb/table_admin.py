@@ -6,7 +6,7 @@ from asyncio import sleep
 from collections.abc import AsyncIterator, Iterator
 
 from store.dynamodb import codec
-from store.dynamodb.client import Connection, Refused
+from store.dynamodb.client import DynamoDBClient, Refused
 from store.dynamodb.codec import Json
 from store.dynamodb.table_definition import differences, table_definition, told
 from store.engine.table_options import TableOptions
@@ -28,10 +28,10 @@ _UNKNOWN = frozenset({"UnknownOperationException", "NotImplemented", "InvalidAct
 _BACKUPS_COME = "ContinuousBackupsUnavailableException"  # while those of a new table are being set up
 
 
-class Administration:
+class TableAdmin:
     """The table behind a connection; `in_aws` tells whether it is DynamoDB itself."""
 
-    def __init__(self, aws: Connection) -> None:
+    def __init__(self, aws: DynamoDBClient) -> None:
         self._aws = aws
         self._table = aws.table
         self._in_aws = aws.endpoint is None

@@ -9,7 +9,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from store.edits.reader import Reader
-from store.edits.transaction import Draft, Moment, Seen
+from store.edits.transaction import ReadSet, TransactionBuilder, WriteContext
 from store.errors import AlreadyExists, Conflict, Misplaced, NotFound, WrongLevel
 from store.metadata.history import place_of
 from store.model.attributes import Value
@@ -46,7 +46,7 @@ class Edit(Protocol):
         """What makes it the same wish as another of its kind, None where something is left open."""
         ...
 
-    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+    async def draft(self, reader: Reader, moment: WriteContext) -> TransactionBuilder:
         """Read what it takes and draft the transaction; raises a CladeError where it cannot be done."""
         ...
 
@@ -73,7 +73,7 @@ class Create:
         values = {name: value for name, value in self.values.items() if value is not None}
         return {"path": self.path, "level": self.level, "name": self.name, "values": values, "id": self.node_id}
 
-    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+    async def draft(self, reader: Reader, moment: WriteContext) -> TransactionBuilder:
         keys, name = self.needs(), self.hierarchy.name
         key, place, node_id = keys[0], keys[-1], self._wanted_id
         seen = await reader.seen(self.partitions(), keys)
@@ -84,7 +84,7 @@ class Create:
         check_content(shorten(format_path(self.path)), self.name, values)
         record = Record.new(name, self.path, self.level, self.name, node_id, moment.at, values, above=above)
         record = replace(record, revision=revision, changed_by=moment.by)
-        draft = Draft(seen, moment, record)
+        draft = TransactionBuilder(seen, moment, record)
         draft.keep_out(key)
         if seen.item(key) is not None:
             draft.collisions.append(self.path)
@@ -96,7 +96,7 @@ class Create:
     def _wanted_id(self) -> str:
         return self.node_id or made_id(self.hierarchy.name, self.path)
 
-    async def _check_gone(self, reader: Reader, seen: Seen, found: Item | None) -> None:
+    async def _check_gone(self, reader: Reader, seen: ReadSet, found: Item | None) -> None:
         """Raise Conflict where the given id is that of a node which is about to go with a cascade."""
         place = place_of(found)
         if self.node_id is not None and place is not None:
@@ -143,7 +143,7 @@ class Update:
             "expected": self.expected,
         }  # fmt: skip
 
-    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+    async def draft(self, reader: Reader, moment: WriteContext) -> TransactionBuilder:
         seen = await reader.seen(self.partitions(), self.needs())
         old = existing(seen, self.hierarchy, self.path, self.expected)
         if self.level is not None and self.level != old.level:
@@ -151,12 +151,12 @@ class Update:
         values = {name: value for name, value in {**old.attributes, **self.values}.items() if value is not None}
         name = old.name if self.name is None else self.name
         if (name, values) == (old.name, old.attributes):
-            return Draft(seen, moment, old)
+            return TransactionBuilder(seen, moment, old)
         check_content(shorten(format_path(self.path)), name, values)
         new = replace(
             old, name=name, attributes=values, revision=old.revision + 1, updated_at=moment.at, changed_by=moment.by
         )
-        draft = Draft(seen, moment, new)
+        draft = TransactionBuilder(seen, moment, new)
         draft.update(old, new)
         return draft
 
@@ -170,7 +170,7 @@ def touched(hierarchy: str, *paths: Path) -> set[str]:
     return {tree_key(hierarchy, path) for path in paths} | roots
 
 
-def existing(seen: Seen, hierarchy: Hierarchy, path: Path, expected: int | None = None) -> Record:
+def existing(seen: ReadSet, hierarchy: Hierarchy, path: Path, expected: int | None = None) -> Record:
     """The node at a path; raises NotFound, or Conflict where it has not the expected revision."""
     record = seen.record(node_key(hierarchy.name, path))
     if record is None:
@@ -188,7 +188,7 @@ def not_found(hierarchy: str, path: Path) -> NotFound:
     return NotFound(f"There is no {hierarchy} {shorten(format_path(path))}; changes follow no redirects.")
 
 
-def levels_above(seen: Seen, hierarchy: Hierarchy, path: Path, level: str) -> list[str]:
+def levels_above(seen: ReadSet, hierarchy: Hierarchy, path: Path, level: str) -> list[str]:
     """The levels above a node of this level at this path; raises NotFound without its parent, Misplaced where it may
     not stand there.
     """

@@ -7,11 +7,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from store.concurrency import in_turns
+from store.concurrency import in_chunks
 from store.edits.create_update import existing, touched
 from store.edits.move import move_in, needs_of_move
 from store.edits.reader import Reader
-from store.edits.transaction import Draft, Moment
+from store.edits.transaction import TransactionBuilder, WriteContext
 from store.errors import NotEmpty, TooLarge
 from store.metadata.move_record import begun
 from store.model.hierarchy import Hierarchy
@@ -56,7 +56,7 @@ class Delete:
     def wanted(self) -> dict[str, Any]:
         return {"path": self.path, "policy": self.policy.value, "expected": self.expected}
 
-    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+    async def draft(self, reader: Reader, moment: WriteContext) -> TransactionBuilder:
         seen = await reader.seen(self.partitions(), self.needs())
         record = existing(seen, self.hierarchy, self.path, self.expected)
         if self.policy is Policy.REFUSE and (children := sum(record.kids.values())):
@@ -64,7 +64,7 @@ class Delete:
                 f"{shorten(format_path(self.path))} has {quantity(children, 'child', 'children')}; delete them with it "
                 "(CASCADE) or let them take its place (REPARENT)."
             )
-        draft = Draft(seen, moment, record)
+        draft = TransactionBuilder(seen, moment, record)
         records = await reader.subtree(seen, record, ancestor_keys(record.key))
         if self.policy is Policy.REPARENT:
             await self._reparent(draft, reader, record, records)
@@ -75,7 +75,9 @@ class Delete:
         draft.record = replace(record, kids={}, below={})
         return draft
 
-    async def _reparent(self, draft: Draft, reader: Reader, record: Record, records: Sequence[Record] | None) -> None:
+    async def _reparent(
+        self, draft: TransactionBuilder, reader: Reader, record: Record, records: Sequence[Record] | None
+    ) -> None:
         """Remove the node and move each child with all below it to its side; raises TooLarge where that is no
         transaction.
 
@@ -91,17 +93,21 @@ class Delete:
         for one in records[1:]:
             families.setdefault(one.sk[: one.sk.index("#", len(record.sk)) + 1], []).append(one)
         moves = [(family, (*self.path[:-1], family[0].path[-1])) for family in families.values()]
-        async for some in in_turns([move for move in moves if move[1] != self.path]):
+        async for some in in_chunks([move for move in moves if move[1] != self.path]):
             await self._move_all(draft, reader, some)
         await draft.remove([record], alone=True)
         await self._move_all(draft, reader, [move for move in moves if move[1] == self.path])
 
-    async def _move_all(self, draft: Draft, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]) -> None:
+    async def _move_all(
+        self, draft: TransactionBuilder, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]
+    ) -> None:
         await self._read_all(draft, reader, moves)
         for family, target in moves:
             await move_in(draft, reader, self.hierarchy, family, target, leaving=self.path)
 
-    async def _read_all(self, draft: Draft, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]) -> None:
+    async def _read_all(
+        self, draft: TransactionBuilder, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]
+    ) -> None:
         """Read at once what each of some moves would read by itself."""
         name = self.hierarchy.name
         keys = [key for family, target in moves for key in needs_of_move(family[0], node_key(name, target))]

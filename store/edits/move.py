@@ -6,12 +6,12 @@ from typing import Any
 
 from store.edits.create_update import existing, levels_above, touched
 from store.edits.reader import Reader
-from store.edits.transaction import Draft, Moment
+from store.edits.transaction import TransactionBuilder, WriteContext
 from store.errors import Misplaced
 from store.metadata.move_record import begun
-from store.metadata.redirects import alias_key
+from store.metadata.redirects import redirect_key
 from store.model.hierarchy import Hierarchy
-from store.model.key_rewrite import Relocation
+from store.model.key_rewrite import SubtreeRewrite
 from store.model.keys import (
     Key,
     Path,
@@ -48,14 +48,14 @@ class Move:
     def wanted(self) -> dict[str, Any]:
         return {"path": self.path, "target": self.target, "expected": self.expected}
 
-    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+    async def draft(self, reader: Reader, moment: WriteContext) -> TransactionBuilder:
         seen = await reader.seen(self.partitions(), self.needs())
         top = existing(seen, self.hierarchy, self.path, self.expected)
         if self.target == self.path:
-            return Draft(seen, moment, top)
+            return TransactionBuilder(seen, moment, top)
         if self.target[: len(self.path)] == self.path:
             raise Misplaced(f"{shorten(format_path(self.path))} cannot be moved to below itself.")
-        draft = Draft(seen, moment, top)
+        draft = TransactionBuilder(seen, moment, top)
         key = node_key(self.hierarchy.name, self.target)
         await reader.add(seen, touched(self.hierarchy.name, self.target), needs_of_move(top, key))
         records = await reader.subtree(seen, top, [*ancestor_keys(top.key), *ancestor_keys(key)])
@@ -73,11 +73,17 @@ class Move:
 
 def needs_of_move(top: Record, target: Key) -> list[Key]:
     """The keys of what is read to move a node to another place, which lies there or leads there."""
-    return [target, *ancestor_keys(target), alias_key(top.key), alias_key(target)]
+    return [target, *ancestor_keys(target), redirect_key(top.key), redirect_key(target)]
 
 
 async def move_in(
-    draft: Draft, reader: Reader, hierarchy: Hierarchy, records: Sequence[Record], target: Path, *, leaving: Path = ()
+    draft: TransactionBuilder,
+    reader: Reader,
+    hierarchy: Hierarchy,
+    records: Sequence[Record],
+    target: Path,
+    *,
+    leaving: Path = (),
 ) -> None:
     """Draft the move of a node and all below it to a path, and make it the node that the draft is about.
 
@@ -90,8 +96,8 @@ async def move_in(
 
 
 async def _way(
-    draft: Draft, reader: Reader, hierarchy: Hierarchy, top: Record, target: Path, *, leaving: Path = ()
-) -> Relocation:
+    draft: TransactionBuilder, reader: Reader, hierarchy: Hierarchy, top: Record, target: Path, *, leaving: Path = ()
+) -> SubtreeRewrite:
     """Where a node would come to lie; notes a collision in the draft where another lies there that is not leaving."""
     key = node_key(hierarchy.name, target)
     await reader.add(draft.seen, touched(hierarchy.name, target), needs_of_move(top, key))
@@ -99,4 +105,4 @@ async def _way(
     draft.keep_out(key)
     if draft.seen.item(key) is not None and target != leaving:
         draft.collisions.append(target)
-    return Relocation.of(top, key, above)
+    return SubtreeRewrite.of(top, key, above)

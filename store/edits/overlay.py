@@ -8,9 +8,9 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from store.concurrency import in_turns
+from store.concurrency import in_chunks
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.model.items import (
     MAX_BATCH_BYTES,
@@ -27,11 +27,11 @@ from store.model.items import (
 from store.model.keys import Key, parent_partition
 
 
-class Later(Exception):
+class NotCombinable(Exception):
     """An edit cannot be part of the transaction that is pending; nothing is wrong with it after that one."""
 
 
-class View:
+class WriteOverlay:
     """What was read, what was committed since, and the changes that are pending."""
 
     def __init__(self, store: Store) -> None:
@@ -51,7 +51,7 @@ class View:
             return self._read[key]
         return settled(change.item) if isinstance(change, Put) else None
 
-    async def read(self, keys: Iterable[Key], reads: Reads) -> None:
+    async def read(self, keys: Iterable[Key], reads: ReadUsage) -> None:
         """Read what is not known yet, strongly and in one go."""
         missing = [key for key in dict.fromkeys(keys) if key not in self]
         if missing:
@@ -87,10 +87,10 @@ class View:
         """Have the changes of an edit pending too; raises Later where one transaction cannot hold them all."""
         size = 0 if self._store.most_changes is None else sum(map(self._size, changes))
         more: dict[Key, Change] = {}
-        async for some in in_turns(changes):
+        async for some in in_chunks(changes):
             more |= {change.key: self._over(change) for change in some}
         if self._pending and not self._fits(more, size):
-            raise Later
+            raise NotCombinable
         self._pending |= more
         self._bytes += size
 

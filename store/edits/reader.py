@@ -10,14 +10,14 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from store.edits.overlay import Later, View
-from store.edits.transaction import Seen
+from store.edits.overlay import NotCombinable, WriteOverlay
+from store.edits.transaction import ReadSet
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.history import former, place_of
 from store.model.items import MAX_BATCH_BYTES, Item, size_of
-from store.model.key_rewrite import Relocation
+from store.model.key_rewrite import SubtreeRewrite
 from store.model.keys import (
     Key,
     depth_of,
@@ -25,9 +25,9 @@ from store.model.keys import (
     stamp_key,
     version_key,
 )
-from store.model.ranges import Span, below, subtree
+from store.model.ranges import KeyRange, below, subtree
 from store.model.records import Record
-from store.reading.active_moves import running
+from store.reading.active_moves import active_moves
 from store.reading.recent_changes import RecentChange, RecentChanges
 
 CHANGES_A_NODE = 3  # of one that is moved or removed: its old item, its new one or last state, its id's record
@@ -43,21 +43,21 @@ class Reader:
     """The reads for one edit, in all attempts at its transaction; what is in the `view` already is not read again."""
 
     def __init__(
-        self, store: Store, reads: Reads, view: View | None = None, recent: RecentChanges | None = None
+        self, store: Store, reads: ReadUsage, view: WriteOverlay | None = None, recent: RecentChanges | None = None
     ) -> None:
         self._store = store
         self._reads = reads
-        self._view = view or View(store)
+        self._view = view or WriteOverlay(store)
         self._recent = recent or RecentChanges(store)
-        self._surveyed: list[Relocation] = []
+        self._surveyed: list[SubtreeRewrite] = []
 
-    async def seen(self, partitions: Iterable[str], keys: Iterable[Key]) -> Seen:
+    async def seen(self, partitions: Iterable[str], keys: Iterable[Key]) -> ReadSet:
         """The stamps of these trees and hierarchies, and then the items at these keys."""
-        seen = Seen({})
+        seen = ReadSet({})
         await self.add(seen, partitions, keys)
         return seen
 
-    async def add(self, seen: Seen, partitions: Iterable[str], keys: Iterable[Key]) -> None:
+    async def add(self, seen: ReadSet, partitions: Iterable[str], keys: Iterable[Key]) -> None:
         """Read what is not among the seen yet."""
         for wanted in (map(stamp_key, partitions), keys):
             missing = [key for key in wanted if key not in seen]
@@ -67,9 +67,9 @@ class Reader:
     def stand_first(self) -> None:
         """Raise Later where changes are pending, of which no range tells: called before any is read."""
         if self._view.is_pending:
-            raise Later
+            raise NotCombinable
 
-    async def subtree(self, seen: Seen, record: Record, above: Sequence[Key]) -> list[Record] | None:
+    async def subtree(self, seen: ReadSet, record: Record, above: Sequence[Key]) -> list[Record] | None:
         """A node and all below it, None where they are not all to change in one transaction with what was seen `above`.
 
         Where it was moved or removed since it was read, it comes alone, and the commit will fail.
@@ -93,7 +93,7 @@ class Reader:
         weight = 2 * size + sum(size_of(item) for key in above if (item := seen.item(key)) is not None)
         return records if weight <= MAX_BATCH_BYTES else None
 
-    async def survey(self, way: Relocation) -> None:
+    async def survey(self, way: SubtreeRewrite) -> None:
         """Look through a large subtree, page by page and once in all attempts; raises BadPath where it does not fit."""
         if way in self._surveyed:
             return
@@ -102,7 +102,7 @@ class Reader:
                 way.moved(Record.of(item))
         self._surveyed.append(way)
 
-    async def _pages(self, span: Span) -> AsyncIterator[list[Item]]:
+    async def _pages(self, span: KeyRange) -> AsyncIterator[list[Item]]:
         """All items of a span of the table; between two pages others have their turn."""
         self.stand_first()
         while True:
@@ -113,12 +113,12 @@ class Reader:
             await asyncio.sleep(0)
             span = span.after(cast(str, page[-1]["sk"]))
 
-    async def hidden(self, seen: Seen, partition: str) -> frozenset[Key]:
+    async def hidden(self, seen: ReadSet, partition: str) -> frozenset[Key]:
         """The tops of what moves under way hide in a tree, or among the roots of a hierarchy, whose stamp was seen."""
-        moves = await running(self._store, seen.stamp(partition).moves, self._reads)
+        moves = await active_moves(self._store, seen.stamp(partition).moves, self._reads)
         return frozenset(move.hidden for move in moves if move.hidden is not None)
 
-    async def index(self, span: Span, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
+    async def index(self, span: KeyRange, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
         """The nodes of a span of an index, which may trail behind the table and shows nothing that is pending."""
         return await self._store.nodes(span, self._reads, limit=limit, reverse=reverse)
 

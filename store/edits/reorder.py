@@ -6,13 +6,13 @@ from typing import Any
 
 from store.edits.create_update import existing, touched
 from store.edits.reader import Reader
-from store.edits.sibling_order import Siblings
-from store.edits.transaction import Draft, Moment
+from store.edits.sibling_order import SiblingOrder
+from store.edits.transaction import TransactionBuilder, WriteContext
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, node_key
 from store.model.paths import format_path
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 from store.model.ranks import anew, between
 from store.model.records import Record
 from store.text import shorten
@@ -50,15 +50,15 @@ class Reorder:
     def wanted(self) -> dict[str, Any]:
         return {"path": self.path, "side": self.side.value, "beside": self.beside, "expected": self.expected}
 
-    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+    async def draft(self, reader: Reader, moment: WriteContext) -> TransactionBuilder:
         seen = await reader.seen(self.partitions(), self.needs())
         record, beside = [existing(seen, self.hierarchy, path) for path in (self.path, self.beside or self.path)]
         existing(seen, self.hierarchy, self.path, self.expected)
         self._check(record, beside)
-        draft = Draft(seen, moment, record)
+        draft = TransactionBuilder(seen, moment, record)
         draft.keep_out(record.key, beside.key)
         hidden = await reader.hidden(seen, record.hierarchy if record.is_root else record.pk)
-        siblings = Siblings(reader, seen, record, hidden)
+        siblings = SiblingOrder(reader, seen, record, hidden)
         lower, upper = await self._neighbours(siblings, beside, moment)
         if (lower is None or lower < record.rank) and (upper is None or record.rank < upper):
             return draft  # it stands there already
@@ -78,10 +78,12 @@ class Reorder:
         if record.siblings != beside.siblings or record.level != beside.level:
             raise BadInput(f"{other} is no sibling of {one} of the same level; siblings stand in order level by level.")
 
-    async def _neighbours(self, siblings: Siblings, beside: Record, moment: Moment) -> tuple[str | None, str | None]:
+    async def _neighbours(
+        self, siblings: SiblingOrder, beside: Record, moment: WriteContext
+    ) -> tuple[str | None, str | None]:
         """The ranks between which the node shall stand, None where nothing is."""
 
-        async def nearest(span: Span, *, reverse: bool = False) -> str | None:
+        async def nearest(span: KeyRange, *, reverse: bool = False) -> str | None:
             return await siblings.next(moment, self.settle_seconds, span, reverse=reverse)
 
         span = siblings.span
@@ -96,7 +98,7 @@ class Reorder:
                 return beside.rank, await nearest(span.after(beside.rank))
 
 
-async def _rank_anew(draft: Draft, siblings: Siblings, upper: str | None) -> None:
+async def _rank_anew(draft: TransactionBuilder, siblings: SiblingOrder, upper: str | None) -> None:
     """Give all siblings of the level new ranks, with the node in front of the one that has the rank `upper`."""
     others = await siblings.all()
     place = next((place for place, one in enumerate(others) if upper and one.rank >= upper), len(others))

@@ -8,18 +8,18 @@ tells the rank as well; the others are read strongly.
 import asyncio
 
 from store.edits.reader import Reader
-from store.edits.transaction import Moment, Seen
+from store.edits.transaction import ReadSet, WriteContext
 from store.model.keys import Key, parent_partition, parent_sort_key
-from store.model.ranges import Span, siblings
+from store.model.ranges import KeyRange, siblings
 from store.model.records import Record
 
 CLOCK_SECONDS = 2.0  # by so much the clocks of writers may differ, or a commit be later than the time that it has
 
 
-class Siblings:
+class SiblingOrder:
     """The siblings of a node, without itself and without what a move under way hides."""
 
-    def __init__(self, reader: Reader, seen: Seen, record: Record, hidden: frozenset[Key]) -> None:
+    def __init__(self, reader: Reader, seen: ReadSet, record: Record, hidden: frozenset[Key]) -> None:
         self.span = siblings(record.siblings, record.level)
         self._reader = reader
         self._seen = seen
@@ -27,7 +27,9 @@ class Siblings:
         self._out = hidden | {record.key}
         self._ranks: dict[Key, str | None] = {}  # what the index may not show; None where a node is gone
 
-    async def next(self, moment: Moment, settle_seconds: float, span: Span, *, reverse: bool = False) -> str | None:
+    async def next(
+        self, moment: WriteContext, settle_seconds: float, span: KeyRange, *, reverse: bool = False
+    ) -> str | None:
         """The rank of the first sibling in a part of the span, or one between that and its beginning, where no sibling
         stands any more; the index trails for at most so many seconds.
         """
@@ -46,7 +48,7 @@ class Siblings:
         found = [one for key in keys if (one := self._seen.record(key)) and one.level == self._record.level]
         return sorted(found, key=lambda one: one.rank)
 
-    async def _catch_up(self, moment: Moment, settle_seconds: float) -> None:
+    async def _catch_up(self, moment: WriteContext, settle_seconds: float) -> None:
         """Learn what the index may not show yet."""
         if settle_seconds:
             await self._read_log(moment.now - settle_seconds - CLOCK_SECONDS)

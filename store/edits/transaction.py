@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from store.concurrency import in_turns
+from store.concurrency import in_chunks
 from store.errors import Conflict, TooLarge
 from store.metadata.change_log import (
     Event,
@@ -20,8 +20,8 @@ from store.metadata.change_log import (
 )
 from store.metadata.history import id_item, tombstone_item, version_item
 from store.metadata.move_record import Move
-from store.metadata.redirects import alias_item, alias_key, aliased_id
-from store.metadata.tree_version import Running, Stamp, tier_name
+from store.metadata.redirects import redirect_item, redirect_key, redirected_id
+from store.metadata.tree_version import ActiveMoveRef, TreeVersion, tier_name
 from store.model.items import (
     ABSENT,
     MAX_ITEM_BYTES,
@@ -34,7 +34,7 @@ from store.model.items import (
     settled,
     size_of,
 )
-from store.model.key_rewrite import Relocation
+from store.model.key_rewrite import SubtreeRewrite
 from store.model.keys import (
     Key,
     Path,
@@ -53,7 +53,7 @@ INDEXES = 2  # beside the table, each of which a node's item is written to as we
 
 
 @dataclass(frozen=True)
-class Moment:
+class WriteContext:
     """When something is written, as a time in UTC (RFC 3339) and in seconds, and by whom, where that is known."""
 
     at: str
@@ -61,7 +61,7 @@ class Moment:
     by: str | None = None
 
 
-class Seen:
+class ReadSet:
     """What was read before a transaction is drafted, None where there is nothing; asking for anything else fails."""
 
     def __init__(self, items: Mapping[Key, Item | None]) -> None:
@@ -77,8 +77,8 @@ class Seen:
         item = self._items[key]
         return None if item is None else Record.of(item)
 
-    def stamp(self, partition: str) -> Stamp:
-        return Stamp.of(partition, self._items[stamp_key(partition)])
+    def stamp(self, partition: str) -> TreeVersion:
+        return TreeVersion.of(partition, self._items[stamp_key(partition)])
 
     def add(self, items: Mapping[Key, Item | None]) -> None:
         self._items |= items
@@ -98,18 +98,18 @@ class _Touched:
 
     shape: Counter[str] = field(default_factory=Counter)
     aliases: int = 0
-    moves: tuple[Running, ...] | None = None
+    moves: tuple[ActiveMoveRef, ...] | None = None
     entries: list[LogEntry] = field(default_factory=list)
     ranks: dict[str, str] = field(default_factory=dict)
 
 
-class Draft:
+class TransactionBuilder:
     """The changes so far. `record` is the node that it is about as it will be, `nodes` how many are written,
     `collisions` paths that others have already, so that it cannot be committed, and `move` is the journaled one that
     it begins, if it does. What would write into a move that is under way is refused as a Conflict.
     """
 
-    def __init__(self, seen: Seen, moment: Moment, record: Record) -> None:
+    def __init__(self, seen: ReadSet, moment: WriteContext, record: Record) -> None:
         self.seen = seen
         self.moment = moment
         self.record = record
@@ -158,7 +158,7 @@ class Draft:
         """A node and all below it, its own record first; `alone` where what lies below goes elsewhere."""
         top = records[0]
         self._keep_apart(top.key)
-        async for some in in_turns(records):
+        async for some in in_chunks(records):
             for record in some:
                 self._change(Delete(record.key))
                 self._change(Put(version_item(record)))
@@ -166,11 +166,11 @@ class Draft:
         self.nodes += len(records)
         self.count_removed(top, shape_of(records), alone=alone)
 
-    async def relocate(self, records: Sequence[Record], way: Relocation) -> None:
+    async def relocate(self, records: Sequence[Record], way: SubtreeRewrite) -> None:
         """A node and all below it to another place, its own record first. Raises BadPath where that is none for all."""
         top = way.moved(records[0])
         self._keep_apart(way.source, way.target)
-        async for some in in_turns(records):
+        async for some in in_chunks(records):
             for record in some:
                 moved = way.moved(record)
                 # At the new place may lie a node that the same transaction removes.
@@ -243,7 +243,7 @@ class Draft:
     async def write_units(self) -> int:
         """About how many write units of DynamoDB the commit takes: two for each KB of an item, and its indexes'."""
         units = 0
-        async for some in in_turns(self.changes()):
+        async for some in in_chunks(self.changes()):
             units += sum(map(self._units_of, some))
         return units
 
@@ -304,11 +304,11 @@ class Draft:
     def _alias(self, place: Key, moved: Record) -> None:
         """Lead from the old place of a moved node to its id, and drop what leads from its new one to itself."""
         tree = self._tree(place.pk)
-        tree.aliases += self.seen.item(alias_key(place)) is None
-        self._change(Put(alias_item(place, moved.id)))
-        there = alias_key(moved.key)
+        tree.aliases += self.seen.item(redirect_key(place)) is None
+        self._change(Put(redirect_item(place, moved.id)))
+        there = redirect_key(moved.key)
         found = self.seen.item(there)
-        if found is not None and aliased_id(found) == moved.id:
+        if found is not None and redirected_id(found) == moved.id:
             self._tree(moved.pk).aliases -= 1
             self._change(Delete(there))
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Calls:
+class CallStats:
     """A tally since the store was made: `made` are calls as the store asks for them, each of one attempt or more.
 
     `retried` are attempts after the first, `throttled` answers that asked for less, `failed` calls without an answer,

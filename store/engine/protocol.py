@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from store.concurrency import in_turns
-from store.engine.call_stats import Calls
+from store.concurrency import in_chunks
+from store.engine.call_stats import CallStats
 from store.engine.table_options import TableOptions
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import BadInput
 from store.model.attributes import Value
 from store.model.items import Change, Item
 from store.model.keys import Key
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 from store.model.records import Record
 
 
@@ -29,10 +29,10 @@ class Store(Protocol):
     most_changes: int | None
     """How many changes one commit can hold at most, None where there is no bound."""
 
-    calls: Calls | None
+    calls: CallStats | None
     """What became of its calls, None where there is nothing to call."""
 
-    async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
+    async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
         """The items at these keys, in their order, None where there is none; with `strong` as of now.
 
         A key that comes twice is read once, and its item is then the same object.
@@ -40,20 +40,22 @@ class Store(Protocol):
         ...
 
     async def range(
-        self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False, strong: bool = False
+        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False, strong: bool = False
     ) -> list[Item]:
         """All items of a span in its order, or the first `limit`; `strong` is for the table's own order alone."""
         ...
 
-    async def nodes(self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
+    async def nodes(
+        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
+    ) -> list[Record]:
         """What `range` brings as records, of a span where nothing but nodes lies."""
         ...
 
-    async def count(self, span: Span, reads: Reads) -> int:
+    async def count(self, span: KeyRange, reads: ReadUsage) -> int:
         """How many items a span holds."""
         ...
 
-    def scan(self, reads: Reads) -> AsyncIterator[list[Item]]:
+    def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
         """All items of the table as of now, page by page, in no order that can be relied on."""
         ...
 
@@ -107,7 +109,7 @@ async def check_changes(changes: Sequence[Change], most: int | None) -> None:
     if most is not None and len(changes) > most:
         raise BadInput(f"One commit holds at most {most} changes, not {len(changes)}; make several.")
     keys: set[Key] = set()
-    async for some in in_turns(changes):
+    async for some in in_chunks(changes):
         keys.update([change.key for change in some])
     if len(keys) < len(changes):
         raise ValueError("A commit changes the same item twice.")

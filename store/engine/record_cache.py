@@ -16,7 +16,7 @@ RECORD_BYTES = 1_900
 CONTENT_TIMES = 2
 
 
-class Decoded:
+class RecordCache:
     """The records that were read last, up to so many bytes; none where that is 0.
 
     They are in two generations. What is read comes into the young one, or back into it; when that is full, it becomes

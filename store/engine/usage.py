@@ -11,7 +11,7 @@ PAGE_UNITS = 128.0  # of the largest page, 1 MB, eventually consistent
 
 
 @dataclass(slots=True)
-class Reads:
+class ReadUsage:
     """The tally that every reading verb of a store checks before each request to the engine, and adds to after it.
 
     `requests` are calls that reach the engine, `items` what they returned, `units` DynamoDB's read capacity units. Of
@@ -32,7 +32,7 @@ class Reads:
         self.items += items
         self.units += units
 
-    def include(self, other: "Reads") -> None:
+    def include(self, other: "ReadUsage") -> None:
         """Add what another tally has."""
         self.requests += other.requests
         self.items += other.items

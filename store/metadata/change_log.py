@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple, cast
 
-from store.metadata.tree_version import Stamp
+from store.metadata.tree_version import TreeVersion
 from store.model.attributes import Value
 from store.model.items import Item, Put
 from store.model.keys import (
@@ -47,7 +47,7 @@ def root_name(pk: str) -> str:
 
 
 def log_item(
-    stamp: Stamp, entries: Iterable[LogEntry], at: str, now: float, ranks: Mapping[str, str] | None = None
+    stamp: TreeVersion, entries: Iterable[LogEntry], at: str, now: float, ranks: Mapping[str, str] | None = None
 ) -> Put:
     """What the transaction that raises `stamp` leaves in the log; `at` is the time as text, `now` in seconds.
 

@@ -16,7 +16,7 @@ from store.model.keys import (
     id_key,
     version_key,
 )
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 from store.model.records import Record
 
 _OF_VERSION = frozenset("pk sk tree key level name revision updated_at changed_by".split())
@@ -53,10 +53,10 @@ def place_of(item: Item | None) -> Key | None:
     return Key(cast(str, item["tree"]), cast(str, item["key"]))
 
 
-def versions(node_id: str, before: int) -> Span:
+def versions(node_id: str, before: int) -> KeyRange:
     """The states of a node from its first one to the one before a revision."""
     key = version_key(node_id, 1)
-    return Span(Index.TABLE, key.pk, key.sk, version_key(node_id, before).sk)
+    return KeyRange(Index.TABLE, key.pk, key.sk, version_key(node_id, before).sk)
 
 
 def former(record: Record, version: Item) -> Record:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, cast
 
-from store.metadata.tree_version import Running
+from store.metadata.tree_version import ActiveMoveRef
 from store.model.attributes import Value
 from store.model.items import Item
 from store.model.keys import Key, hierarchy_of
@@ -85,9 +85,9 @@ class Move:
         return move_key(self.id)
 
     @property
-    def running(self) -> Running:
+    def running(self) -> ActiveMoveRef:
         """What the stamps say of it."""
-        return Running(self.id, self.source, self.target)
+        return ActiveMoveRef(self.id, self.source, self.target)
 
     @property
     def hierarchy(self) -> str:

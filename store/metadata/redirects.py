@@ -9,18 +9,18 @@ from store.model.items import Item
 from store.model.keys import Key, ancestor_keys
 
 
-def alias_key(place: Key) -> Key:
+def redirect_key(place: Key) -> Key:
     """Where the alias of a place lies."""
     return Key(f"alias#{place.pk}", place.sk)
 
 
-def alias_item(place: Key, node_id: str) -> Item:
+def redirect_item(place: Key, node_id: str) -> Item:
     """The alias that leads from a place to the node of an id."""
-    key = alias_key(place)
+    key = redirect_key(place)
     return {"pk": key.pk, "sk": key.sk, "id": node_id}
 
 
-def aliased_id(item: Item) -> str:
+def redirected_id(item: Item) -> str:
     return cast(str, item["id"])
 
 

@@ -24,7 +24,7 @@ from store.text import shorten
 LOG_SECONDS = 90 * 24 * 3600  # how long log items are kept
 
 
-class Running(NamedTuple):
+class ActiveMoveRef(NamedTuple):
     """A move that is under way: its id, and the tops of the subtrees at its two ends; a cascade has no target."""
 
     id: str
@@ -57,7 +57,7 @@ class Running(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Stamp:
+class TreeVersion:
     """`n` is the number of transactions so far; `shape` tells how many nodes each tier has (`{"CITY@2": 50}`).
 
     `aliases` is how many aliases point out of the tree, `moves` are those under way with an end in it, `log_expires` is
@@ -69,11 +69,11 @@ class Stamp:
     n: int = 0
     shape: dict[str, int] = field(default_factory=dict)
     aliases: int = 0
-    moves: tuple[Running, ...] = ()
+    moves: tuple[ActiveMoveRef, ...] = ()
     log_expires: int = 0
 
     @classmethod
-    def of(cls, partition: str, item: Item | None) -> "Stamp":
+    def of(cls, partition: str, item: Item | None) -> "TreeVersion":
         """The stamp that an item holds, or the one of a tree in which nothing was ever written."""
         if item is None:
             return cls(partition)
@@ -107,7 +107,12 @@ class Stamp:
         return max(self.log_expires, int(now) + LOG_SECONDS)
 
     def raised(
-        self, change: dict[str, int], aliases: int = 0, moves: tuple[Running, ...] | None = None, *, now: float = 0
+        self,
+        change: dict[str, int],
+        aliases: int = 0,
+        moves: tuple[ActiveMoveRef, ...] | None = None,
+        *,
+        now: float = 0,
     ) -> Put:
         """The change that raises this stamp by one, its shape by so many nodes for each tier, and its aliases.
 
@@ -125,19 +130,19 @@ class Stamp:
         return Put(item, {"n": self.n} if self.n else ABSENT)
 
 
-def moves_of(stamp: Item | None) -> tuple[Running, ...]:
+def moves_of(stamp: Item | None) -> tuple[ActiveMoveRef, ...]:
     """The moves that a stamp's item tells of."""
     return tuple([_running(one) for one in cast(dict[str, Any], stamp or {}).get("moves", ())])
 
 
-def told_moves(moves: Iterable[Running]) -> Value:
+def told_moves(moves: Iterable[ActiveMoveRef]) -> Value:
     """Moves as a stamp's item tells them."""
     return [[one.id, *one.source, *(one.target or ())] for one in moves]
 
 
-def _running(told: Any) -> Running:
+def _running(told: Any) -> ActiveMoveRef:
     move_id, pk, sk, *target = told
-    return Running(move_id, Key(pk, sk), Key(*target) if target else None)
+    return ActiveMoveRef(move_id, Key(pk, sk), Key(*target) if target else None)
 
 
 def tier_name(level: str, depth: int) -> str:

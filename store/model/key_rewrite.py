@@ -21,7 +21,7 @@ from store.text import shorten
 
 
 @dataclass(frozen=True)
-class Relocation:
+class SubtreeRewrite:
     """The subtree at `source` as it lies at `target`, where its top stands below nodes of the levels `above`.
 
     A place among its siblings that was made by hand is kept where these stay the same; `rank` is the one of the top.

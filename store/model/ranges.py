@@ -6,7 +6,7 @@ from store.model.keys import Index, tier_partition
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class KeyRange:
     """A contiguous range of one partition of one order: `lo <= key < hi`."""
 
     index: Index
@@ -14,13 +14,13 @@ class Span:
     lo: str
     hi: str
 
-    def after(self, key: str) -> "Span":
+    def after(self, key: str) -> "KeyRange":
         """What of the span lies behind `key`."""
-        return Span(self.index, self.partition, max(self.lo, just_after(key)), self.hi)
+        return KeyRange(self.index, self.partition, max(self.lo, just_after(key)), self.hi)
 
-    def before(self, key: str) -> "Span":
+    def before(self, key: str) -> "KeyRange":
         """What of the span lies in front of `key`."""
-        return Span(self.index, self.partition, self.lo, min(self.hi, key))
+        return KeyRange(self.index, self.partition, self.lo, min(self.hi, key))
 
 
 def just_after(key: str) -> str:
@@ -28,34 +28,34 @@ def just_after(key: str) -> str:
     return key + "!"
 
 
-def subtree(pk: str, sk: str) -> Span:
+def subtree(pk: str, sk: str) -> KeyRange:
     """A node and all below it, in path order."""
-    return Span(Index.TABLE, pk, sk, sk[:-1] + "$")
+    return KeyRange(Index.TABLE, pk, sk, sk[:-1] + "$")
 
 
-def below(pk: str, sk: str) -> Span:
+def below(pk: str, sk: str) -> KeyRange:
     """All below a node, without it."""
     return subtree(pk, sk).after(sk)
 
 
-def children(pk: str, sk: str, level: str | None = None) -> Span:
+def children(pk: str, sk: str, level: str | None = None) -> KeyRange:
     """The children of one node in sibling order, of one level or of all."""
     return siblings(pk + sk, level)
 
 
-def siblings(parent: str, level: str | None = None) -> Span:
+def siblings(parent: str, level: str | None = None) -> KeyRange:
     """A partition of `by_parent` (`location#US#NE#`, or `location` for the roots), of one level or of all."""
     if level is None:
-        return Span(Index.BY_PARENT, parent, "A", just_after("["))  # levels are upper-case names
-    return Span(Index.BY_PARENT, parent, f"{level}#", f"{level}$")
+        return KeyRange(Index.BY_PARENT, parent, "A", just_after("["))  # levels are upper-case names
+    return KeyRange(Index.BY_PARENT, parent, f"{level}#", f"{level}$")
 
 
-def tier(pk: str, level: str, depth: int, lo: str, hi: str) -> Span:
+def tier(pk: str, level: str, depth: int, lo: str, hi: str) -> KeyRange:
     """The nodes of one level and depth of a tree whose keys lie between two bounds, in key order."""
-    return Span(Index.BY_LEVEL, tier_partition(pk, level, depth), lo, hi)
+    return KeyRange(Index.BY_LEVEL, tier_partition(pk, level, depth), lo, hi)
 
 
-def tier_below(pk: str, sk: str, level: str, depth: int) -> Span:
+def tier_below(pk: str, sk: str, level: str, depth: int) -> KeyRange:
     """The nodes of one level and depth below a node."""
     return tier(pk, level, depth, sk, sk[:-1] + "$")
 

@@ -5,29 +5,29 @@ import time
 from collections.abc import Iterable
 
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.move_record import PARTITION, Move, move_key
-from store.metadata.tree_version import Running, Stamp
+from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.keys import (
     Index,
     Key,
     stamp_key,
 )
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 
 
-async def recent(store: Store, reads: Reads, hierarchy: str | None = None, since: str = "0") -> list[Move]:
+async def recent_moves(store: Store, reads: ReadUsage, hierarchy: str | None = None, since: str = "0") -> list[Move]:
     """The moves that run, or have ended within a day, the newest first; of one hierarchy or of all.
 
     Those with ids from `since` on, which are in the order of their beginnings.
     """
-    items = await store.range(Span(Index.TABLE, PARTITION, since, "g"), reads, reverse=True, strong=True)
+    items = await store.range(KeyRange(Index.TABLE, PARTITION, since, "g"), reads, reverse=True, strong=True)
     moves = map(Move.of, items)
     return [move for move in moves if hierarchy in (None, move.hierarchy)]
 
 
-async def running(store: Store, told: Iterable[Running], reads: Reads) -> list[Move]:
+async def active_moves(store: Store, told: Iterable[ActiveMoveRef], reads: ReadUsage) -> list[Move]:
     """The moves that a stamp tells of as they are now; those that have ended, or have no record, are left out."""
     keys = [move_key(one.id) for one in told]
     items = await store.get(keys, reads, strong=True) if keys else []
@@ -39,7 +39,7 @@ MOVE_SECONDS = 120.0  # how long a tree is waited for in which a journaled move 
 MOVE_DELAY_SECONDS = 1.0
 
 
-async def still(store: Store, pk: str, reads: Reads) -> Stamp:
+async def wait_for_moves(store: Store, pk: str, reads: ReadUsage) -> TreeVersion:
     """A tree's stamp when no move has an end there; raises Conflict where one does not come to its own."""
     last = time.monotonic() + MOVE_SECONDS
     while (stamp := await _stamp(store, pk, reads)).moves:
@@ -50,6 +50,6 @@ async def still(store: Store, pk: str, reads: Reads) -> Stamp:
     return stamp
 
 
-async def _stamp(store: Store, partition: str, reads: Reads) -> Stamp:
+async def _stamp(store: Store, partition: str, reads: ReadUsage) -> TreeVersion:
     (item,) = await store.get([stamp_key(partition)], reads, strong=True)
-    return Stamp.of(partition, item)
+    return TreeVersion.of(partition, item)

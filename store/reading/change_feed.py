@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import cast
 
-from store.concurrency import in_turns
+from store.concurrency import in_chunks
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import CursorExpired
 from store.metadata.change_log import LogEntry, entries_of
-from store.metadata.tree_version import Stamp
+from store.metadata.tree_version import TreeVersion
 from store.model.items import Item
 from store.model.keys import Index, log_key, stamp_key
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 
 LAST_NUMBER = 10**12 - 1
 
@@ -27,7 +27,7 @@ class Transaction:
     entries: Sequence[LogEntry]
 
 
-async def transactions(store: Store, tree: str, since: int | None, limit: int, reads: Reads) -> list[Transaction]:
+async def transactions(store: Store, tree: str, since: int | None, limit: int, reads: ReadUsage) -> list[Transaction]:
     """The first so many transactions of a tree after a number, or of all that are kept; one range read.
 
     Raises CursorExpired where what followed the number is not kept any more. They follow one another without a gap:
@@ -35,9 +35,9 @@ async def transactions(store: Store, tree: str, since: int | None, limit: int, r
     """
     # The read begins with the item of the number itself: as long as that is there, so is all that followed.
     start = max(1, since or 1)
-    span = Span(Index.TABLE, tree, log_key(tree, start).sk, log_key(tree, LAST_NUMBER).sk)
+    span = KeyRange(Index.TABLE, tree, log_key(tree, start).sk, log_key(tree, LAST_NUMBER).sk)
     found: list[Transaction] = []
-    async for some in in_turns(await store.range(span, reads, limit=limit + 1, strong=True), 4):  # they may be large
+    async for some in in_chunks(await store.range(span, reads, limit=limit + 1, strong=True), 4):  # they may be large
         found += map(_transaction, some)
     if since is None:
         return _without_gap(found)[:limit]
@@ -46,7 +46,7 @@ async def transactions(store: Store, tree: str, since: int | None, limit: int, r
             raise expired()
     else:
         (stamp,) = await store.get([stamp_key(tree)], reads, strong=True)
-        if Stamp.of(tree, stamp).n != since:
+        if TreeVersion.of(tree, stamp).n != since:
             raise expired()
     return [one for one in found if one.number > since][:limit]
 

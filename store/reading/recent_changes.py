@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple, cast
 
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.metadata.change_log import Event, LogEntry, entries_of
 from store.model.items import Item
 from store.model.keys import (
@@ -22,7 +22,7 @@ from store.model.keys import (
     node_key,
 )
 from store.model.paths import parse_path
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 
 MOST_LOGS = 100  # whose ends are kept
 FIRST_PAGE_ITEMS = 25  # which is all of it in a tree that is written to now and then
@@ -74,7 +74,7 @@ class RecentChanges:
         self._store = store
         self._ends: dict[str, list[RecentChange]] = {}
 
-    async def since(self, partition: str, time: float, reads: Reads) -> list[RecentChange]:
+    async def since(self, partition: str, time: float, reads: ReadUsage) -> list[RecentChange]:
         """What a log tells from a time on, in seconds since 1970, in its order; strongly read."""
         known = self._ends.pop(partition, [])
         last = known[-1].number if known else 0
@@ -87,10 +87,10 @@ class RecentChanges:
             del self._ends[next(iter(self._ends))]
         return end
 
-    async def _read(self, partition: str, last: int, time: float, reads: Reads) -> list[RecentChange]:
+    async def _read(self, partition: str, last: int, time: float, reads: ReadUsage) -> list[RecentChange]:
         """What follows on a number of a log, or as much of its end as is not older than a time."""
         found: list[RecentChange] = []
-        span, limit = Span(Index.TABLE, partition, log_key(partition, last + 1).sk, _END), FIRST_PAGE_ITEMS
+        span, limit = KeyRange(Index.TABLE, partition, log_key(partition, last + 1).sk, _END), FIRST_PAGE_ITEMS
         while items := await self._store.range(span, reads, limit=limit, reverse=True, strong=True):
             found += map(RecentChange.of, items)
             if len(items) < limit or found[-1].at < time:

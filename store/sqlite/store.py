@@ -14,12 +14,12 @@ from typing import Any, Self
 
 import msgspec
 
-from store.concurrency import PIECE, give_way, in_turns
-from store.engine.call_stats import Calls
+from store.concurrency import PIECE, in_chunks, yield_to_loop
+from store.engine.call_stats import CallStats
 from store.engine.protocol import check_changes
-from store.engine.record_cache import Decoded
+from store.engine.record_cache import RecordCache
 from store.engine.table_options import TableOptions
-from store.engine.usage import Reads, units_of
+from store.engine.usage import ReadUsage, units_of
 from store.errors import BadInput, Conflict
 from store.metadata.schema_version import check_known, check_layout
 from store.model.attributes import Value
@@ -35,7 +35,7 @@ from store.model.items import (
     settled,
 )
 from store.model.keys import Index, Key, index_name
-from store.model.ranges import Span, just_after
+from store.model.ranges import KeyRange, just_after
 from store.model.records import Record
 from store.sqlite.backup import (
     PAGES,
@@ -83,13 +83,13 @@ class SQLiteStore:
 
     max_changes = MAX_CHANGES
     most_changes: int | None = None
-    calls: Calls | None = None
+    calls: CallStats | None = None
 
     def __init__(self, path: str, *, keep_bytes: int = 0) -> None:
         if not path:
             raise BadInput("The store's address names no file; write sqlite:///FILE.")
         self.path = path
-        self._decoded = Decoded(keep_bytes)
+        self._decoded = RecordCache(keep_bytes)
         self._database = Database(path)
         self._large = asyncio.Lock()  # what has it is a large commit
         self._purged = -PURGE_SECONDS
@@ -105,7 +105,7 @@ class SQLiteStore:
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    async def get(self, keys: Sequence[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:
+    async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
         wanted = list(dict.fromkeys(keys))
         found: dict[tuple[str, str], Item] = {}  # a Key is such a tuple
         with self._database.translated():
@@ -119,24 +119,26 @@ class SQLiteStore:
         return [found.get(key) for key in keys]
 
     async def range(
-        self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False, strong: bool = False
+        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False, strong: bool = False
     ) -> list[Item]:
         with self._database.translated():
             bodies = self._bodies(span, reads, limit, reverse, strong)
             items: list[Item] = []
-            async for some in in_turns(bodies, 4):  # which may be large
+            async for some in in_chunks(bodies, 4):  # which may be large
                 items += map(_decode, some)
             return items
 
-    async def nodes(self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
+    async def nodes(
+        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
+    ) -> list[Record]:
         bodies = self._bodies(span, reads, limit, reverse, False)
         records: list[Record] = []
-        async for some in in_turns(bodies):  # so that small requests are answered before a large one is decoded
+        async for some in in_chunks(bodies):  # so that small requests are answered before a large one is decoded
             with self._database.translated():
                 records += [self._decoded.of(body, _record) for body in some]
         return records
 
-    def _bodies(self, span: Span, reads: Reads, limit: int | None, reverse: bool, strong: bool) -> list[bytes]:
+    def _bodies(self, span: KeyRange, reads: ReadUsage, limit: int | None, reverse: bool, strong: bool) -> list[bytes]:
         if limit == 0 or span.lo >= span.hi:
             return []
         reads.check()
@@ -157,7 +159,7 @@ class SQLiteStore:
         reads.check(0)
         return bodies
 
-    async def count(self, span: Span, reads: Reads) -> int:
+    async def count(self, span: KeyRange, reads: ReadUsage) -> int:
         lo, total = span.lo, 0
         while lo < span.hi:  # in pages, as DynamoDB counts, since each row is looked at
             reads.check()
@@ -171,10 +173,10 @@ class SQLiteStore:
             if count < COUNT_ROWS:
                 break
             lo = just_after(last)
-            await give_way()
+            await yield_to_loop()
         return total
 
-    async def scan(self, reads: Reads) -> AsyncIterator[list[Item]]:
+    async def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
         after = ("", "")
         while True:
             with self._database.translated():
@@ -230,7 +232,7 @@ class SQLiteStore:
         new: list[tuple[Value | bytes, ...]] = []
         rows: list[tuple[Value | bytes, ...]] = []
         gone = [change.key for change in changes if isinstance(change, Delete)]
-        async for some in in_turns(list(enumerate(changes))):
+        async for some in in_chunks(list(enumerate(changes))):
             for place, change in some:
                 inserted = not look and isinstance(change, Put) and change.when == ABSENT
                 if change.when and not inserted:
@@ -350,7 +352,7 @@ class _Apart(SQLiteStore):
     """Another connection, for a large commit alone, so that others have their turns while it is made."""
 
     async def _execute(self, connection: Connection, statement: str, values: Sequence[Sequence[Any]]) -> None:
-        async for some in in_turns(values):
+        async for some in in_chunks(values):
             connection.executemany(statement, some)
 
 

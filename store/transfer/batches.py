@@ -32,7 +32,7 @@ from store.model.keys import (
 )
 from store.model.records import Counts, Record
 from store.text import rfc3339
-from store.transfer.diff import Difference
+from store.transfer.diff import TreeDiff
 from store.transfer.rows import Node
 
 MAX_LOG_BYTES = 300_000  # and its items, of which the log entry of a batch is one, at 400 KB
@@ -95,7 +95,7 @@ class _Line(NamedTuple):
 _ROOTS = _Line("", [], [])
 
 
-def batches(found: Difference, creations: Iterable[Creation], pk: str, most: int) -> Iterator[Batch]:
+def batches(found: TreeDiff, creations: Iterable[Creation], pk: str, most: int) -> Iterator[Batch]:
     """Transactions of at most `most` changes that make `creations` (parents first) and the rest of a difference.
 
     They build on one another, so they are made one by one, and each must be committed before the next is asked for.
@@ -125,7 +125,7 @@ class _Cutter:
     `room` is asked for in front of each change, and finds the line above it that the change then uses.
     """
 
-    def __init__(self, found: Difference, pk: str, most: int) -> None:
+    def __init__(self, found: TreeDiff, pk: str, most: int) -> None:
         self._places = {sk: _Place(record, UNCONDITIONAL) for sk, record in found.above.items()}
         self._pk = pk
         self._most = most - SEALS

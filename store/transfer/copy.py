@@ -16,7 +16,7 @@ from typing import cast
 from store.api_keys import all_keys
 from store.connect import open_store, opened
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, Unavailable
 from store.metadata.schema_version import (
     COPYING,
@@ -81,7 +81,7 @@ def _check_absent(file: Path) -> None:
 async def _table(url: str) -> AsyncIterator[Store]:
     """A table that is empty, or holds an unfinished copy, and says so until the copy is whole."""
     async with open_store(url) as store:
-        (layout,) = await store.get([LAYOUT_KEY], Reads(), strong=True)
+        (layout,) = await store.get([LAYOUT_KEY], ReadUsage(), strong=True)
         if layout_of(layout) != COPYING and not await is_empty(store):
             raise BadInput(f'"{url}" is not empty; a copy goes into a new table, made with: clade table create')
         await store.commit([Put(layout_item(COPYING))])
@@ -90,7 +90,7 @@ async def _table(url: str) -> AsyncIterator[Store]:
 
 
 async def is_empty(store: Store) -> bool:
-    async for _ in store.scan(Reads()):
+    async for _ in store.scan(ReadUsage()):
         return False
     return True
 
@@ -105,7 +105,7 @@ class Copy:
         self._source = source
         self._target = target
         self._met = met
-        self._reads = Reads()
+        self._reads = ReadUsage()
         self._room = asyncio.Semaphore(COMMITS_AT_ONCE)
         self.items = 0
         self.nodes = 0

@@ -19,15 +19,15 @@ from store.model.ranks import behind, is_made
 from store.model.records import Record
 from store.text import shorten
 from store.transfer.rows import (
+    ImportPlan,
     Node,
     Rejection,
     Tree,
-    Wanted,
 )
 
 
 @dataclass
-class Difference:
+class TreeDiff:
     """What changes in a tree: `created` parents first, `updated` as old and new state, `removed` children first.
 
     `above` holds the table's records of everything that stands above a change, by sort key.
@@ -62,14 +62,14 @@ class _Place:
         self.ranked: list[Node] = []
 
 
-class Merge:
+class TreeMerge:
     """The walk through one tree: `take` the table's node items in key order, page by page, then `finish`.
 
     `pk` is the tree's partition. With `prune`, what the file lacks below its nodes is removed, but never what a
     rejected row was about. An updated record has its next revision, and still the time of the former one.
     """
 
-    def __init__(self, wanted: Wanted, tree: Tree, pk: str, *, prune: bool = False) -> None:
+    def __init__(self, wanted: ImportPlan, tree: Tree, pk: str, *, prune: bool = False) -> None:
         self._wanted = wanted
         self._pk = pk
         self._prune = prune
@@ -77,7 +77,7 @@ class Merge:
         self._nodes = iter([tree.nodes[sk] for sk in sorted(tree.nodes)])
         self._next = next(self._nodes, None)
         self._stack: list[_Place] = []
-        self._found = Difference()
+        self._found = TreeDiff()
 
     def take(self, items: Iterable[Item]) -> None:
         for item in items:
@@ -87,7 +87,7 @@ class Merge:
             node = self._advance() if self._next is not None and self._next.sk == sk else None
             self._meet(sk, item, node)
 
-    def finish(self) -> Difference:
+    def finish(self) -> TreeDiff:
         while self._next is not None:
             self._add(self._advance())
         self._leave("")

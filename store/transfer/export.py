@@ -7,10 +7,10 @@ from typing import cast
 
 from store.edits.reader import Reader
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import BadInput, Unavailable
 from store.metadata.change_log import Event, LogEntry
-from store.metadata.tree_version import Stamp
+from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item, key_of
 from store.model.keys import (
@@ -22,7 +22,7 @@ from store.model.keys import (
     stamp_key,
 )
 from store.model.paths import format_path, parse_path
-from store.model.ranges import Span, siblings, subtree
+from store.model.ranges import KeyRange, siblings, subtree
 from store.model.records import Record
 from store.model.undefined_values import Undefined
 from store.reading.change_feed import transactions
@@ -46,7 +46,7 @@ async def export(
     is not. Raises Damaged where the store is not whole, BadInput where the path leads to no node, and at its end
     Unavailable where nodes of it were moved meanwhile, since they can be in it twice or not at all.
     """
-    reads, lacking = Reads(), undefined or Undefined(hierarchy)
+    reads, lacking = ReadUsage(), undefined or Undefined(hierarchy)
     async with store.snapshot() or nullcontext(store) as seen:
         await seen.check_integrity()
         if path is not None:
@@ -65,7 +65,7 @@ async def export(
 
 async def count(store: Store, hierarchy: Hierarchy, path: Path | None = None) -> int:
     """How many nodes an export will have, by the counts that are kept; 0 where there is no such node."""
-    reads = Reads()
+    reads = ReadUsage()
     if path is not None:
         (item,) = await store.get([node_key(hierarchy.name, path)], reads)
         return 1 + sum(Record.of(item).below.values()) if item else 0
@@ -75,12 +75,12 @@ async def count(store: Store, hierarchy: Hierarchy, path: Path | None = None) ->
     return total
 
 
-async def _stamps(store: Store, trees: Sequence[str], reads: Reads) -> list[Stamp]:
+async def _stamps(store: Store, trees: Sequence[str], reads: ReadUsage) -> list[TreeVersion]:
     items = await store.get(list(map(stamp_key, trees)), reads, strong=True)
-    return [Stamp.of(*one) for one in zip(trees, items, strict=True)]
+    return [TreeVersion.of(*one) for one in zip(trees, items, strict=True)]
 
 
-async def _check_moves(store: Store, then: Stamp, top: Key, reads: Reads) -> None:
+async def _check_moves(store: Store, then: TreeVersion, top: Key, reads: ReadUsage) -> None:
     """Raise Unavailable where anything was moved within, into, out of or with a subtree since its tree's stamp was
     read.
     """
@@ -101,7 +101,7 @@ def _concerns(moved: LogEntry, top: Key) -> bool:
     return any(place.holds(top) or top.holds(place) for place in places)
 
 
-async def _span_at(store: Store, hierarchy: Hierarchy, path: Path, reads: Reads) -> Span:
+async def _span_at(store: Store, hierarchy: Hierarchy, path: Path, reads: ReadUsage) -> KeyRange:
     key = node_key(hierarchy.name, path)
     hidden = await _hidden(store, key.pk, reads)
     (item,) = await store.get([key], reads, strong=True)
@@ -110,14 +110,14 @@ async def _span_at(store: Store, hierarchy: Hierarchy, path: Path, reads: Reads)
     return subtree(key.pk, key.sk)
 
 
-async def _trees(store: Store, hierarchy: Hierarchy, reads: Reads) -> list[str]:
+async def _trees(store: Store, hierarchy: Hierarchy, reads: ReadUsage) -> list[str]:
     """The partitions of all trees in path order.
 
     Only an index lists the roots, and it may trail behind, so the hierarchy's stamp must agree with what it lists.
     """
     for _ in range(INDEX_WAITS):
         (item,) = await store.get([stamp_key(hierarchy.name)], reads, strong=True)
-        expected = sum(Stamp.of(hierarchy.name, item).shape.values())
+        expected = sum(TreeVersion.of(hierarchy.name, item).shape.values())
         found = [
             cast(str, item["pk"])
             async for page in _pages(store, siblings(hierarchy.name), reads)
@@ -131,7 +131,7 @@ async def _trees(store: Store, hierarchy: Hierarchy, reads: Reads) -> list[str]:
     )
 
 
-async def _pages(store: Store, span: Span, reads: Reads) -> AsyncIterator[list[Item]]:
+async def _pages(store: Store, span: KeyRange, reads: ReadUsage) -> AsyncIterator[list[Item]]:
     """All items of a span that are seen; as of now in the table's own order, the only one that can be read so.
 
     What moves hide is asked before each page, for they are begun and flip while pages are written out.
@@ -146,7 +146,7 @@ async def _pages(store: Store, span: Span, reads: Reads) -> AsyncIterator[list[I
         span = span.after(cast(str, page[-1][span.index.sort]))
 
 
-async def _hidden(store: Store, partition: str, reads: Reads) -> frozenset[Key]:
+async def _hidden(store: Store, partition: str, reads: ReadUsage) -> frozenset[Key]:
     """The tops of what moves under way hide in a tree, or among the roots of a hierarchy."""
     reader = Reader(store, reads)
     return await reader.hidden(await reader.seen([partition], []), partition)

@@ -15,7 +15,7 @@ from typing import cast
 from uuid import uuid4
 
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.change_log import (
     Event,
@@ -23,7 +23,7 @@ from store.metadata.change_log import (
     log_item,
     root_name,
 )
-from store.metadata.tree_version import Stamp
+from store.metadata.tree_version import TreeVersion
 from store.model.items import Change, Item
 from store.model.keys import (
     Key,
@@ -35,15 +35,15 @@ from store.model.paths import format_path
 from store.model.ranges import siblings, subtree
 from store.model.ranks import behind, is_made
 from store.model.records import made_id
-from store.reading.active_moves import _stamp, still
+from store.reading.active_moves import _stamp, wait_for_moves
 from store.text import shorten
 from store.transfer.batches import Batch, Creation, batches
-from store.transfer.diff import Difference, Merge
+from store.transfer.diff import TreeDiff, TreeMerge
 from store.transfer.rows import (
+    ImportPlan,
     Node,
     Rejection,
     Tree,
-    Wanted,
 )
 
 TREES_AT_ONCE = 8  # a tree's transactions follow one another, so only several trees keep a remote table busy
@@ -53,7 +53,7 @@ EXAMPLES = 5  # paths of each kind that are told
 
 
 @dataclass
-class Outcome:
+class LoadResult:
     """What an import did, or would do: nodes by level, some of their paths, and the rows that were not taken."""
 
     added: Counter[str] = field(default_factory=Counter)
@@ -86,8 +86,8 @@ class Outcome:
 
 async def load(
     store: Store,
-    wanted: Wanted,
-    outcome: Outcome,
+    wanted: ImportPlan,
+    outcome: LoadResult,
     *,
     prune: bool = False,
     dry_run: bool = False,
@@ -117,8 +117,8 @@ class _Load:
     def __init__(
         self,
         store: Store,
-        wanted: Wanted,
-        outcome: Outcome,
+        wanted: ImportPlan,
+        outcome: LoadResult,
         prune: bool,
         dry_run: bool,
         settled: Callable[[int], None],
@@ -129,8 +129,8 @@ class _Load:
         self.prune = prune
         self.dry_run = dry_run
         self.settled = settled
-        self.reads = Reads()
-        self.roots: Stamp | None = None  # of the hierarchy, as last read or written
+        self.reads = ReadUsage()
+        self.roots: TreeVersion | None = None  # of the hierarchy, as last read or written
         self.roots_lock = asyncio.Lock()
         self._root_ranks: dict[str, str] | None = None  # made by hands, each with its tree's partition
 
@@ -164,7 +164,7 @@ class _Load:
                 self.roots = None
                 raised = stamp.raised(batch.roots, now=batch.now)
                 await self.store.commit([*changes, raised, log_item(stamp, roots, batch.at, batch.now)])
-                self.roots = Stamp.of(stamp.partition, raised.item)
+                self.roots = TreeVersion.of(stamp.partition, raised.item)
         self.outcome.commits += 1
         await asyncio.sleep(0)  # SQLite never waits, so this is where others get their turn, and a Ctrl-C its hearing
 
@@ -181,7 +181,7 @@ class _TreeLoad:
 
     async def run(self) -> None:
         for attempt in range(ATTEMPTS):
-            stamp = await still(self._load.store, self._pk, self._load.reads)
+            stamp = await wait_for_moves(self._load.store, self._pk, self._load.reads)
             try:
                 return await self._attempt(stamp)
             except Conflict:
@@ -189,7 +189,7 @@ class _TreeLoad:
         name = format_path(path_of(self._pk, "#"))
         raise Conflict(f"{name} is being written by others all the time; the same command later goes on.")
 
-    async def _attempt(self, stamp: Stamp) -> None:
+    async def _attempt(self, stamp: TreeVersion) -> None:
         """Compare the tree with its records and write what differs."""
         found = await self._difference()
         creations = await self._identified(found)
@@ -201,14 +201,14 @@ class _TreeLoad:
                 log = log_item(stamp, batch.entries, batch.at, batch.now)
                 roots = [one._replace(sk=root_name(self._pk)) for one in batch.entries if one.sk == "#"]
                 await self._load.commit([*batch.changes, raised, log], batch, roots)
-                stamp = Stamp.of(self._pk, raised.item)
+                stamp = TreeVersion.of(self._pk, raised.item)
             self._tell(batch.entries)
         self._load.outcome.unchanged += unchanged
         self._load.outcome.rejections += found.rejections
 
-    async def _difference(self) -> Difference:
+    async def _difference(self) -> TreeDiff:
         """All records of the tree are read, but only what changes is kept."""
-        merge = Merge(self._load.wanted, self._tree, self._pk, prune=self._load.prune)
+        merge = TreeMerge(self._load.wanted, self._tree, self._pk, prune=self._load.prune)
         span = subtree(self._pk, "#")
         while True:
             items = await self._load.store.range(span, self._load.reads, limit=PAGE_ITEMS, strong=True)
@@ -218,7 +218,7 @@ class _TreeLoad:
                 return merge.finish()
             span = span.after(cast(str, items[-1]["sk"]))
 
-    async def _identified(self, found: Difference) -> list[Creation]:
+    async def _identified(self, found: TreeDiff) -> list[Creation]:
         """The nodes to be created with their ids; those whose id belongs to another node are rejected."""
         creations: list[Creation] = []
         lost: dict[str, int] = {}  # the rows of rejected nodes by sort key

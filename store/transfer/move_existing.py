@@ -11,9 +11,9 @@ from typing import cast
 from store.edits.create_update import Create
 from store.edits.move import Move
 from store.edits.reader import Reader
-from store.edits.transaction import Draft, Moment
+from store.edits.transaction import TransactionBuilder, WriteContext
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import BadInput, NotFound, WrongLevel
 from store.metadata.change_log import Event
 from store.metadata.history import place_of
@@ -25,10 +25,10 @@ from store.model.keys import (
     path_of,
 )
 from store.model.paths import format_path
-from store.reading.active_moves import still
+from store.reading.active_moves import wait_for_moves
 from store.text import shorten
-from store.transfer.load import Outcome
-from store.transfer.rows import Node, Wanted
+from store.transfer.load import LoadResult
+from store.transfer.rows import ImportPlan, Node
 from store.writer.writer import Writer
 
 PAGE_NODES = 1000
@@ -40,7 +40,7 @@ class _Resettle(Move):
 
     node: Node
 
-    async def draft(self, reader: Reader, moment: Moment) -> Draft:
+    async def draft(self, reader: Reader, moment: WriteContext) -> TransactionBuilder:
         draft = await super().draft(reader, moment)
         if draft.record.id != f"{self.hierarchy.name}:{self.node.id}":
             raise NotFound(f"It is no longer at {shorten(format_path(self.path), 200)}.")
@@ -49,15 +49,15 @@ class _Resettle(Move):
         return draft
 
 
-class Resettlement:
+class ImportMoves:
     """The moves that a file asks for; what cannot be moved is told in `wanted.unmoved`."""
 
-    def __init__(self, store: Store, writer: Writer, wanted: Wanted, outcome: Outcome) -> None:
+    def __init__(self, store: Store, writer: Writer, wanted: ImportPlan, outcome: LoadResult) -> None:
         self._store = store
         self._writer = writer
         self._wanted = wanted
         self._outcome = outcome
-        self._reads = Reads()
+        self._reads = ReadUsage()
         self._stuck: set[Key] = set()  # where nodes shall lie that cannot be moved there as yet
 
     async def run(self, settled: Callable[[int], None] = lambda nodes: None) -> None:
@@ -136,7 +136,7 @@ class Resettlement:
             name = node.path[-1] if node.name is None else node.name
             node_id = self._wanted.id_of(node)
             edit = Create(self._wanted.hierarchy, node.path, node.level, name, node.values, node_id)
-            await still(self._store, key.pk, self._reads)
+            await wait_for_moves(self._store, key.pk, self._reads)
             await self._writer.write(edit, self._reads)
             self._outcome.note(Event.CREATED, node.level, *key)
             self._outcome.unchanged -= 1  # the load will find it as it wants it, and count it there
@@ -151,7 +151,7 @@ class Resettlement:
     async def _move(self, node: Node, source: Key, target: Key) -> None:
         """Move a node and wait for the end, as the load does not compare trees with moves under way."""
         for pk in {source.pk, target.pk}:
-            await still(self._store, pk, self._reads)
+            await wait_for_moves(self._store, pk, self._reads)
         edit = _Resettle(self._wanted.hierarchy, path_of(*source), node.path, node=node)
         written = await self._writer.write(edit, self._reads)
         if written.move is not None:

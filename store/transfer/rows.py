@@ -99,7 +99,7 @@ class Tree:
         self.refused: dict[str, int] = {}
 
 
-class Wanted:
+class ImportPlan:
     """All nodes that a file asks for, and the rows that cannot be taken as far as the file alone tells.
 
     `trees` are by their root as it stands in keys. `ids` tells which node claims an id, `refused_ids` are those of

@@ -7,20 +7,20 @@ from tempfile import TemporaryDirectory
 
 from store.connect import opened
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.metadata.history import id_item, place_of
 from store.model.items import Item, Put
 from store.model.keys import id_key, stamp_key
 from store.model.ranges import subtree
 from store.model.records import Record
-from store.reading.active_moves import still
-from store.transfer.rows import Wanted
+from store.reading.active_moves import wait_for_moves
+from store.transfer.rows import ImportPlan
 
 PAGE_ITEMS = 1000
 
 
 @asynccontextmanager
-async def trial(store: Store, wanted: Wanted) -> AsyncIterator[Store]:
+async def trial(store: Store, wanted: ImportPlan) -> AsyncIterator[Store]:
     """A store of its own while the block runs, with the nodes of the trees that the file names or takes nodes from.
 
     It lies in a file, since trees may be larger than the memory; histories and aliases are not in it.
@@ -31,8 +31,8 @@ async def trial(store: Store, wanted: Wanted) -> AsyncIterator[Store]:
             yield copy
 
 
-async def _copy(store: Store, wanted: Wanted, copy: Store) -> None:
-    reads, name = Reads(), wanted.hierarchy.name
+async def _copy(store: Store, wanted: ImportPlan, copy: Store) -> None:
+    reads, name = ReadUsage(), wanted.hierarchy.name
     trees = {f"{name}#{root}" for root in wanted.trees}
     ids = [id_key(f"{name}:{one}") for one in wanted.ids]
     for first in range(0, len(ids), PAGE_ITEMS):
@@ -41,7 +41,7 @@ async def _copy(store: Store, wanted: Wanted, copy: Store) -> None:
         trees |= {place.pk for item in items if (place := place_of(item))}
     await _put(copy, await store.get([stamp_key(name)], reads, strong=True))
     for pk in trees:
-        await still(store, pk, reads)
+        await wait_for_moves(store, pk, reads)
         await _put(copy, await store.get([stamp_key(pk)], reads, strong=True))
         span = subtree(pk, "#")
         while nodes := await store.range(span, reads, limit=PAGE_ITEMS, strong=True):

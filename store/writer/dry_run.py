@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from store.edits.transaction import Draft
+from store.edits.transaction import TransactionBuilder
 from store.engine.protocol import Store
 from store.metadata.move_record import Move
 from store.model.keys import Path
@@ -14,7 +14,7 @@ UNITS_A_TRANSACTION = 2
 
 
 @dataclass(frozen=True)
-class Forecast:
+class DryRun:
     """How many nodes are written in how many transactions for about how many write units, and which paths are in
     the way.
     """
@@ -25,17 +25,17 @@ class Forecast:
     collisions: list[Path]
 
 
-async def forecast(draft: Draft, store: Store) -> Forecast:
+async def dry_run(draft: TransactionBuilder, store: Store) -> DryRun:
     """What the commit of a draft would take."""
     if draft.collisions or draft.is_empty:
-        return Forecast(0, 0, 0, draft.collisions)
+        return DryRun(0, 0, 0, draft.collisions)
     if draft.move is not None:
         return _of_move(draft.move, store.most_changes or store.max_changes)
-    return Forecast(draft.nodes, 1, await draft.write_units(), [])
+    return DryRun(draft.nodes, 1, await draft.write_units(), [])
 
 
-def _of_move(move: Move, most: int) -> Forecast:
+def _of_move(move: Move, most: int) -> DryRun:
     """Each transaction also writes the record of the move; at both ends and at the flip are some more."""
     changes = SWEPT_CHANGES if move.target is None else MOVED_CHANGES
     transactions = 3 + sum(-(-move.nodes // ((most - 1) // number)) for number in changes)
-    return Forecast(move.nodes, transactions, UNITS_A_NODE * move.nodes + UNITS_A_TRANSACTION * transactions, [])
+    return DryRun(move.nodes, transactions, UNITS_A_NODE * move.nodes + UNITS_A_TRANSACTION * transactions, [])

@@ -10,17 +10,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from store.edits.overlay import Later, View
+from store.edits.overlay import NotCombinable, WriteOverlay
 from store.edits.reader import Reader
-from store.edits.transaction import Moment
+from store.edits.transaction import WriteContext
 from store.engine.protocol import Store
 from store.errors import BadInput, CladeError, Conflict, Unavailable, Uncertain
 from store.metadata.move_record import Move
 from store.model.keys import stamp_key
 from store.reading.recent_changes import RecentChanges
 from store.text import rfc3339
-from store.writer.dry_run import forecast
-from store.writer.request import Wish, Written
+from store.writer.dry_run import dry_run
+from store.writer.request import EditRequest, EditResult
 
 ATTEMPTS = 20  # at one transaction while others write to the same tree
 LONGEST_DELAY_SECONDS = 0.25
@@ -29,24 +29,24 @@ LONGEST_DELAY_SECONDS = 0.25
 class _Drafted(NamedTuple):
     """What comes of a wish if what is pending is committed, and whether changes of its own are among that."""
 
-    wish: Wish
-    outcome: Written | Exception
+    wish: EditRequest
+    outcome: EditResult | Exception
     changes: bool = False
 
 
-class Group:
+class GroupCommit:
     """`begin` is told of each journaled move whose beginning is committed; `recent` is kept from group to group.
 
     What several wishes need is read once, and counted among the reads of the first one that asks for it.
     """
 
     def __init__(
-        self, store: Store, wishes: Sequence[Wish], begin: Callable[[Move], object], recent: RecentChanges
+        self, store: Store, wishes: Sequence[EditRequest], begin: Callable[[Move], object], recent: RecentChanges
     ) -> None:
         self._store = store
         self._begin = begin
         self._recent = recent
-        self._view = View(store)
+        self._view = WriteOverlay(store)
         self._readers = {wish: Reader(store, wish.reads, self._view, recent) for wish in wishes}
 
     async def make(self) -> None:
@@ -58,7 +58,7 @@ class Group:
             for wish in self._left():
                 wish.settle(error)
 
-    def _left(self) -> list[Wish]:
+    def _left(self) -> list[EditRequest]:
         return [wish for wish in self._readers if not wish.is_settled]
 
     async def _advance(self) -> None:
@@ -95,7 +95,7 @@ class Group:
                 continue
             try:
                 one = await self._draft(wish)
-            except Later:
+            except NotCombinable:
                 break
             if self._view.is_pending:
                 drafted.append(one)
@@ -103,7 +103,7 @@ class Group:
                 wish.settle(one.outcome)
         return drafted
 
-    async def _foresee(self, wishes: Sequence[Wish]) -> None:
+    async def _foresee(self, wishes: Sequence[EditRequest]) -> None:
         """Read in a few goes what several need for certain: what was made already, the stamps, and then the rest."""
         if len(wishes) < 2:
             return
@@ -113,33 +113,33 @@ class Group:
         await self._view.read([stamp_key(one) for edit in edits for one in sorted(edit.partitions())], reads)
         await self._view.read([key for edit in edits for key in edit.needs()], reads)
 
-    async def _draft(self, wish: Wish) -> _Drafted:
+    async def _draft(self, wish: EditRequest) -> _Drafted:
         """Raises Later where a wish cannot be made together with what is pending."""
         try:
             if (made := await self._made(wish, self._readers[wish])) is not None:
                 return _Drafted(wish, made)
             now = time.time()
-            draft = await wish.edit.draft(self._readers[wish], Moment(rfc3339(now), now, wish.terms.by))
+            draft = await wish.edit.draft(self._readers[wish], WriteContext(rfc3339(now), now, wish.terms.by))
             if wish.terms.dry_run:
-                return _Drafted(wish, Written(draft.record, await forecast(draft, self._store)))
+                return _Drafted(wish, EditResult(draft.record, await dry_run(draft, self._store)))
             changes = wish.changes(draft, self._store.most_changes)
             await self._view.take(changes)
-            return _Drafted(wish, Written(draft.record, move=draft.move), bool(changes))
-        except Later:
+            return _Drafted(wish, EditResult(draft.record, move=draft.move), bool(changes))
+        except NotCombinable:
             raise
         except Exception as error:
             return _Drafted(wish, await self._refusal(wish, error))
 
-    async def _made(self, wish: Wish, reader: Reader) -> Written | None:
+    async def _made(self, wish: EditRequest, reader: Reader) -> EditResult | None:
         """What a wish has changed already under its idempotency key."""
         item = None if wish.once is None else (await reader.seen([], [wish.once])).item(wish.once)
         if item is None:
             return None
         record, key = wish.repeated(item)
         move = None if key is None else (await reader.seen([], [key])).item(key)
-        return Written(await reader.content_of(record), move=None if move is None else Move.of(move))
+        return EditResult(await reader.content_of(record), move=None if move is None else Move.of(move))
 
-    async def _refusal(self, wish: Wish, error: Exception) -> Written | Exception:
+    async def _refusal(self, wish: EditRequest, error: Exception) -> EditResult | Exception:
         """What is told of a wish that failed. What stands in its way may be itself, made for somebody who asked another
         process for the same, or by a commit whose answer was lost.
         """
@@ -171,7 +171,7 @@ class Group:
         return True
 
     def _begin_move(self, one: _Drafted) -> None:
-        if one.changes and isinstance(one.outcome, Written) and one.outcome.move is not None:
+        if one.changes and isinstance(one.outcome, EditResult) and one.outcome.move is not None:
             self._begin(one.outcome.move)
 
     async def _fail(self, drafted: Sequence[_Drafted], error: Exception) -> None:
@@ -180,7 +180,7 @@ class Group:
         wishes = [one.wish for one in drafted]
         if isinstance(error, BadInput) and len(wishes) > 1:  # one of them cannot be stored, and only that one
             for wish in wishes:
-                await Group(self._store, [wish], self._begin, self._recent).make()
+                await GroupCommit(self._store, [wish], self._begin, self._recent).make()
             return
         if isinstance(error, Unavailable):  # it may be committed, and a move that is not finds no record of its own
             for one in drafted:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from store.edits.create_update import Edit
-from store.edits.transaction import Draft
-from store.engine.usage import Reads
+from store.edits.transaction import TransactionBuilder
+from store.engine.usage import ReadUsage
 from store.errors import AlreadyExists, TooLarge
 from store.metadata.idempotency import (
     fingerprint,
@@ -20,11 +20,11 @@ from store.model.keys import Key
 from store.model.paths import format_path
 from store.model.records import Record
 from store.text import shorten
-from store.writer.dry_run import Forecast
+from store.writer.dry_run import DryRun
 
 
 @dataclass(frozen=True)
-class Terms:
+class EditOptions:
     """How an edit is to be made: only tried (`dry_run`), at most once under a `key` of a `caller`, and by whom."""
 
     dry_run: bool = False
@@ -34,45 +34,45 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Written:
+class EditResult:
     """The node of an edit as it was written; of a dry run as it would be, with a forecast.
 
     With a `move` the edit takes more than one transaction: the node is as it will lie when that has flipped.
     """
 
     record: Record
-    forecast: Forecast | None = None
+    forecast: DryRun | None = None
     move: Move | None = None
 
 
-class Wish:
+class EditRequest:
     """Its `outcome` is awaited by whoever wishes; when nobody waits any more it is cancelled.
 
     `once` is where its outcome lies under its idempotency key. Raises BadInput for a key that cannot be one.
     """
 
-    def __init__(self, edit: Edit, reads: Reads, terms: Terms) -> None:
+    def __init__(self, edit: Edit, reads: ReadUsage, terms: EditOptions) -> None:
         self.edit = edit
         self.reads = reads
         self.terms = terms
         self.once = None if terms.key is None else once_key(edit.hierarchy.name, terms.key, terms.caller)
-        self.outcome: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
+        self.outcome: asyncio.Future[EditResult] = asyncio.get_running_loop().create_future()
 
     @property
     def is_settled(self) -> bool:
         """Whether it has its outcome, or nobody waits for one."""
         return self.outcome.done()
 
-    def settle(self, outcome: Written | BaseException) -> None:
+    def settle(self, outcome: EditResult | BaseException) -> None:
         """Tell what has come of it, if anybody still waits for that."""
         if self.is_settled:
             return
-        if isinstance(outcome, Written):
+        if isinstance(outcome, EditResult):
             self.outcome.set_result(outcome)
         else:
             self.outcome.set_exception(outcome)
 
-    def changes(self, draft: Draft, most: int | None) -> list[Change]:
+    def changes(self, draft: TransactionBuilder, most: int | None) -> list[Change]:
         """What is committed for it, `most` changes at once; raises AlreadyExists, or TooLarge where they are more."""
         if draft.collisions:
             raise AlreadyExists(f"There is a node at {shorten(format_path(draft.collisions[0]))} already.")

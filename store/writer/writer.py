@@ -6,25 +6,25 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from itertools import islice
 
-from store.background_moves.timing import Pace
-from store.background_moves.worker import Mover
-from store.concurrency import Queue
+from store.background_moves.timing import MoveTiming
+from store.background_moves.worker import MoveWorker
+from store.concurrency import TreeLocks
 from store.edits.create_update import Edit
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import NOT_KNOWN, Uncertain
 from store.reading.recent_changes import RecentChanges
-from store.writer.group_commit import Group
-from store.writer.request import Terms as Terms
-from store.writer.request import Wish
-from store.writer.request import Written as Written
+from store.writer.group_commit import GroupCommit
+from store.writer.request import EditOptions as EditOptions
+from store.writer.request import EditRequest
+from store.writer.request import EditResult as EditResult
 
 MOST_TOGETHER = 30  # edits, since a transaction of DynamoDB holds some 30 creations
 STOP_SECONDS = 5.0  # for edits that are under way when the process ends
 
 _ENDING = f"The server stops. {NOT_KNOWN}"
 
-Line = dict[Wish, None]  # those who wait for the same trees, in their order; a mapping since any of them may go
+Line = dict[EditRequest, None]  # those who wait for the same trees, in their order; a mapping since any of them may go
 
 
 class Writer:
@@ -34,23 +34,23 @@ class Writer:
     nobody else along.
     """
 
-    def __init__(self, store: Store, pace: Pace = Pace()) -> None:
+    def __init__(self, store: Store, pace: MoveTiming = MoveTiming()) -> None:
         self._store = store
-        self._queue = Queue()
+        self._queue = TreeLocks()
         self._recent = RecentChanges(store)
         self._pace = pace
         self._lines: dict[frozenset[str], Line] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self.mover = Mover(store, pace, self._queue)
+        self.mover = MoveWorker(store, pace, self._queue)
 
     @property
     def waiting(self) -> int:
         """How many edits wait for those before them."""
         return sum(map(len, self._lines.values()))
 
-    async def write(self, edit: Edit, reads: Reads, terms: Terms = Terms()) -> Written:
+    async def write(self, edit: Edit, reads: ReadUsage, terms: EditOptions = EditOptions()) -> EditResult:
         """Make an edit. Raises a CladeError where it cannot be made, Conflict where others never stop writing."""
-        written = await self._write(Wish(edit, reads, terms))
+        written = await self._write(EditRequest(edit, reads, terms))
         journey = self.mover.journey(written.move.id) if written.move else None
         if journey is None:
             return written
@@ -70,7 +70,7 @@ class Writer:
             finally:
                 await self._stop()
 
-    async def _write(self, wish: Wish) -> Written:
+    async def _write(self, wish: EditRequest) -> EditResult:
         partitions = frozenset(wish.edit.partitions())
         if partitions in self._lines:
             self._lines[partitions][wish] = None
@@ -91,7 +91,7 @@ class Writer:
 
     async def _serve(self, partitions: frozenset[str], line: Line) -> None:
         """Make what the first of a line wish for; the others wait again, behind those who came for one of the trees."""
-        first: list[Wish] = []
+        first: list[EditRequest] = []
         try:
             async with self._queue.turn(partitions):
                 del self._lines[partitions]
@@ -99,7 +99,7 @@ class Writer:
                 if rest := dict.fromkeys(islice(line, MOST_TOGETHER, None)):
                     self._form(partitions, rest)
                 line = {}
-                await Group(self._store, first, self.mover.start, self._recent).make()
+                await GroupCommit(self._store, first, self.mover.start, self._recent).make()
         except BaseException as error:  # the process ends
             told = Uncertain(_ENDING) if isinstance(error, asyncio.CancelledError) else error
             for wish in (*first, *line):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
 
-from graph.compiler.plan_cache import Plans
+from graph.compiler.plan_cache import PlanCache
 from graph.errors import MAX_ALIKE
 from graph.execution.operation import Execution
 from graph.operation.context import Context
@@ -84,7 +84,7 @@ async def test_a_response_of_one_field_more_than_may_be_is_refused_whole(planted
 
 
 async def answer(store: Store, query: str, limits: BudgetLimits, *, planned: bool, **variables: object) -> dict:
-    plans = Plans(SCHEMA._schema, TYPES) if planned else None
+    plans = PlanCache(SCHEMA._schema, TYPES) if planned else None
     execution = Execution(
         SCHEMA,
         lambda: Context(Request(store, {"ground": Ground.definition()}, limits), TYPES),

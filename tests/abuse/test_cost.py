@@ -21,7 +21,7 @@ from bench.cost.report import figures, shown, table
 from bench.cost.search import Found, Search
 from bench.cost.stage import filled, measuring
 from graph.hierarchies.registry import served
-from graph.operation.document_limits import Limits
+from graph.operation.document_limits import DocumentLimits
 from graph.schema import build_schema
 from graph.settings import Settings
 from store.connect import open_store
@@ -121,7 +121,7 @@ def test_the_same_seed_makes_the_same_requests_and_most_are_accepted(schema):
 
     def is_accepted(sent):
         try:
-            return not validate(schema, Limits().parse(sent.query))
+            return not validate(schema, DocumentLimits().parse(sent.query))
         except (GraphQLError, RecursionError):
             return False
 
@@ -143,7 +143,7 @@ def test_all_fields_and_arguments_are_asked_for(schema):
 
 def test_known_requests_that_are_read_and_written_again_stay_within_the_limits(schema):
     """What the search changes is what was sent, in other words."""
-    limits = Limits()
+    limits = DocumentLimits()
     for name, sent in examples().items():
         if (operation := parsed(schema, sent)) is not None and name != "long number":
             again = operation.sent()

@@ -8,11 +8,11 @@ from graphql import get_introspection_query
 from graph.execution.operation import Execution
 from graph.hierarchies.registry import served
 from graph.operation import document_cache
-from graph.operation.document_limits import Limits
+from graph.operation.document_limits import DocumentLimits
 from graph.schema import build_schema
 
 SCHEMA, _ = build_schema(served("graph.hierarchies.locations,graph.hierarchies.categories"))
-DEFAULTS = Limits()
+DEFAULTS = DocumentLimits()
 
 
 class Passed(Exception):
@@ -83,7 +83,7 @@ async def test_a_document_at_the_limit_passes_and_one_past_it_is_refused(name, m
 
 def test_the_limits_are_those_that_are_promised():
     assert (
-        Limits(
+        DocumentLimits(
             max_tokens=2_000,
             max_depth=15,
             max_fields=2_000,
@@ -180,7 +180,7 @@ async def test_a_document_that_is_kept_is_not_measured_again(monkeypatch):
     execution = Execution(SCHEMA, run_now)
     with pytest.raises(Passed):
         await execution.execute("{ __typename }", allow_mutations=False)
-    monkeypatch.setattr(Limits, "parse", None)
+    monkeypatch.setattr(DocumentLimits, "parse", None)
     with pytest.raises(Passed):
         await execution.execute("{ __typename }", allow_mutations=False)
 

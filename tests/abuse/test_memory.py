@@ -7,16 +7,16 @@ from itertools import product
 import orjson
 import pytest
 
-from graph.compiler.plan_cache import MAX_SEVERAL_CHARACTERS, Plans
+from graph.compiler.plan_cache import MAX_SEVERAL_CHARACTERS, PlanCache
 from graph.execution.operation import Answer, Execution
-from graph.execution.response_cache import Cache
+from graph.execution.response_cache import ResponseCache
 from graph.operation.context import Context
-from graph.operation.document_limits import Limits
-from graph.operation.graphql_request import Question
-from resolvers.planning.cursors import Order, encode_cursor
+from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_request import GraphQLRequest
+from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.large_read_limit import LARGE, Turns
-from resolvers.session.page_cache import Kept
+from resolvers.session.large_read_limit import LARGE, LargeReadLimiter
+from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.protocol import Store
@@ -34,8 +34,8 @@ async def test_variables_of_any_length_leave_nothing_behind_in_plans_or_the_cach
     async with open_store("sqlite://:memory:") as store:
         await store.create()
         await plant(store, "a")
-        plans = Plans(SCHEMA._schema, TYPES)
-        cache = Cache(1_000_000, settle_seconds=0)
+        plans = PlanCache(SCHEMA._schema, TYPES)
+        cache = ResponseCache(1_000_000, settle_seconds=0)
         execution = Execution(
             SCHEMA, lambda: Context(Request(store, {"ground": GROUND}), TYPES), plans=plans, cache=cache
         )
@@ -52,7 +52,7 @@ async def test_plans_of_many_documents_with_many_values_each_are_bounded_togethe
         await store.create()
         await plant(store, "a")
         execution = Execution(
-            SCHEMA, lambda: Context(Request(store, {"ground": GROUND}), TYPES), plans=Plans(SCHEMA._schema, TYPES)
+            SCHEMA, lambda: Context(Request(store, {"ground": GROUND}), TYPES), plans=PlanCache(SCHEMA._schema, TYPES)
         )
         names = "abcd"
         declared = ", ".join(f"${name}: Boolean!" for name in names)
@@ -78,10 +78,10 @@ async def test_questions_leave_no_more_of_a_long_document_behind_than_what_they_
         execution = Execution(
             SCHEMA,
             lambda: Context(Request(store, {"ground": GROUND}), TYPES),
-            plans=Plans(SCHEMA._schema, TYPES),
+            plans=PlanCache(SCHEMA._schema, TYPES),
             limits=WIDE,
         )
-        questions = [Question(query, {"path": f"a/{number}", "n": number}) for number in range(5)]
+        questions = [GraphQLRequest(query, {"path": f"a/{number}", "n": number}) for number in range(5)]
         for question in questions:
             await execution.answer(question, allow_mutations=False)
         assert execution.planned == 5
@@ -92,12 +92,12 @@ async def test_cursors_of_any_length_leave_nothing_behind_in_what_is_kept_of_lis
     async with open_store("sqlite://:memory:") as store:
         await store.create()
         await plant(store, "a", "a/b")
-        kept = Kept(10_000_000)
+        kept = PageCache(10_000_000)
         execution = Execution(SCHEMA, lambda: Context(Request(store, {"ground": GROUND}, kept=kept), TYPES))
         found = await execution.execute('{ area(path: "a") { id } }', allow_mutations=False)
         children = 'query($after: String) { area(path: "a") { children(after: $after) { nodes { id } } } }'
         roots = "query($after: String) { grounds(after: $after) { nodes { id } } }"
-        lists = [(children, Order.CHILDREN, found.body["data"]["area"]["id"]), (roots, Order.ROOTS, "ground")]
+        lists = [(children, CursorKind.CHILDREN, found.body["data"]["area"]["id"]), (roots, CursorKind.ROOTS, "ground")]
         for (query, order, owner), length in product(lists, (0, SIZE)):
             after = encode_cursor(order, owner, "A" + "x" * length)
             found = await execution.execute(query, {"after": after}, allow_mutations=False)
@@ -109,7 +109,7 @@ async def test_fields_share_the_ids_that_a_request_may_look_up():
     query = "query($ids: [ID!]!) { a: nodes(ids: $ids) { id } b: nodes(ids: $ids) { id } }"
     async with open_store("sqlite://:memory:") as store:
         await store.create()
-        for plans in (None, Plans(SCHEMA._schema, TYPES)):
+        for plans in (None, PlanCache(SCHEMA._schema, TYPES)):
             execution = Execution(
                 SCHEMA, lambda: Context(Request(store, {"ground": GROUND}, BudgetLimits(10)), TYPES), plans=plans
             )
@@ -135,7 +135,7 @@ LARGE_ONES = [
 class Crowd(Witness):
     """A store that counts how many nodes there are in memory after each read, and how many requests have their turn."""
 
-    def __init__(self, store: Store, turns: Turns) -> None:
+    def __init__(self, store: Store, turns: LargeReadLimiter) -> None:
         super().__init__(store)
         self._turns = turns
         self.most_nodes = self.most_turns = 0
@@ -161,15 +161,15 @@ async def crowd(tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         await store.create()
         await plant(store, "a", *[f"a/{number}" for number in range(NODES)])
-        yield Crowd(store, Turns(2))
+        yield Crowd(store, LargeReadLimiter(2))
 
 
 def execution(crowd: Crowd, *, planned: bool = True, seconds: float = 60.0) -> Execution:
     def context() -> Context:
         return Context(Request(crowd, {"ground": GROUND}, turns=crowd._turns), TYPES)
 
-    plans = Plans(SCHEMA._schema, TYPES) if planned else None
-    return Execution(SCHEMA, context, plans=plans, limits=Limits(request_seconds=seconds))
+    plans = PlanCache(SCHEMA._schema, TYPES) if planned else None
+    return Execution(SCHEMA, context, plans=plans, limits=DocumentLimits(request_seconds=seconds))
 
 
 async def ask(execution: Execution, query: str) -> Answer:

@@ -11,10 +11,10 @@ import orjson
 import pytest
 
 from graph.hierarchies.categories import CategoryNode
-from graph.server.response_sender import MOST_BYTES, PIECE_BYTES, Sending
+from graph.server.response_sender import MOST_BYTES, PIECE_BYTES, ResponseSender
 from store.connect import open_store
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 from tests.servers import Server
 
 NODES, NAME = 640, "n" * 16_000
@@ -27,7 +27,7 @@ LARGE = NODES * len(NAME)  # bytes of an answer, at least
 async def server(tmp_path):
     """A server with an answer of some megabytes."""
     address = f"sqlite:///{tmp_path / 'clade.db'}"
-    wanted, outcome = Wanted(CategoryNode.definition()), Outcome()
+    wanted, outcome = ImportPlan(CategoryNode.definition()), LoadResult()
     top = Part("CATEGORY", "all", None, {})
     for number in range(NODES):
         wanted.take(Row(number + 1, ["all", str(number)], [top, Part("CATEGORY", NAME, None, {})]))
@@ -83,7 +83,7 @@ async def test_many_slow_readers_take_bounded_memory_and_others_are_answered(ser
 
 async def test_whoever_waits_longest_is_cut_off_and_nobody_else():
     """Three bodies of which two may wait: the first stays where it is, and the others come to their ends."""
-    sending, taken = Sending(9 * PIECE_BYTES), [asyncio.Event() for _ in range(3)]
+    sending, taken = ResponseSender(9 * PIECE_BYTES), [asyncio.Event() for _ in range(3)]
     sent: list[list[bool]] = [[], [], []]
 
     def client(number: int):
@@ -104,7 +104,7 @@ async def test_whoever_waits_longest_is_cut_off_and_nobody_else():
 
 
 async def test_whoever_takes_a_piece_now_and_then_is_not_cut_off_for_one_that_takes_none():
-    sending, sent = Sending(9 * PIECE_BYTES), [0, 0, 0]
+    sending, sent = ResponseSender(9 * PIECE_BYTES), [0, 0, 0]
     takes = [asyncio.Semaphore(0) for _ in sent]
 
     def begin(number: int) -> asyncio.Future[None]:
@@ -128,7 +128,7 @@ async def test_whoever_takes_a_piece_now_and_then_is_not_cut_off_for_one_that_ta
 
 
 async def test_one_answer_to_many_takes_its_memory_once():
-    sending, may_go = Sending(9 * PIECE_BYTES), asyncio.Event()
+    sending, may_go = ResponseSender(9 * PIECE_BYTES), asyncio.Event()
     sent: list[bool] = []
 
     async def send(message):

@@ -12,10 +12,10 @@ import httpx
 import orjson
 import pytest
 
-from graph.compiler.plan_cache import Plans
+from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.operation.context import Context
-from graph.operation.document_limits import Limits
+from graph.operation.document_limits import DocumentLimits
 from graph.server.asgi_app import build_app
 from resolvers.session.request import Request
 from store.connect import open_store
@@ -59,8 +59,8 @@ def execution(store, *, seconds=10.0, planned=True, requests=None) -> Execution:
             requests.append(request)
         return Watched(request, TYPES)
 
-    plans = Plans(SCHEMA._schema, TYPES, keep=10) if planned else None
-    return Execution(SCHEMA, context, plans=plans, limits=Limits(request_seconds=seconds))
+    plans = PlanCache(SCHEMA._schema, TYPES, keep=10) if planned else None
+    return Execution(SCHEMA, context, plans=plans, limits=DocumentLimits(request_seconds=seconds))
 
 
 @pytest.mark.parametrize("planned", [True, False])

@@ -16,13 +16,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from graph.auth import jwks
-from graph.auth.authentication import Callers, Unauthenticated
+from graph.auth.authentication import Authenticator, Unauthenticated
 from graph.auth.jwks import PublishedKeys
 from graph.auth.jwt_tokens import Terms, Tokens, tokens_of
-from graph.server.concurrency_limit import Gate
+from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.settings import Settings
-from resolvers.access.api_key_auth import Keyring
-from resolvers.access.grants import Sight
+from resolvers.access.api_key_auth import ApiKeyAuthenticator
+from resolvers.access.grants import Visibility
 from store.connect import open_store
 from store.errors import BadInput, Unavailable
 
@@ -91,13 +91,13 @@ async def test_a_token_lets_in_whom_it_names_with_what_it_grants(published, secr
     for tokens, text in good:
         who = await tokens.caller(text)
         assert (who.id, who.name) == ("sub:ana", "ana")
-        assert who.reads.sight("location", ("US", "NE")) is Sight.WHOLE
-        assert who.reads.sight("location", ("FR",)) is Sight.NOTHING
+        assert who.reads.sight("location", ("US", "NE")) is Visibility.WHOLE
+        assert who.reads.sight("location", ("FR",)) is Visibility.NOTHING
 
 
 async def test_a_token_without_grants_grants_nothing(published):
     who = await published.caller(signed(grants=...))
-    assert who.reads.sight("location", ("US",)) is Sight.NOTHING
+    assert who.reads.sight("location", ("US",)) is Visibility.NOTHING
 
 
 async def test_a_claim_of_another_name_may_hold_the_grants():
@@ -212,11 +212,11 @@ async def test_a_token_that_was_proven_is_not_longer_than_it_says(published, mon
 
 async def test_a_huge_credential_is_refused_unread(published, tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
-        callers = Callers(Keyring(store), published)
+        callers = Authenticator(ApiKeyAuthenticator(store), published)
         good = signed().encode()
-        assert (await callers.of({b"authorization": b"Bearer " + good}, Gate(1))).name == "ana"
+        assert (await callers.of({b"authorization": b"Bearer " + good}, ConcurrencyLimiter(1))).name == "ana"
         with pytest.raises(Unauthenticated):
-            await callers.of({b"authorization": b"Bearer " + good + b" " * 9_000}, Gate(1))
+            await callers.of({b"authorization": b"Bearer " + good + b" " * 9_000}, ConcurrencyLimiter(1))
 
 
 # -- settings that would let anybody in --------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from graphql import OperationDefinitionNode, parse
 from graph.app import served_app
 from graph.hierarchies.registry import hierarchies
 from store.connect import open_store
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 from tests.clients.programs import HERE, PROGRAMS, compile_relay, needs_node, run
 from tests.readme import blocks
 from tests.serving import serving
@@ -78,14 +78,14 @@ def thousand(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path / 'clade.db'}"
 
     async def fill() -> None:
-        wanted = Wanted(hierarchies()["category"])
+        wanted = ImportPlan(hierarchies()["category"])
         part = [Part("CATEGORY")]
         rows = [["All"], *(["All", f"Number {number:03}"] for number in range(1000))]
         for number, path in enumerate(rows, start=1):
             wanted.take(Row(number, path, part))
         async with open_store(url) as store:
             await store.create()
-            await load(store, wanted, Outcome())
+            await load(store, wanted, LoadResult())
 
     asyncio.run(fill())
     monkeypatch.setenv("CLADE_STORE", url)

@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 from commands.demo import load_demo
 from store.connect import open_store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import NoTable
-from store.metadata.tree_version import Stamp
+from store.metadata.tree_version import TreeVersion
 from store.model.keys import stamp_key
 
 app = typer.Typer()
@@ -24,11 +24,11 @@ def run(monkeypatch, store_url):
     return lambda *arguments: CliRunner().invoke(app, arguments)
 
 
-def stamps(url: str, *partitions: str) -> list[Stamp]:
-    async def read() -> list[Stamp]:
+def stamps(url: str, *partitions: str) -> list[TreeVersion]:
+    async def read() -> list[TreeVersion]:
         async with open_store(url) as store:
-            items = await store.get([stamp_key(partition) for partition in partitions], Reads(), strong=True)
-        return [Stamp.of(partition, item) for partition, item in zip(partitions, items, strict=True)]
+            items = await store.get([stamp_key(partition) for partition in partitions], ReadUsage(), strong=True)
+        return [TreeVersion.of(partition, item) for partition, item in zip(partitions, items, strict=True)]
 
     return asyncio.run(read())
 
@@ -37,7 +37,7 @@ def make_table(url: str, *stamped: str) -> None:
     async def make() -> None:
         async with open_store(url) as store:
             await store.create()
-            await store.commit([Stamp(partition).raised({}) for partition in stamped])
+            await store.commit([TreeVersion(partition).raised({}) for partition in stamped])
 
     asyncio.run(make())
 
@@ -61,7 +61,7 @@ def test_an_empty_file_is_filled_and_then_left_alone(run, store_url):
 def test_a_store_in_which_something_was_written_is_left_alone(run, store_url):
     make_table(store_url, "location")
     assert run().output == "The store holds something already, so no demo data is loaded.\n"
-    assert stamps(store_url, "location#US") == [Stamp("location#US")]
+    assert stamps(store_url, "location#US") == [TreeVersion("location#US")]
 
 
 @pytest.mark.parametrize("store_url", ["dynamodb"], indirect=True)

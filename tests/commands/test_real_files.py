@@ -12,8 +12,8 @@ from commands.importing.columns import columns
 from graph.hierarchies.registry import hierarchies
 from store.engine.protocol import Store
 from store.transfer.formats.taxonomy import Taxonomy
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan
 from tests import invariants
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -24,16 +24,16 @@ LEVELS = ["country=Country", "state=State/Province", "city=City", "postal_code=P
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"there are no real files: {DATA} is missing")
 
 
-async def imported(store: Store, wanted: Wanted) -> Outcome:
-    outcome = Outcome()
+async def imported(store: Store, wanted: ImportPlan) -> LoadResult:
+    outcome = LoadResult()
     await load(store, wanted, outcome)
     return outcome
 
 
-def stores(kind: str = "store") -> Wanted:
+def stores(kind: str = "store") -> ImportPlan:
     location = hierarchies()["location"]
     form = columns(location, LEVELS, [f"{kind}=Store Name"], [], [f"{kind}.street=Street Address"], ["city"])
-    wanted = Wanted(location)
+    wanted = ImportPlan(location)
     for row in form.rows(STARBUCKS):
         wanted.take(row)
     return wanted
@@ -69,7 +69,7 @@ async def test_all_stores_of_a_coffee_chain_are_imported(store: Store) -> None:
 
 async def test_the_whole_taxonomy_is_imported(store: Store) -> None:
     category = hierarchies()["category"]
-    wanted = Wanted(category)
+    wanted = ImportPlan(category)
     for row in Taxonomy.of(category).rows(TAXONOMY):
         wanted.take(row)
     outcome = await imported(store, wanted)

@@ -10,12 +10,12 @@ from commands import tree
 from commands.main import app_of, run
 from graph.hierarchies.registry import hierarchies
 from resolvers.pages import roots
-from resolvers.planning.connection_arguments import Window
+from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.metadata.move_record import MoveState
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 from tests.hierarchies import CATEGORY
 from tests.store import journaled
 
@@ -38,10 +38,10 @@ def url(store_url):
     """A store with a few places."""
 
     async def fill() -> None:
-        wanted = Wanted(hierarchies()["location"])
+        wanted = ImportPlan(hierarchies()["location"])
         for number, (path, level, name) in enumerate(NODES, start=1):
             wanted.take(Row(number, path.split("/"), [Part(level, name)]))
-        outcome = Outcome()
+        outcome = LoadResult()
         async with open_store(store_url) as store:
             await store.create()
             await load(store, wanted, outcome)
@@ -89,7 +89,7 @@ def test_each_level_is_one_read_however_many_nodes_it_has(url):
     async def count() -> int:
         async with open_store(url) as store:
             request = Request(store, hierarchies())
-            tops = (await roots(request, "location", Window(), nodes=True, total=False)).records
+            tops = (await roots(request, "location", ConnectionArguments(), nodes=True, total=False)).records
             first = request.reads.requests
             await tree._family(request, [top for top in tops if top.name == "United States"], 2)
             return request.reads.requests - first

@@ -10,8 +10,8 @@ from graph.hierarchies.registry import served
 from store.engine.protocol import Store
 from store.sqlite.store import SQLiteStore
 from store.transfer.formats.jsonl import JSONLines
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan
 from tests.graph.asking import Client
 from tests.readme import README, blocks
 
@@ -55,7 +55,7 @@ async def planted(section: str, store: Store, tmp_path: Path, monkeypatch: pytes
     (hierarchy,) = served(module)
     file = tmp_path / "nodes.jsonl"
     file.write_text("".join(blocks("json", section)))
-    wanted, outcome = Wanted(hierarchy.definition()), Outcome()
+    wanted, outcome = ImportPlan(hierarchy.definition()), LoadResult()
     for row in JSONLines().rows(file):
         wanted.take(row)
     await load(store, wanted, outcome)

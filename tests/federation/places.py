@@ -6,8 +6,8 @@ from typing import NamedTuple
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.model.hierarchy import Hierarchy
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 
 
 class Place(NamedTuple):
@@ -56,7 +56,7 @@ async def plant(url: str, hierarchies: dict[str, Hierarchy], places: Iterable[Pl
 
 
 async def _plant(store: Store, hierarchy: Hierarchy, places: list[Place]) -> None:
-    wanted, outcome = Wanted(hierarchy), Outcome()
+    wanted, outcome = ImportPlan(hierarchy), LoadResult()
     for number, one in enumerate(places, start=1):
         wanted.take(Row(number, one.path.split("/"), [Part(one.level, one.name, one.id, one.attributes)]))
     await load(store, wanted, outcome)

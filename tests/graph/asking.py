@@ -7,11 +7,11 @@ from typing import Any
 
 import orjson
 
-from graph.compiler.plan_cache import Plans
+from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
-from graph.operation.document_limits import Limits
+from graph.operation.document_limits import DocumentLimits
 from graph.schema import build_schema
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
@@ -19,14 +19,14 @@ from store.dynamodb.codec import encode
 from store.dynamodb.store import DynamoDBStore
 from store.engine.protocol import Store
 from store.model.items import Item, Put, settled
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 from tests.readers import Witness
 
 _MANY = 1_000_000
 BOUNDLESS = BudgetLimits(10_000_000, 10**9, 10**9, 1e9)
-PATIENT = Limits(request_seconds=60.0)  # the longest answers of all, on machines that are busy
-WIDE = Limits(
+PATIENT = DocumentLimits(request_seconds=60.0)  # the longest answers of all, on machines that are busy
+WIDE = DocumentLimits(
     max_tokens=_MANY,
     max_depth=_MANY,
     max_fields=_MANY,
@@ -67,14 +67,14 @@ class Client:
         max_nodes: int = 10_000,
         parallel: int = 32,
         planned: bool = True,
-        limits: Limits = PATIENT,
+        limits: DocumentLimits = PATIENT,
         budget: BudgetLimits | None = None,
     ) -> None:
         """With `planned` false only Strawberry is asked. A budget counts instead of `max_nodes`."""
         self._store = store
         self._schema, self._types = build_schema(hierarchies)
         self._definitions = {cls.name: cls.definition() for cls in hierarchies}
-        self._plans = Plans(self._schema._schema, self._types, keep=100) if planned else None
+        self._plans = PlanCache(self._schema._schema, self._types, keep=100) if planned else None
         self._budget = budget or BudgetLimits(max_nodes)
         self._parallel = parallel
         self._limits = limits
@@ -89,7 +89,7 @@ class Client:
             assert (planned.nodes, planned.fields) == (plain.nodes, plain.fields), "a plan spends otherwise"
         return plain
 
-    async def _ask(self, query: str, variables: dict[str, Any], plans: Plans | None) -> Reply:
+    async def _ask(self, query: str, variables: dict[str, Any], plans: PlanCache | None) -> Reply:
         witness = Witness(self._store)
         request = Request(witness, self._definitions, self._budget, self._parallel)
         execution = Execution(self._schema, lambda: Context(request, self._types), plans=plans, limits=self._limits)
@@ -112,7 +112,7 @@ class Client:
 
 async def plant(store: Store, hierarchy: type[Node], rows: Sequence[tuple[Any, ...]]) -> None:
     """Load nodes given as path, level and perhaps name and attributes, parents before their children."""
-    wanted, outcome = Wanted(hierarchy.definition()), Outcome()
+    wanted, outcome = ImportPlan(hierarchy.definition()), LoadResult()
     for number, (path, level, *rest) in enumerate(rows, start=1):
         name, attributes = (*rest, None, None)[:2]
         wanted.take(Row(number, path, [Part(level, name, None, attributes or {})]))

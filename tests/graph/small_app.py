@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from strawberry.scalars import JSON
 
 from graph.execution.operation import Execution
-from graph.operation.document_limits import Limits
+from graph.operation.document_limits import DocumentLimits
 from graph.server.asgi_app import build_app
 from resolvers.access.caller import Caller
 from resolvers.session.budget import Budget
@@ -111,5 +111,5 @@ class SmallStore:
 schema = strawberry.Schema(Query, Mutation)
 
 
-def small_app(store: Any, limits: Limits = Limits(), **settings: Any) -> ASGIApp:
+def small_app(store: Any, limits: DocumentLimits = DocumentLimits(), **settings: Any) -> ASGIApp:
     return build_app(store, Execution(schema, Context, limits=limits), max_body_bytes=MAX_BODY_BYTES, **settings)

@@ -10,18 +10,18 @@ from typing import Any
 import orjson
 import pytest
 
-from graph.compiler.plan_cache import Plans
-from graph.execution.eager import Started
+from graph.compiler.plan_cache import PlanCache
+from graph.execution.eager import EagerCoroutine
 from graph.execution.operation import Execution
-from graph.execution.response_cache import Cache, etag_of
+from graph.execution.response_cache import ResponseCache, etag_of
 from graph.operation.context import Context
 from graph.schema import build_schema
-from resolvers.session.page_cache import Kept
+from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.protocol import Store
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 from tests.late import late_stores
 from tests.model import Ground
 
@@ -32,12 +32,12 @@ LIST = '{ area(path: "a") { childCount children { nodes { key } } } }'
 
 def server(store: Store, settle: float = 0.3, clock: Callable[[], float] = time.monotonic) -> Execution:
     """What one server process has: plans, kept pages and a cache of its own."""
-    kept, cache = Kept(1_000_000), Cache(1_000_000, settle_seconds=settle, clock=clock)
+    kept, cache = PageCache(1_000_000), ResponseCache(1_000_000, settle_seconds=settle, clock=clock)
 
     def context() -> Context:
         return Context(Request(store, {"ground": GROUND}, kept=kept), TYPES)
 
-    return Execution(SCHEMA, context, plans=Plans(SCHEMA._schema, TYPES, keep=10), cache=cache)
+    return Execution(SCHEMA, context, plans=PlanCache(SCHEMA._schema, TYPES, keep=10), cache=cache)
 
 
 async def ask(execution: Execution, query: str = LIST) -> tuple[Any, dict[str, Any]]:
@@ -54,7 +54,7 @@ async def keys(execution: Execution) -> list[str]:
 
 async def plant(store: Store, *paths: str) -> None:
     """Bring areas into the table as an import does."""
-    wanted, outcome = Wanted(GROUND), Outcome()
+    wanted, outcome = ImportPlan(GROUND), LoadResult()
     for number, path in enumerate(paths, start=1):
         wanted.take(Row(number, path.split("/"), [Part("AREA", path, None, {})]))
     await load(store, wanted, outcome)
@@ -92,7 +92,7 @@ async def test_a_kept_answer_is_given_as_it_was_told_and_without_waiting_on_sqli
         execution = server(one)
         told = (await execution.execute(LIST, allow_mutations=False)).content()
         for tell_reads in (False, True):
-            started = Started(execution.execute(LIST, allow_mutations=False, tell_reads=tell_reads))
+            started = EagerCoroutine(execution.execute(LIST, allow_mutations=False, tell_reads=tell_reads))
             assert started.is_done
             content = started.result.content()
             assert (content is started.result.told) is not tell_reads
@@ -198,7 +198,7 @@ async def test_the_roots_of_a_hierarchy_are_kept_and_seen_to_change(store_url):
 async def test_an_answer_older_than_a_minute_is_read_again_where_only_stamps_prove_it(engine):
     now = [0.0]
     async with two(engine.address(f"clade-{uuid.uuid4().hex}")) as (one, _):
-        cache = Cache(1_000_000, settle_seconds=2, clock=lambda: now[0])
+        cache = ResponseCache(1_000_000, settle_seconds=2, clock=lambda: now[0])
         entries = []
         for now[0] in (0.0, 1.0, 4.0):
             request = Request(one, {"ground": GROUND})
@@ -213,7 +213,7 @@ async def test_an_answer_older_than_a_minute_is_read_again_where_only_stamps_pro
 
 async def test_the_cache_holds_no_more_bytes_than_it_may(tmp_path):
     async with two(f"sqlite:///{tmp_path / 'clade.db'}") as (one, _):
-        cache = Cache(10_000, settle_seconds=0)
+        cache = ResponseCache(10_000, settle_seconds=0)
         for number in range(20):
             await cache.put(number, b"x" * 2000, Request(one, {"ground": GROUND}), 0.0)
         kept = [number for number in range(20) if await cache.get(number, Request(one, {"ground": GROUND}))]

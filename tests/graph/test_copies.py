@@ -13,12 +13,12 @@ from store.checking.check import Check
 from store.connect import open_store, opened
 from store.edits.create_update import Create
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import CladeError
 from store.model.keys import Path as NodePath
 from store.model.paths import format_path
 from store.transfer.copy import Copy, new_store
-from store.writer.writer import Terms, Writer
+from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.engines import Engine
 from tests.graph.writing import Clients
@@ -51,13 +51,13 @@ async def grow(store: Store, seed: int) -> tuple[set[str], set[NodePath]]:
         edit = wishes.one()
         try:
             accepted = model.apply(edit)
-            accepted((await writer.write(edit, Reads())).record)
+            accepted((await writer.write(edit, ReadUsage())).record)
         except (Refused, CladeError):
             continue
         ids |= {node.id for node in model.nodes.values()} | model.past.keys()
         paths |= model.nodes.keys() | model.aliases.keys()
     create = Create(CATEGORY, ("once",), "CATEGORY", "once", {})
-    await writer.write(create, Reads(), Terms(key="spring-cleaning-7"))
+    await writer.write(create, ReadUsage(), EditOptions(key="spring-cleaning-7"))
     await writer.mover.stop()
     await add_key(store, made("shop", ["read:category"], int(time.time()) + 3600)[0])
     return ids, paths

@@ -8,7 +8,7 @@ import pytest
 from graphql import OperationType, get_operation_ast, parse, print_ast, separate_operations, validate
 
 from commands.serving.command import EXAMPLES
-from graph.compiler.plan_cache import Plans
+from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.hierarchies.registry import served
 from graph.operation.context import Context
@@ -66,7 +66,7 @@ async def test_both_paths_answer_what_is_documented_alike(demo_store, name):
         def context() -> Context:
             return Context(Request(store, DEFINITIONS), TYPES)
 
-        planning = Execution(SCHEMA, context, plans=Plans(SCHEMA._schema, TYPES))
+        planning = Execution(SCHEMA, context, plans=PlanCache(SCHEMA._schema, TYPES))
         body = await compare(planning, Execution(SCHEMA, context), DOCUMENTED[name])
         assert planning.unplanned == any(re.search(rf"\b{field}\b", DOCUMENTED[name]) for field in UNPLANNED)
         assert planning.surprised == ("errors" in body)

@@ -8,19 +8,19 @@ from graphql import GraphQLError
 from graph.errors import format_error, format_errors
 from graph.execution.operation import Execution, QueriesOnly
 from graph.operation import document_cache
-from graph.operation.document_cache import Documents, InvalidDocument
+from graph.operation.document_cache import DocumentCache, InvalidDocument
 from store.errors import BudgetExceeded
 from tests.graph.small_app import Context, schema
 
 
 def test_a_document_is_parsed_once_while_it_is_kept():
-    kept = Documents(schema, keep=2)
+    kept = DocumentCache(schema, keep=2)
     first = kept.get("{ hello }")
     assert kept.get("{ hello }") is first
 
 
 def test_the_document_that_was_not_asked_for_longest_goes_first():
-    kept = Documents(schema, keep=2)
+    kept = DocumentCache(schema, keep=2)
     first, second = kept.get("{ hello }"), kept.get("{ a: hello }")
     kept.get("{ hello }")
     kept.get("{ b: hello }")
@@ -30,7 +30,7 @@ def test_the_document_that_was_not_asked_for_longest_goes_first():
 
 def test_documents_are_bounded_by_their_length_too(monkeypatch):
     monkeypatch.setattr(document_cache, "KEPT_CHARACTERS", 30)
-    kept = Documents(schema, keep=1_000)
+    kept = DocumentCache(schema, keep=1_000)
     first = kept.get("{ hello }")
     kept.get("{ " + "a" * 12 + ": hello }")
     assert kept.get("{ hello }") is not first
@@ -39,7 +39,7 @@ def test_documents_are_bounded_by_their_length_too(monkeypatch):
 
 
 def test_an_invalid_document_is_not_kept_and_fails_each_time():
-    kept = Documents(schema, keep=2)
+    kept = DocumentCache(schema, keep=2)
     for _ in range(2):
         with pytest.raises(InvalidDocument) as caught:
             kept.get("{ nothing other }")

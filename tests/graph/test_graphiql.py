@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from graph.hierarchies.registry import served
-from graph.operation.document_cache import Documents
+from graph.operation.document_cache import DocumentCache
 from graph.schema import build_schema
 from graph.server import graphiql
 from tests.graph.small_app import SmallStore, small_app
@@ -140,7 +140,7 @@ def test_every_example_fits_the_schema_that_is_served_by_default():
     examples = graphiql.content("examples.graphql").decode().strip().split("\n\n\n")
     assert len(examples) == 5
     for example in examples:
-        Documents(schema, keep=0).get(example)  # raises InvalidDocument
+        DocumentCache(schema, keep=0).get(example)  # raises InvalidDocument
 
 
 def test_the_vendored_files_are_those_of_the_recorded_sums():

@@ -7,14 +7,14 @@ import pytest
 from graph.execution.operation import Execution
 from graph.operation.context import Context
 from resolvers.past import change_feed
-from resolvers.planning.cursors import Order, encode_cursor
+from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
 from store.edits.create_update import Update
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.model.items import Delete, Put
 from store.model.keys import log_key
-from store.writer.writer import Terms, Writer
+from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.graph.writing import DEFINITIONS, SCHEMA, TYPES, Clients, plant
 
@@ -92,11 +92,11 @@ async def test_history_comes_in_pages(audits):
 
 @pytest.mark.parametrize("position", ["abc", "-1", "1_0", " 1", "\u0663", "9" * 5_000])
 async def test_a_cursor_that_is_made_up_holds_no_number(audits, position):
-    made_up = encode_cursor(Order.CHANGES, "asset#Equipment_1", position)
+    made_up = encode_cursor(CursorKind.CHANGES, "asset#Equipment_1", position)
     query = 'query($since: String) { changes(hierarchy: "asset", tree: "Equipment_1", since: $since) { cursor } }'
     assert (await audits.refusal(query, since=made_up))[0] == "BAD_CURSOR"
     found = await audits.ask('{ audit(path: "Equipment_1/2026-10") { id } }')
-    made_up = encode_cursor(Order.HISTORY, found["audit"]["id"], position)
+    made_up = encode_cursor(CursorKind.HISTORY, found["audit"]["id"], position)
     query = (
         'query($after: String) { audit(path: "Equipment_1/2026-10") { history(after: $after) { nodes { revision } } } }'
     )
@@ -177,7 +177,7 @@ async def test_a_revision_is_of_the_level_that_the_node_had(audits):
 async def test_who_wrote_a_revision_is_told_with_it(audits):
     writer = Writer(audits.store)
     edit = Update(DEFINITIONS["asset"], ("Equipment_1",), "The first", None, {})
-    await writer.write(edit, Reads(), Terms(by="ann@example.org"))
+    await writer.write(edit, ReadUsage(), EditOptions(by="ann@example.org"))
     found = await audits.ask(
         '{ equipment(path: "Equipment_1") { changedBy updatedAt changedAt atRevision(n: 1) { changedBy } } }'
     )
@@ -248,7 +248,7 @@ async def test_a_cursor_that_is_too_old_or_of_another_tree_is_refused(clients):
     await plant(clients)
     first = (await clients.ask(FEED))["changes"]["cursor"]
     await clients.ask('mutation { updateLocation(path: "US/MO", name: "a") { node { id } } }')
-    old = {key: await clients.store.get([key], Reads()) for key in [log_key("location#US", 7)]}
+    old = {key: await clients.store.get([key], ReadUsage()) for key in [log_key("location#US", 7)]}
     await clients.store.commit([Delete(key) for key in old])
     assert (await clients.refusal(FEED, since=first))[0] == "CURSOR_EXPIRED"
     assert (await clients.refusal(FEED.replace('"US"', '"FR"'), since=first))[0] == "BAD_CURSOR"
@@ -259,8 +259,8 @@ async def test_a_cursor_that_is_too_old_or_of_another_tree_is_refused(clients):
 async def test_a_gap_in_the_log_expires_cursors_before_it_and_is_where_the_feed_begins(clients):
     await plant(clients)
     whole = (await clients.ask(FEED))["changes"]["changes"]
-    (gap,) = await clients.store.get([log_key("location#US", 4)], Reads())
-    first = encode_cursor(Order.CHANGES, "location#US", "2")
+    (gap,) = await clients.store.get([log_key("location#US", 4)], ReadUsage())
+    first = encode_cursor(CursorKind.CHANGES, "location#US", "2")
     await clients.store.commit([Delete(log_key("location#US", 4))])
     assert (await clients.refusal(FEED, since=first))[0] == "CURSOR_EXPIRED"
     assert (await clients.ask(FEED))["changes"]["changes"] == whole[4:]
@@ -283,7 +283,7 @@ async def test_no_writer_s_clock_makes_an_item_of_the_log_expire_before_those_in
 async def test_a_cursor_stays_good_as_long_as_nothing_has_changed(clients):
     await plant(clients)
     cursor = (await clients.ask(FEED))["changes"]["cursor"]
-    kept = await clients.store.get([log_key("location#US", n) for n in range(1, 8)], Reads())
+    kept = await clients.store.get([log_key("location#US", n) for n in range(1, 8)], ReadUsage())
     await clients.store.commit([Delete(log_key("location#US", n)) for n in range(1, 8)])
     assert (await clients.ask(FEED, since=cursor))["changes"] == {"changes": [], "cursor": cursor, "hasMore": False}
     await clients.store.commit([Put(item) for item in kept])

@@ -6,7 +6,7 @@ import logging
 import httpx
 import pytest
 
-from graph.operation.document_limits import Limits
+from graph.operation.document_limits import DocumentLimits
 from graph.server import content_negotiation
 from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, small_app
 from tests.serving import serving
@@ -322,7 +322,7 @@ def test_data_that_became_null_is_still_an_answer_and_no_request_error(client):
 
 def test_a_query_nested_deeper_than_python_can_follow_is_told_so(store):
     query = "{ box " + "{ inner " * 180 + "{ name }" + "}" * 181
-    with serving(small_app(store, Limits(max_depth=1_000))) as url, httpx.Client(base_url=url) as client:
+    with serving(small_app(store, DocumentLimits(max_depth=1_000))) as url, httpx.Client(base_url=url) as client:
         answer = ask(client, query)
     assert answer.status_code == 200
     (error,) = answer.json()["errors"]

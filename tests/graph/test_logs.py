@@ -10,10 +10,10 @@ import sys
 import httpx
 import pytest
 
-from graph.auth.authentication import Callers
+from graph.auth.authentication import Authenticator
 from graph.observability.access_log import RequestLog
 from graph.observability.log_handler import Sink, json_line, text_line
-from resolvers.access.api_key_auth import Keyring
+from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from store.api_keys import add_key, made
 from store.connect import open_store
 from tests.graph.small_app import SmallStore, small_app
@@ -70,7 +70,7 @@ def test_a_line_names_who_asked_and_nothing_that_opens_a_door(tmp_path, lines):
 
     asyncio.run(give_out())
     store = open_store(url)
-    app = small_app(store, observers=[RequestLog(slow_seconds=5.0)], callers=Callers(Keyring(store)))
+    app = small_app(store, observers=[RequestLog(slow_seconds=5.0)], callers=Authenticator(ApiKeyAuthenticator(store)))
     with serving(app) as base:
         for sent in (text, f"{text[:-43]}{'A' * 43}", None):
             headers = {} if sent is None else {"authorization": f"Bearer {sent}"}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.schema import build_schema
-from resolvers.planning.cursors import Order, encode_cursor
+from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.protocol import Store
@@ -221,18 +221,20 @@ class Writer:
     def cursor(self, name: str, likely: Record | None, bounded: bool) -> str:
         """Of a node of this list where there is one, else of any."""
         if likely is None:
-            return encode_cursor(Order.ROOTS, "ground", self.one_of([one for one in self.records if one.is_root]).rank)
+            return encode_cursor(
+                CursorKind.ROOTS, "ground", self.one_of([one for one in self.records if one.is_root]).rank
+            )
         length = len(likely.path)
         below = [
             one for one in self.records if len(one.path) > length and one.path[:length] == likely.path
         ] or self.records
         if name == "descendants" or bounded:
-            order = Order.DESCENDANTS if name == "descendants" else Order.CHILDREN_BY_KEY
+            order = CursorKind.DESCENDANTS if name == "descendants" else CursorKind.CHILDREN_BY_KEY
             return encode_cursor(order, likely.id, self.one_of(below).sk[len(likely.sk) :] or "#")
         if name == "siblings":
             family = [one for one in self.records if one.path[:-1] == likely.path[:-1]]
-            return encode_cursor(Order.SIBLINGS, likely.id, self.one_of(family).rank)
-        return encode_cursor(Order.CHILDREN, likely.id, self.one_of(below).rank)
+            return encode_cursor(CursorKind.SIBLINGS, likely.id, self.one_of(family).rank)
+        return encode_cursor(CursorKind.CHILDREN, likely.id, self.one_of(below).rank)
 
     def level(self) -> Word:
         return Word(self.random.choice(list(TYPES)))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from graph.compiler.plan_cache import Plans
+from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.operation.context import Context
 from resolvers.access.grants import Grants
@@ -30,10 +30,10 @@ from tests.moving import MOVE, Flipping, Moving, any_move, flip_back, plant
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 pytestmark = pytest.mark.usefixtures("each_error")
 NEVER = 1_000_000
-PLANS = Plans(SCHEMA._schema, SCHEMA_TYPES, keep=100)
+PLANS = PlanCache(SCHEMA._schema, SCHEMA_TYPES, keep=100)
 
 
-async def ask(store: Store, fields: list[Field], plans: Plans | None) -> tuple[Any, set[tuple[Any, str]]]:
+async def ask(store: Store, fields: list[Field], plans: PlanCache | None) -> tuple[Any, set[tuple[Any, str]]]:
     """What is answered: the data, and the errors as the model tells them."""
     text = GraphText(fields)
     request = Request(store, DEFINITIONS, BOUNDLESS)
@@ -49,7 +49,7 @@ def told(moving: Moving, fields: list[Field]) -> list[Any]:
     return [(without_failures(one), set(failures(one))) for one in answers]
 
 
-async def check(store: Store, moving: Moving, fields: list[Field], plans: Plans | None, most: int) -> None:
+async def check(store: Store, moving: Moving, fields: list[Field], plans: PlanCache | None, most: int) -> None:
     """Ask with a flip before each of the reads that an answer takes, and with none."""
     before, after = told(moving, fields)
     for reads in range(most):

@@ -17,14 +17,14 @@ from graphql import parse
 from graphql.execution.values import VariableValues
 from hypothesis import HealthCheck, given, settings
 
-from graph.compiler.operation_plan import Plan
-from graph.compiler.plan_cache import Plans
+from graph.compiler.operation_plan import OperationPlan
+from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Answer, Execution
-from graph.execution.response_cache import Cache
+from graph.execution.response_cache import ResponseCache
 from graph.operation.context import Context
 from graph.schema import build_schema
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.page_cache import Kept
+from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.protocol import Store
@@ -39,7 +39,9 @@ DEFINITIONS = {"ground": Ground.definition()}
 told: Counter[str] = Counter()
 
 
-def executions(store: Store, *, kept: Kept | None = None, cache: Cache | None = None) -> tuple[Execution, Execution]:
+def executions(
+    store: Store, *, kept: PageCache | None = None, cache: ResponseCache | None = None
+) -> tuple[Execution, Execution]:
     """One that plans, and one in which Strawberry answers everything."""
 
     def context() -> Context:
@@ -54,7 +56,7 @@ def executions(store: Store, *, kept: Kept | None = None, cache: Cache | None = 
             TYPES,
         )
 
-    plans = Plans(SCHEMA._schema, TYPES, keep=100)
+    plans = PlanCache(SCHEMA._schema, TYPES, keep=100)
     return (
         Execution(SCHEMA, context, plans=plans, cache=cache, limits=WIDE),
         Execution(SCHEMA, plain, limits=WIDE),
@@ -104,7 +106,7 @@ async def differ(tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]
         await store.create()
         await model.plant(store)
         planning, plain = executions(store)
-        for kept, cache in ((None, None), (Kept(10_000_000), Cache(10_000_000, settle_seconds=0))):
+        for kept, cache in ((None, None), (PageCache(10_000_000), ResponseCache(10_000_000, settle_seconds=0))):
             planning, plain = executions(store, kept=kept, cache=cache)
             for seed, depth in asked * (1 if kept is None else 2):
                 text = GraphText(Writer(seed, model, depth).query())
@@ -188,7 +190,7 @@ LEAVES = """query($path: Path!, $level: GroundLevel) { grounds { nodes {
 
 async def test_variables_of_leaves_are_values_of_one_plan(planted):
     store, _ = planted
-    planning, plain = executions(store, kept=Kept(1_000_000))
+    planning, plain = executions(store, kept=PageCache(1_000_000))
     values = [{"path": path, "level": level} for path in ("a", "a/p", "b", "b/c") for level in ("AREA", None)]
     for variables in [*values, {"path": "/"}, *values[::-1], {}]:
         await compare(planning, plain, LEAVES, variables)
@@ -220,7 +222,7 @@ async def test_data_that_breaks_the_types_is_told_alike(planted, harm):
 async def test_a_node_with_nothing_below_it_is_told_alike_whatever_its_item_holds(planted, harm):
     store, file = planted
     change_bodies(file, "#b#t#", harm)
-    planning, plain = executions(store, kept=Kept(1_000_000))
+    planning, plain = executions(store, kept=PageCache(1_000_000))
     below = "nodes { name level children { totalCount nodes { key } } }"
     for _ in range(2):
         body = await compare(planning, plain, f'{{ area(path: "a") {{ descendants {{ {below} }} }} }}')
@@ -249,13 +251,13 @@ def shapes_of(levels: int) -> int:
         kinds = " ".join(f"... on {name} {{ k{depth}: key {below} }}" for name in ("Area", "AreaPart", "Plot", "Tree"))
         fragments.append(f"fragment F{depth} on Ground {{ ... on Ground {{ id }} {kinds} ... on Node {{ id }} }}")
     document = parse("{ grounds { nodes { ...F0 } } }\n" + "\n".join(fragments))
-    plan = Plan(SCHEMA._schema, TYPES, document, document.definitions[0], VariableValues({}, {}))
+    plan = OperationPlan(SCHEMA._schema, TYPES, document, document.definitions[0], VariableValues({}, {}))
     collected = count_collections(plan)
     walk(plan, plan.roots[0].listing.connection.merged, set())
     return collected[0]
 
 
-def count_collections(plan: Plan) -> list[int]:
+def count_collections(plan: OperationPlan) -> list[int]:
     counted, collect = [0], plan.collect
 
     def counting(*arguments):
@@ -266,7 +268,7 @@ def count_collections(plan: Plan) -> list[int]:
     return counted
 
 
-def walk(plan: Plan, place: Any, seen: set[int]) -> None:
+def walk(plan: OperationPlan, place: Any, seen: set[int]) -> None:
     """Compile everything that can be reached."""
     if id(place) in seen:
         return
@@ -345,7 +347,7 @@ async def test_bounds_mean_what_keys_mean_whatever_form_of_unicode_they_come_in(
 async def test_a_page_that_stands_twice_in_an_answer_is_told_twice(planted):
     store, _ = planted
     await plant(store, "a/b/c", "a/b/d", "a/e", "a/e/f", "a/e/g", "a/h", "a/h/i")
-    planning, plain = executions(store, kept=Kept(1_000_000))
+    planning, plain = executions(store, kept=PageCache(1_000_000))
     for leaf in ("id", "key", "name"):
         below = f"descendants(level: AREA) {{ nodes {{ key parent {{ children {{ nodes {{ {leaf} }} }} }} }} }}"
         await compare(planning, plain, f'{{ area(path: "a") {{ {below} }} }}')
@@ -362,7 +364,7 @@ async def test_two_requests_that_read_the_same_pages_at_once_each_tell_their_own
         for more in ("", "siblings { nodes { children { nodes { key } } } }", "parent { children { nodes { key } } }")
     ]
     for _ in range(5):
-        planning, plain = executions(store, kept=Kept(1_000_000))
+        planning, plain = executions(store, kept=PageCache(1_000_000))
         for pair in zip(queries, reversed(queries), strict=True):
             await asyncio.gather(*[compare(planning, plain, query) for query in (*pair, *queries)])
 
@@ -373,7 +375,7 @@ async def test_what_is_returned_twice_is_taken_from_the_budget_twice_by_both(pla
     def context() -> Context:
         return Context(Request(store, DEFINITIONS, BudgetLimits(20)), TYPES)
 
-    planning = Execution(SCHEMA, context, plans=Plans(SCHEMA._schema, TYPES, keep=10))
+    planning = Execution(SCHEMA, context, plans=PlanCache(SCHEMA._schema, TYPES, keep=10))
     plain = Execution(SCHEMA, context)
     ids = '"ground:n0", ' * 8
     for query in (
@@ -405,7 +407,7 @@ async def test_variables_of_directives_and_nested_ones_never_fail_the_server(pla
     deep: Any = {}
     for _ in range(400):
         deep = {"a": deep}
-    planning, plain = executions(store, cache=Cache(1_000_000, settle_seconds=0))
+    planning, plain = executions(store, cache=ResponseCache(1_000_000, settle_seconds=0))
     query = "query Q($s: Boolean = false) { grounds @skip(if: $s) { totalCount } }"
     given_now = {name: deep if name == "deep" else value for name, value in variables.items()}
     await compare(planning, plain, query, given_now)
@@ -413,17 +415,17 @@ async def test_variables_of_directives_and_nested_ones_never_fail_the_server(pla
 
 def plans_alive() -> int:
     gc.collect()
-    return sum(isinstance(one, Plan) for one in gc.get_objects())
+    return sum(isinstance(one, OperationPlan) for one in gc.get_objects())
 
 
 async def test_kept_pages_keep_no_plan_alive(planted):
     store, _ = planted
     before = plans_alive()  # of other tests
-    kept = Kept(1_000_000)
+    kept = PageCache(1_000_000)
     execution = Execution(
         SCHEMA,
         lambda: Context(Request(store, DEFINITIONS, kept=kept), TYPES),
-        plans=Plans(SCHEMA._schema, TYPES, keep=3),
+        plans=PlanCache(SCHEMA._schema, TYPES, keep=3),
         keep_documents=3,
     )
     for number in range(30):

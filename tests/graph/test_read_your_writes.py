@@ -7,14 +7,14 @@ from typing import Any
 
 import orjson
 
-from graph.compiler.plan_cache import Plans
+from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
-from graph.execution.response_cache import Cache
+from graph.execution.response_cache import ResponseCache
 from graph.hierarchies.categories import CategoryNode
 from graph.operation.context import Context
 from resolvers.past.history import at_revision, deleted, history
-from resolvers.planning.connection_arguments import Window
-from resolvers.session.page_cache import Kept
+from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.engine.protocol import Store
 from store.model.keys import node_key
@@ -42,13 +42,13 @@ class Server:
 
     def __init__(self, store: Store, *, planned: bool = True, settle: float = 2 * LAG) -> None:
         self.store = store
-        kept, writer = Kept(1_000_000), Writer(store)
-        plans = Plans(SCHEMA._schema, TYPES) if planned else None
+        kept, writer = PageCache(1_000_000), Writer(store)
+        plans = PlanCache(SCHEMA._schema, TYPES) if planned else None
         self._execution = Execution(
             SCHEMA,
             lambda: Context(Request(store, DEFINITIONS, kept=kept, writer=writer, settle_seconds=settle), TYPES),
             plans=plans,
-            cache=Cache(1_000_000, settle_seconds=settle),
+            cache=ResponseCache(1_000_000, settle_seconds=settle),
         )
 
     async def ask(self, query: str, **variables: Any) -> Any:
@@ -120,7 +120,7 @@ async def test_former_states_are_there_as_soon_as_the_newest_is_seen():
             request, key = Request(one.store, DEFINITIONS), node_key("category", ("A", "B"))
             record = (await request.records([key]))[key]
             assert record is not None
-            page = await history(request, record, Window(), nodes=True)
+            page = await history(request, record, ConnectionArguments(), nodes=True)
             revisions = [state.revision for state in page.records]
             assert revisions == list(range(number, 0, -1))
             assert [(await at_revision(request, record, one)) is not None for one in revisions] == [True] * number

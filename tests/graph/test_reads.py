@@ -15,17 +15,17 @@ from examples.drive import DriveNode
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from resolvers.planner import Planner
-from resolvers.planning.list_request import Job
+from resolvers.planning.list_request import ListRequest
 from resolvers.planning.sibling_runs import sorted_owners
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.transfer.formats.taxonomy import Taxonomy
-from store.transfer.load import Outcome, load
+from store.transfer.load import LoadResult, load
 from store.transfer.rows import (
+    ImportPlan,
     Part,
     Rejection,
     Row,
-    Wanted,
 )
 from tests.graph.asking import BOUNDLESS, Client, count_nodes, plant, write
 
@@ -36,8 +36,8 @@ STATES_TO_STORES = """{ country(path: "US") { id children { nodes { id children 
   children { nodes { id } } } } } } } } } }"""
 
 
-def stores_of_the_chain() -> list[Wanted]:
-    wanted = Wanted(Location.definition())
+def stores_of_the_chain() -> list[ImportPlan]:
+    wanted = ImportPlan(Location.definition())
     form = columns(wanted.hierarchy, LEVELS, ["store=Store Name"], [], ["store.street=Street Address"], ["city"])
     for row in form.rows(DATA / "starbucks.csv"):
         if not isinstance(row, Rejection) and row.path[0] == "US":
@@ -45,18 +45,18 @@ def stores_of_the_chain() -> list[Wanted]:
     return [wanted]
 
 
-def taxonomy() -> list[Wanted]:
-    wanted = Wanted(CategoryNode.definition())
+def taxonomy() -> list[ImportPlan]:
+    wanted = ImportPlan(CategoryNode.definition())
     for row in Taxonomy.of(wanted.hierarchy).rows(DATA / "google-product-taxonomy.txt"):
         wanted.take(row)
     return [wanted]
 
 
-def demo_data() -> list[Wanted]:
+def demo_data() -> list[ImportPlan]:
     found = []
     rows = demo.rows()
     for hierarchy in (Location.definition(), CategoryNode.definition()):
-        wanted = Wanted(hierarchy)
+        wanted = ImportPlan(hierarchy)
         for number, row in enumerate(rows[hierarchy.name], start=1):
             attributes = {name: value for name, value in row.items() if name not in OWN}
             wanted.take(Row(number, row["path"], [Part(row["level"], row["name"], row.get("id"), attributes)]))
@@ -91,11 +91,11 @@ def tables(request: pytest.FixtureRequest, files: dict[str, str]) -> dict[str, s
     return urls
 
 
-async def _import(url: str, wanted: list[Wanted]) -> None:
+async def _import(url: str, wanted: list[ImportPlan]) -> None:
     async with open_store(url) as store:
         await store.create()
         for one in wanted:
-            await load(store, one, Outcome())
+            await load(store, one, LoadResult())
 
 
 async def _copy(source: str, target: str) -> None:
@@ -180,7 +180,7 @@ async def test_pages_at_each_level_cost_at_most_twice_the_cheaper_way(chain, mon
 def _forced(way: str):
     """The planner's choice for children, taken from it."""
 
-    def children(self: Planner, jobs: list[Job]):
+    def children(self: Planner, jobs: list[ListRequest]):
         singles = [self._family(job) for job in jobs]
         return self._slices(jobs) if way == "slices" and len(sorted_owners(jobs)) > 1 else type(singles[0]).all(singles)
 

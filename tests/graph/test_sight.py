@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from graph.compiler.plan_cache import Plans
+from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.operation.context import Context
 from resolvers.access.grants import Grants
-from resolvers.planning.cursors import Order, encode_cursor
+from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.protocol import Store
@@ -31,7 +31,7 @@ from tests.model import GraphText, Model, failures, without_failures
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 pytestmark = pytest.mark.usefixtures("each_error")
-PLANS = Plans(SCHEMA._schema, SCHEMA_TYPES, keep=100)
+PLANS = PlanCache(SCHEMA._schema, SCHEMA_TYPES, keep=100)
 
 
 class GrantedWriter(Writer):
@@ -54,9 +54,9 @@ class GrantedWriter(Writer):
         owner = format_path(likely.path)
         below = [one for one in self.records if one.path[: len(likely.path)] == likely.path]
         if name == "descendants" or bounded:
-            order = Order.DESCENDANTS if name == "descendants" else Order.CHILDREN_BY_KEY
+            order = CursorKind.DESCENDANTS if name == "descendants" else CursorKind.CHILDREN_BY_KEY
             return encode_cursor(order, owner, self.one_of(below).sk[len(likely.sk) :] or "#")
-        order = Order.SIBLINGS if name == "siblings" else Order.CHILDREN
+        order = CursorKind.SIBLINGS if name == "siblings" else CursorKind.CHILDREN
         return encode_cursor(order, owner, position(self.one_of(below)))
 
 
@@ -66,7 +66,7 @@ def some_tops(model: Model, random: Random) -> list[Path]:
     return random.choices(paths, k=random.choice([0, 1, 1, 2, 3, 8]))
 
 
-async def ask(store: Store, query: str, variables: dict[str, Any], grants: Grants, plans: Plans | None) -> Any:
+async def ask(store: Store, query: str, variables: dict[str, Any], grants: Grants, plans: PlanCache | None) -> Any:
     request = Request(store, DEFINITIONS, BOUNDLESS, grants=grants)
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=plans, limits=WIDE)
     return wire(await execution.execute(query, variables, allow_mutations=False))

@@ -8,12 +8,12 @@ import orjson
 import pytest
 
 from graph.auth import jwks
-from graph.auth.authentication import Callers
+from graph.auth.authentication import Authenticator
 from graph.auth.jwks import PublishedKeys, keys_at, keys_in
 from graph.auth.jwt_tokens import Terms, Tokens, tokens_of
-from graph.server.concurrency_limit import Gate
+from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.settings import Settings
-from resolvers.access.api_key_auth import Keyring
+from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from store.connect import open_store
 from store.errors import BadInput, Unavailable
 from tests.abuse.test_tokens import AUDIENCE, ISSUER, JWKS, signed
@@ -138,7 +138,9 @@ async def test_whoever_waits_for_an_issuer_holds_no_place_of_others(issuer):
     issuer.manner = "hangs"
     tokens = Tokens(PublishedKeys(keys_at(issuer.url), ["RS256"]), Terms(["RS256"], ISSUER, AUDIENCE))
     async with open_store("sqlite://:memory:") as store:
-        app = small_app(SmallStore(), gate=Gate(2), callers=Callers(Keyring(store), tokens))
+        app = small_app(
+            SmallStore(), gate=ConcurrencyLimiter(2), callers=Authenticator(ApiKeyAuthenticator(store), tokens)
+        )
         with serving(app) as url:
             async with httpx.AsyncClient(base_url=url, timeout=30) as client:
                 unproven = {"authorization": f"Bearer {signed(kid='made up')}"}

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from graph.execution.eager import Started, within
+from graph.execution.eager import EagerCoroutine, within
 
 
 async def test_work_that_does_not_wait_is_done_at_once():
     async def work() -> int:
         return 7
 
-    started = Started(work())
+    started = EagerCoroutine(work())
     assert (started.is_done, started.result, await started) == (True, 7, 7)
 
 
@@ -25,7 +25,7 @@ async def test_work_that_waits_goes_on_from_there():
         steps.append("ended")
         return "done"
 
-    started = Started(work())
+    started = EagerCoroutine(work())
     assert (started.is_done, steps) == (False, ["begun"])
     assert await started == "done"
     assert (await started, steps) == ("done", ["begun", "ended"])
@@ -38,8 +38,8 @@ async def test_what_is_raised_before_and_after_waiting_comes_out():
         raise KeyError(pauses)
 
     with pytest.raises(KeyError):
-        Started(work(0))
-    started = Started(work(2))
+        EagerCoroutine(work(0))
+    started = EagerCoroutine(work(2))
     with pytest.raises(KeyError):
         await started
 
@@ -55,7 +55,7 @@ async def test_the_outcome_of_what_is_waited_for_comes_in():
             return "caught"
         return "nothing"
 
-    started = Started(work())
+    started = EagerCoroutine(work())
     waited_for.set_exception(ValueError())
     assert await started == "caught"
 
@@ -71,7 +71,7 @@ async def test_a_cancelled_task_cancels_the_work_which_may_clean_up():
             cleaned.append(True)
 
     async def whole() -> None:
-        await Started(work())
+        await EagerCoroutine(work())
 
     task = asyncio.create_task(whole())
     await asyncio.sleep(0)

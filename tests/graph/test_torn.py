@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from resolvers.session.page_cache import Kept
+from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.edits.move import Move
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.model.items import Item
 from store.model.keys import node_key
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.writer.writer import Writer
 from tests.graph.writing import Clients
@@ -32,18 +32,18 @@ class Moved:
         await self._move()
         return await self._store.get(*arguments, **options)
 
-    async def range(self, span: Span, *arguments: Any, **options: Any) -> list[Item]:
+    async def range(self, span: KeyRange, *arguments: Any, **options: Any) -> list[Item]:
         await self._move()
         return await self._store.range(span, *arguments, **options)
 
-    async def nodes(self, span: Span, *arguments: Any, **options: Any) -> list[Record]:
+    async def nodes(self, span: KeyRange, *arguments: Any, **options: Any) -> list[Record]:
         await self._move()
         return await self._store.nodes(span, *arguments, **options)
 
     async def _move(self) -> None:
         self.left -= 1
         if self.left == 0:
-            await Writer(self._store).write(Move(CATEGORY, path(HERE), path(THERE)), Reads())
+            await Writer(self._store).write(Move(CATEGORY, path(HERE), path(THERE)), ReadUsage())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -76,9 +76,9 @@ async def test_an_answer_of_kept_nodes_alone_is_torn_where_one_was_read_after_a_
     async with open_store("sqlite://:memory:") as store:
         await store.create()
         await subtree.plant(store)
-        kept = Kept(1_000_000)
+        kept = PageCache(1_000_000)
         reading, recalling = [Request(store, {"category": CATEGORY}, kept=kept) for _ in range(2)]
-        await Writer(store).write(Move(CATEGORY, path(HERE), path(THERE)), Reads())
+        await Writer(store).write(Move(CATEGORY, path(HERE), path(THERE)), ReadUsage())
         key = node_key("category", path(THERE))
         await reading.records([key])
         assert (await recalling.records([key]))[key] is not None

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from graph.app import served_app
 from graph.observability import tracing
-from graph.observability.request_info import Observed
+from graph.observability.request_info import RequestInfo
 from tests.serving import serving
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -51,11 +51,11 @@ def test_a_request_has_spans_for_itself_its_plan_and_its_reads(spans):
 def test_what_clients_send_is_cut_in_spans(monkeypatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     provider = tracing.exporting()
-    with tracing.Traces(provider)._tracer.start_as_current_span("request") as span:
+    with tracing.Tracing(provider)._tracer.start_as_current_span("request") as span:
         span.set_attribute("http.target", "/" + "q" * 60_000)
         span.record_exception(ValueError("v" * 60_000))
-        observed = Observed("id", "POST", "/graphql", 0.0, kind="query", operation="N" * 60_000)
-        tracing.Traces(provider).mark(observed)
+        observed = RequestInfo("id", "POST", "/graphql", 0.0, kind="query", operation="N" * 60_000)
+        tracing.Tracing(provider).mark(observed)
     assert len(span.to_json()) < 10_000
     assert span.name == f"query {'N' * 200}…"
     provider.shutdown()

@@ -6,7 +6,7 @@ import json
 import httpx
 import pytest
 
-from graph.operation.persisted_documents import Trusted, Untrusted, read_trusted
+from graph.operation.persisted_documents import PersistedDocuments, UnknownDocument, read_trusted
 from graph.settings import Settings
 from store.errors import BadInput
 from tests.graph.small_app import SmallStore, small_app
@@ -31,7 +31,7 @@ def mode(request):
 
 @pytest.fixture(scope="module")
 def client(mode):
-    app = small_app(SmallStore(), trusted=Trusted(DOCUMENTS, only=mode == "only"))
+    app = small_app(SmallStore(), trusted=PersistedDocuments(DOCUMENTS, only=mode == "only"))
     with serving(app) as url, httpx.Client(base_url=url) as client:
         yield client
 
@@ -109,10 +109,10 @@ def test_the_file_is_read_with_or_without_prefixes(tmp_path, monkeypatch):
     file = tmp_path / "documents.json"
     file.write_text(json.dumps({f"sha256:{HASHES[HELLO]}": HELLO, HASHES[CHANGE]: CHANGE}))
     monkeypatch.setenv("CLADE_TRUSTED_DOCUMENTS", str(file))
-    trusted = Trusted(read_trusted(Settings().trusted_documents), only=True)
+    trusted = PersistedDocuments(read_trusted(Settings().trusted_documents), only=True)
     assert trusted.document(None, HASHES[HELLO]) == HELLO
     assert trusted.document(None, f"sha256:{HASHES[CHANGE]}") == CHANGE
-    with pytest.raises(Untrusted):
+    with pytest.raises(UnknownDocument):
         trusted.document(OTHER, None)
 
 

@@ -17,7 +17,7 @@ from aiohttp import web
 from graph.app import served_app
 from store.connect import open_store
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.model.keys import node_key
 from store.model.paths import parse_path
 from tests.engines import Engine
@@ -60,7 +60,7 @@ class Scene:
         return body
 
     async def is_made(self, key: str) -> bool:
-        (found,) = await self.past.get([node_key("ground", parse_path(key))], Reads(), strong=True)
+        (found,) = await self.past.get([node_key("ground", parse_path(key))], ReadUsage(), strong=True)
         return found is not None
 
 

@@ -5,8 +5,8 @@ import asyncio
 import httpx
 import pytest
 
-from graph.server.concurrency_limit import Gate
-from graph.server.graceful_shutdown import Drain
+from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.graceful_shutdown import GracefulShutdown
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 
@@ -21,7 +21,7 @@ class Seen(list):
 
 
 def test_more_requests_than_may_run_are_told_to_come_again():
-    seen, gate = Seen(), Gate(2)
+    seen, gate = Seen(), ConcurrencyLimiter(2)
     with serving(small_app(SmallStore(), gate=gate, observers=[seen])) as url:
         statuses = asyncio.run(ask_at_once(url, 5))
         assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 200
@@ -41,7 +41,7 @@ async def ask_at_once(url, count):
 
 
 def test_probes_and_the_page_are_answered_where_no_more_requests_are():
-    with serving(small_app(SmallStore(), gate=Gate(0))) as url:
+    with serving(small_app(SmallStore(), gate=ConcurrencyLimiter(0))) as url:
         assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 503
         assert httpx.get(f"{url}/readyz").status_code == 200
         assert httpx.get(f"{url}/graphql", headers={"accept": "text/html"}).status_code == 200
@@ -49,7 +49,7 @@ def test_probes_and_the_page_are_answered_where_no_more_requests_are():
 
 @pytest.mark.parametrize("path", ["/healthz", "/graphql?query={hello}", "/nothing"])
 def test_a_server_that_drains_answers_and_asks_to_come_to_another(path):
-    drain = Drain()
+    drain = GracefulShutdown()
     with serving(small_app(SmallStore(), drain=drain)) as url:
         before = httpx.get(url + path)
         drain.draining = True

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store.background_moves.timing import Pace
+from store.background_moves.timing import MoveTiming
 from store.connect import open_store
 from store.edits.delete import Delete, Policy
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import CladeError
 from store.model.keys import Path
 from store.model.paths import format_path
@@ -76,7 +76,7 @@ async def check(clients: Clients, model: Model) -> None:
 async def follow(store: Store, seed: int, length: int, most_changes: int | None) -> None:
     await store.create()
     store.most_changes = most_changes or store.most_changes
-    writer, model = Writer(store, Pace(0.0, 0.0)), Model()
+    writer, model = Writer(store, MoveTiming(0.0, 0.0)), Model()
     wishes, readers = Wishes(seed, model), [Clients(store, planned=planned) for planned in (True, False)]
     for _ in range(length):
         edit = wishes.one()
@@ -86,9 +86,9 @@ async def follow(store: Store, seed: int, length: int, most_changes: int | None)
             made = model.apply(edit)
         except Refused:
             with pytest.raises(CladeError):
-                await writer.write(edit, Reads())
+                await writer.write(edit, ReadUsage())
             continue
-        made((await writer.write(edit, Reads())).record)
+        made((await writer.write(edit, ReadUsage())).record)
         await writer.mover.finished()
         for clients in readers:
             await check(clients, model)

@@ -4,13 +4,13 @@ import json
 from typing import Any
 
 from examples.asset import AssetNode
-from graph.compiler.plan_cache import Plans
+from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
 from graph.schema import build_schema
-from resolvers.session.page_cache import Kept
+from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.engine.protocol import Store
 from store.writer.writer import Writer
@@ -26,8 +26,8 @@ class Clients:
     def __init__(self, store: Store, *, writes: bool = True, planned: bool = True) -> None:
         self.store = store
         self._writer = Writer(store) if writes else None
-        self._kept = Kept(10_000_000)
-        plans = Plans(SCHEMA._schema, TYPES, keep=100) if planned else None
+        self._kept = PageCache(10_000_000)
+        plans = PlanCache(SCHEMA._schema, TYPES, keep=100) if planned else None
         self._execution = Execution(SCHEMA, self._context, plans=plans)
         self.request = Request(store, DEFINITIONS)
 

@@ -11,7 +11,7 @@ from resolvers.session.request import Request
 from store.connect import open_store
 from store.dynamodb.client import ATTEMPTS
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 from store.model.items import Item
 from store.model.keys import Key, node_key
@@ -74,7 +74,7 @@ class Failing(Witness):
 
     bad: Key
 
-    async def get(self, keys: list[Key], reads: Reads, *, strong: bool = False) -> list[Item | None]:  # type: ignore[override]
+    async def get(self, keys: list[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:  # type: ignore[override]
         if self.bad in keys:
             raise Unavailable("The table is overloaded; try again.")
         return await super().get(keys, reads, strong=strong)

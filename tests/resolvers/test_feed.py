@@ -14,7 +14,7 @@ from store.connect import open_store
 from store.edits.create_update import Create
 from store.edits.delete import Delete, Policy
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import CladeError
 from store.model.keys import Path
 from store.model.paths import parse_path
@@ -98,7 +98,7 @@ async def follow(store: Store, seed: int, length: int) -> None:
     for _ in range(length):
         edit = wishes.one()
         with contextlib.suppress(CladeError):
-            record = (await writer.write(edit, Reads())).record
+            record = (await writer.write(edit, ReadUsage())).record
             model.apply(edit)(record)
             await check(store, followers)
 
@@ -106,9 +106,9 @@ async def follow(store: Store, seed: int, length: int) -> None:
 async def test_the_child_that_is_called_like_its_parent_lives_for_those_who_follow(store: Store) -> None:
     writer, followers = Writer(store), {root: Follower(store, root) for root in KEYS}
     for path in [("a",), ("a", "b"), ("a", "b", "b"), ("a", "b", "b", "é"), ("a", "b", "é"), ("a", "b", "é", "a")]:
-        await writer.write(Create(CATEGORY, path, "CATEGORY", "x", {}), Reads())
+        await writer.write(Create(CATEGORY, path, "CATEGORY", "x", {}), ReadUsage())
     await check(store, followers)
-    await writer.write(Delete(CATEGORY, ("a", "b"), Policy.REPARENT), Reads())
+    await writer.write(Delete(CATEGORY, ("a", "b"), Policy.REPARENT), ReadUsage())
     await check(store, followers)
     assert followers["a"].by_path.keys() == {("a",), ("a", "b"), ("a", "b", "é"), ("a", "é"), ("a", "é", "a")}
 

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from resolvers.access.grants import Grants
-from resolvers.access.redacted_node import Stub
+from resolvers.access.redacted_node import RedactedNode
 from resolvers.lookup import Lookup, above, nodes
-from resolvers.planning.connection_arguments import Window
-from resolvers.planning.relations import Kind, Nothing, Relation
-from resolvers.session.page_cache import Kept
+from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.planning.relations import NoSelection, Relation, RelationKind
+from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.protocol import Store
@@ -19,7 +19,7 @@ from tests.hierarchies import CATEGORY
 from tests.store import journaled
 
 PATH: Lookup = ("category", ("r", "b", "c"))
-ANCESTORS = Relation(Kind.ANCESTORS, Window(), Nothing())
+ANCESTORS = Relation(RelationKind.ANCESTORS, ConnectionArguments(), NoSelection())
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ class Server:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept = Kept(1_000_000)
+        self._kept = PageCache(1_000_000)
         self.request = self.new()
 
     def new(self, grants: Grants | None = None) -> Request:
@@ -45,7 +45,7 @@ class Server:
     async def find(self, lookup: Lookup = PATH, grants: Grants | None = None) -> list[Record]:
         """A node after its ancestors, by a request of its own."""
         request = self.new(grants)
-        (found,) = await nodes(request, [(lookup, Nothing())])
+        (found,) = await nodes(request, [(lookup, NoSelection())])
         assert isinstance(found, Record), found
         (ancestors,) = await above(request, [(found, ANCESTORS)])
         assert isinstance(ancestors, list), ancestors
@@ -78,8 +78,8 @@ async def test_nobody_is_shown_what_was_kept_for_others_who_see_more(planted):
     await server.find()
     below = Grants.parse(["read:category/r/b/c"])
     seen = await server.find(grants=below)
-    assert [type(one) for one in seen] == [Stub, Stub, Record]
-    (hidden,) = await nodes(server.new(Grants.parse(["read:category/r/a"])), [(PATH, Nothing())])
+    assert [type(one) for one in seen] == [RedactedNode, RedactedNode, Record]
+    (hidden,) = await nodes(server.new(Grants.parse(["read:category/r/a"])), [(PATH, NoSelection())])
     assert hidden is None
     assert [type(one) for one in await server.find()] == [Record] * 3  # nor the other way round
 
@@ -87,5 +87,5 @@ async def test_nobody_is_shown_what_was_kept_for_others_who_see_more(planted):
 async def test_what_is_nowhere_is_looked_for_each_time(planted):
     server = Server(planted)
     for _ in range(2):
-        assert await nodes(server.new(), [(("category", ("r", "none")), Nothing())]) == [None]
+        assert await nodes(server.new(), [(("category", ("r", "none")), NoSelection())]) == [None]
         assert server.request.reads.requests > 0

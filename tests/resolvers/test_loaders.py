@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from resolvers.dataloaders import Loaders
-from resolvers.planning.connection_arguments import Window
-from resolvers.planning.list_request import Job
-from resolvers.planning.relations import Kind, Nothing, Relation
+from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.planning.list_request import ListRequest
+from resolvers.planning.relations import NoSelection, Relation, RelationKind
 from resolvers.session.request import Request
 from store.engine.protocol import Store
 from store.errors import BadCursor
@@ -24,15 +24,17 @@ async def loaders(store: Store) -> Loaders:
     return Loaders(Request(Witness(store), {"ground": Ground.definition()}))
 
 
-def relation(kind: Kind = Kind.CHILDREN, **window: object) -> Relation:
-    return Relation(kind, Window(**window), Nothing())  # type: ignore[arg-type]
+def relation(kind: RelationKind = RelationKind.CHILDREN, **window: object) -> Relation:
+    return Relation(kind, ConnectionArguments(**window), NoSelection())  # type: ignore[arg-type]
 
 
 async def test_the_same_list_asked_twice_is_read_once_and_taken_from_the_budget_each_time(loaders):
     wanted = relation()
     left = loaders.request.nodes_left
-    first, second = await asyncio.gather(loaders.list.load(Job(ROOT, wanted)), loaders.list.load(Job(ROOT, wanted)))
-    later = await loaders.list.load(Job(ROOT, wanted))
+    first, second = await asyncio.gather(
+        loaders.list.load(ListRequest(ROOT, wanted)), loaders.list.load(ListRequest(ROOT, wanted))
+    )
+    later = await loaders.list.load(ListRequest(ROOT, wanted))
     assert first.records == second.records == later.records
     assert len(loaders.request.store.spans) == 1
     assert loaders.request.nodes_left == left - 3 * len(first.records)
@@ -40,13 +42,15 @@ async def test_the_same_list_asked_twice_is_read_once_and_taken_from_the_budget_
 
 async def test_a_list_that_fails_leaves_those_of_its_batch(loaders):
     good, bad = relation(), relation(after="no cursor of this list")
-    pages = await asyncio.gather(*[loaders.list.load(Job(ROOT, one)) for one in (good, bad)], return_exceptions=True)
+    pages = await asyncio.gather(
+        *[loaders.list.load(ListRequest(ROOT, one)) for one in (good, bad)], return_exceptions=True
+    )
     assert [record.path for record in pages[0].records] == [("r", "a"), ("r", "b")]
     assert isinstance(pages[1], BadCursor)
 
 
 async def test_equal_arguments_in_two_places_are_two_lists_and_one_read(loaders):
-    one, other = await asyncio.gather(*[loaders.list.load(Job(ROOT, relation(first=1))) for _ in range(2)])
+    one, other = await asyncio.gather(*[loaders.list.load(ListRequest(ROOT, relation(first=1))) for _ in range(2)])
     assert one.records == other.records
     assert len(loaders.request.store.spans) == 1
 
@@ -58,7 +62,7 @@ async def test_asking_for_nothing_reads_nothing(loaders):
 
 
 async def test_what_lies_above_many_nodes_is_one_read_of_each_key(loaders):
-    up = relation(Kind.ANCESTORS)
+    up = relation(RelationKind.ANCESTORS)
     leaves = [MODEL.nodes["r", "a", "p"], MODEL.nodes["r", "a"], MODEL.nodes["r", "b"], ROOT]
     found = await loaders.above.load_many([(leaf, up) for leaf in leaves])
     assert [[one.path for one in line] for line in found] == [[("r",), ("r", "a")], [("r",)], [("r",)], []]

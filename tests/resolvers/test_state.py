@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resolvers.session.page_cache import Kept
+from resolvers.session.page_cache import PageCache
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from store.engine.protocol import Store
@@ -54,7 +54,7 @@ READS: dict[str, Callable[[Request], Awaitable[Any]]] = {
 @pytest.mark.parametrize("name", READS)
 async def test_a_late_read_of_a_former_attempt_brings_nothing(name: str, store: Store) -> None:
     await plant(store, "a", "a/b")
-    held, kept = Held(store), Kept(1_000_000)
+    held, kept = Held(store), PageCache(1_000_000)
     request = Request(held, {"ground": GROUND}, kept=kept)  # type: ignore[arg-type]
     late = asyncio.ensure_future(READS[name](request))
     await held.begun.wait()

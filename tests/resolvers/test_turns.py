@@ -2,11 +2,11 @@
 
 import asyncio
 
-from resolvers.session.large_read_limit import LARGE, Turn, Turns
+from resolvers.session.large_read_limit import LARGE, LargeReadLimiter, Slot
 
 
 async def test_so_many_have_their_turn_and_the_others_follow_in_the_order_in_which_they_came():
-    turns = Turns(2)
+    turns = LargeReadLimiter(2)
     taken = [turns.take() for _ in range(5)]
     assert [turn.done() for turn in taken] == [True, True, False, False, False]
     turns.give_back(taken[1])
@@ -22,8 +22,8 @@ async def test_so_many_have_their_turn_and_the_others_follow_in_the_order_in_whi
 
 
 async def test_what_is_small_never_waits_and_without_turns_nothing_does():
-    turns = Turns(0)
-    small, large, free = Turn(turns), Turn(turns), Turn(None)
+    turns = LargeReadLimiter(0)
+    small, large, free = Slot(turns), Slot(turns), Slot(None)
     for _ in range(2):
         small.expect(LARGE // 2)
     await small.come()
@@ -39,9 +39,9 @@ async def test_what_is_small_never_waits_and_without_turns_nothing_does():
 
 
 async def test_one_read_that_is_given_up_leaves_its_turn_to_the_others_of_its_request():
-    turns = Turns(1)
+    turns = LargeReadLimiter(1)
     before = turns.take()
-    turn = Turn(turns)
+    turn = Slot(turns)
     turn.expect(LARGE + 1)
     given_up, other = [asyncio.ensure_future(turn.come()) for _ in range(2)]
     await asyncio.sleep(0)
@@ -55,8 +55,8 @@ async def test_one_read_that_is_given_up_leaves_its_turn_to_the_others_of_its_re
 
 
 async def test_nothing_is_taken_after_the_end():
-    turns = Turns(1)
-    turn = Turn(turns)
+    turns = LargeReadLimiter(1)
+    turn = Slot(turns)
     turn.end()
     turn.expect(LARGE + 1)
     assert turns.under_way == 0

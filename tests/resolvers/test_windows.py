@@ -4,7 +4,7 @@ from base64 import urlsafe_b64encode
 
 import pytest
 
-from resolvers.planning.cursors import Order, decode_cursor, encode_cursor
+from resolvers.planning.cursors import CursorKind, decode_cursor, encode_cursor
 from store.engine.protocol import Store
 from store.errors import BadCursor
 from tests.graph.asking import Client, Reply
@@ -36,7 +36,7 @@ def codes(reply: Reply) -> list[str]:
     return [error["extensions"]["code"] for error in reply.errors]
 
 
-def cursor(position: str, order: Order = Order.CHILDREN, owner: str = OWNER) -> str:
+def cursor(position: str, order: CursorKind = CursorKind.CHILDREN, owner: str = OWNER) -> str:
     return encode_cursor(order, owner, position)
 
 
@@ -63,8 +63,8 @@ async def test_contradicting_arguments_are_told_and_read_nothing(client, argumen
         urlsafe_b64encode(b"c\xff\xfe\xfd").decode(),
         urlsafe_b64encode(b"c" + b"\0" * 6 + b"\xff\xff").decode(),
         cursor(""),
-        cursor("AREA#a#", Order.SIBLINGS),
-        cursor("AREA#a#", Order.CHILDREN_BY_KEY),
+        cursor("AREA#a#", CursorKind.SIBLINGS),
+        cursor("AREA#a#", CursorKind.CHILDREN_BY_KEY),
         cursor("AREA#a#", owner="ground:another"),
         cursor("é" * 600),
     ],
@@ -148,7 +148,7 @@ async def test_a_cursor_stays_one_of_its_list_whatever_it_filters(client):
 
 
 def test_a_cursor_tells_nothing_of_where_its_owner_lies():
-    made = encode_cursor(Order.CHILDREN, "ground:secret-owner", "AREA#a#")
-    assert decode_cursor(made, Order.CHILDREN, "ground:secret-owner") == "AREA#a#"
+    made = encode_cursor(CursorKind.CHILDREN, "ground:secret-owner", "AREA#a#")
+    assert decode_cursor(made, CursorKind.CHILDREN, "ground:secret-owner") == "AREA#a#"
     with pytest.raises(BadCursor, match="another list"):
-        decode_cursor(made, Order.CHILDREN, "ground:other")
+        decode_cursor(made, CursorKind.CHILDREN, "ground:other")

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from graph.compiler.plan_cache import Plans
+from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Answer, Execution
-from graph.execution.response_cache import Cache
+from graph.execution.response_cache import ResponseCache
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
-from graph.operation.document_limits import Limits
+from graph.operation.document_limits import DocumentLimits
 from graph.schema import build_schema
 from resolvers.access.caller import Caller
 from resolvers.access.grants import Grants
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.page_cache import Kept
+from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.engine.protocol import Store
 from store.writer.writer import Writer
@@ -35,18 +35,20 @@ def _schema(*classes: type[Node]) -> Any:
 class Server:
     """Hierarchies over one store, with all that is kept between requests."""
 
-    def __init__(self, store: Store, *classes: type[Node], limits: Limits = Limits(), max_nodes: int = 10_000) -> None:
+    def __init__(
+        self, store: Store, *classes: type[Node], limits: DocumentLimits = DocumentLimits(), max_nodes: int = 10_000
+    ) -> None:
         self.store = store
         self.schema, types = _schema(*classes)
         definitions = {cls.name: cls.definition() for cls in classes}
-        kept, writer = Kept(10_000_000), Writer(store)
+        kept, writer = PageCache(10_000_000), Writer(store)
 
         def context() -> Context:
             request = Request(store, definitions, BudgetLimits(max_nodes), kept=kept, writer=writer)
             return Context(request, types)
 
-        plans = Plans(self.schema._schema, types, keep=500)
-        cache = Cache(10_000_000, settle_seconds=0.0)
+        plans = PlanCache(self.schema._schema, types, keep=500)
+        cache = ResponseCache(10_000_000, settle_seconds=0.0)
         self.planned = Execution(self.schema, context, plans=plans, cache=cache, limits=limits)
         self.plain = Execution(self.schema, context, limits=limits)
 

@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from graph.app import served_app
-from graph.auth.authentication import Callers
+from graph.auth.authentication import Authenticator
 from graph.hierarchies.locations import Location
-from graph.server.concurrency_limit import Gate
-from resolvers.access.api_key_auth import Keyring
+from graph.server.concurrency_limit import ConcurrencyLimiter
+from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from store.api_keys import add_key, made, revoke_key
 from store.connect import open_store
 from tests.graph.asking import plant
@@ -172,8 +172,8 @@ async def test_a_flood_of_made_up_keys_reads_no_more_at_a_time_than_requests_may
         url = engine.address(f"clade-{uuid.uuid4().hex}")
         async with open_store(url) as store:
             await store.create()
-        behind, gate = open_store(url.replace(engine.url, proxy.url)), Gate(3)
-        app = small_app(behind, gate=gate, callers=Callers(Keyring(behind)))
+        behind, gate = open_store(url.replace(engine.url, proxy.url)), ConcurrencyLimiter(3)
+        app = small_app(behind, gate=gate, callers=Authenticator(ApiKeyAuthenticator(behind)))
         with serving(app) as base:
             proxy.spoil("BatchGetItem", *[held] * 8)
             async with httpx.AsyncClient(base_url=base, timeout=60) as client:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolvers.access.grants import MAX_GRANTS, Grants, Sight
+from resolvers.access.grants import MAX_GRANTS, Grants, Visibility
 from store.errors import BadInput, BadPath
 from store.model.paths import parse_path
 
@@ -17,42 +17,42 @@ def sight(grant, path):
 
 
 def test_a_grant_covers_its_node_and_all_below_and_shows_the_way_there():
-    assert sight("read:location/US/NE", "US/NE") is Sight.WHOLE
-    assert sight("read:location/US/NE", "US/NE/Omaha") is Sight.WHOLE
-    assert sight("read:location/US/NE", "US") is Sight.STUB
-    assert sight("read:location/US/NE", "US/MO") is Sight.NOTHING
-    assert sight("read:location", "FR/Paris") is Sight.WHOLE
+    assert sight("read:location/US/NE", "US/NE") is Visibility.WHOLE
+    assert sight("read:location/US/NE", "US/NE/Omaha") is Visibility.WHOLE
+    assert sight("read:location/US/NE", "US") is Visibility.STUB
+    assert sight("read:location/US/NE", "US/MO") is Visibility.NOTHING
+    assert sight("read:location", "FR/Paris") is Visibility.WHOLE
 
 
 def test_a_prefix_of_letters_is_no_prefix_of_a_path():
-    assert sight("read:location/US/NE", "US/NEVADA") is Sight.NOTHING
-    assert sight("read:location/US/NEVADA", "US/NE") is Sight.NOTHING
-    assert sight("read:location/U", "US") is Sight.NOTHING
+    assert sight("read:location/US/NE", "US/NEVADA") is Visibility.NOTHING
+    assert sight("read:location/US/NEVADA", "US/NE") is Visibility.NOTHING
+    assert sight("read:location/U", "US") is Visibility.NOTHING
 
 
 def test_another_hierarchy_is_never_covered():
     grants = Grants.parse(["write:location"])
-    assert grants.sight("category", ("US",)) is Sight.NOTHING
+    assert grants.sight("category", ("US",)) is Visibility.NOTHING
     assert not grants.may_write("locations", ("US",))
-    assert Grants.parse(["read:loc"]).sight("location", ("US",)) is Sight.NOTHING
+    assert Grants.parse(["read:loc"]).sight("location", ("US",)) is Visibility.NOTHING
 
 
 def test_a_slash_within_a_segment_is_none_between_segments():
-    assert sight("read:location/US%2FNE", "US/NE") is Sight.NOTHING
-    assert sight("read:location/US%2FNE", "US%2FNE/Omaha") is Sight.WHOLE
-    assert sight("read:location/US%2fNE", "US%2FNE") is Sight.WHOLE
-    assert sight("read:location/US/NE", "US%2FNE") is Sight.NOTHING
+    assert sight("read:location/US%2FNE", "US/NE") is Visibility.NOTHING
+    assert sight("read:location/US%2FNE", "US%2FNE/Omaha") is Visibility.WHOLE
+    assert sight("read:location/US%2fNE", "US%2FNE") is Visibility.WHOLE
+    assert sight("read:location/US/NE", "US%2FNE") is Visibility.NOTHING
 
 
 def test_a_name_is_covered_however_its_accents_are_written():
-    assert sight("read:location/FR/E\u0301vry", "FR/\u00c9vry") is Sight.WHOLE
+    assert sight("read:location/FR/E\u0301vry", "FR/\u00c9vry") is Visibility.WHOLE
 
 
 def test_what_may_be_written_may_be_read_and_not_the_other_way_round():
     grants = Grants.parse(["write:location/US", "read:location/FR"])
-    assert grants.sight("location", ("US", "NE")) is Sight.WHOLE
+    assert grants.sight("location", ("US", "NE")) is Visibility.WHOLE
     assert grants.may_write("location", ("US", "NE"))
-    assert grants.sight("location", ("FR",)) is Sight.WHOLE
+    assert grants.sight("location", ("FR",)) is Visibility.WHOLE
     assert not grants.may_write("location", ("FR",))
 
 
@@ -76,11 +76,11 @@ def test_there_is_a_bound_to_the_grants_of_one_caller():
 def test_sight_is_what_comparing_with_every_grant_tells(tops, path):
     grants = Grants.of([("location", top) for top in tops], [])
     if any(path[: len(top)] == top for top in tops):
-        expected = Sight.WHOLE
+        expected = Visibility.WHOLE
     elif any(top[: len(path)] == path for top in tops):
-        expected = Sight.STUB
+        expected = Visibility.STUB
     else:
-        expected = Sight.NOTHING
+        expected = Visibility.NOTHING
     assert grants.sight("location", path) is expected
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from resolvers.access.caller import Caller
-from resolvers.access.grants import Grants, Sight
+from resolvers.access.grants import Grants, Visibility
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.model.keys import Path
@@ -94,7 +94,7 @@ def check(grants: Grants, model: Model, answer: Any, asked: str) -> None:
         for mark, number in re.findall(r"(?=([koi])(\d+)\1)", text):
             record = known[number]
             sight = grants.sight("ground", record.path)
-            allowed = sight is Sight.WHOLE or (sight is Sight.STUB and mark == "k")
+            allowed = sight is Visibility.WHOLE or (sight is Visibility.STUB and mark == "k")
             assert allowed, (text, format_path(record.path), grants.read, asked)
 
 

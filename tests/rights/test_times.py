@@ -19,8 +19,8 @@ import pytest
 from graph.hierarchies.locations import Location
 from store.api_keys import add_key, made
 from store.connect import open_store
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 from tests import servers
 from tests.readers import Witness
 from tests.rights.asking import Server, caller
@@ -39,7 +39,7 @@ def location_id(path: str) -> str:
 
 async def plant(store, rows):
     """Load nodes whose ids are made of their paths, so that ids of no nodes can look the same."""
-    wanted, outcome = Wanted(Location.definition()), Outcome()
+    wanted, outcome = ImportPlan(Location.definition()), LoadResult()
     for number, (path, level) in enumerate(rows, start=1):
         wanted.take(Row(number, path.split("/"), [Part(level, None, path.replace("/", "-"))]))
     await load(store, wanted, outcome)

@@ -13,20 +13,20 @@ import pytest
 from starlette.types import Message, Scope
 
 from examples.asset import AssetNode
-from graph.auth.authentication import Callers
-from graph.compiler.plan_cache import Plans
+from graph.auth.authentication import Authenticator
+from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
-from graph.execution.response_cache import Cache
+from graph.execution.response_cache import ResponseCache
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
 from graph.schema import build_schema
-from graph.server.concurrency_limit import Gate
+from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.endpoint import GraphQLEndpoint
-from resolvers.access.api_key_auth import Keyring
+from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.session import large_read_limit as large_reads
-from resolvers.session.large_read_limit import Turns
-from resolvers.session.page_cache import Kept
+from resolvers.session.large_read_limit import LargeReadLimiter
+from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.api_keys import add_key, made
 from store.engine.protocol import Store
@@ -69,19 +69,19 @@ class Scene:
     def __init__(self, store: Store, *, keeps: bool) -> None:
         self.store = store
         self.writer = Writer(store)
-        self.turns = Turns(1)
-        self.gate = Gate(100)
-        self.keyring = Keyring(store, kept_seconds=0.0)  # each key is looked up each time
-        self.kept = Kept(1_000_000) if keeps else None
+        self.turns = LargeReadLimiter(1)
+        self.gate = ConcurrencyLimiter(100)
+        self.keyring = ApiKeyAuthenticator(store, kept_seconds=0.0)  # each key is looked up each time
+        self.kept = PageCache(1_000_000) if keeps else None
         self.token = ""
         self.contexts: list[weakref.ref[Context]] = []
         execution = Execution(
             SCHEMA,
             self._context,
-            plans=Plans(SCHEMA._schema, TYPES),
-            cache=Cache(1_000_000 if keeps else 0, settle_seconds=0.0),
+            plans=PlanCache(SCHEMA._schema, TYPES),
+            cache=ResponseCache(1_000_000 if keeps else 0, settle_seconds=0.0),
         )
-        callers = Callers(self.keyring, home_writes=True)
+        callers = Authenticator(self.keyring, home_writes=True)
         self.endpoint = GraphQLEndpoint(
             execution, None, max_body_bytes=100_000, body_seconds=10.0, gate=self.gate, callers=callers
         )

@@ -8,12 +8,12 @@ from store.edits.delete import Policy
 from store.edits.move import Move
 from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.model.hierarchy import Hierarchy
 from store.model.items import Delete, Item, Put
 from store.model.keys import Key, node_key
 from store.model.paths import parse_path
-from store.transfer.load import Outcome, load
+from store.transfer.load import LoadResult, load
 from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
@@ -29,8 +29,8 @@ GONE_ID = "location:gone"
 async def fill(store: Store) -> None:
     """Three trees of two hierarchies, with revisions, a deleted node, an alias and a node in a place made by hand."""
     other: list[Any] = [("FR", "COUNTRY"), ("FR/Paris", "CITY", {"id": "paris"})]
-    await load(store, wanted_of([*NEBRASKA, *other]), Outcome())
-    await load(store, wanted_of([("A", "CATEGORY"), ("A/B", "CATEGORY"), ("A/B/C", "PRODUCT")], CATEGORY), Outcome())
+    await load(store, wanted_of([*NEBRASKA, *other]), LoadResult())
+    await load(store, wanted_of([("A", "CATEGORY"), ("A/B", "CATEGORY"), ("A/B/C", "PRODUCT")], CATEGORY), LoadResult())
     writer = Writer(store)
     place = parse_path("US/NE/Omaha")
     for edit in (
@@ -41,12 +41,12 @@ async def fill(store: Store) -> None:
         Create(LOCATION, parse_path("US/NE/York"), "CITY", "York", {}),
         Reorder(LOCATION, parse_path("US/NE/York"), Side.FIRST),
     ):  # fmt: skip
-        await writer.write(edit, Reads())
+        await writer.write(edit, ReadUsage())
     await invariants.check(store)
 
 
 async def item(store: Store, key: Key) -> Item:
-    (found,) = await store.get([key], Reads(), strong=True)
+    (found,) = await store.get([key], ReadUsage(), strong=True)
     assert found is not None, key
     return found
 

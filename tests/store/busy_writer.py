@@ -9,7 +9,7 @@ import sys
 from store.connect import open_store
 from store.edits.create_update import Create
 from store.edits.move import Move
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY
 
@@ -21,11 +21,11 @@ async def main(url: str) -> None:
     async with open_store(url) as store:
         writer = Writer(store)
         for path in [("a",), ("b",), HERE, *[(*HERE, f"{n}") for n in range(PARTS)]]:
-            await writer.write(Create(CATEGORY, path, "CATEGORY", "x", {}), Reads())
+            await writer.write(Create(CATEGORY, path, "CATEGORY", "x", {}), ReadUsage())
         for number in itertools.count():
             place, target = (HERE, THERE) if number % 2 == 0 else (THERE, HERE)
-            await writer.write(Move(CATEGORY, place, target), Reads())
-            await writer.write(Create(CATEGORY, ("a", f"n{number}"), "CATEGORY", "x", {}), Reads())
+            await writer.write(Move(CATEGORY, place, target), ReadUsage())
+            await writer.write(Create(CATEGORY, ("a", f"n{number}"), "CATEGORY", "x", {}), ReadUsage())
             print(number, flush=True)
 
 

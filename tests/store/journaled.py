@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from store.background_moves.timing import Pace
-from store.background_moves.worker import Mover
+from store.background_moves.timing import MoveTiming
+from store.background_moves.worker import MoveWorker
 from store.checking.check import Check
 from store.edits.create_update import Create
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.metadata.history import place_of
 from store.metadata.move_record import Move as Journaled
 from store.metadata.move_record import MoveState
@@ -20,16 +20,16 @@ from store.model.items import Change, Item, Put
 from store.model.keys import Key, Path, id_key
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
-from store.reading.active_moves import recent
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
-from store.writer.writer import Writer, Written
+from store.reading.active_moves import recent_moves
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
+from store.writer.writer import EditResult, Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 
 AT = "2026-01-01T00:00:00.000Z"
 SMALL = 24  # changes in a transaction, so that few nodes take several
-SOON = Pace(0.0, 0.0, 5.0, 5.0)
+SOON = MoveTiming(0.0, 0.0, 5.0, 5.0)
 SUBTREE = [
     "r/a", *[f"r/a/n{n}" for n in range(9)], "r/a/n0/x", "r/a/n0/y", "r/a/n0/y/z", "r/a/n8/x", "r/a/n8/x/y",
 ]  # fmt: skip
@@ -38,10 +38,10 @@ OTHERS = ["r", "r/0", "r/b", "r/b/c", "o", "o/p"]
 
 async def plant(store: Store, *more: str) -> None:
     """The two trees, in a store whose transactions are small from then on."""
-    wanted = Wanted(CATEGORY)
+    wanted = ImportPlan(CATEGORY)
     for number, path in enumerate([*OTHERS, *SUBTREE, *more]):
         wanted.take(Row(number, parse_path(path), [Part("CATEGORY")]))
-    await load(store, wanted, Outcome())
+    await load(store, wanted, LoadResult())
     store.most_changes = SMALL
 
 
@@ -58,10 +58,10 @@ def create(path: str, **values: Any) -> Create:
     return Create(CATEGORY, where, "CATEGORY", where[-1], {}, **values)
 
 
-async def write(store: Store, edit: Any, pace: Pace = SOON) -> Written:
+async def write(store: Store, edit: Any, pace: MoveTiming = SOON) -> EditResult:
     """Make an edit, and wait for the end of the move that it begins."""
     writer = Writer(store, pace)
-    written = await writer.write(edit, Reads())
+    written = await writer.write(edit, ReadUsage())
     await writer.mover.finished()
     return written
 
@@ -78,19 +78,19 @@ async def paths(store: Store) -> set[str]:
 
 async def led(store: Store, node_id: str) -> Path | None:
     """Where the record of an id leads."""
-    (item,) = await store.get([id_key(node_id)], Reads(), strong=True)
+    (item,) = await store.get([id_key(node_id)], ReadUsage(), strong=True)
     key = place_of(item)
     return None if key is None else Record.of(await there(store, key)).path
 
 
 async def there(store: Store, key: Key) -> Item:
-    (item,) = await store.get([key], Reads(), strong=True)
+    (item,) = await store.get([key], ReadUsage(), strong=True)
     assert item is not None, key
     return item
 
 
 async def only_move(store: Store) -> Journaled:
-    (found,) = await recent(store, Reads())
+    (found,) = await recent_moves(store, ReadUsage())
     return found
 
 
@@ -135,7 +135,7 @@ async def died(store: Store, edit: Any, commits: int) -> bool:
     dying: Any = Mortal(store, commits)
     writer = Writer(dying, SOON)
     try:
-        await writer.write(edit, Reads())
+        await writer.write(edit, ReadUsage())
         await asyncio.gather(*writer.mover._tasks.values())
     except Dies:
         return True
@@ -144,13 +144,13 @@ async def died(store: Store, edit: Any, commits: int) -> bool:
 
 async def lapse(store: Store) -> None:
     """Let the leases of all moves run out."""
-    for found in await recent(store, Reads()):
+    for found in await recent_moves(store, ReadUsage()):
         if found.ended_at is None:
             await store.commit([Put(replace(found, lease=0).item(), {"epoch": found.epoch})])
 
 
 async def resume(store: Store) -> None:
-    mover = Mover(store, SOON)
+    mover = MoveWorker(store, SOON)
     await mover.resume()
     await mover.finished()
 

@@ -14,7 +14,7 @@ from store.edits.create_update import Create
 from store.edits.delete import Delete as Deletion
 from store.edits.delete import Policy
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.model import items
 from store.model.items import Put
 from store.model.keys import (
@@ -250,7 +250,7 @@ async def test_deleted_nodes_are_proven_many_at_a_time(store: Store) -> None:
     writer, paths = Writer(store), [("FR", f"{number}") for number in range(60)]
     edits = [Create(LOCATION, path, "CITY", "x", {}) for path in paths]
     for some in (edits, [Deletion(LOCATION, path, Policy.REFUSE) for path in paths]):
-        await asyncio.gather(*[writer.write(edit, Reads()) for edit in some])
+        await asyncio.gather(*[writer.write(edit, ReadUsage()) for edit in some])
     check = Check(store, HIERARCHIES, AT)
     assert [one async for one in check.findings()] == []
     assert check._reads.requests < 60
@@ -262,7 +262,7 @@ async def test_nothing_is_found_in_an_empty_table(store: Store) -> None:
 
 async def test_a_table_with_a_tree_that_was_emptied_is_good(store: Store) -> None:
     await fill(store)
-    await Writer(store).write(Deletion(LOCATION, ("FR",), Policy.CASCADE), Reads())
+    await Writer(store).write(Deletion(LOCATION, ("FR",), Policy.CASCADE), ReadUsage())
     assert await findings(store) == []
 
 

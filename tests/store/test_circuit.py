@@ -3,8 +3,8 @@
 import pytest
 
 from store.connect import open_store
-from store.dynamodb.circuit_breaker import Circuit
-from store.engine.usage import Reads
+from store.dynamodb.circuit_breaker import CircuitBreaker
+from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 from store.model.keys import Key
 from tests.engines import free_port
@@ -25,7 +25,7 @@ def clock():
 
 @pytest.fixture
 def circuit(clock):
-    return Circuit(failures=3, rest_seconds=1.0, clock=clock)
+    return CircuitBreaker(failures=3, rest_seconds=1.0, clock=clock)
 
 
 def fail(circuit, times):
@@ -85,5 +85,5 @@ async def test_lost_connections_and_throttles_are_tried_again_and_counted(engine
         await store.create()
         made = store.calls.made
         proxy.spoil("BatchGetItem", dropped, throttled, throttled)
-        assert await store.get([Key("a", "b")], Reads()) == [None]
+        assert await store.get([Key("a", "b")], ReadUsage()) == [None]
     assert (store.calls.made - made, store.calls.retried, store.calls.throttled, store.calls.failed) == (1, 3, 2, 0)

@@ -11,12 +11,12 @@ import pytest
 from store.connect import open_store, opened
 from store.edits.create_update import Create
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NoTable, Unavailable, WrongLayout
 from store.metadata.move_record import MoveState
 from store.model.items import Item
 from store.transfer.copy import Copy, new_store
-from store.transfer.load import Outcome, load
+from store.transfer.load import LoadResult, load
 from tests import invariants
 from tests.hierarchies import hierarchy, level
 from tests.store import journaled
@@ -51,7 +51,7 @@ async def test_a_copy_goes_only_to_where_nothing_is(store: Store, store_url: str
     file = tmp_path / "there.db"
     file.write_text("somebody else's")
     async with open_store(table) as other:
-        await load(other, wanted_of([("US", "COUNTRY")]), Outcome())
+        await load(other, wanted_of([("US", "COUNTRY")]), LoadResult())
     for target in (store_url, table, f"sqlite:///{file}", "sqlite://:memory:", "file:///x"):
         with pytest.raises(BadInput):
             await copied(store, target)
@@ -79,7 +79,7 @@ class Short:
     def snapshot(self) -> None:
         return None
 
-    async def scan(self, reads: Reads) -> AsyncIterator[list[Item]]:
+    async def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
         async for page in self._store.scan(reads):
             for start in range(0, len(page), 10):
                 self._pages -= 1
@@ -145,7 +145,7 @@ class Busy(Short):
         self._edit = edit
         self._scans = 0
 
-    async def scan(self, reads: Reads) -> AsyncIterator[list[Item]]:
+    async def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
         self._scans += 1
         async for page in super().scan(reads):
             yield page

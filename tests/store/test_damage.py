@@ -23,11 +23,11 @@ from store.connect import open_store
 from store.edits.create_update import Update
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Damaged
 from store.model.paths import parse_path
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.serving import serving
@@ -49,7 +49,7 @@ async def make(path: Path) -> None:
     """A file with some hundred nodes of one hierarchy, revisions, aliases and deleted nodes."""
     async with open_store(f"sqlite:///{path}") as store:
         await store.create()
-        wanted = Wanted(CATEGORY)
+        wanted = ImportPlan(CATEGORY)
         rows = [
             "A",
             "B",
@@ -58,13 +58,13 @@ async def make(path: Path) -> None:
         ]
         for number, row in enumerate(rows):
             wanted.take(Row(number, parse_path(row), [Part("CATEGORY")]))
-        await load(store, wanted, Outcome())
+        await load(store, wanted, LoadResult())
         writer = Writer(store)
         for number in range(20):
             place = parse_path(f"A/Node{number}")
-            await writer.write(Update(CATEGORY, place, f"Name {number}", None, {}), Reads())
-            await writer.write(Move(CATEGORY, place, parse_path(f"A/Old{number}")), Reads())
-            await writer.write(Delete(CATEGORY, parse_path(f"A/Node{40 + number}"), Policy.CASCADE), Reads())
+            await writer.write(Update(CATEGORY, place, f"Name {number}", None, {}), ReadUsage())
+            await writer.write(Move(CATEGORY, place, parse_path(f"A/Old{number}")), ReadUsage())
+            await writer.write(Delete(CATEGORY, parse_path(f"A/Node{40 + number}"), Policy.CASCADE), ReadUsage())
 
 
 @pytest.fixture(scope="module")

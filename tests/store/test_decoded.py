@@ -6,10 +6,10 @@ import pytest
 
 from store.connect import open_store
 from store.engine.protocol import Store
-from store.engine.record_cache import CONTENT_TIMES, RECORD_BYTES, Decoded
-from store.engine.usage import Reads
+from store.engine.record_cache import CONTENT_TIMES, RECORD_BYTES, RecordCache
+from store.engine.usage import ReadUsage
 from store.model.items import Item, Put
-from store.model.ranges import Span, children, subtree
+from store.model.ranges import KeyRange, children, subtree
 from store.model.records import Record
 from tests.kept import decoded_by, kept_by, spoilt
 
@@ -29,8 +29,8 @@ async def put(store: Store, *items: Item) -> None:
     await store.commit([Put(one) for one in items])
 
 
-async def nodes(store: Store, span: Span = SPANS[0]) -> list[Record]:
-    return await store.nodes(span, Reads())
+async def nodes(store: Store, span: KeyRange = SPANS[0]) -> list[Record]:
+    return await store.nodes(span, ReadUsage())
 
 
 async def test_what_is_unchanged_is_the_same_object_in_every_order_and_after_writes_to_others(store: Store) -> None:
@@ -70,7 +70,7 @@ async def test_what_takes_ranges_neither_keeps_nor_loses_anything(store: Store) 
     await nodes(store)
     before = kept_by(store)
     await put(store, *[item(f"b{number}") for number in range(90)])
-    await store.range(SPANS[0], Reads())
+    await store.range(SPANS[0], ReadUsage())
     assert before
     assert kept_by(store) == before
 
@@ -90,7 +90,7 @@ class Decoding:
     """What is decoded, and how often."""
 
     def __init__(self, most: int) -> None:
-        self.decoded = Decoded(most)
+        self.decoded = RecordCache(most)
         self.times = 0
 
     def __call__(self, content: bytes) -> Record:
@@ -132,7 +132,7 @@ def test_what_is_larger_than_all_room_pushes_nothing_out() -> None:
 
 
 def test_what_is_told_of_a_record_is_kept_where_the_record_is() -> None:
-    kept, not_kept = Decoded(SIZE * 2), Decoded(0)
+    kept, not_kept = RecordCache(SIZE * 2), RecordCache(0)
     assert kept.of(b"one", Decoding(0)).fragments == {}
     assert not_kept.of(b"one", Decoding(0)).fragments is None
     assert kept.of(b"one", Decoding(0)) == not_kept.of(b"one", Decoding(0))

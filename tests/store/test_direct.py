@@ -11,7 +11,7 @@ import pytest
 
 from store.dynamodb.client import ATTEMPTS
 from store.dynamodb.store import DynamoDBStore
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 from store.model.items import Item, Put
 from store.model.keys import Key
@@ -38,8 +38,8 @@ async def fill(store: DynamoDBStore) -> None:
 
 
 async def read(store: DynamoDBStore) -> None:
-    assert await store.range(EVERYTHING, Reads()) == ITEMS
-    assert await store.get([Key("t", "#b#")], Reads()) == [ITEMS[1]]
+    assert await store.range(EVERYTHING, ReadUsage()) == ITEMS
+    assert await store.get([Key("t", "#b#")], ReadUsage()) == [ITEMS[1]]
 
 
 def by_the_library(call: Call) -> bool:
@@ -52,7 +52,7 @@ def key_of(call: Call) -> str:
 
 async def test_reads_are_direct_once_one_has_gone_by_the_library(store: DynamoDBStore, proxy: Proxy) -> None:
     await read(store)
-    assert await store.count(EVERYTHING, Reads()) == len(ITEMS)
+    assert await store.count(EVERYTHING, ReadUsage()) == len(ITEMS)
     assert [by_the_library(call) for call in proxy.calls] == [False] * 3
 
 
@@ -81,14 +81,14 @@ async def test_what_goes_wrong_is_the_first_of_the_librarys_attempts(
 async def test_attempts_end_when_the_librarys_would(store: DynamoDBStore, proxy: Proxy) -> None:
     proxy.spoil("Query", *[throttled] * 9)
     with pytest.raises(Unavailable, match="overloaded"):
-        await store.range(EVERYTHING, Reads())
+        await store.range(EVERYTHING, ReadUsage())
     assert [by_the_library(call) for call in proxy.calls] == [False] + [True] * (ATTEMPTS - 1)
 
 
 async def test_a_body_that_breaks_off_is_no_answer(store: DynamoDBStore, proxy: Proxy) -> None:
     proxy.spoil("Query", garbled)
     with pytest.raises(Unavailable, match="not DynamoDB's"):
-        await store.range(EVERYTHING, Reads())
+        await store.range(EVERYTHING, ReadUsage())
     assert proxy.count("Query") == 1
 
 
@@ -96,15 +96,15 @@ async def test_the_answer_to_a_read_that_was_given_up_is_never_anothers(store: D
     proxy.spoil("Query", delayed(0.2))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
-            await store.range(EVERYTHING, Reads())
-    assert await store.range(subtree("t", "#a#"), Reads()) == ITEMS[:1]
+            await store.range(EVERYTHING, ReadUsage())
+    assert await store.range(subtree("t", "#a#"), ReadUsage()) == ITEMS[:1]
     assert [by_the_library(call) for call in proxy.calls] == [False, False]
 
 
 async def test_many_reads_at_a_time_get_their_own_answers(store: DynamoDBStore, proxy: Proxy) -> None:
     async def one(number: int) -> None:
         item = ITEMS[number % 3]
-        assert await store.range(subtree("t", str(item["sk"])), Reads()) == [item]
+        assert await store.range(subtree("t", str(item["sk"])), ReadUsage()) == [item]
 
     await asyncio.gather(*map(one, range(300)))
     assert not any(map(by_the_library, proxy.calls))
@@ -118,7 +118,7 @@ async def test_behind_a_proxy_every_call_goes_by_the_library(
         monkeypatch.setenv("NO_PROXY", "")
         async with DynamoDBStore("clade", region="eu-west-1", endpoint=proxy.url) as store:
             with pytest.raises(Unavailable):
-                await store.range(EVERYTHING, Reads())
+                await store.range(EVERYTHING, ReadUsage())
         assert proxy.calls == []
 
 

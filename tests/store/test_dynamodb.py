@@ -7,7 +7,7 @@ import aioboto3
 import pytest
 
 from store.dynamodb.store import ATTEMPTS, DynamoDBStore
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
 from store.model.items import (
     ABSENT,
@@ -67,11 +67,11 @@ async def test_pages_of_one_megabyte_are_followed_to_the_end(
 ) -> None:
     new = items(30, size=100_000)  # 3 MB
     await put(store, *new, together=10)
-    reads = Reads()
+    reads = ReadUsage()
     found = await store.range(EVERYTHING, reads, reverse=reverse)
     assert found == (new[::-1] if reverse else new)
     assert (reads.items, reads.requests) == (30, proxy.count("Query"))
-    assert await store.count(EVERYTHING, Reads()) == 30
+    assert await store.count(EVERYTHING, ReadUsage()) == 30
     if engine.exact:
         assert reads.requests == 3
         assert reads.units == pytest.approx(30 * 100_000 / 8192, rel=0.02)
@@ -81,7 +81,7 @@ async def test_a_limit_holds_across_pages_and_asks_only_for_what_is_missing(
     store: DynamoDBStore, proxy: Proxy, engine: engines.Engine
 ) -> None:
     await put(store, *items(30, size=100_000), together=10)
-    reads = Reads()
+    reads = ReadUsage()
     assert len(await store.range(EVERYTHING, reads, limit=15)) == 15
     if engine.exact:
         limits = [call.body["Limit"] for call in proxy.calls if call.operation == "Query"]
@@ -92,7 +92,7 @@ async def test_a_limit_holds_across_pages_and_asks_only_for_what_is_missing(
 @pytest.mark.usefixtures("exact")
 async def test_units_are_those_that_the_engine_tells(store: DynamoDBStore) -> None:
     await put(store, *items(10, size=1000))
-    one, strong, many, all_of_them = Reads(), Reads(), Reads(), Reads()
+    one, strong, many, all_of_them = ReadUsage(), ReadUsage(), ReadUsage(), ReadUsage()
     await store.get([Key("t", "#00000#")], one)
     await store.get([Key("t", "#00000#")], strong, strong=True)
     await store.get([Key("t", f"#{number:05}#") for number in range(10)], many)
@@ -104,7 +104,7 @@ async def test_units_are_those_that_the_engine_tells(store: DynamoDBStore) -> No
 async def test_a_thousand_small_items_are_one_request(store: DynamoDBStore, proxy: Proxy) -> None:
     new = items(1000)
     await put(store, *new)
-    assert await store.range(EVERYTHING, Reads()) == new
+    assert await store.range(EVERYTHING, ReadUsage()) == new
     assert proxy.count("Query") == 1
 
 
@@ -115,7 +115,7 @@ async def test_keys_left_over_are_asked_for_again(store: DynamoDBStore, proxy: P
     new = items(10)
     await put(store, *new)
     proxy.spoil("BatchGetItem", unprocessed(4), unprocessed(0), unprocessed(3))
-    reads = Reads()
+    reads = ReadUsage()
     assert await store.get([key_of(item) for item in new], reads) == new
     asked = [call.body["RequestItems"][store.table]["Keys"] for call in proxy.calls if call.operation == "BatchGetItem"]
     assert [len(keys) for keys in asked] == [10, 6, 6, 3]
@@ -127,7 +127,7 @@ async def test_keys_that_stay_left_over_end_in_an_error_after_bounded_attempts(
 ) -> None:
     proxy.spoil("BatchGetItem", *[unprocessed(0)] * (ATTEMPTS + 1))
     with pytest.raises(Unavailable, match="overloaded"):
-        await store.get([Key("t", "#")], Reads())
+        await store.get([Key("t", "#")], ReadUsage())
     assert proxy.count("BatchGetItem") == ATTEMPTS
 
 
@@ -135,7 +135,7 @@ async def test_attempts_that_bring_something_are_not_counted(store: DynamoDBStor
     new = items(2 * ATTEMPTS)
     await put(store, *new)
     proxy.spoil("BatchGetItem", *[unprocessed(1)] * (2 * ATTEMPTS - 1))
-    assert await store.get([key_of(item) for item in new], Reads()) == new
+    assert await store.get([key_of(item) for item in new], ReadUsage()) == new
     assert proxy.count("BatchGetItem") == 2 * ATTEMPTS
 
 
@@ -154,7 +154,7 @@ async def test_hundreds_of_keys_are_asked_for_side_by_side(store: DynamoDBStore,
         return await forward(call.body)  # type: ignore[operator, attr-defined]
 
     proxy.spoil("BatchGetItem", *[waits_for_the_others] * 3)  # type: ignore[list-item]
-    assert await store.get([key_of(item) for item in new], Reads()) == new
+    assert await store.get([key_of(item) for item in new], ReadUsage()) == new
     assert proxy.count("BatchGetItem") == 3
 
 
@@ -168,7 +168,7 @@ async def test_a_call_that_fails_once_is_sent_again(store: DynamoDBStore, proxy:
     new = items(3)
     await put(store, *new)
     proxy.spoil("Query", fault)  # type: ignore[arg-type]
-    assert await store.range(EVERYTHING, Reads()) == new
+    assert await store.range(EVERYTHING, ReadUsage()) == new
     assert proxy.count("Query") == 2
 
 
@@ -184,7 +184,7 @@ async def test_a_call_that_keeps_failing_ends_in_an_error(
 ) -> None:
     proxy.spoil("Query", *[fault] * 10)  # type: ignore[list-item]
     with pytest.raises(Unavailable, match=sentence):
-        await store.range(EVERYTHING, Reads())
+        await store.range(EVERYTHING, ReadUsage())
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ async def test_a_refusal_is_told_at_once_and_without_the_engines_own_words(
 ) -> None:
     proxy.spoil("Query", refused(name))
     with pytest.raises(Unavailable, match=sentence) as caught:
-        await store.range(EVERYTHING, Reads())
+        await store.range(EVERYTHING, ReadUsage())
     assert "spoiled by a test" not in str(caught.value)
     assert proxy.count("Query") == 1
 
@@ -207,7 +207,7 @@ async def test_a_refusal_is_told_at_once_and_without_the_engines_own_words(
 async def test_an_answer_that_breaks_off_is_no_answer(store: DynamoDBStore, proxy: Proxy) -> None:
     proxy.spoil("Query", garbled)
     with pytest.raises(Unavailable, match="not DynamoDB's"):
-        await store.range(EVERYTHING, Reads())
+        await store.range(EVERYTHING, ReadUsage())
 
 
 async def test_an_answer_that_never_comes_is_not_waited_for(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,14 +216,14 @@ async def test_an_answer_that_never_comes_is_not_waited_for(proxy: Proxy, monkey
     async with DynamoDBStore("clade-slow", region="eu-west-1", endpoint=proxy.url) as store:
         proxy.spoil("Query", delayed(60))
         with pytest.raises(Unavailable, match="does not answer"):
-            await store.range(EVERYTHING, Reads())
+            await store.range(EVERYTHING, ReadUsage())
 
 
 async def test_after_an_attempt_that_timed_out_there_is_one_more(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("store.dynamodb.client.READ_SECONDS", 0.8)
     async with DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=proxy.url) as store:
         await store.create()
-        assert await store.range(EVERYTHING, Reads()) == []
+        assert await store.range(EVERYTHING, ReadUsage()) == []
         proxy.calls.clear()
         proxy.spoil("TransactWriteItems", *[delayed(60)] * 9)
         with pytest.raises(Uncertain, match="ReadTimeoutError"):
@@ -231,7 +231,7 @@ async def test_after_an_attempt_that_timed_out_there_is_one_more(proxy: Proxy, m
         assert proxy.count("TransactWriteItems") == 2
         proxy.spoil("Query", *[delayed(60)] * 9)
         with pytest.raises(Unavailable, match="ReadTimeoutError"):
-            await store.range(EVERYTHING, Reads())
+            await store.range(EVERYTHING, ReadUsage())
     calls = [call for call in proxy.calls if call.operation == "Query"]
     assert ["amz-sdk-request" in call.headers for call in calls] == [False, True]  # directly, and by the library
 
@@ -258,7 +258,7 @@ async def test_a_call_that_was_cancelled_after_a_while_is_a_silent_one(
         proxy.spoil("Query", delayed(60))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
-                await store.range(EVERYTHING, Reads())
+                await store.range(EVERYTHING, ReadUsage())
         assert store.calls.failed == failed
 
 
@@ -283,14 +283,14 @@ async def test_an_engine_that_was_down_is_used_again_without_opening_anew() -> N
             assert await store.create()
             await put(store, *items(1))
             await store.health()
-        for verb in (store.health, lambda: put(store, *items(1)), lambda: store.get([Key("t", "#")], Reads())):
+        for verb in (store.health, lambda: put(store, *items(1)), lambda: store.get([Key("t", "#")], ReadUsage())):
             with pytest.raises(Unavailable) as caught:
                 await verb()
             assert not isinstance(caught.value, NoTable)
         with engine:
             await store.create()
             await put(store, *items(2))
-            assert await store.range(EVERYTHING, Reads()) == items(2)
+            assert await store.range(EVERYTHING, ReadUsage()) == items(2)
 
 
 # -- commits that fail -------------------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ async def test_a_commit_whose_answer_was_lost_is_made_once(store: DynamoDBStore,
     proxy.spoil("TransactWriteItems", answer_dropped)
     await store.commit([Put(items(1)[0], ABSENT)])  # made twice, its own condition would stop it
     assert proxy.count("TransactWriteItems") == 2
-    assert await store.range(EVERYTHING, Reads(), strong=True) == items(1)
+    assert await store.range(EVERYTHING, ReadUsage(), strong=True) == items(1)
 
 
 async def test_a_commit_that_met_another_is_tried_again_as_the_same(store: DynamoDBStore, proxy: Proxy) -> None:
@@ -310,7 +310,7 @@ async def test_a_commit_that_met_another_is_tried_again_as_the_same(store: Dynam
     sent = [call.body for call in proxy.calls if call.operation == "TransactWriteItems"]
     assert len(sent) == 3
     assert sent[0] == sent[1] == sent[2]
-    assert await store.range(EVERYTHING, Reads(), strong=True) == items(2)
+    assert await store.range(EVERYTHING, ReadUsage(), strong=True) == items(2)
 
 
 async def test_a_commit_that_always_meets_others_is_a_conflict(store: DynamoDBStore, proxy: Proxy) -> None:
@@ -344,7 +344,7 @@ async def test_values_never_stand_in_an_expression(store: DynamoDBStore, proxy: 
     nasty = "x OR attribute_exists(pk)"
     with pytest.raises(Conflict):
         await store.commit([Check(Key("t", nasty), {nasty: nasty})])
-    await store.range(children("t", f"#{nasty}#"), Reads())
+    await store.range(children("t", f"#{nasty}#"), ReadUsage())
     for call in proxy.calls:
         for name, value in _strings(call.body):
             assert nasty not in value or not name.endswith("Expression")
@@ -464,4 +464,4 @@ async def test_elsewhere_missing_credentials_are_told(monkeypatch: pytest.Monkey
 
 async def test_a_store_that_is_not_open_says_so() -> None:
     with pytest.raises(RuntimeError, match="not open"):
-        await DynamoDBStore("table").range(below("t", "#"), Reads())
+        await DynamoDBStore("table").range(below("t", "#"), ReadUsage())

@@ -9,7 +9,7 @@ from botocore.credentials import ReadOnlyCredentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.dynamodb.request_template import Form
+from store.dynamodb.request_template import RequestTemplate
 
 KEYS = ReadOnlyCredentials("AKID", "secret", None)
 SESSION_KEYS = ReadOnlyCredentials("ASIA", "another secret", "a session's token==")
@@ -47,7 +47,7 @@ def test_a_filled_form_is_signed_as_the_library_signs_the_same(
     body: bytes, credentials: ReadOnlyCredentials, port: str, at: str
 ) -> None:
     url = f"https://dynamodb.eu-west-1.amazonaws.com{port}/"
-    form = Form.of(signed(b"{}", credentials, url=url), credentials)
+    form = RequestTemplate.of(signed(b"{}", credentials, url=url), credentials)
     assert form is not None
     headers, sent = read(form.filled(body, at))
     wanted = {name.lower(): value for name, value in signed(body, credentials, at, url=url).headers.items()}
@@ -59,7 +59,7 @@ def test_a_filled_form_is_signed_as_the_library_signs_the_same(
 def test_what_tells_one_attempt_from_another_is_left_out() -> None:
     request = signed(b"{}", KEYS)
     request.headers["amz-sdk-request"] = "attempt=1"
-    form = Form.of(request, KEYS)
+    form = RequestTemplate.of(request, KEYS)
     assert form is not None
     assert "amz-sdk-request" not in read(form.filled(b"{}", "20261120T215900Z"))[0]
 
@@ -76,8 +76,8 @@ def test_what_tells_one_attempt_from_another_is_left_out() -> None:
     ids=["other credentials", "a path", "a query", "not signed", "a token"],
 )
 def test_a_request_that_it_could_not_sign_alike_has_no_form(request_made: AWSPreparedRequest) -> None:
-    assert Form.of(request_made, KEYS) is None
+    assert RequestTemplate.of(request_made, KEYS) is None
 
 
 def test_a_form_never_shows_its_secret() -> None:
-    assert "secret" not in repr(Form.of(signed(b"{}", KEYS), KEYS))
+    assert "secret" not in repr(RequestTemplate.of(signed(b"{}", KEYS), KEYS))

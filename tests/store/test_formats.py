@@ -12,7 +12,7 @@ from store.transfer.formats import Format
 from store.transfer.formats.columns import Columns, LevelColumns
 from store.transfer.formats.jsonl import JSONLines
 from store.transfer.formats.taxonomy import Taxonomy
-from store.transfer.rows import Node, Wanted
+from store.transfer.rows import ImportPlan, Node
 from tests.hierarchies import CATEGORY, LOCATION, hierarchy, level
 
 PLACES = Columns(
@@ -28,20 +28,20 @@ PLACES = Columns(
 HEADER = "Country,State,City,Store,Name,Id,Street,Square Feet\n"
 
 
-def read(tmp_path: Path, content: str | bytes, form: Format, kind: Hierarchy = LOCATION, **options: bool) -> Wanted:
+def read(tmp_path: Path, content: str | bytes, form: Format, kind: Hierarchy = LOCATION, **options: bool) -> ImportPlan:
     file = tmp_path / "file.csv"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    wanted = Wanted(kind, **options)
+    wanted = ImportPlan(kind, **options)
     for row in form.rows(file):
         wanted.take(row)
     return wanted
 
 
-def nodes(wanted: Wanted) -> dict[str, Node]:
+def nodes(wanted: ImportPlan) -> dict[str, Node]:
     return {format_path(node.path): node for tree in wanted.trees.values() for node in tree.nodes.values()}
 
 
-def reasons(wanted: Wanted) -> dict[int, str]:
+def reasons(wanted: ImportPlan) -> dict[int, str]:
     return {rejection.number: rejection.reason for rejection in wanted.rejections}
 
 

@@ -12,16 +12,16 @@ from store.edits.delete import Delete, Policy
 from store.edits.move import Move
 from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import CladeError, Uncertain
 from store.metadata.history import versions
-from store.metadata.tree_version import Stamp
+from store.metadata.tree_version import TreeVersion
 from store.model.items import Change
 from store.model.keys import Index, stamp_key
 from store.model.paths import parse_path
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 from store.model.records import Record
-from store.writer.writer import Terms, Writer, Written
+from store.writer.writer import EditOptions, EditResult, Writer
 from tests import invariants
 from tests.counted import Counted
 from tests.hierarchies import CATEGORY
@@ -34,7 +34,7 @@ TOO_LARGE = "x" * 500_000
 @pytest.fixture
 async def counted(store: Store) -> Any:
     """A store with a root, through which nothing else is written."""
-    await Writer(store).write(create("r"), Reads())
+    await Writer(store).write(create("r"), ReadUsage())
     return Counted(store)
 
 
@@ -55,10 +55,10 @@ def delete(path: str, policy: Policy = Policy.REFUSE) -> Delete:
     return Delete(CATEGORY, parse_path(path), policy)
 
 
-async def told(writer: Writer, *edits: Edit, terms: Sequence[Terms] = ()) -> list[Any]:
+async def told(writer: Writer, *edits: Edit, terms: Sequence[EditOptions] = ()) -> list[Any]:
     """What becomes of edits that are wished for at once: the path and revision of a node, or the code of a refusal."""
-    given = terms or [Terms()] * len(edits)
-    calls = [writer.write(edit, Reads(), one) for edit, one in zip(edits, given, strict=True)]
+    given = terms or [EditOptions()] * len(edits)
+    calls = [writer.write(edit, ReadUsage(), one) for edit, one in zip(edits, given, strict=True)]
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     return [_told(outcome) for outcome in outcomes]
 
@@ -66,7 +66,7 @@ async def told(writer: Writer, *edits: Edit, terms: Sequence[Terms] = ()) -> lis
 def _told(outcome: Any) -> Any:
     if isinstance(outcome, CladeError):
         return outcome.code
-    assert isinstance(outcome, Written), outcome
+    assert isinstance(outcome, EditResult), outcome
     return "/".join(outcome.record.path), outcome.record.revision
 
 
@@ -77,7 +77,7 @@ async def paths(store: Store) -> set[str]:
 
 async def log(store: Store) -> list[list[Any]]:
     """The entries of the tree's log, by number and transaction."""
-    items = await store.range(Span(Index.TABLE, TREE, "!0", "!9"), Reads(), strong=True)
+    items = await store.range(KeyRange(Index.TABLE, TREE, "!0", "!9"), ReadUsage(), strong=True)
     assert [int(item["sk"][1:]) for item in items] == list(range(1, len(items) + 1))
     return [[entry[:2] for entry in item["changes"]] for item in items]
 
@@ -86,7 +86,7 @@ async def log(store: Store) -> list[list[Any]]:
 
 
 async def test_creations_that_wait_together_are_few_commits_and_cost_few_reads(store: Store, counted: Any) -> None:
-    writer, reads = Writer(counted), Reads()
+    writer, reads = Writer(counted), ReadUsage()
     await asyncio.gather(*[writer.write(create(f"r/n{n:02}"), reads) for n in range(60)])
     assert len(counted.commits) == 2
     assert reads.requests == 4  # for each of both the stamps, and then the rest
@@ -98,9 +98,9 @@ async def test_creations_that_wait_together_are_few_commits_and_cost_few_reads(s
 async def test_who_comes_while_others_commit_is_of_the_next_commit(store: Store, counted: Any) -> None:
     writer = Writer(counted)
     counted.open.clear()
-    first = asyncio.create_task(writer.write(create("r/first"), Reads()))
+    first = asyncio.create_task(writer.write(create("r/first"), ReadUsage()))
     await counted.begun.wait()
-    others = [asyncio.create_task(writer.write(create(f"r/n{n}"), Reads())) for n in range(9)]
+    others = [asyncio.create_task(writer.write(create(f"r/n{n}"), ReadUsage())) for n in range(9)]
     await asyncio.sleep(0)
     assert writer.waiting == 9
     counted.open.set()
@@ -112,11 +112,12 @@ async def test_who_comes_while_others_commit_is_of_the_next_commit(store: Store,
 
 async def test_a_lone_edit_costs_what_it_costs(counted: Any) -> None:
     for edit, terms, requests in [
-        (create("r/a"), Terms(), 2), (create("r/b"), Terms(key="k"), 3), (create("r/b"), Terms(key="k"), 3),
-        (update("r/a", note="1"), Terms(), 2), (update("r/a", note="2"), Terms(dry_run=True), 2),
-        (move("r/a", "r/c"), Terms(), 3), (delete("r/c"), Terms(), 2),
+        (create("r/a"), EditOptions(), 2), (create("r/b"), EditOptions(key="k"), 3),
+        (create("r/b"), EditOptions(key="k"), 3),
+        (update("r/a", note="1"), EditOptions(), 2), (update("r/a", note="2"), EditOptions(dry_run=True), 2),
+        (move("r/a", "r/c"), EditOptions(), 3), (delete("r/c"), EditOptions(), 2),
     ]:  # fmt: skip
-        reads = Reads()
+        reads = ReadUsage()
         await Writer(counted).write(edit, reads, terms)
         assert reads.requests == requests, edit
 
@@ -143,7 +144,7 @@ async def test_one_node_is_made_and_changed_twice_in_one_commit(store: Store, co
     ]  # fmt: skip
     assert len(counted.commits) == 1
     (record,) = [Record.of(one) for one in (await invariants.nodes(store, "category")).values() if one["revision"] == 3]
-    kept = await store.range(versions(record.id, 3), Reads(), strong=True)
+    kept = await store.range(versions(record.id, 3), ReadUsage(), strong=True)
     assert [item["note"] for item in kept] == ["1", "2"]
     assert record.attributes == {"note": "3"}
     await invariants.check(store)
@@ -216,9 +217,9 @@ async def test_one_that_cannot_be_stored_spoils_no_other(store: Store, counted: 
 async def test_a_dry_run_tells_what_it_would_change_after_those_before_it(store: Store, counted: Any) -> None:
     writer = Writer(counted)
     _, tried, collides = await asyncio.gather(
-        writer.write(create("r/a"), Reads()),
-        writer.write(update("r/a", note="1"), Reads(), Terms(dry_run=True)),
-        writer.write(create("r/a"), Reads(), Terms(dry_run=True)),
+        writer.write(create("r/a"), ReadUsage()),
+        writer.write(update("r/a", note="1"), ReadUsage(), EditOptions(dry_run=True)),
+        writer.write(create("r/a"), ReadUsage(), EditOptions(dry_run=True)),
     )
     assert (tried.record.revision, tried.forecast.nodes) == (2, 1)
     assert collides.forecast.collisions == [("r", "a")]
@@ -230,7 +231,7 @@ async def test_a_dry_run_tells_what_it_would_change_after_those_before_it(store:
 
 
 async def test_two_equal_edits_with_one_key_in_one_commit_change_one_thing(store: Store, counted: Any) -> None:
-    key, other = Terms(key="k"), Terms(key="l")
+    key, other = EditOptions(key="k"), EditOptions(key="l")
     edits = [create("r/a"), create("r/a"), create("r/b"), create("r/a")]
     outcomes = await told(Writer(counted), *edits, terms=[key, key, key, other])
     assert outcomes == [("r/a", 1), ("r/a", 1), "BAD_USER_INPUT", "ALREADY_EXISTS"]
@@ -242,12 +243,12 @@ async def test_two_equal_edits_with_one_key_in_one_commit_change_one_thing(store
 # -- those who go ------------------------------------------------------------------------------------------------------
 
 
-async def begin(writer: Writer, counted: Any, *names: str) -> list[asyncio.Task[Written]]:
+async def begin(writer: Writer, counted: Any, *names: str) -> list[asyncio.Task[EditResult]]:
     """Creations of which the first is being committed and the others wait, until the store is opened."""
     counted.open.clear()
-    tasks = [asyncio.create_task(writer.write(create(f"r/{names[0]}"), Reads()))]
+    tasks = [asyncio.create_task(writer.write(create(f"r/{names[0]}"), ReadUsage()))]
     await counted.begun.wait()
-    tasks += [asyncio.create_task(writer.write(create(f"r/{name}"), Reads())) for name in names[1:]]
+    tasks += [asyncio.create_task(writer.write(create(f"r/{name}"), ReadUsage())) for name in names[1:]]
     await asyncio.sleep(0)
     return tasks
 
@@ -291,7 +292,7 @@ async def test_however_many_go_while_others_are_drafted_the_last_one_is_made(sto
     writer = Writer(counted)
     last = Drives(CATEGORY, ("r", "last"), "CATEGORY", "last", {})
     edits = [*[create(f"r/n{n}") for n in range(25)], last]
-    tasks = [asyncio.create_task(writer.write(edit, Reads())) for edit in edits]
+    tasks = [asyncio.create_task(writer.write(edit, ReadUsage())) for edit in edits]
     staying = iter([*tasks[:25], asyncio.create_task(asyncio.sleep(60))])
     assert _told(await tasks[-1]) == ("r/last", 1)
     assert len(counted.commits) == 1
@@ -306,7 +307,7 @@ async def test_who_goes_while_others_are_drafted_is_left_out(store: Store, count
 
     writer = Writer(counted)
     last = Leaves(CATEGORY, ("r", "last"), "CATEGORY", "last", {})
-    tasks = [asyncio.create_task(writer.write(edit, Reads())) for edit in (create("r/a"), create("r/b"), last)]
+    tasks = [asyncio.create_task(writer.write(edit, ReadUsage())) for edit in (create("r/a"), create("r/b"), last)]
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [isinstance(outcome, asyncio.CancelledError) for outcome in outcomes] == [True, False, False]
     assert await paths(store) == {"r", "r/b", "r/last"}
@@ -321,8 +322,8 @@ async def test_a_mistake_in_one_edit_is_told_to_its_owner_alone(store: Store, co
     writer = Writer(counted)
     broken = Broken(CATEGORY, ("r", "x"), "CATEGORY", "x", {})
     edits = [create("r/a"), broken, create("r/b")]
-    outcomes = await asyncio.gather(*[writer.write(edit, Reads()) for edit in edits], return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [Written, ZeroDivisionError, Written]
+    outcomes = await asyncio.gather(*[writer.write(edit, ReadUsage()) for edit in edits], return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [EditResult, ZeroDivisionError, EditResult]
     assert await paths(store) == {"r", "r/a", "r/b"}
 
 
@@ -360,8 +361,8 @@ class Overtaken(Counted):
     async def commit(self, changes: Sequence[Change]) -> None:
         if self.times:
             self.times -= 1
-            (item,) = await self._store.get([stamp_key(TREE)], Reads(), strong=True)
-            await self._store.commit([Stamp.of(TREE, item).raised({})])
+            (item,) = await self._store.get([stamp_key(TREE)], ReadUsage(), strong=True)
+            await self._store.commit([TreeVersion.of(TREE, item).raised({})])
         await super().commit(changes)
 
 
@@ -376,8 +377,10 @@ async def test_edits_that_somebody_came_before_are_all_drafted_again(store: Stor
 async def test_two_processes_that_write_in_groups_lose_nothing(store: Store, counted: Any, store_url: str) -> None:
     async with open_store(store_url) as other:
         writers = [Writer(store), Writer(other)]
-        edits = [writers[n % 2].write(create(f"r/n{n}"), Reads()) for n in range(40)]
-        same = [writer.write(create("r/same"), Reads(), Terms(key="k")) for writer in writers for _ in range(3)]
+        edits = [writers[n % 2].write(create(f"r/n{n}"), ReadUsage()) for n in range(40)]
+        same = [
+            writer.write(create("r/same"), ReadUsage(), EditOptions(key="k")) for writer in writers for _ in range(3)
+        ]
         outcomes = await asyncio.gather(*edits, *same)
     assert {_told(one) for one in outcomes} == {("r/same", 1), *[(f"r/n{n}", 1) for n in range(40)]}
     assert len(await paths(store)) == 42
@@ -386,7 +389,7 @@ async def test_two_processes_that_write_in_groups_lose_nothing(store: Store, cou
 
 
 async def test_stamps_are_read_before_all_that_they_prove(store: Store) -> None:
-    await Writer(store).write(create("r"), Reads())
+    await Writer(store).write(create("r"), ReadUsage())
     witness: Any = Witness(store)
     await told(Writer(witness), create("r/a"), create("r/b"), update("r", note="1"))
     assert witness.keys[0] == stamp_key(TREE)

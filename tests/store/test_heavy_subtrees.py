@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from store.background_moves.timing import Pace
+from store.background_moves.timing import MoveTiming
 from store.connect import open_store
 from store.edits.create_update import Create, Edit
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import TooLarge
 from store.model import items
 from store.model.items import Change, Put
@@ -39,7 +39,9 @@ class Weighed:
         return getattr(self._store, name)
 
     async def commit(self, changes: Sequence[Change]) -> None:
-        removed = await self._store.get([one.key for one in changes if isinstance(one, Removal)], Reads(), strong=True)
+        removed = await self._store.get(
+            [one.key for one in changes if isinstance(one, Removal)], ReadUsage(), strong=True
+        )
         size = sum(items.size_of(items.settled(one.item)) for one in changes if isinstance(one, Put))
         assert size + sum(items.size_of(item) for item in removed if item) <= LIMIT
         await self._store.commit(changes)
@@ -56,9 +58,9 @@ async def weighed(engine: Engine) -> AsyncIterator[Any]:
 
 async def write(store: Any, *edits: Edit) -> bool:
     """Make edits to their ends; whether the last one was journaled."""
-    writer = Writer(store, Pace(0.0, 0.0, 5.0, 5.0))
+    writer = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0))
     for edit in edits:
-        written = await writer.write(edit, Reads())
+        written = await writer.write(edit, ReadUsage())
         await writer.mover.finished()
     return written.move is not None
 
@@ -103,5 +105,5 @@ async def test_heavy_nodes_that_are_deleted_together_are_few_enough_for_one_tran
     paths = [("r", f"n{n}") for n in range(9)]
     await write(weighed, create(("r",), 9), *[create(path, 390_000) for path in paths])
     writer, before = Writer(weighed), weighed.commits
-    await asyncio.gather(*[writer.write(Delete(CATEGORY, path, Policy.REFUSE), Reads()) for path in paths])
+    await asyncio.gather(*[writer.write(Delete(CATEGORY, path, Policy.REFUSE), ReadUsage()) for path in paths])
     assert weighed.commits - before == 3

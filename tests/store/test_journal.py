@@ -5,13 +5,13 @@ They run on both stores, in which transactions are made small; SQLite else takes
 
 import pytest
 
-from store.background_moves.timing import Pace
+from store.background_moves.timing import MoveTiming
 from store.connect import open_store
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.metadata.move_record import MoveState
 from store.model.paths import parse_path
-from store.writer.writer import Terms, Writer
+from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.store import journaled
 from tests.store.journaled import OTHERS, SUBTREE, cascade, move
@@ -77,11 +77,11 @@ async def test_a_dry_run_tells_what_a_large_move_would_take_and_writes_nothing(s
     await journaled.plant(store)
     before = await invariants.all_items(store)
     for edit, transactions in ((move("r/a", "o/p/a"), 3 + 1 + 2), (cascade("r/a"), 3 + 3)):
-        forecast = (await Writer(store).write(edit, Reads(), Terms(dry_run=True))).forecast
+        forecast = (await Writer(store).write(edit, ReadUsage(), EditOptions(dry_run=True))).forecast
         assert forecast is not None
         assert (forecast.nodes, forecast.transactions) == (len(SUBTREE), transactions)
         assert 10 * forecast.nodes <= forecast.write_units < 12 * forecast.nodes
-    taken = (await Writer(store).write(move("r/a", "r/b"), Reads(), Terms(dry_run=True))).forecast
+    taken = (await Writer(store).write(move("r/a", "r/b"), ReadUsage(), EditOptions(dry_run=True))).forecast
     assert taken is not None
     assert taken.collisions == [("r", "b")]
     assert await invariants.all_items(store) == before
@@ -89,10 +89,10 @@ async def test_a_dry_run_tells_what_a_large_move_would_take_and_writes_nothing(s
 
 async def test_a_repeated_large_move_with_one_key_moves_once_and_tells_the_same_move(store: Store) -> None:
     await journaled.plant(store)
-    writer = Writer(store, Pace(0.0, 0.0, 5.0, 5.0))
-    told = [await writer.write(move("r/a", "o/p/a"), Reads(), Terms(key="k")) for _ in range(2)]
+    writer = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0))
+    told = [await writer.write(move("r/a", "o/p/a"), ReadUsage(), EditOptions(key="k")) for _ in range(2)]
     await writer.mover.finished()
-    told.append(await Writer(store).write(move("r/a", "o/p/a"), Reads(), Terms(key="k")))
+    told.append(await Writer(store).write(move("r/a", "o/p/a"), ReadUsage(), EditOptions(key="k")))
     assert len({written.move.id for written in told if written.move}) == 1
     assert told[-1].move is not None
     assert told[-1].move.state is MoveState.DONE
@@ -101,4 +101,4 @@ async def test_a_repeated_large_move_with_one_key_moves_once_and_tells_the_same_
 
 
 def test_a_request_waits_for_a_move_for_half_of_its_time_at_most():
-    assert Pace.of(10.0, 2.0, 60.0).wait_seconds == 5.0
+    assert MoveTiming.of(10.0, 2.0, 60.0).wait_seconds == 5.0

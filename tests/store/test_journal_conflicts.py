@@ -9,13 +9,13 @@ from store.edits.create_update import Update
 from store.edits.delete import Delete, Policy
 from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.move_record import MoveState
 from store.model.paths import parse_path
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
-from store.writer.writer import Terms, Writer
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
+from store.writer.writer import EditOptions, Writer
 from tests.hierarchies import CATEGORY
 from tests.store import journaled
 from tests.store.journaled import cascade, create, move
@@ -66,7 +66,7 @@ async def test_a_refusal_names_the_end_that_is_met_and_never_the_other(store: St
         (create("o/p/a"), "to o/p/a;", "r/a"),
     ):
         with pytest.raises(Conflict, match=told) as refused:
-            await Writer(store, journaled.SOON).write(edit, Reads())
+            await Writer(store, journaled.SOON).write(edit, ReadUsage())
         assert other not in str(refused.value)
 
 
@@ -78,7 +78,7 @@ async def test_nobody_writes_to_either_end_or_takes_away_what_it_lies_in(store: 
     for edit in [*INSIDE[state], *EITHER]:
         for dry_run in (True, False):
             with pytest.raises(Conflict, match=f"{TOLD}; .* the move {found.id}"):
-                await Writer(store, journaled.SOON).write(edit, Reads(), Terms(dry_run=dry_run))
+                await Writer(store, journaled.SOON).write(edit, ReadUsage(), EditOptions(dry_run=dry_run))
     assert await journaled.paths(store) == before
     await journaled.lapse(store)
     await journaled.resume(store)
@@ -99,7 +99,7 @@ async def test_beside_it_everything_goes_on_and_all_counts_are_right_in_the_end(
         await journaled.write(store, one)
     assert await journaled.findings(store) == []
     both = Writer(store, journaled.SOON)
-    await both.write(move("r/big", "o/p/big"), Reads())
+    await both.write(move("r/big", "o/p/big"), ReadUsage())
     await both.mover.finished()
     await journaled.lapse(store)
     await journaled.resume(store)
@@ -133,7 +133,7 @@ async def test_an_id_that_goes_with_a_cascade_is_not_given_to_another_node_befor
 async def test_of_two_large_moves_of_one_subtree_one_wins(store: Store) -> None:
     await journaled.plant(store)
     writers = [Writer(store, journaled.SOON) for _ in range(2)]
-    edits = [writer.write(move("r/a", to), Reads()) for writer, to in zip(writers, ("o/p/a", "r/b/a"), strict=True)]
+    edits = [writer.write(move("r/a", to), ReadUsage()) for writer, to in zip(writers, ("o/p/a", "r/b/a"), strict=True)]
     outcomes = await asyncio.gather(*edits, return_exceptions=True)
     for writer in writers:
         await writer.mover.finished()
@@ -158,8 +158,8 @@ async def test_no_more_large_moves_are_under_way_in_a_tree_than_readers_bear(
 # -- imports -----------------------------------------------------------------------------------------------------------
 
 
-def wanted(*paths: str) -> Wanted:
-    rows = Wanted(CATEGORY)
+def wanted(*paths: str) -> ImportPlan:
+    rows = ImportPlan(CATEGORY)
     for number, path in enumerate(paths):
         rows.take(Row(number, parse_path(path), [Part("CATEGORY")]))
     return rows
@@ -169,8 +169,8 @@ async def test_an_import_waits_for_the_moves_in_its_trees(store: Store, monkeypa
     monkeypatch.setattr("store.reading.active_moves.MOVE_DELAY_SECONDS", 0.01)
     await journaled.plant(store, "other")
     await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
-    await load(store, wanted("other/x"), Outcome())
-    task = asyncio.create_task(load(store, wanted("o/p/a/n0", "o/p/a/mine"), outcome := Outcome()))
+    await load(store, wanted("other/x"), LoadResult())
+    task = asyncio.create_task(load(store, wanted("o/p/a/n0", "o/p/a/mine"), outcome := LoadResult()))
     await asyncio.sleep(0.05)
     assert not task.done()
     await journaled.lapse(store)
@@ -186,4 +186,4 @@ async def test_an_import_gives_up_when_a_move_does_not_end(store: Store, monkeyp
     await journaled.plant(store)
     await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
     with pytest.raises(Conflict, match=r"r/a is being moved .* is ended by clade repair"):
-        await load(store, wanted("r/new"), Outcome())
+        await load(store, wanted("r/new"), LoadResult())

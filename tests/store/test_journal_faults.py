@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from store.background_moves.lease import Hold, Lost
-from store.background_moves.timing import Pace
-from store.background_moves.worker import Mover
+from store.background_moves.lease import LeaseLost, MoveLease
+from store.background_moves.timing import MoveTiming
+from store.background_moves.worker import MoveWorker
 from store.checking.repair import Repair
 from store.connect import open_store
 from store.edits import move as moves
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import BadPath, Unavailable
 from store.metadata.move_record import MoveState
 from store.model.items import Change, Put
@@ -62,16 +62,16 @@ def another(store_url: str, number: int) -> str:
 
 async def test_a_mover_that_slept_past_its_lease_writes_nothing_more(store: Store) -> None:
     await journaled.plant(store)
-    writer = Writer(store, Pace(60.0, 0.0, 0.0, 5.0))
-    written = await writer.write(move("r/a", "o/p/a"), Reads())
+    writer = Writer(store, MoveTiming(60.0, 0.0, 0.0, 5.0))
+    written = await writer.write(move("r/a", "o/p/a"), ReadUsage())
     await asyncio.sleep(0)
     await writer.mover.stop()
-    sleeper = Hold(store, await journaled.only_move(store), 5.0)
+    sleeper = MoveLease(store, await journaled.only_move(store), 5.0)
     await journaled.resume(store)
     assert written.move is not None
     assert written.move.target is not None
     copy = await journaled.there(store, written.move.target)
-    with pytest.raises(Lost):
+    with pytest.raises(LeaseLost):
         await sleeper.write([Put({**copy, "name": "overwritten"})])
     assert await journaled.there(store, written.move.target) == copy
     await journaled.has_ended(store)
@@ -83,7 +83,7 @@ async def test_of_two_movers_that_take_over_one_gets_it(store: Store, store_url:
     await journaled.lapse(store)
     async with open_store(store_url) as other:
         other.most_changes = store.most_changes
-        movers = [Mover(one, journaled.SOON) for one in (store, other)]
+        movers = [MoveWorker(one, journaled.SOON) for one in (store, other)]
         taken = await asyncio.gather(*[mover.resume() for mover in movers])
         assert sum(map(len, taken)) == 1
         await asyncio.gather(*[mover.finished() for mover in movers])
@@ -92,15 +92,15 @@ async def test_of_two_movers_that_take_over_one_gets_it(store: Store, store_url:
 
 async def test_who_stops_in_good_order_leaves_the_move_to_others_at_once(store: Store) -> None:
     await journaled.plant(store)
-    writer = Writer(store, Pace(60.0, 0.0, 0.0, 60.0))
+    writer = Writer(store, MoveTiming(60.0, 0.0, 0.0, 60.0))
     async with writer.mover.watching():
-        written = await writer.write(move("r/a", "o/p/a"), Reads())
+        written = await writer.write(move("r/a", "o/p/a"), ReadUsage())
         assert written.move is not None
         assert written.move.state is MoveState.COPYING
-        assert await Mover(store, journaled.SOON).resume() == [], "it is held"
+        assert await MoveWorker(store, journaled.SOON).resume() == [], "it is held"
         await asyncio.sleep(0.01)
     assert (await journaled.only_move(store)).lease == 0
-    async with (mover := Mover(store, journaled.SOON)).watching():
+    async with (mover := MoveWorker(store, journaled.SOON)).watching():
         while not mover._tasks:  # noqa: ASYNC110 - it looks at once
             await asyncio.sleep(0.001)
         await mover.finished()
@@ -109,11 +109,11 @@ async def test_who_stops_in_good_order_leaves_the_move_to_others_at_once(store: 
 
 async def test_a_lease_is_kept_through_long_waits(store: Store) -> None:
     await journaled.plant(store)
-    writer = Writer(store, Pace(0.4, 0.0, 5.0, 0.15))
-    task = asyncio.create_task(writer.write(move("r/a", "o/p/a"), Reads()))
+    writer = Writer(store, MoveTiming(0.4, 0.0, 5.0, 0.15))
+    task = asyncio.create_task(writer.write(move("r/a", "o/p/a"), ReadUsage()))
     taken = []
     while not task.done():
-        taken += await Mover(store, Pace(0.0, 0.0, 0.0, 0.15)).resume()
+        taken += await MoveWorker(store, MoveTiming(0.0, 0.0, 0.0, 0.15)).resume()
         await asyncio.sleep(0.02)
     await task
     await writer.mover.finished()
@@ -141,7 +141,7 @@ async def test_a_mover_goes_on_when_the_store_was_away_also_where_an_answer_was_
     await journaled.plant(store)
     away: Any = Away()
     writer = Writer(away, journaled.SOON)
-    await writer.write(move("r/a", "o/p/a"), Reads())
+    await writer.write(move("r/a", "o/p/a"), ReadUsage())
     await writer.mover.finished()
     assert away.commits > 4
     assert await journaled.paths(store) == {*OTHERS, *journaled.at("r/a", "o/p/a")}
@@ -163,14 +163,14 @@ async def test_a_node_that_came_to_be_too_long_meanwhile_undoes_the_move(store: 
         async def commit(self, changes: Sequence[Change]) -> None:
             if not self.looked:
                 self.looked = True
-                await Writer(store).write(journaled.create(f"r/a/{long}/{'n' * 20}"), Reads())
+                await Writer(store).write(journaled.create(f"r/a/{long}/{'n' * 20}"), ReadUsage())
             await store.commit(changes)
 
     sly: Any = Sly()
     before = await journaled.paths(store)
     writer = Writer(sly, journaled.SOON)
     with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are possible"):
-        await writer.write(move("r/a", f"o/{long}/a"), Reads())
+        await writer.write(move("r/a", f"o/{long}/a"), ReadUsage())
     await writer.mover.finished()
     assert await journaled.paths(store) == before | {f"r/a/{long}/{'n' * 20}"}
     await journaled.has_ended(store, MoveState.UNDONE)
@@ -185,7 +185,7 @@ async def test_a_very_large_subtree_is_looked_through_only_while_it_is_copied(
     before = await journaled.paths(store)
     writer = Writer(store, journaled.SOON)
     with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are possible"):
-        await writer.write(move("r/a", f"o/{long}/a"), Reads())
+        await writer.write(move("r/a", f"o/{long}/a"), ReadUsage())
     await writer.mover.finished()
     assert await journaled.paths(store) == before
     await journaled.has_ended(store, MoveState.UNDONE)
@@ -198,7 +198,7 @@ async def test_a_mover_looks_at_moves_that_have_ended_once_alone(store: Store) -
     ended = await journaled.only_move(store)
     await store.commit([Put({**ended.item(), "sk": "0" * 24})])
     witness: Any = Witness(store)
-    mover = Mover(witness, journaled.SOON)
+    mover = MoveWorker(witness, journaled.SOON)
     for _ in range(2):
         assert await mover.resume() == []
     (first, *_), (second, *_) = witness.spans
@@ -225,8 +225,8 @@ async def test_a_lease_of_a_clock_a_day_ahead_holds_up_nobody_for_longer_than_a_
     assert await journaled.died(store, move("r/a", "o/p/a"), 2)
     found = await journaled.only_move(store)
     await store.commit([Put(replace(found, lease=time.time() + 24 * 3600).item(), {"epoch": found.epoch})])
-    pace = Pace(0.0, 0.0, 5.0, 0.3)
-    assert await Mover(store, pace).resume() == [], "it may be that somebody works on it"
+    pace = MoveTiming(0.0, 0.0, 5.0, 0.3)
+    assert await MoveWorker(store, pace).resume() == [], "it may be that somebody works on it"
     async with asyncio.timeout(60):
         told = [one async for one in Repair(store, {"category": CATEGORY}, journaled.AT, pace=pace).run()]
     assert [one.mended for one in told] == [True]
@@ -236,7 +236,7 @@ async def test_a_lease_of_a_clock_a_day_ahead_holds_up_nobody_for_longer_than_a_
 async def test_a_move_whose_mover_has_a_clock_a_day_ahead_is_its_own_as_long_as_it_works(store: Store) -> None:
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "o/p/a"), 2)
-    watcher = Mover(store, Pace(0.0, 0.0, 0.0, 0.3))
+    watcher = MoveWorker(store, MoveTiming(0.0, 0.0, 0.0, 0.3))
     for number in range(20):
         found = await journaled.only_move(store)
         ahead = replace(found, lease=time.time() + 24 * 3600 + number)
@@ -258,7 +258,7 @@ async def test_stamps_and_records_that_do_not_tell_of_each_other_are_found_and_m
     lost = f"category r/a: the move {found.id} has not ended, and no stamp tells of it"
     assert await journaled.findings(store) == [lost]
     await journaled.lapse(store)
-    assert await Mover(store, journaled.SOON).resume() == [], "nothing is known to be its own"
+    assert await MoveWorker(store, journaled.SOON).resume() == [], "nothing is known to be its own"
     told = [one async for one in Repair(store, {"category": CATEGORY}, journaled.AT, pace=journaled.SOON).run()]
     assert [(str(one.finding), one.mended) for one in told] == [(lost, True)]
     await store.commit([Put(one) for one in stamps])

@@ -37,7 +37,7 @@ from store.model.keys import (
 )
 from store.model.paths import checked_path, format_path, parse_path
 from store.model.ranges import (
-    Span,
+    KeyRange,
     below,
     children,
     just_after,
@@ -74,7 +74,7 @@ def trees(size: int = 12) -> st.SearchStrategy[list[Path]]:
     )
 
 
-def within(span: Span, found: Iterable[Path]) -> set[Path]:
+def within(span: KeyRange, found: Iterable[Path]) -> set[Path]:
     """Which of these paths have their sort keys in a span."""
     return {path for path in found if span.lo.encode() <= sort_key(path).encode() < span.hi.encode()}
 
@@ -208,7 +208,7 @@ def test_segments_between_hold_just_those_whose_next_segment_lies_between(
     }  # fmt: skip
     encoded = [None if bound is None else encode_segment(bound) for bound in (start, end)]
     lo, hi = segments_between(sort_key(root), *encoded)
-    assert within(Span(Index.TABLE, "h#R", lo, hi), tree) == wanted
+    assert within(KeyRange(Index.TABLE, "h#R", lo, hi), tree) == wanted
     assert lo <= hi
 
 
@@ -231,7 +231,7 @@ def test_a_slice_of_a_tier_holds_what_is_below_its_first_sibling_to_its_last(
 
 @given(segments, st.sampled_from(["A", "CITY", "CITY_2", "CITYHALL", "POSTAL_CODE", "Z", "ZZ_9"]))
 def test_the_span_of_a_level_holds_its_children_and_no_other_levels(segment: str, level: str) -> None:
-    def holds(span: Span, rank: str) -> bool:
+    def holds(span: KeyRange, rank: str) -> bool:
         return span.lo.encode() <= rank.encode() < span.hi.encode()
 
     rank = first_rank(level, encode_segment(segment))

@@ -19,11 +19,11 @@ from store.edits.create_update import Create, Edit
 from store.edits.move import Move
 from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import CladeError
 from store.model.items import Change
 from store.model.keys import Path
-from store.model.ranges import Span
+from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.writer.writer import Writer
 from tests import invariants
@@ -46,12 +46,12 @@ async def seconds(writer: Writer, *, reordering: bool) -> float:
     async def create(client: int) -> None:
         for number in range(EACH):
             path = ("r", f"{run}-{number}-{client}")
-            await writer.write(Create(CATEGORY, path, "CATEGORY", "x", {}), Reads())
+            await writer.write(Create(CATEGORY, path, "CATEGORY", "x", {}), ReadUsage())
 
     async def reorder() -> None:
         while True:
             for key, side in (("a", Side.LAST), ("b", Side.FIRST), ("a", Side.FIRST), ("b", Side.LAST)):
-                await writer.write(Reorder(CATEGORY, ("r", key), side, settle_seconds=SETTLE), Reads())
+                await writer.write(Reorder(CATEGORY, ("r", key), side, settle_seconds=SETTLE), ReadUsage())
 
     beside = asyncio.create_task(reorder() if reordering else asyncio.sleep(0))
     began = time.monotonic()
@@ -67,7 +67,7 @@ async def test_creations_beside_reorders_without_end_keep_half_of_their_rate(eng
         await store.create()
         writer = Writer(store)
         for path in [("r",), ("r", "a"), ("r", "b")]:
-            await writer.write(Create(CATEGORY, path, "CATEGORY", "x", {}), Reads())
+            await writer.write(Create(CATEGORY, path, "CATEGORY", "x", {}), ReadUsage())
         alone = beside = 0.0
         for _ in range(ROUNDS):  # in turns, so that others on this machine slow down both
             alone += await seconds(writer, reordering=False)
@@ -91,7 +91,9 @@ class Late:
         await self.store.commit(changes)
         self._coming.append([replace(one, when={}) for one in changes])
 
-    async def nodes(self, span: Span, reads: Reads, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
+    async def nodes(
+        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
+    ) -> list[Record]:
         for _ in range(self._choose([0, 0, 1, 3])):
             if self._coming:
                 await self._indexes.commit(self._coming.pop(0))
@@ -117,7 +119,7 @@ async def orders(store: Store) -> dict[tuple[str, str], list[Path]]:
 
 
 async def outcomes(writer: Writer, edits: Sequence[Edit]) -> list[Any]:
-    found = await asyncio.gather(*[writer.write(edit, Reads()) for edit in edits], return_exceptions=True)
+    found = await asyncio.gather(*[writer.write(edit, ReadUsage()) for edit in edits], return_exceptions=True)
     return [one.code if isinstance(one, CladeError) else one for one in found]
 
 
@@ -162,10 +164,12 @@ async def test_an_order_is_right_before_the_index_shows_what_was_written(store: 
         late._choose = min  # the indexes never show anything
         writer = Writer(late)
         for path in [("r",), *[("r", key) for key in "abc"], ("q",), *[("r", "a", key) for key in "123"]]:
-            await writer.write(Create(CATEGORY, path, "CATEGORY", "x", {}), Reads())
-        await writer.write(Move(CATEGORY, ("r", "a"), ("r", "d")), Reads())  # the log does not name what comes along
+            await writer.write(Create(CATEGORY, path, "CATEGORY", "x", {}), ReadUsage())
+        await writer.write(
+            Move(CATEGORY, ("r", "a"), ("r", "d")), ReadUsage()
+        )  # the log does not name what comes along
         for path in [("r", "c"), ("r", "b"), ("r",), ("r", "d", "3")]:
-            reads = Reads()
+            reads = ReadUsage()
             await writer.write(Reorder(CATEGORY, path, Side.FIRST, settle_seconds=60), reads)
             assert reads.requests <= 5
         found = await orders(store)

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from store.connect import open_store, opened
-from store.dynamodb.client import Connection
+from store.dynamodb.client import DynamoDBClient
 from store.dynamodb.codec import encode
 from store.engine.protocol import Store
 from store.errors import BadInput, NoTable, WrongLayout
@@ -26,7 +26,7 @@ async def set_layout(url: str, version: object) -> None:
         return
     async with open_store(url) as store:
         where = {"TableName": store.table}  # type: ignore[attr-defined]
-        aws: Connection = store._aws  # type: ignore[attr-defined]
+        aws: DynamoDBClient = store._aws  # type: ignore[attr-defined]
         if version is None:
             await aws.call("delete_item", **where, Key=encode({"pk": "!", "sk": "layout"}))
         else:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Conflict
-from store.metadata.tree_version import Stamp
+from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.items import Put
 from store.model.keys import (
@@ -21,8 +21,8 @@ from store.model.keys import (
 )
 from store.model.paths import checked_path, parse_path
 from store.model.records import Record, made_id
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
 
@@ -38,8 +38,8 @@ NEBRASKA: list[Told] = [
 ]
 
 
-def wanted_of(told: Iterable[Told], hierarchy: Hierarchy = LOCATION) -> Wanted:
-    wanted = Wanted(hierarchy)
+def wanted_of(told: Iterable[Told], hierarchy: Hierarchy = LOCATION) -> ImportPlan:
+    wanted = ImportPlan(hierarchy)
     for number, (path, level, *more) in enumerate(told, start=1):
         said = dict(more[0]) if more else {}
         part = Part(level, said.pop("name", None), said.pop("id", None), said)
@@ -49,16 +49,16 @@ def wanted_of(told: Iterable[Told], hierarchy: Hierarchy = LOCATION) -> Wanted:
 
 async def imported(
     store: Store, told: Iterable[Told], hierarchy: Hierarchy = LOCATION, *, prune: bool = False, dry_run: bool = False
-) -> Outcome:
+) -> LoadResult:
     """The outcome of an import, after which the table is as it must be."""
-    outcome = Outcome()
+    outcome = LoadResult()
     await load(store, wanted_of(told, hierarchy), outcome, prune=prune, dry_run=dry_run)
     await invariants.check(store)
     return outcome
 
 
 async def record(store: Store, path: str, hierarchy: str = "location") -> Record:
-    (item,) = await store.get([node_key(hierarchy, parse_path(path))], Reads(), strong=True)
+    (item,) = await store.get([node_key(hierarchy, parse_path(path))], ReadUsage(), strong=True)
     assert item is not None, path
     return Record.of(item)
 
@@ -68,7 +68,7 @@ async def paths(store: Store, hierarchy: str = "location") -> list[str]:
     return ["/".join(path) for path in sorted(found)]
 
 
-def reasons(outcome: Outcome) -> dict[int, str]:
+def reasons(outcome: LoadResult) -> dict[int, str]:
     return {rejection.number: rejection.reason for rejection in outcome.rejections}
 
 
@@ -84,12 +84,12 @@ async def test_an_import_writes_nodes_counts_ids_stamps_and_the_log(store: Store
     shop = await record(store, "US/NE/Omaha/68118/1")
     assert shop.attributes == {"street": "100 St Andrews lane", "square_feet": 921}
     assert shop.name == "1"
-    stamps = await store.get([stamp_key("location#US"), stamp_key("location")], Reads(), strong=True)
-    tree, roots = (Stamp.of("", item) for item in stamps)
+    stamps = await store.get([stamp_key("location#US"), stamp_key("location")], ReadUsage(), strong=True)
+    tree, roots = (TreeVersion.of("", item) for item in stamps)
     assert tree.n == roots.n == 1
     assert tree.shape == {"COUNTRY@0": 1, "STATE@1": 1, "CITY@2": 2, "POSTAL_CODE@3": 1, "STORE@4": 1}
     assert roots.shape == {"COUNTRY@0": 1}
-    (log,) = await store.get([log_key("location#US", 1)], Reads(), strong=True)
+    (log,) = await store.get([log_key("location#US", 1)], ReadUsage(), strong=True)
     assert log is not None
     assert ["CREATED", "#NE#Omaha#", "location:5074472", "CITY", 1] in log["changes"]  # type: ignore[operator]
 
@@ -114,7 +114,7 @@ async def test_a_change_makes_a_revision_and_keeps_the_state_before(store: Store
     after = await record(store, "US/NE/Omaha")
     assert (after.name, after.revision, after.attributes) == ("Omaha, NE", 2, {})
     assert (after.kids, after.id) == (before.kids, before.id)
-    (version,) = await store.get([version_key(before.id, 1)], Reads())
+    (version,) = await store.get([version_key(before.id, 1)], ReadUsage())
     assert version is not None
     assert (version["name"], version["population"], version["updated_at"]) == ("Omaha", 486051, before.updated_at)
 
@@ -157,7 +157,7 @@ async def test_a_removed_node_leaves_its_last_state_and_a_tombstone(store: Store
     await imported(store, NEBRASKA)
     omaha = await record(store, "US/NE/Omaha")
     await imported(store, [("US/NE", "STATE")], prune=True)
-    tombstone, last = await store.get([id_key(omaha.id), version_key(omaha.id, 1)], Reads())
+    tombstone, last = await store.get([id_key(omaha.id), version_key(omaha.id, 1)], ReadUsage())
     assert tombstone is not None
     assert last is not None
     assert tombstone["deleted"]
@@ -214,7 +214,7 @@ async def test_many_children_need_many_transactions_and_each_leaves_all_counts_r
     streets: list[Told] = [(f"US/NE/Omaha/{n}", "POSTAL_CODE") for n in range(3 * store.max_changes // 4)]
     stopping = Stopping(store, commits=1)
     with pytest.raises(Stopped):
-        await load(stopping, wanted_of([*NEBRASKA, *streets]), Outcome())
+        await load(stopping, wanted_of([*NEBRASKA, *streets]), LoadResult())
     await invariants.check(store)
     first = len(await paths(store))
     assert 1 < first < len(streets)
@@ -233,7 +233,7 @@ async def test_removals_cut_into_transactions_go_on_after_a_stop(store: Store) -
         deep += [(f"A/{n}", "CATEGORY"), (f"A/{n}/x", "PRODUCT"), (f"A/{n}/x/y", "VARIANT")]
     await imported(store, deep, CATEGORY)
     with pytest.raises(Stopped):
-        await load(Stopping(store, commits=1), wanted_of(deep[:4], CATEGORY), Outcome(), prune=True)
+        await load(Stopping(store, commits=1), wanted_of(deep[:4], CATEGORY), LoadResult(), prune=True)
     await invariants.check(store)
     assert 4 < len(await paths(store, "category")) < len(deep)
     await imported(store, deep[:4], CATEGORY, prune=True)
@@ -359,7 +359,7 @@ async def test_nothing_is_pruned_when_a_row_does_not_tell_its_node(store: Store)
     await imported(store, NEBRASKA)
     wanted = wanted_of([("US/NE", "STATE")])
     wanted.take(Row(2, ["US", "NE", "Oma\x00ha"], [Part("CITY")]))
-    outcome = Outcome()
+    outcome = LoadResult()
     await load(store, wanted, outcome, prune=True)
     assert not outcome.removed
     assert await paths(store) == [path for path, *_ in sorted(NEBRASKA)]
@@ -409,13 +409,13 @@ class Disturbed(Stopping):
     async def commit(self, changes: Sequence[Any]) -> None:
         if self._commits:
             self._commits -= 1
-            await load(self._store, wanted_of([(f"US/S{self._commits}", "STATE")]), Outcome())
+            await load(self._store, wanted_of([(f"US/S{self._commits}", "STATE")]), LoadResult())
         await self._store.commit(changes)
 
 
 async def test_a_tree_that_somebody_else_writes_to_is_compared_anew(store: Store) -> None:
     await imported(store, [("US", "COUNTRY")])
-    outcome = Outcome()
+    outcome = LoadResult()
     await load(Disturbed(store, commits=3), wanted_of(NEBRASKA[1:]), outcome)
     await invariants.check(store)
     assert outcome.added.total() == len(NEBRASKA[1:])
@@ -425,14 +425,14 @@ async def test_a_tree_that_somebody_else_writes_to_is_compared_anew(store: Store
 async def test_a_tree_that_is_written_all_the_time_is_given_up(store: Store) -> None:
     await imported(store, [("US", "COUNTRY")])
     with pytest.raises(Conflict, match="US is being written by others all the time"):
-        await load(Disturbed(store, commits=1000), wanted_of([("US/NE", "STATE")]), Outcome())
+        await load(Disturbed(store, commits=1000), wanted_of([("US/NE", "STATE")]), LoadResult())
     await invariants.check(store)
 
 
 async def test_imports_side_by_side_make_every_node_once(store: Store) -> None:
     countries: list[Told] = [(f"C{n}", "COUNTRY") for n in range(12)]
     cities: list[Told] = [(f"C{n}/{m}", "CITY") for n in range(12) for m in range(5)]
-    outcomes = [Outcome() for _ in range(3)]
+    outcomes = [LoadResult() for _ in range(3)]
     await asyncio.gather(*[load(store, wanted_of(countries + cities), outcome) for outcome in outcomes])
     await invariants.check(store)
     assert sum(outcome.added.total() for outcome in outcomes) == len(countries + cities)
@@ -441,8 +441,8 @@ async def test_imports_side_by_side_make_every_node_once(store: Store) -> None:
 
 async def test_a_stamp_that_moved_before_a_commit_makes_it_fail_whole(store: Store) -> None:
     await imported(store, NEBRASKA)
-    (item,) = await store.get([stamp_key("location#US")], Reads(), strong=True)
-    stale = Stamp.of("location#US", item)
+    (item,) = await store.get([stamp_key("location#US")], ReadUsage(), strong=True)
+    stale = TreeVersion.of("location#US", item)
     await imported(store, [("US/IA", "STATE")])
     with pytest.raises(Conflict):
         await store.commit([stale.raised({}), Put({"pk": "location#US", "sk": "#XX#"})])
@@ -452,7 +452,7 @@ async def test_a_stamp_that_moved_before_a_commit_makes_it_fail_whole(store: Sto
 def test_keys_of_rows_are_those_of_paths() -> None:
     paths = [("US",), ("US", "N%E", "O#$!"), ("ÅÄ", "e\u0301" * 3), ("a b", *["x" * 30] * 20)]
     for path in paths:
-        wanted = Wanted(CATEGORY)
+        wanted = ImportPlan(CATEGORY)
         wanted.take(Row(1, path, [Part("CATEGORY")]))
         ((root, tree),) = wanted.trees.items()
         key = node_key("category", checked_path(path))

@@ -13,8 +13,8 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from store.transfer.export import export
 from store.transfer.formats.jsonl import JSONLines
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 from tests import invariants
 from tests.hierarchies import CATEGORY
 
@@ -50,8 +50,8 @@ def applied(model: Model, file: Model, prune: bool) -> Model:
     return found
 
 
-def wanted_of(file: Model) -> Wanted:
-    wanted = Wanted(CATEGORY)
+def wanted_of(file: Model) -> ImportPlan:
+    wanted = ImportPlan(CATEGORY)
     for number, (path, said) in enumerate(file.items(), start=1):
         attributes = {name: value for name, value in said.items() if name != "name"}
         wanted.take(Row(number, path, [Part("CATEGORY", said.get("name"), None, attributes)]))
@@ -99,14 +99,14 @@ async def follow(store: Store, files: list[tuple[Model, bool, int]]) -> None:
     await invariants.check(store)
     for file, prune, commits in files:
         with contextlib.suppress(Stopped):
-            await load(Small(store, commits), wanted_of(file), Outcome(), prune=prune)
+            await load(Small(store, commits), wanted_of(file), LoadResult(), prune=prune)
         await invariants.check(store)
-        outcome = Outcome()
+        outcome = LoadResult()
         await load(Small(store, 1000), wanted_of(file), outcome, prune=prune)
         await invariants.check(store)
         model = applied(model, file, prune)
         assert await held(store) == model
-        again = Outcome()
+        again = LoadResult()
         await load(store, wanted_of(file), again, prune=prune)
         assert again.commits == 0
 
@@ -149,12 +149,12 @@ def test_what_was_exported_is_imported_as_the_same_nodes(tmp_path_factory: Any, 
         async with open_store("sqlite://:memory:") as one, open_store("sqlite://:memory:") as other:
             for store in (one, other):
                 await store.create()
-            await load(one, wanted_of(file), Outcome())
+            await load(one, wanted_of(file), LoadResult())
             target.write_bytes(b"".join([page async for page in export(one, CATEGORY)]))
-            wanted = Wanted(CATEGORY)
+            wanted = ImportPlan(CATEGORY)
             for row in JSONLines().rows(target):
                 wanted.take(row)
-            outcome = Outcome()
+            outcome = LoadResult()
             await load(other, wanted, outcome)
             assert not outcome.rejections
             assert [page async for page in export(other, CATEGORY)] == [page async for page in export(one, CATEGORY)]

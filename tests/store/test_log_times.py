@@ -9,7 +9,7 @@ from store.engine.protocol import Store
 from store.model.items import Change, Delete
 from store.model.keys import id_key
 from store.text import rfc3339
-from store.transfer.load import Outcome, load
+from store.transfer.load import LoadResult, load
 from tests import invariants
 from tests.hierarchies import LOCATION
 from tests.store.test_load import Told, wanted_of
@@ -41,7 +41,7 @@ async def times(store: Store) -> list[str]:
 
 
 async def imported(store: Store, told: Sequence[Told], *, prune: bool = False) -> None:
-    await load(cast(Store, Slow(store)), wanted_of(told), Outcome(), prune=prune)
+    await load(cast(Store, Slow(store)), wanted_of(told), LoadResult(), prune=prune)
     await invariants.check(store)
 
 

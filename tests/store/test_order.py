@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.model.items import Put
 from store.model.keys import first_rank
 from store.model.ranks import anew, between, is_made
-from store.writer.writer import Terms, Writer
+from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.store.test_writes import plant, write
@@ -59,7 +59,7 @@ async def test_siblings_are_ranked_anew_where_no_key_could_hold_a_place_between_
 async def test_a_reorder_writes_the_moved_node_alone(store: Store) -> None:
     await plant(store, [("r",), *[("r", f"n{n}") for n in range(9)]])
     plan = (
-        await Writer(store).write(Reorder(CATEGORY, ("r", "n7"), Side.FIRST), Reads(), Terms(dry_run=True))
+        await Writer(store).write(Reorder(CATEGORY, ("r", "n7"), Side.FIRST), ReadUsage(), EditOptions(dry_run=True))
     ).forecast
     assert plan is not None
     assert plan.nodes == 1

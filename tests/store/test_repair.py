@@ -7,11 +7,11 @@ import pytest
 from store.checking.check import Check
 from store.checking.repair import Repair
 from store.engine.protocol import Store
-from store.engine.usage import Reads
-from store.metadata.tree_version import Stamp
+from store.engine.usage import ReadUsage
+from store.metadata.tree_version import TreeVersion
 from store.model.items import Item, Put, key_of
 from store.model.keys import Key, id_key, stamp_key
-from store.transfer.load import Outcome, load
+from store.transfer.load import LoadResult, load
 from tests import invariants
 from tests.store.broken import HIERARCHIES, OMAHA, OMAHA_ID, US, at, change, fill, item, remove
 from tests.store.test_check import AT, BROKEN, FR, caught_up, findings  # noqa: F401 - a fixture of both
@@ -100,16 +100,16 @@ async def test_what_is_left_of_a_lost_node_becomes_a_tombstone_of_its_last_known
     tombstone = await item(store, id_key(OMAHA_ID))
     assert (tombstone["deleted"], tombstone["revision"], tombstone["key"]) == (AT, 2, OMAHA.sk)
     assert await findings(store) == lasting, "the node below stays, and its parent can be imported"
-    await load(store, wanted_of([("US/NE/Omaha", "CITY", {"id": OMAHA_ID.partition(":")[2]})]), Outcome())
+    await load(store, wanted_of([("US/NE/Omaha", "CITY", {"id": OMAHA_ID.partition(":")[2]})]), LoadResult())
     assert (await item(store, OMAHA))["revision"] == 3
 
 
 async def test_a_repair_raises_the_stamp_and_leaves_an_empty_item_in_the_log(store: Store) -> None:
     await fill(store)
     await change(store, OMAHA, kids={}, below={})
-    before = Stamp.of(US, await item(store, stamp_key(US)))
+    before = TreeVersion.of(US, await item(store, stamp_key(US)))
     await repaired(store)
-    after = Stamp.of(US, await item(store, stamp_key(US)))
+    after = TreeVersion.of(US, await item(store, stamp_key(US)))
     assert (after.n, after.shape, after.aliases) == (before.n + 1, before.shape, before.aliases)
     assert (await item(store, Key(US, f"!{after.n:012d}")))["changes"] == []
 
@@ -117,9 +117,9 @@ async def test_a_repair_raises_the_stamp_and_leaves_an_empty_item_in_the_log(sto
 async def test_many_mends_are_made_in_several_transactions(store: Store) -> None:
     await fill(store)
     count = store.max_changes + 50
-    await load(store, wanted_of([(f"FR/C{n}", "CITY") for n in range(count)]), Outcome())
+    await load(store, wanted_of([(f"FR/C{n}", "CITY") for n in range(count)]), LoadResult())
     keys = [at(f"FR/C{n}") for n in range(count)]
-    found = [one for one in await store.get(keys, Reads(), strong=True) if one is not None]
+    found = [one for one in await store.get(keys, ReadUsage(), strong=True) if one is not None]
     for start in range(0, count, store.max_changes):
         await store.commit([Put({**one, "kids": {"CITY": 1}}) for one in found[start : start + store.max_changes]])
     mended, lasting = await repaired(store)
@@ -142,7 +142,7 @@ async def test_checks_and_repairs_while_others_write_raise_no_false_alarm_and_lo
 
     async def write() -> None:
         for n in range(12):
-            await load(store, wanted_of([(f"US/NE/N{n}", "CITY"), (f"C{n}", "COUNTRY")]), Outcome())
+            await load(store, wanted_of([(f"US/NE/N{n}", "CITY"), (f"C{n}", "COUNTRY")]), LoadResult())
             await asyncio.sleep(0)
 
     async def check() -> list[str]:

@@ -12,8 +12,8 @@ from store.engine.protocol import Store
 from store.model.hierarchy import Hierarchy
 from store.model.paths import parse_path
 from store.model.records import Record
-from store.transfer.load import Outcome, load
-from store.transfer.move_existing import Resettlement
+from store.transfer.load import LoadResult, load
+from store.transfer.move_existing import ImportMoves
 from store.transfer.scratch_copy import trial
 from store.writer.writer import Writer
 from tests import invariants
@@ -24,10 +24,12 @@ from tests.store.test_load import NEBRASKA, Told, imported, paths, reasons, reco
 IOWA: list[Told] = [("US", "COUNTRY"), ("US/IA", "STATE"), ("US/IA/Omaha", "CITY", {"id": "5074472"})]
 
 
-async def resettled(store: Store, told: list[Told], hierarchy: Hierarchy = LOCATION, *, prune: bool = False) -> Outcome:
+async def resettled(
+    store: Store, told: list[Told], hierarchy: Hierarchy = LOCATION, *, prune: bool = False
+) -> LoadResult:
     """The outcome of an import with moves, after which the table is as it must be."""
-    wanted, outcome = wanted_of(told, hierarchy), Outcome()
-    await Resettlement(store, Writer(store, journaled.SOON), wanted, outcome).run()
+    wanted, outcome = wanted_of(told, hierarchy), LoadResult()
+    await ImportMoves(store, Writer(store, journaled.SOON), wanted, outcome).run()
     await load(store, wanted, outcome, prune=prune)
     await invariants.check(store)
     return outcome
@@ -66,9 +68,9 @@ async def test_a_child_comes_to_stand_above_its_parent(store: Store) -> None:
     await imported(store, plan, CATEGORY)
     wanted, outcome = (
         wanted_of([("r/b", "CATEGORY", {"id": "b"}), ("r/b/a", "CATEGORY", {"id": "a"})], CATEGORY),
-        Outcome(),
+        LoadResult(),
     )
-    await Resettlement(store, Writer(store), wanted, outcome).run()
+    await ImportMoves(store, Writer(store), wanted, outcome).run()
     await invariants.check(store)
     assert await paths(store, "category") == ["r", "r/b", "r/b/a"]
 
@@ -148,9 +150,9 @@ async def test_a_move_that_a_stopped_import_left_is_brought_to_its_end(store: St
 async def test_a_trial_tells_what_would_move_and_leaves_the_table_alone(store: Store) -> None:
     await imported(store, NEBRASKA)
     before = await invariants.all_items(store)
-    wanted, outcome = wanted_of([*IOWA, ("US/IA/Omaha/68118", "POSTAL_CODE"), ("US/IA/x", "CITY")]), Outcome()
+    wanted, outcome = wanted_of([*IOWA, ("US/IA/Omaha/68118", "POSTAL_CODE"), ("US/IA/x", "CITY")]), LoadResult()
     async with trial(store, wanted) as copy:
-        await Resettlement(copy, Writer(copy), wanted, outcome).run()
+        await ImportMoves(copy, Writer(copy), wanted, outcome).run()
         await load(copy, wanted, outcome, dry_run=True)
     assert (outcome.moved, outcome.added, outcome.rejections) == ({"CITY": 1}, {"STATE": 1, "CITY": 1}, [])
     assert await invariants.all_items(store) == before

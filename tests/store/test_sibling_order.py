@@ -7,7 +7,7 @@ import pytest
 from store.connect import opened
 from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.model.ranges import siblings
 from store.transfer.export import count
 from tests.hierarchies import CATEGORY
@@ -23,7 +23,7 @@ async def reordered(store: Store, path: str, side: Side, beside: str = "") -> No
 
 async def children(store: Store, partition: str = "category#a#") -> list[str]:
     """The keys of siblings in their order, by the index that lists them."""
-    found = await store.nodes(siblings(partition), Reads())
+    found = await store.nodes(siblings(partition), ReadUsage())
     return [one.path[-1] for one in found]
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from store.connect import open_store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NoTable, Unavailable
 from store.model.items import ABSENT, Put
 from store.model.keys import Index, Key
-from store.model.ranges import Span, below
+from store.model.ranges import KeyRange, below
 from store.sqlite.store import LARGE_CHANGES, PURGE_ITEMS, SQLiteStore
 
-ALL = Span(Index.TABLE, "t", "!", "~")
+ALL = KeyRange(Index.TABLE, "t", "!", "~")
 
 
 def run(code: str, *arguments: object) -> subprocess.Popen[str]:
@@ -80,7 +80,7 @@ async def test_a_table_made_by_another_process_is_seen_without_opening_anew(tmp_
         with pytest.raises(NoTable):
             await store.health()
         finish(run('await store.create(); await store.commit([Put({"pk": "t", "sk": "a"})])', path))
-        assert await store.get([Key("t", "a")], Reads()) == [{"pk": "t", "sk": "a"}]
+        assert await store.get([Key("t", "a")], ReadUsage()) == [{"pk": "t", "sk": "a"}]
 
 
 async def test_a_file_that_is_no_database_is_told_by_name_and_left_as_it_is(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ async def test_an_empty_file_has_no_table(tmp_path: Path) -> None:
     path.touch()
     async with SQLiteStore(str(path)) as store:
         with pytest.raises(NoTable, match="clade table create"):
-            await store.get([Key("t", "a")], Reads())
+            await store.get([Key("t", "a")], ReadUsage())
         assert await store.create()
 
 
@@ -181,8 +181,8 @@ while done < 60:
         await store.create()
         for writer in [run(code, path) for _ in range(3)]:
             finish(writer)
-        assert await store.get([Key("t", "!")], Reads()) == [{"pk": "t", "sk": "!", "n": 180}]
-        assert await store.count(Span(Index.TABLE, "t", "w", "x"), Reads()) == 180
+        assert await store.get([Key("t", "!")], ReadUsage()) == [{"pk": "t", "sk": "!", "n": 180}]
+        assert await store.count(KeyRange(Index.TABLE, "t", "w", "x"), ReadUsage()) == 180
 
 
 async def test_a_killed_writer_leaves_whole_commits_only(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ for number in range(100_000):
         writer.send_signal(signal.SIGKILL)
         told = max([told, *map(int, writer.stdout.read().split())])  # the last line is whole: print writes it in one go
         writer.wait(timeout=60)
-        counts = {side: await store.count(Span(Index.TABLE, "t", side, side + "~"), Reads()) for side in "abc"}
+        counts = {side: await store.count(KeyRange(Index.TABLE, "t", side, side + "~"), ReadUsage()) for side in "abc"}
         assert len(set(counts.values())) == 1
         assert told + 1 <= counts["a"] <= told + 2  # what was told as done is there
 
@@ -218,13 +218,13 @@ async def test_while_another_process_writes_reads_go_on_and_a_commit_waits_besid
         other.execute("DELETE FROM items")
         waiting = asyncio.create_task(store.commit([Put({"pk": "t", "sk": "b"})]))
         for _ in range(20):
-            assert await store.get([Key("t", "a")], Reads()) == [{"pk": "t", "sk": "a", "n": 1}]
+            assert await store.get([Key("t", "a")], ReadUsage()) == [{"pk": "t", "sk": "a", "n": 1}]
             await asyncio.sleep(0.002)
         assert not waiting.done()
         other.execute("COMMIT")
         other.close()
         await asyncio.wait_for(waiting, 10)
-        assert [item["sk"] for item in await store.range(ALL, Reads())] == ["b"]
+        assert [item["sk"] for item in await store.range(ALL, ReadUsage())] == ["b"]
 
 
 LARGE = [Put({"pk": "t", "sk": f"n{n:05}", "n": n}, ABSENT) for n in range(3 * LARGE_CHANGES)]
@@ -238,12 +238,12 @@ async def test_while_a_large_commit_is_made_others_have_their_turns_and_see_all_
         before, counts = store.version(), []
         commit = asyncio.create_task(store.commit(LARGE))
         while not commit.done():
-            counts.append(await store.count(ALL, Reads()))
+            counts.append(await store.count(ALL, ReadUsage()))
             await asyncio.sleep(0)
         await commit
         assert len(counts) > 3
         assert set(counts) <= {0, len(LARGE)}
-        assert await store.count(ALL, Reads()) == len(LARGE)
+        assert await store.count(ALL, ReadUsage()) == len(LARGE)
         assert store.version() != before
 
 
@@ -252,7 +252,7 @@ async def test_a_small_commit_beside_a_large_one_waits_for_it(tmp_path: Path) ->
         await store.create()
         small = [Put({"pk": "t", "sk": "small"}, ABSENT)]
         await asyncio.gather(store.commit(LARGE), store.commit(small), store.commit([Put({"pk": "u", "sk": "s"})]))
-        assert await store.count(ALL, Reads()) == len(LARGE) + 1
+        assert await store.count(ALL, ReadUsage()) == len(LARGE) + 1
 
 
 async def test_for_a_large_commit_of_its_own_a_process_waits_however_long_it_takes(
@@ -266,7 +266,7 @@ async def test_for_a_large_commit_of_its_own_a_process_waits_however_long_it_tak
             await asyncio.sleep(0)
             commits.append(asyncio.create_task(store.commit([Put({"pk": "u", "sk": f"{number}"})])))
         await asyncio.gather(*commits)
-        assert await store.count(ALL, Reads()) == len(LARGE)
+        assert await store.count(ALL, ReadUsage()) == len(LARGE)
 
 
 async def test_a_large_commit_that_is_given_up_half_way_changes_nothing(tmp_path: Path) -> None:
@@ -279,9 +279,9 @@ async def test_a_large_commit_that_is_given_up_half_way_changes_nothing(tmp_path
             assert commit.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await commit
-            assert await store.count(ALL, Reads()) == 0
+            assert await store.count(ALL, ReadUsage()) == 0
         await store.commit(LARGE)
-        assert await store.count(ALL, Reads()) == len(LARGE)
+        assert await store.count(ALL, ReadUsage()) == len(LARGE)
 
 
 async def test_a_large_commit_is_refused_by_one_condition(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ async def test_a_large_commit_is_refused_by_one_condition(tmp_path: Path) -> Non
         await store.commit(LARGE[-1:])
         with pytest.raises(Conflict):
             await store.commit(LARGE)
-        assert await store.count(ALL, Reads()) == 1
+        assert await store.count(ALL, ReadUsage()) == 1
 
 
 async def test_a_commit_that_waits_too_long_for_another_process_is_unavailable(
@@ -345,7 +345,7 @@ async def test_every_order_is_searched_and_none_is_sorted(tmp_path: Path, index:
         await store.create()
         with sqlite3.connect(path) as other:
             for verb in (store.range, store.count):
-                plan = await _plan_of(other, store, verb, Span(index, "p", "a", "b"))
+                plan = await _plan_of(other, store, verb, KeyRange(index, "p", "a", "b"))
                 assert "SEARCH items" in plan
                 assert "SCAN" not in plan.replace("SCAN (subquery", "")  # of a page, which was searched for
                 assert "TEMP B-TREE" not in plan
@@ -368,7 +368,7 @@ async def _plan_of(other: sqlite3.Connection, store: SQLiteStore, verb: object, 
     statements: list[str] = []
     assert store._database._open is not None
     store._database._open.set_trace_callback(statements.append)
-    await verb(*arguments, Reads())  # type: ignore[operator]
+    await verb(*arguments, ReadUsage())  # type: ignore[operator]
     store._database._open.set_trace_callback(None)
     (statement,) = statements
     return "\n".join(row[3] for row in other.execute(f"EXPLAIN QUERY PLAN {statement}"))
@@ -385,8 +385,8 @@ async def test_the_version_differs_after_any_write_by_anyone_and_not_otherwise(t
         await other.commit([Put({"pk": "t", "sk": "b"})])
         versions.append(store.version())
         assert len(set(versions)) == 3
-        await store.range(ALL, Reads())
-        await other.range(ALL, Reads())
+        await store.range(ALL, ReadUsage())
+        await other.range(ALL, ReadUsage())
         assert store.version() == versions[-1]
 
 
@@ -402,7 +402,7 @@ async def test_units_are_told_as_dynamodb_would_count_them(tmp_path: Path) -> No
     async with SQLiteStore(str(tmp_path / "clade.db")) as store:
         await store.create()
         await store.commit([Put({"pk": "t", "sk": f"#{n}#", "text": "x" * 1000}) for n in range(10)])
-        one, strong, many, listed, counted = (Reads() for _ in range(5))
+        one, strong, many, listed, counted = (ReadUsage() for _ in range(5))
         await store.get([Key("t", "#0#")], one)
         await store.get([Key("t", "#0#")], strong, strong=True)
         await store.get([Key("t", f"#{n}#") for n in range(11)], many)

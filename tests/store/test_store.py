@@ -8,7 +8,7 @@ import pytest
 
 from store.connect import open_store
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NoTable
 from store.model.items import (
     ABSENT,
@@ -22,7 +22,7 @@ from store.model.items import (
 )
 from store.model.keys import Index, Key, node_key
 from store.model.ranges import (
-    Span,
+    KeyRange,
     below,
     children,
     segments_between,
@@ -56,7 +56,7 @@ async def put(store: Store, *items: Item) -> None:
 
 
 async def got(store: Store, key: Key) -> Item | None:
-    return (await store.get([key], Reads(), strong=True))[0]
+    return (await store.get([key], ReadUsage(), strong=True))[0]
 
 
 TREE = [
@@ -72,27 +72,27 @@ async def test_items_come_in_the_order_of_the_keys_and_none_where_there_is_none(
     await put(store, *TREE)
     wanted = [TREE[2], TREE[0], TREE[9]]
     keys = [key_of(wanted[0]), Key("location#US", "#ZZ#"), key_of(wanted[1]), key_of(wanted[2])]
-    assert await store.get(keys, Reads()) == [wanted[0], None, wanted[1], wanted[2]]
+    assert await store.get(keys, ReadUsage()) == [wanted[0], None, wanted[1], wanted[2]]
 
 
 async def test_a_key_asked_for_twice_is_read_once(store: Store) -> None:
     await put(store, *TREE)
-    reads = Reads()
+    reads = ReadUsage()
     first, second = await store.get([key_of(TREE[0]), key_of(TREE[0])], reads)
     assert first == second == TREE[0]
     assert (reads.requests, reads.items) == (1, 1)
 
 
 async def test_no_keys_cost_nothing(store: Store) -> None:
-    reads = Reads()
+    reads = ReadUsage()
     assert await store.get([], reads) == []
-    assert reads == Reads()
+    assert reads == ReadUsage()
 
 
 async def test_more_than_a_hundred_keys_take_one_request_for_each_hundred(store: Store) -> None:
     items = [node("US", f"S{number:03}") for number in range(230)]
     await put(store, *items)
-    reads = Reads()
+    reads = ReadUsage()
     assert await store.get([key_of(item) for item in items], reads) == items
     assert (reads.requests, reads.items) == (3, 230)
 
@@ -100,7 +100,7 @@ async def test_more_than_a_hundred_keys_take_one_request_for_each_hundred(store:
 @pytest.mark.usefixtures("exact")
 async def test_a_strong_read_costs_twice_as_much(store: Store) -> None:
     await put(store, *TREE)
-    weak, strong = Reads(), Reads()
+    weak, strong = ReadUsage(), ReadUsage()
     await store.get([key_of(TREE[0])], weak)
     await store.get([key_of(TREE[0])], strong, strong=True)
     assert (weak.units, strong.units) == (0.5, 1.0)
@@ -161,37 +161,37 @@ async def test_an_item_past_400_kb_is_refused_by_name_and_size(store: Store) -> 
 
 async def test_a_subtree_comes_in_path_order_and_without_those_whose_names_begin_alike(store: Store) -> None:
     await put(store, *reversed(TREE))
-    reads = Reads()
+    reads = ReadUsage()
     assert names(await store.range(subtree("location#US", "#NE#"), reads)) == ["NE", "Lincoln", "Omaha"]
     assert (reads.requests, reads.items) == (1, 3)
 
 
 async def test_what_is_below_a_node_comes_without_it(store: Store) -> None:
     await put(store, *TREE)
-    assert names(await store.range(below("location#FR", "#"), Reads())) == ["Paris"]
+    assert names(await store.range(below("location#FR", "#"), ReadUsage())) == ["Paris"]
 
 
 async def test_children_come_by_level_and_rank_and_roots_likewise(store: Store) -> None:
     await put(store, *TREE, node("US", "Aloha", level="CITY", rank="CITY#Aloha#"), node("US", "A", rank="STATE#Z"))
-    found = await store.range(children("location#US", "#"), Reads())
+    found = await store.range(children("location#US", "#"), ReadUsage())
     assert names(found) == ["Aloha", "NE", "NEVADA", "NY", "A"]
-    assert names(await store.range(children("location#US", "#", "CITY"), Reads())) == ["Aloha"]
-    assert names(await store.range(siblings("location"), Reads())) == ["FR", "US"]
+    assert names(await store.range(children("location#US", "#", "CITY"), ReadUsage())) == ["Aloha"]
+    assert names(await store.range(siblings("location"), ReadUsage())) == ["FR", "US"]
 
 
 async def test_a_tier_holds_one_level_of_many_parents_in_key_order(store: Store) -> None:
     await put(store, *TREE)
-    cities = await store.range(tier_below("location#US", "#", "CITY", 2), Reads())
+    cities = await store.range(tier_below("location#US", "#", "CITY", 2), ReadUsage())
     assert names(cities) == ["Lincoln", "Omaha", "Reno", "New York"]
-    some = await store.range(tier("location#US", "CITY", 2, "#NE#", "#NEVADA$"), Reads())
+    some = await store.range(tier("location#US", "CITY", 2, "#NE#", "#NEVADA$"), ReadUsage())
     assert names(some) == ["Lincoln", "Omaha", "Reno"]
 
 
 async def test_key_order_is_the_order_of_code_points(store: Store) -> None:
     texts = ["!", "%", "A", "a", "a b", "a#", "é", "z", "\uffff", "\U00010000", "😀", "日本"]
     await put(store, *(node("US", text) for text in texts))
-    assert names(await store.range(below("location#US", "#"), Reads())) == sorted(texts)
-    assert names(await store.range(below("location#US", "#"), Reads(), reverse=True)) == sorted(texts, reverse=True)
+    assert names(await store.range(below("location#US", "#"), ReadUsage())) == sorted(texts)
+    assert names(await store.range(below("location#US", "#"), ReadUsage(), reverse=True)) == sorted(texts, reverse=True)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -201,7 +201,7 @@ async def test_a_limit_takes_the_first_items_of_the_order_in_one_request(
 ) -> None:
     texts = ["a", "b", "c", "d", "e"]
     await put(store, *(node("US", text) for text in texts))
-    reads = Reads()
+    reads = ReadUsage()
     found = await store.range(below("location#US", "#"), reads, limit=limit, reverse=reverse)
     assert names(found) == (texts[::-1] if reverse else texts)[:limit]
     assert (reads.requests, reads.items) == (1, min(limit, 5))
@@ -212,9 +212,9 @@ async def test_a_limit_takes_the_first_items_of_the_order_in_one_request(
 async def test_nodes_are_the_records_of_a_ranges_items(store: Store, limit: int | None, reverse: bool) -> None:
     await put(store, *(node("US", text, code=text, area=1.5) for text in ("a", "b", "c")), node("US", "d", of=["x", 1]))
     for span in (below("location#US", "#"), children("location#US", "#"), below("location#US", "#").after("#b#")):
-        items = await store.range(span, Reads(), limit=limit, reverse=reverse)
+        items = await store.range(span, ReadUsage(), limit=limit, reverse=reverse)
         for _ in range(2):  # first attributes are new, then they are known
-            reads, costs = Reads(), Reads()
+            reads, costs = ReadUsage(), ReadUsage()
             nodes = await store.nodes(span, reads, limit=limit, reverse=reverse)
             assert nodes == list(map(Record.of, await store.range(span, costs, limit=limit, reverse=reverse)))
             assert (reads, len(nodes)) == (costs, len(items))
@@ -222,16 +222,16 @@ async def test_nodes_are_the_records_of_a_ranges_items(store: Store, limit: int 
 
 async def test_a_limit_of_none_and_an_empty_span_cost_nothing(store: Store) -> None:
     await put(store, *TREE)
-    reads = Reads()
+    reads = ReadUsage()
     assert await store.range(subtree("location#US", "#"), reads, limit=0) == []
-    assert await store.range(Span(Index.TABLE, "location#US", "#b", "#a"), reads) == []
-    assert await store.range(Span(Index.TABLE, "location#US", "#a", "#a"), reads) == []
-    assert await store.count(Span(Index.TABLE, "location#US", "#a", "#a"), reads) == 0
-    assert reads == Reads()
+    assert await store.range(KeyRange(Index.TABLE, "location#US", "#b", "#a"), reads) == []
+    assert await store.range(KeyRange(Index.TABLE, "location#US", "#a", "#a"), reads) == []
+    assert await store.count(KeyRange(Index.TABLE, "location#US", "#a", "#a"), reads) == 0
+    assert reads == ReadUsage()
 
 
 async def test_a_span_that_holds_nothing_is_an_empty_list(store: Store) -> None:
-    reads = Reads()
+    reads = ReadUsage()
     assert await store.range(subtree("location#XX", "#"), reads) == []
     assert (reads.requests, reads.items) == (1, 0)
 
@@ -242,59 +242,62 @@ async def test_the_lower_bound_belongs_to_a_span_and_the_upper_does_not(
     store: Store, limit: int | None, reverse: bool
 ) -> None:
     await put(store, *(node("US", text) for text in "abcd"))
-    reads = Reads()
-    found = await store.range(Span(Index.TABLE, "location#US", "#a#", "#c#"), reads, limit=limit, reverse=reverse)
+    reads = ReadUsage()
+    found = await store.range(KeyRange(Index.TABLE, "location#US", "#a#", "#c#"), reads, limit=limit, reverse=reverse)
     assert names(found) == (["b", "a"] if reverse else ["a", "b"])[:limit]
     assert (reads.requests, reads.items) == (1, len(found))
-    assert await store.count(Span(Index.TABLE, "location#US", "#a#", "#c#"), Reads()) == 2
+    assert await store.count(KeyRange(Index.TABLE, "location#US", "#a#", "#c#"), ReadUsage()) == 2
 
 
 async def test_the_bounds_of_positions_are_as_exact(store: Store) -> None:
     await put(store, *(node("US", text, rank=f"STATE#{text}") for text in "abcd"))
     span = siblings("location#US#", "STATE")
-    assert names(await store.range(span.before("STATE#c"), Reads(), reverse=True, limit=1)) == ["b"]
-    assert names(await store.range(span.after("STATE#c"), Reads())) == ["d"]
-    assert await store.count(span.before("STATE#c"), Reads()) == 2
+    assert names(await store.range(span.before("STATE#c"), ReadUsage(), reverse=True, limit=1)) == ["b"]
+    assert names(await store.range(span.after("STATE#c"), ReadUsage())) == ["d"]
+    assert await store.count(span.before("STATE#c"), ReadUsage()) == 2
 
 
 async def test_bounds_may_be_longer_than_any_key(store: Store) -> None:
     longest, wide, last = "#" + "a" * 1022 + "#", "#" + "a" * 1017 + "😀#", "#b#"
     await put(store, *({"pk": "t", "sk": sk} for sk in (longest, wide, last)))
 
-    async def found(span: Span, **how: Any) -> list[object]:
-        return [item["sk"] for item in await store.range(span, Reads(), **how)]
+    async def found(span: KeyRange, **how: Any) -> list[object]:
+        return [item["sk"] for item in await store.range(span, ReadUsage(), **how)]
 
     rest = subtree("t", "#").after(longest)
     assert await found(rest, limit=1) == [wide]
     assert await found(rest, reverse=True) == [last, wide]
     assert await found(rest, reverse=True, limit=1) == [last]
-    assert await found(Span(Index.TABLE, "t", *segments_between("#", None, "a" * 1017 + "😀" * 9))) == [longest, wide]
-    assert await found(Span(Index.TABLE, "t", *segments_between("#", "a" * 1017 + "😀" * 9, None))) == [last]
+    assert await found(KeyRange(Index.TABLE, "t", *segments_between("#", None, "a" * 1017 + "😀" * 9))) == [
+        longest,
+        wide,
+    ]
+    assert await found(KeyRange(Index.TABLE, "t", *segments_between("#", "a" * 1017 + "😀" * 9, None))) == [last]
 
 
 async def test_a_span_may_begin_at_nothing(store: Store) -> None:
     await put(store, *({"pk": "moves", "sk": text} for text in ("a", "!", "\x01")))
-    found = await store.range(Span(Index.TABLE, "moves", "", "\U0010ffff"), Reads())
+    found = await store.range(KeyRange(Index.TABLE, "moves", "", "\U0010ffff"), ReadUsage())
     assert [item["sk"] for item in found] == ["\x01", "!", "a"]
 
 
 async def test_a_strong_range_of_the_table_sees_what_was_just_written(store: Store) -> None:
     for number in range(5):
         await put(store, node("US", f"S{number}"))
-        assert len(await store.range(below("location#US", "#"), Reads(), strong=True)) == number + 1
+        assert len(await store.range(below("location#US", "#"), ReadUsage(), strong=True)) == number + 1
 
 
 async def test_an_item_without_an_orders_keys_is_not_in_it(store: Store) -> None:
     await store.commit([Put({"pk": "location#US", "sk": "!", "n": 1}), Put(node("US"))])
-    assert names(await store.range(siblings("location"), Reads())) == ["US"]
-    assert len(await store.range(Span(Index.TABLE, "location#US", "!", "$"), Reads())) == 2
+    assert names(await store.range(siblings("location"), ReadUsage())) == ["US"]
+    assert len(await store.range(KeyRange(Index.TABLE, "location#US", "!", "$"), ReadUsage())) == 2
 
 
 async def test_a_node_put_anew_leaves_its_old_place_in_an_order(store: Store) -> None:
     item = node("US", "a")
     await put(store, item, node("US", "b"))
     await put(store, {**item, "rank": "STATE#z"})
-    assert names(await store.range(children("location#US", "#"), Reads())) == ["b", "a"]
+    assert names(await store.range(children("location#US", "#"), ReadUsage())) == ["b", "a"]
 
 
 # -- count -------------------------------------------------------------------------------------------------------------
@@ -305,8 +308,8 @@ async def test_a_count_is_that_of_the_range_in_every_order(store: Store) -> None
     spans = [subtree("location#US", "#"), below("location#US", "#NE#"), siblings("location"),
              children("location#US", "#"), tier_below("location#US", "#", "CITY", 2)]  # fmt: skip
     for span in spans:
-        reads = Reads()
-        assert await store.count(span, reads) == len(await store.range(span, Reads()))
+        reads = ReadUsage()
+        assert await store.count(span, reads) == len(await store.range(span, ReadUsage()))
         assert (reads.requests, reads.items) == (1, 0)
 
 
@@ -316,7 +319,11 @@ async def test_a_count_is_that_of_the_range_in_every_order(store: Store) -> None
 async def test_puts_and_deletes_are_made_together(store: Store) -> None:
     await put(store, *TREE[:3])
     await store.commit([Delete(key_of(TREE[2])), Put({**TREE[0], "name": "America"}), Put(TREE[3])])
-    assert names(await store.range(subtree("location#US", "#"), Reads(), strong=True)) == ["America", "NE", "Lincoln"]
+    assert names(await store.range(subtree("location#US", "#"), ReadUsage(), strong=True)) == [
+        "America",
+        "NE",
+        "Lincoln",
+    ]
 
 
 async def test_deleting_what_is_not_there_is_no_error(store: Store) -> None:
@@ -387,7 +394,7 @@ async def test_of_many_who_write_the_same_at_once_one_wins(store: Store) -> None
     won = [number for number, made in enumerate(await asyncio.gather(*map(raise_it, range(12)))) if made]
     assert len(won) == 1
     assert await got(store, Key("t", "!")) == {"pk": "t", "sk": "!", "n": won[0]}
-    written = await store.range(Span(Index.TABLE, "t", "w", "x"), Reads(), strong=True)
+    written = await store.range(KeyRange(Index.TABLE, "t", "w", "x"), ReadUsage(), strong=True)
     assert [item["sk"] for item in written] == [f"w{won[0]}"]
 
 
@@ -400,7 +407,7 @@ async def test_a_commit_of_as_many_changes_as_fit_is_made_and_one_more_is_refuse
         with pytest.raises(BadInput, match=str(most)):
             await store.commit(changes)
     await store.commit(changes[1:])
-    assert await store.count(Span(Index.TABLE, "t", "0", "9"), Reads()) == most
+    assert await store.count(KeyRange(Index.TABLE, "t", "0", "9"), ReadUsage()) == most
 
 
 async def test_changing_one_item_twice_in_a_commit_is_a_mistake(store: Store) -> None:
@@ -417,12 +424,12 @@ async def test_what_has_expired_is_not_there_for_any_verb(store: Store) -> None:
     items = [{**node("US", text), "expires": past if text in "bd" else future} for text in "abcd"]
     await put(store, *items)  # type: ignore[arg-type]
     span = below("location#US", "#")
-    assert names(await store.range(span, Reads())) == ["a", "c"]
-    assert names(await store.range(span, Reads(), limit=2)) == ["a", "c"]
-    assert names(await store.range(span, Reads(), limit=1, reverse=True)) == ["c"]
-    assert names(await store.range(children("location#US", "#"), Reads())) == ["a", "c"]
-    assert await store.count(span, Reads()) == 2
-    found = await store.get([key_of(item) for item in items], Reads())  # type: ignore[arg-type]
+    assert names(await store.range(span, ReadUsage())) == ["a", "c"]
+    assert names(await store.range(span, ReadUsage(), limit=2)) == ["a", "c"]
+    assert names(await store.range(span, ReadUsage(), limit=1, reverse=True)) == ["c"]
+    assert names(await store.range(children("location#US", "#"), ReadUsage())) == ["a", "c"]
+    assert await store.count(span, ReadUsage()) == 2
+    found = await store.get([key_of(item) for item in items], ReadUsage())  # type: ignore[arg-type]
     assert [item and item["name"] for item in found] == ["a", None, "c", None]
 
 
@@ -443,7 +450,7 @@ async def test_what_has_expired_is_absent_to_a_condition(store: Store) -> None:
 async def test_a_scan_brings_every_item_once_whatever_it_is(store: Store) -> None:
     others = [Item(pk="location", sk="!", n=1), Item(pk="id#location:US", sk="v0"), Item(pk="t", sk="\0")]
     await put(store, *TREE, *others)
-    reads = Reads()
+    reads = ReadUsage()
     found = [item async for page in store.scan(reads) for item in page]
     assert sorted(found, key=key_of) == sorted([*TREE, *others], key=key_of)
     assert (reads.requests, reads.items) == (1, len(found))
@@ -452,7 +459,7 @@ async def test_a_scan_brings_every_item_once_whatever_it_is(store: Store) -> Non
 async def test_a_scan_goes_on_from_page_to_page_and_leaves_out_what_has_expired(store: Store) -> None:
     gone = Item(pk="t", sk="0", expires=int(time.time()) - 10)
     await put(store, gone, *[Item(pk=f"p{n % 7}", sk=f"{n:05d}", text="x" * 900) for n in range(2500)])
-    reads = Reads()
+    reads = ReadUsage()
     pages = [page async for page in store.scan(reads)]
     assert len({key_of(item) for page in pages for item in page}) == reads.items == 2500
     assert len(pages) == reads.requests >= 2
@@ -464,8 +471,9 @@ async def test_a_scan_goes_on_from_page_to_page_and_leaves_out_what_has_expired(
 async def test_without_a_table_every_verb_says_so_and_how_to_make_one(store_url: str) -> None:
     async with open_store(store_url) as store:
         for verb in (
-            store.health, lambda: store.get([Key("t", "v")], Reads()), lambda: store.range(subtree("t", "#"), Reads()),
-            lambda: store.count(subtree("t", "#"), Reads()), lambda: store.commit([Put({"pk": "t", "sk": "v"})]),
+            store.health, lambda: store.get([Key("t", "v")], ReadUsage()),
+            lambda: store.range(subtree("t", "#"), ReadUsage()),
+            lambda: store.count(subtree("t", "#"), ReadUsage()), lambda: store.commit([Put({"pk": "t", "sk": "v"})]),
             store.describe,
         ):  # fmt: skip
             with pytest.raises(NoTable, match="clade table create"):

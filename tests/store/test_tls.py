@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from store.dynamodb.store import DynamoDBStore
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 from store.model.items import Item, Put
 from store.model.ranges import subtree
@@ -62,7 +62,7 @@ def by_the_library(call: Call) -> bool:
 async def fill(store: DynamoDBStore) -> None:
     await store.create()
     await store.commit([Put(ITEM)])
-    assert await store.range(EVERYTHING, Reads()) == [ITEM]
+    assert await store.range(EVERYTHING, ReadUsage()) == [ITEM]
 
 
 async def test_the_right_name_is_accepted_on_both_paths(engine: Engine, authority: Authority) -> None:
@@ -71,7 +71,7 @@ async def test_the_right_name_is_accepted_on_both_paths(engine: Engine, authorit
         await fill(store)
         proxy.calls.clear()
         await store.commit([Put(ITEM)])
-        assert await store.range(EVERYTHING, Reads()) == [ITEM]
+        assert await store.range(EVERYTHING, ReadUsage()) == [ITEM]
         assert [(call.operation, by_the_library(call)) for call in proxy.calls] == [
             ("TransactWriteItems", True), ("Query", False),
         ]  # fmt: skip
@@ -95,11 +95,11 @@ async def test_any_other_certificate_is_refused_by_direct_calls(
         await fill(store)
     port = int(proxy.url.rpartition(":")[2])
     async with Proxy(engine.url, authority.server("127.0.0.1"), port) as again:
-        assert await store.range(EVERYTHING, Reads()) == [ITEM]
+        assert await store.range(EVERYTHING, ReadUsage()) == [ITEM]
         assert [by_the_library(call) for call in again.calls] == [False]
     async with Proxy(engine.url, rejected, port) as other:  # type: ignore[arg-type]
         with pytest.raises(Unavailable, match="certificate"):
-            await store.range(EVERYTHING, Reads())
+            await store.range(EVERYTHING, ReadUsage())
         assert other.calls == []
     await store.__aexit__(None, None, None)
 

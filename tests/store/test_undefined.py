@@ -15,8 +15,8 @@ from store.model.hierarchy import Hierarchy
 from store.model.undefined_values import Undefined
 from store.transfer.export import export
 from store.transfer.formats.jsonl import JSONLines
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan
 from tests import invariants
 from tests.hierarchies import hierarchy, level
 from tests.store.test_load import record
@@ -45,17 +45,17 @@ SENTENCES = [
 ]
 
 
-def wanted_in(file: Path, lines: Sequence[Any], kind: Hierarchy) -> Wanted:
+def wanted_in(file: Path, lines: Sequence[Any], kind: Hierarchy) -> ImportPlan:
     """What these lines ask for, written into a file and read again."""
     file.write_bytes(b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines))
-    wanted = Wanted(kind)
+    wanted = ImportPlan(kind)
     for row in JSONLines().rows(file):
         wanted.take(row)
     return wanted
 
 
-async def taken(store: Store, file: Path, lines: Sequence[Any], kind: Hierarchy) -> Outcome:
-    wanted, outcome = wanted_in(file, lines, kind), Outcome()
+async def taken(store: Store, file: Path, lines: Sequence[Any], kind: Hierarchy) -> LoadResult:
+    wanted, outcome = wanted_in(file, lines, kind), LoadResult()
     await load(store, wanted, outcome)
     await invariants.check(store)
     return outcome

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from store.edits.overlay import Later, View
+from store.edits.overlay import NotCombinable, WriteOverlay
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.model.items import (
     ABSENT,
@@ -42,7 +42,7 @@ def after(change: Change) -> Item | None:
 
 
 async def found(store: Store, key: Key) -> Item | None:
-    return (await store.get([key], Reads(), strong=True))[0]
+    return (await store.get([key], ReadUsage(), strong=True))[0]
 
 
 @pytest.mark.parametrize("key", [THERE, NOT_THERE])
@@ -51,7 +51,7 @@ async def test_changes_of_one_item_come_to_the_same_in_one_commit_as_one_after_a
     for first in possible(key, start, 2):
         for second in possible(key, after(first), 3):
             await store.commit([Delete(key) if start is None else Put(start)])
-            view = View(store)
+            view = WriteOverlay(store)
             await view.take([first])
             await view.take([second])
             assert view.item(key) == after(second)
@@ -65,7 +65,7 @@ async def test_what_the_first_change_requires_is_required_of_the_table(store: St
     first = put(key, 2, {"n": 1} if key is THERE else ABSENT)
     for second in (put(key, 3), Delete(key)):
         await store.commit([Delete(key) if other is None else Put(other)])
-        view = View(store)
+        view = WriteOverlay(store)
         await view.take([first])
         await view.take([second])
         with pytest.raises(Conflict):
@@ -74,7 +74,7 @@ async def test_what_the_first_change_requires_is_required_of_the_table(store: St
 
 
 async def test_what_a_later_change_requires_is_required_of_what_is_pending(store: Store) -> None:
-    view = View(store)
+    view = WriteOverlay(store)
     await view.take([put(THERE, 1)])
     with pytest.raises(Conflict):
         await view.take([put(THERE, 2, ABSENT)])
@@ -83,17 +83,17 @@ async def test_what_a_later_change_requires_is_required_of_what_is_pending(store
 async def test_what_is_known_is_not_read_and_all_else_once(store: Store) -> None:
     await store.commit([put(THERE, 1)])
     witness: Any = Witness(store)
-    view, changed = View(witness), Key("changed", "x")
+    view, changed = WriteOverlay(witness), Key("changed", "x")
     await view.take([put(changed, 5)])
-    await view.read([THERE, NOT_THERE, changed, THERE], Reads())
-    await view.read([NOT_THERE, THERE], Reads())
+    await view.read([THERE, NOT_THERE, changed, THERE], ReadUsage())
+    await view.read([NOT_THERE, THERE], ReadUsage())
     assert witness.keys == [THERE, NOT_THERE]
     assert [view.item(key) for key in (THERE, NOT_THERE, changed)] == [item(THERE, 1), None, item(changed, 5)]
 
 
 async def test_what_was_committed_stays_known_and_what_was_dropped_does_not(store: Store) -> None:
-    view = View(store)
-    await view.read([THERE], Reads())
+    view = WriteOverlay(store)
+    await view.read([THERE], ReadUsage())
     await view.take([put(THERE, 1)])
     view.keep()
     await view.take([put(THERE, 2, {"n": 1})])
@@ -106,7 +106,7 @@ async def test_what_was_committed_stays_known_and_what_was_dropped_does_not(stor
 
 async def test_what_is_pending_looks_as_it_would_if_it_were_stored(store: Store) -> None:
     wanted = item(THERE, 1, price=3.0, gone=None)
-    view = View(store)
+    view = WriteOverlay(store)
     await view.take([Put(wanted)])
     pending = view.item(THERE)
     await store.commit(view.changes)
@@ -116,9 +116,9 @@ async def test_what_is_pending_looks_as_it_would_if_it_were_stored(store: Store)
 
 async def test_no_more_is_pending_than_one_commit_holds(store: Store) -> None:
     store.most_changes = 3
-    view = View(store)
+    view = WriteOverlay(store)
     await view.take([put(Key("a", "x"), 1), put(Key("b", "x"), 1)])
-    with pytest.raises(Later):
+    with pytest.raises(NotCombinable):
         await view.take([put(Key("c", "x"), 1), put(Key("d", "x"), 1)])
     await view.take([put(Key("b", "x"), 2), put(Key("c", "x"), 1)])
     assert len(view.changes) == 3
@@ -129,5 +129,5 @@ async def test_no_more_is_pending_than_one_commit_holds(store: Store) -> None:
     assert len(view.changes) == 3
     for one in large[:2]:
         await view.take([one])
-    with pytest.raises(Later):
+    with pytest.raises(NotCombinable):
         await view.take(large[:1])

@@ -19,7 +19,7 @@ from store.errors import BadInput
 from store.model.attributes import Value
 from store.model.items import ABSENT, MAX_ITEM_BYTES, UNCONDITIONAL, Item, checked_size, settled, size_of
 from store.model.keys import Index
-from store.model.ranges import Span, below, subtree
+from store.model.ranges import KeyRange, below, subtree
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False).filter(
@@ -170,7 +170,7 @@ def test_every_name_and_value_of_a_condition_is_passed_beside_its_expression(whe
 def test_a_key_range_holds_everything_between_its_bounds_and_fits_into_a_key(lo: str, hi: str) -> None:
     for long in ("", "a" * 1020, "a" * 1023):
         bounds = sorted([long + lo, long + hi], key=str.encode)
-        span = Span(Index.TABLE, "t", *bounds)
+        span = KeyRange(Index.TABLE, "t", *bounds)
         asked = key_range(span)["ExpressionAttributeValues"]
         asked_lo, asked_hi = asked[":lo"]["S"].encode(), asked[":hi"]["S"].encode()
         assert 0 < len(asked_lo) <= 1024
@@ -182,8 +182,8 @@ def test_a_key_range_holds_everything_between_its_bounds_and_fits_into_a_key(lo:
 
 def test_the_table_itself_has_no_index_name_and_the_others_have() -> None:
     assert "IndexName" not in key_range(subtree("t", "#"))
-    assert key_range(Span(Index.BY_PARENT, "t", "a", "b"))["IndexName"] == "by_parent"
-    assert key_range(Span(Index.BY_LEVEL, "t", "a", "b"))["IndexName"] == "by_level"
+    assert key_range(KeyRange(Index.BY_PARENT, "t", "a", "b"))["IndexName"] == "by_parent"
+    assert key_range(KeyRange(Index.BY_LEVEL, "t", "a", "b"))["IndexName"] == "by_level"
 
 
 def test_counting_keeps_the_range_and_leaves_out_what_has_expired() -> None:

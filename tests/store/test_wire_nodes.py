@@ -18,7 +18,7 @@ from store.dynamodb.codec import (
     parse_answer,
 )
 from store.dynamodb.node_codec import NodeAnswer, NodeParser
-from store.engine.record_cache import Decoded
+from store.engine.record_cache import RecordCache
 from store.model.attributes import Value
 from store.model.items import Item, settled
 from store.model.records import Record
@@ -53,7 +53,7 @@ def told(*items: Item, **more: object) -> bytes:
 
 
 def parser_of(keep_bytes: int = 100_000) -> NodeParser:
-    return NodeParser(Decoded(keep_bytes))
+    return NodeParser(RecordCache(keep_bytes))
 
 
 def nodes_of(items: list[Item]) -> list[Record]:

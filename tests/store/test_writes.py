@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 
-from store.concurrency import Queue
+from store.concurrency import TreeLocks
 from store.connect import open_store
 from store.edits.create_update import Create, Update
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
 from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import BadInput, CladeError, Conflict, TooLarge
 from store.metadata.history import versions
-from store.metadata.tree_version import Stamp
+from store.metadata.tree_version import TreeVersion
 from store.model.keys import Path as NodePath
 from store.model.keys import stamp_key
 from store.model.records import Record
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
-from store.writer.writer import Terms, Writer
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
+from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.readers import Witness
@@ -42,15 +42,15 @@ def create(*path: str, level: str = "CATEGORY") -> Create:
 
 async def write(store: Store, *edits: Any) -> Record:
     for edit in edits:
-        written = await Writer(store).write(edit, Reads())
+        written = await Writer(store).write(edit, ReadUsage())
     return written.record
 
 
 async def plant(store: Store, paths: list[NodePath]) -> None:
-    wanted = Wanted(CATEGORY)
+    wanted = ImportPlan(CATEGORY)
     for number, path in enumerate(paths):
         wanted.take(Row(number, path, [Part("CATEGORY")]))
-    await load(store, wanted, Outcome())
+    await load(store, wanted, LoadResult())
 
 
 async def paths(store: Store) -> set[NodePath]:
@@ -70,7 +70,7 @@ async def test_stamps_are_read_before_what_they_prove(store: Store) -> None:
 
 async def test_a_small_edit_is_two_reads_and_one_commit(store: Store) -> None:
     await write(store, create("r"), create("r", "a"))
-    reads = Reads()
+    reads = ReadUsage()
     await Writer(store).write(Update(CATEGORY, ("r", "a"), "other", None, {}), reads)
     assert reads.requests == 2
 
@@ -91,7 +91,7 @@ async def test_children_too_many_for_a_transaction_take_no_node_s_place_and_are_
         assert await paths(store) == {("o",), *[("o", f"n{n}") for n in range(60)]}
         return
     with pytest.raises(TooLarge, match=r"61 nodes, .* one by one, and delete it then"):
-        await Writer(witness).write(edit, Reads())
+        await Writer(witness).write(edit, ReadUsage())
     assert not witness.spans
 
 
@@ -99,7 +99,7 @@ async def test_children_take_a_node_s_place_by_as_many_reads_as_one_child_does(s
     requests = []
     for tree, number in (("o", 1), ("p", 20)):
         await plant(store, [(tree,), (tree, "r"), *[(tree, "r", f"n{n}") for n in range(number)]])
-        reads = Reads()
+        reads = ReadUsage()
         await Writer(store).write(Delete(CATEGORY, (tree, "r"), Policy.REPARENT), reads)
         requests.append(reads.requests)
     assert requests[0] == requests[1]
@@ -113,7 +113,9 @@ async def test_more_children_than_one_item_of_the_log_tells_are_refused_at_once(
     store.most_changes = None
     for dry_run in (True, False):
         with pytest.raises(TooLarge, match="61 nodes would get other places at once"):
-            await Writer(store).write(Delete(CATEGORY, ("o", "r"), Policy.REPARENT), Reads(), Terms(dry_run=dry_run))
+            await Writer(store).write(
+                Delete(CATEGORY, ("o", "r"), Policy.REPARENT), ReadUsage(), EditOptions(dry_run=dry_run)
+            )
     assert len(await paths(store)) == 62
 
 
@@ -122,7 +124,7 @@ async def test_a_new_node_where_a_deleted_one_lay_has_an_id_and_a_history_of_its
     await write(store, Update(CATEGORY, ("r",), "two", None, {}), Delete(CATEGORY, ("r",), Policy.REFUSE))
     second = await write(store, create("r"))
     assert (second.id != first.id, second.revision) == (True, 1)
-    assert not await store.range(versions(second.id, 10), Reads())
+    assert not await store.range(versions(second.id, 10), ReadUsage())
     await invariants.check(store)
 
 
@@ -131,7 +133,7 @@ async def test_an_id_of_a_deleted_node_that_is_named_goes_on_with_its_revisions(
     await write(store, Update(CATEGORY, ("r",), "two", None, {}), Delete(CATEGORY, ("r",), Policy.REFUSE))
     again = await write(store, replace(create("r"), node_id=first.id.removeprefix("category:")))
     assert (again.id, again.revision) == (first.id, 3)
-    assert [state["revision"] for state in await store.range(versions(first.id, 3), Reads())] == [1, 2]
+    assert [state["revision"] for state in await store.range(versions(first.id, 3), ReadUsage())] == [1, 2]
     await invariants.check(store)
 
 
@@ -166,8 +168,8 @@ class Rival:
     async def commit(self, changes: Any) -> None:
         if self.times:
             self.times -= 1
-            (item,) = await self._store.get([stamp_key("category#r")], Reads(), strong=True)
-            stamp = Stamp.of("category#r", item)
+            (item,) = await self._store.get([stamp_key("category#r")], ReadUsage(), strong=True)
+            stamp = TreeVersion.of("category#r", item)
             raised = stamp.raised({})
             await self._store.commit([raised])
         await self._store.commit(changes)
@@ -197,13 +199,13 @@ async def test_a_retried_edit_whose_answer_was_lost_is_made_once(store: Store) -
             await self._store.commit(changes)
             raise Lost
 
-    terms = Terms(key="k")
+    terms = EditOptions(key="k")
     with pytest.raises(Lost):
-        await Writer(Deaf(store, 0)).write(create("r"), Reads(), terms)
-    again = await Writer(store).write(create("r"), Reads(), terms)
+        await Writer(Deaf(store, 0)).write(create("r"), ReadUsage(), terms)
+    again = await Writer(store).write(create("r"), ReadUsage(), terms)
     assert again.record.path == ("r",)
     with pytest.raises(BadInput, match="another change"):
-        await Writer(store).write(create("s"), Reads(), terms)
+        await Writer(store).write(create("s"), ReadUsage(), terms)
     await invariants.check(store)
 
 
@@ -211,11 +213,11 @@ async def test_an_idempotency_key_fits_beside_the_largest_node_and_is_kept_over_
     writer, large = Writer(store), {"note": "x" * 390_000}
     await write(store, create("r"), create("r", "a"))
     for _ in range(2):
-        made = await writer.write(replace(create("r", "b"), values=large), Reads(), Terms(key="k"))
+        made = await writer.write(replace(create("r", "b"), values=large), ReadUsage(), EditOptions(key="k"))
         assert (made.record.revision, made.record.attributes) == (1, large)
     for seconds in (0.0, 3.0):
         order = Reorder(CATEGORY, ("r", "b"), Side.FIRST, settle_seconds=seconds)
-        await writer.write(order, Reads(), Terms(key="l"))
+        await writer.write(order, ReadUsage(), EditOptions(key="l"))
     await invariants.check(store)
 
 
@@ -225,21 +227,21 @@ async def test_a_node_leaves_room_for_counts_and_is_named_where_it_does_not(stor
     for edit in (create("r", "b"), Update(CATEGORY, ("r",), None, None, {})):
         for size in (393_500, 409_000, 500_000):
             with pytest.raises(BadInput, match=r"takes \d+ bytes; at most 393216 .*") as caught:
-                await Writer(store).write(replace(edit, values={"note": "x" * size}), Reads(), Terms(key=key))
+                await Writer(store).write(replace(edit, values={"note": "x" * size}), ReadUsage(), EditOptions(key=key))
             assert "v0" not in str(caught.value)
     await write(store, replace(create("r", "b"), values={"note": "x" * 393_000}), create("r", "b", "c"))
     await invariants.check(store)
 
 
 async def test_two_with_the_same_key_at_once_change_one_thing(store: Store) -> None:
-    edits = [Writer(store).write(create("r"), Reads(), Terms(key="k")) for _ in range(4)]
+    edits = [Writer(store).write(create("r"), ReadUsage(), EditOptions(key="k")) for _ in range(4)]
     records = {written.record.id for written in await asyncio.gather(*edits)}
     assert len(records) == 1
     await invariants.check(store)
 
 
 async def test_who_waits_for_one_tree_keeps_nobody_from_another() -> None:
-    queue, told = Queue(), []
+    queue, told = TreeLocks(), []
 
     async def turn(name: str, *trees: str) -> None:
         async with queue.turn(trees):
@@ -287,7 +289,7 @@ class Client:
     async def write(self, edit: Any) -> None:
         while True:
             try:
-                await self.writer.write(edit, Reads())
+                await self.writer.write(edit, ReadUsage())
                 return
             except Conflict:
                 continue
@@ -316,7 +318,7 @@ async def test_of_two_who_move_one_subtree_one_wins(store: Store, store_url: str
     await plant(store, [("r",), ("r", "a"), ("r", "b"), ("r", "x"), ("r", "x", "y")])
     async with open_store(store_url) as other:
         moves = [
-            Writer(one).write(Move(CATEGORY, ("r", "x"), ("r", to, "x")), Reads())
+            Writer(one).write(Move(CATEGORY, ("r", "x"), ("r", to, "x")), ReadUsage())
             for one, to in ((store, "a"), (other, "b"))
         ]
         outcomes = await asyncio.gather(*moves, return_exceptions=True)

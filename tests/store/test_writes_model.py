@@ -8,18 +8,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store.background_moves.timing import Pace
+from store.background_moves.timing import MoveTiming
 from store.checking.check import Check
 from store.connect import open_store
 from store.edits.create_update import Create, Edit
 from store.edits.delete import Delete, Policy
 from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import CladeError
 from store.model.keys import Path, tree_key
 from store.model.ranges import siblings
-from store.writer.writer import Terms, Writer, Written
+from store.writer.writer import EditOptions, EditResult, Writer
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, Refused, Wishes, compare
 from tests.store.journaled import AT
@@ -35,7 +35,7 @@ async def orders(store: Store, model: Model) -> dict[tuple[Path, str], list[Path
     for parent in {path[:-1] for path in model.nodes}:
         sk = "#" + "".join(f"{segment}#" for segment in map(_encoded, parent[1:]))
         partition = tree_key("category", parent) + sk if parent else "category"
-        for item in await store.range(siblings(partition), Reads()):
+        for item in await store.range(siblings(partition), ReadUsage()):
             path = next(one for one in model.nodes if model.nodes[one].id == item["id"])
             found.setdefault((parent, item["level"]), []).append(path)
     return found
@@ -60,7 +60,7 @@ def reordered(edit: Reorder, family: list[Path]) -> list[Path]:
 
 
 async def follow(store: Store, seed: int, length: int) -> None:
-    writer, model = Writer(store, Pace(0.0, 0.0, 5.0, 5.0)), Model()
+    writer, model = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0)), Model()
     wishes = Wishes(seed, model)
     for _ in range(length):
         edit = wishes.one()
@@ -75,13 +75,13 @@ async def follow(store: Store, seed: int, length: int) -> None:
                 if code == "ALREADY_EXISTS" and dry_run:
                     continue  # which a dry run tells as a collision, where it is one of paths
                 with pytest.raises(CladeError) as caught:
-                    await writer.write(edit, Reads(), Terms(dry_run=dry_run))
+                    await writer.write(edit, ReadUsage(), EditOptions(dry_run=dry_run))
                 assert caught.value.code == code, edit
         else:
-            forecast = (await writer.write(edit, Reads(), Terms(dry_run=True))).forecast
+            forecast = (await writer.write(edit, ReadUsage(), EditOptions(dry_run=True))).forecast
             assert forecast is not None
             assert not forecast.collisions
-            made((await writer.write(edit, Reads())).record)
+            made((await writer.write(edit, ReadUsage())).record)
             await writer.mover.finished()
         await compare(store, model)
         after = await orders(store, model)
@@ -110,7 +110,7 @@ async def follow_together(store: Store, seed: int, length: int) -> None:
 
 
 async def at_once(writer: Writer, model: Model, edits: list[Edit]) -> None:
-    outcomes = await asyncio.gather(*[writer.write(edit, Reads()) for edit in edits], return_exceptions=True)
+    outcomes = await asyncio.gather(*[writer.write(edit, ReadUsage()) for edit in edits], return_exceptions=True)
     for edit, outcome in zip(edits, outcomes, strict=True):
         try:
             made, refusal = model.apply(edit), None
@@ -118,7 +118,7 @@ async def at_once(writer: Writer, model: Model, edits: list[Edit]) -> None:
             made, refusal = None, str(refused)
         assert getattr(outcome, "code", None) == refusal, (edit, outcome, edits)
         if made is not None:
-            assert isinstance(outcome, Written), (edit, outcome)
+            assert isinstance(outcome, EditResult), (edit, outcome)
             made(outcome.record)
 
 

@@ -9,13 +9,13 @@ from itertools import count
 from aiohttp import web
 
 import graph.app
-from resolvers.session.request import Pace
+from resolvers.session.request import MoveTiming
 from store.sqlite import connection as sqlite
 from tests.proxy import Call, Fault, Forward
 
 KILLS = int(os.environ.get("CLADE_TEST_KILLS", "0"))  # in the long form, with thousands of nodes
 READ_SECONDS = 5.0 if KILLS else 0.6  # that a reader may take
-PACE = Pace(grace_seconds=READ_SECONDS + 0.5, settle_seconds=0.1, wait_seconds=0.1, lease_seconds=1.0)
+PACE = MoveTiming(grace_seconds=READ_SECONDS + 0.5, settle_seconds=0.1, wait_seconds=0.1, lease_seconds=1.0)
 
 _WRITES = ("BEGIN IMMEDIATE", "INSERT", "DELETE", "COMMIT")
 

@@ -14,8 +14,8 @@ from graph.hierarchies.registry import hierarchies
 from store.checking.check import Check
 from store.connect import open_store
 from store.engine.protocol import Store
-from store.engine.usage import Reads
-from store.metadata.tree_version import Stamp
+from store.engine.usage import ReadUsage
+from store.metadata.tree_version import TreeVersion
 from store.model.keys import path_of, stamp_key
 from store.model.paths import format_path
 from tests import invariants
@@ -47,8 +47,8 @@ class Scene:
     async def is_moving(self) -> bool:
         """Whether a move runs in the tree."""
         key = stamp_key("category#r")
-        (item,) = await self.store.get([key], Reads(), strong=True)
-        return bool(Stamp.of(key.pk, item).moves)
+        (item,) = await self.store.get([key], ReadUsage(), strong=True)
+        return bool(TreeVersion.of(key.pk, item).moves)
 
     async def check(self, place: str | None) -> None:
         """Fail unless nothing is wrong in the whole table, and the subtree lies in one place alone."""

@@ -9,14 +9,14 @@ from graph.hierarchies.registry import hierarchies
 from store.checking.check import Check
 from store.connect import open_store
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.metadata.change_log import Event
 from store.model.keys import path_of, tree_key
 from store.model.paths import format_path
 from store.model.records import Record
 from store.reading.change_feed import transactions
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.servers import Server
@@ -32,11 +32,11 @@ CHANGES = int(os.environ.get("CLADE_TEST_CHANGES", "5"))  # that each client mak
 async def plant(store: Store) -> list[str]:
     """Two trees of two places each; their paths."""
     paths = [*TREES, *(f"{tree}/{place}" for tree in TREES for place in PLACES)]
-    wanted = Wanted(CATEGORY)
+    wanted = ImportPlan(CATEGORY)
     for number, path in enumerate(paths):
         wanted.take(Row(number, tuple(path.split("/")), [Part("CATEGORY")]))
     await store.create()
-    await load(store, wanted, Outcome())
+    await load(store, wanted, LoadResult())
     return paths
 
 
@@ -44,7 +44,7 @@ async def told_by_the_feed(store: Store, tree: str) -> dict[str, tuple[str, int]
     """The ids and revisions of the nodes of a tree by their paths, worked out from nothing but its changes."""
     nodes: dict[str, tuple[str, int]] = {}
     partition = tree_key("category", (tree,))
-    for transaction in await transactions(store, partition, None, 100_000, Reads()):
+    for transaction in await transactions(store, partition, None, 100_000, ReadUsage()):
         for entry in transaction.entries:
             path = format_path(path_of(partition, entry.sk))
             match entry.event:

@@ -14,11 +14,11 @@ from store.edits.create_update import Create, Edit, Update
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
 from store.edits.reorder import Reorder, Side
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.errors import CladeError, Unavailable, Uncertain
 from store.model.paths import format_path
 from store.model.records import Record
-from store.writer.writer import Terms, Writer
+from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.graph.writing import Clients
 from tests.hierarchies import CATEGORY
@@ -82,7 +82,7 @@ async def faulty(engine, monkeypatch) -> AsyncIterator[Faulty]:
         async with made.through, made.past:
             await made.past.create()
             for path in PLANTED:
-                made.planted[path] = (await Writer(made.past).write(journaled.create(path), Reads())).record
+                made.planted[path] = (await Writer(made.past).write(journaled.create(path), ReadUsage())).record
             yield made
 
 
@@ -91,8 +91,8 @@ def apart(faults: list[Fault]) -> list[Fault]:
     return [one for fault in faults for one in (fault, passed)]
 
 
-def keyed(edit: Edit) -> Terms:
-    return Terms(key=type(edit).__name__)
+def keyed(edit: Edit) -> EditOptions:
+    return EditOptions(key=type(edit).__name__)
 
 
 @pytest.mark.parametrize("fault", PASSING)
@@ -103,7 +103,7 @@ async def test_a_fault_that_passes_is_not_noticed_and_nothing_is_made_twice(faul
     for edit in EDITS:
         faulty.proxy.spoil(WRITES, fault)
         made = model.apply(edit)
-        made((await writer.write(edit, Reads())).record)
+        made((await writer.write(edit, ReadUsage())).record)
         await compare(faulty.past, model)
 
 
@@ -128,15 +128,15 @@ async def test_a_fault_that_lasts_is_told_and_a_retry_with_the_key_settles_it(fa
         before, calls, terms = await faulty.items(), faulty.proxy.count(WRITES), keyed(edit)
         faulty.proxy.spoil(WRITES, *[fault] * ALL)
         with pytest.raises(CladeError) as caught:
-            await Writer(faulty.through).write(edit, Reads(), terms)
+            await Writer(faulty.through).write(edit, ReadUsage(), terms)
         assert caught.value.code in ("UNAVAILABLE", "CONFLICT")
         assert faulty.proxy.count(WRITES) - calls <= MOST_CALLS
         assert await faulty.items() == before
         faulty.proxy.mend()
-        once = await Writer(faulty.through).write(edit, Reads(), terms)
+        once = await Writer(faulty.through).write(edit, ReadUsage(), terms)
         made = await faulty.items()
         assert made != before
-        assert (await Writer(faulty.through).write(edit, Reads(), terms)).record == once.record
+        assert (await Writer(faulty.through).write(edit, ReadUsage(), terms)).record == once.record
         assert await faulty.items() == made
     await invariants.check(faulty.past)
 
@@ -149,7 +149,7 @@ async def test_without_an_answer_it_is_read_whether_the_edit_was_made(faulty: Fa
         faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=reads, then=then))
         unknown = pytest.raises(Uncertain, match="not known whether this was changed")
         with unknown if reads else contextlib.nullcontext():
-            await Writer(faulty.through).write(edit, Reads())
+            await Writer(faulty.through).write(edit, ReadUsage())
         assert await faulty.items() != before
         faulty.proxy.mend()
     await invariants.check(faulty.past)
@@ -161,22 +161,22 @@ async def test_a_key_settles_what_became_of_an_edit_without_an_answer(faulty: Fa
         before, terms = await faulty.items(), keyed(edit)
         faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=reads))
         with pytest.raises(Unavailable) if reads else contextlib.nullcontext():
-            await Writer(faulty.through).write(edit, Reads(), terms)
+            await Writer(faulty.through).write(edit, ReadUsage(), terms)
         made = await faulty.items()
         assert made != before
         faulty.proxy.mend()
-        await Writer(faulty.through).write(edit, Reads(), terms)
+        await Writer(faulty.through).write(edit, ReadUsage(), terms)
         assert await faulty.items() == made
     await invariants.check(faulty.past)
 
 
-GROUP = [("r/g", Terms(key="g")), ("r/g/h", Terms()), ("r/g", Terms()), ("r/i", Terms(key="i"))]
+GROUP = [("r/g", EditOptions(key="g")), ("r/g/h", EditOptions()), ("r/g", EditOptions()), ("r/i", EditOptions(key="i"))]
 
 
 async def made_together(faulty: Faulty) -> list[str]:
     """What becomes of creations that wait together, of which the third is refused: the path, or the code and words."""
     writer = Writer(faulty.through)
-    calls = [writer.write(journaled.create(path), Reads(), terms) for path, terms in GROUP]
+    calls = [writer.write(journaled.create(path), ReadUsage(), terms) for path, terms in GROUP]
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert not writer._tasks
     return [f"{one.code} {one}" if isinstance(one, CladeError) else format_path(one.record.path) for one in outcomes]
@@ -222,7 +222,7 @@ async def test_reads_for_several_edits_that_fail_once_spoil_none(faulty: Faulty,
 async def test_reads_that_fail_once_make_no_wrong_edit(faulty: Faulty, operation: str) -> None:
     for edit, fault in zip(EDITS, READS if operation == "BatchGetItem" else READS[2:], strict=False):
         faulty.proxy.spoil(operation, fault)
-        await Writer(faulty.through).write(edit, Reads())
+        await Writer(faulty.through).write(edit, ReadUsage())
         await invariants.check(faulty.past)
         faulty.proxy.mend()
 
@@ -234,21 +234,23 @@ async def test_a_journaled_move_goes_on_through_every_kind_of_fault(faulty: Faul
     faulty.proxy.spoil(WRITES, *apart(PASSING), *[dropped] * 3, answer_dropped, *[dropped] * 3, answer_dropped)
     faulty.proxy.spoil("BatchGetItem", *apart(READS))
     faulty.proxy.spoil("Query", *apart(READS[2:]))
-    await writer.write(journaled.move("r/a", "o/p/a"), Reads(), Terms(key="once"))
+    await writer.write(journaled.move("r/a", "o/p/a"), ReadUsage(), EditOptions(key="once"))
     async with asyncio.timeout(60):
         await writer.mover.finished()
     await journaled.has_ended(faulty.past)
     assert await journaled.paths(faulty.past) == {*journaled.OTHERS, *journaled.at("r/a", "o/p/a"), "o/p/a/x"}
 
 
-@pytest.mark.parametrize("terms", [Terms(), Terms(key="k")])
-async def test_a_journaled_move_whose_beginning_has_no_answer_goes_on_at_once(faulty: Faulty, terms: Terms) -> None:
+@pytest.mark.parametrize("terms", [EditOptions(), EditOptions(key="k")])
+async def test_a_journaled_move_whose_beginning_has_no_answer_goes_on_at_once(
+    faulty: Faulty, terms: EditOptions
+) -> None:
     await journaled.plant(faulty.past)
     faulty.through.most_changes = journaled.SMALL
     writer = Writer(faulty.through, journaled.SOON)
     faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=True, calls=2))
     with contextlib.nullcontext() if terms.key else pytest.raises(Uncertain):
-        await writer.write(journaled.move("r/a", "o/p/a"), Reads(), terms)
+        await writer.write(journaled.move("r/a", "o/p/a"), ReadUsage(), terms)
     async with asyncio.timeout(20):
         await writer.mover.finished()
     await journaled.has_ended(faulty.past)
@@ -261,7 +263,7 @@ async def test_a_journaled_move_that_was_never_begun_is_not_worked_on(faulty: Fa
     before = await faulty.items()
     faulty.proxy.spoil(WRITES, *[dropped] * ALL)
     with pytest.raises(Unavailable):
-        await writer.write(journaled.move("r/a", "o/p/a"), Reads())
+        await writer.write(journaled.move("r/a", "o/p/a"), ReadUsage())
     faulty.proxy.mend()
     async with asyncio.timeout(20):
         await writer.mover.finished()

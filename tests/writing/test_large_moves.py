@@ -19,8 +19,8 @@ from store.connect import open_store
 from store.edits import reader
 from store.model.paths import parse_path
 from store.sqlite import connection as sqlite
-from store.transfer.load import Outcome, load
-from store.transfer.rows import Part, Row, Wanted
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
 from tests.hierarchies import CATEGORY
 from tests.servers import Server
 from tests.writing.killing import hasten
@@ -61,13 +61,13 @@ def die_at_commit(number: int) -> None:
 @asynccontextmanager
 async def served(path: Path) -> AsyncIterator[Server]:
     """A server of a subtree of many nodes."""
-    url, wanted = f"sqlite:///{path}", Wanted(CATEGORY)
+    url, wanted = f"sqlite:///{path}", ImportPlan(CATEGORY)
     rows = ["A", "B", "A/x", *[f"A/x/{n}" for n in range(NODES - 1)]]
     for number, row in enumerate(rows):
         wanted.take(Row(number, parse_path(row), [Part("CATEGORY")]))
     async with open_store(url) as store:
         await store.create()
-        await load(store, wanted, Outcome())
+        await load(store, wanted, LoadResult())
     server = Server(path.parent, "server", store=url, writes="on")
     try:
         yield server

@@ -5,16 +5,16 @@ from typing import Any
 
 import orjson
 
-from graph.compiler.plan_cache import Plans
+from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.operation.context import Context
-from graph.operation.document_limits import Limits
+from graph.operation.document_limits import DocumentLimits
 from resolvers.session.request import Request
-from store.background_moves.timing import Pace
+from store.background_moves.timing import MoveTiming
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
 from store.engine.protocol import Store
-from store.engine.usage import Reads
+from store.engine.usage import ReadUsage
 from store.model.paths import format_path
 from store.writer.writer import Writer
 from tests.graph.asking import plant
@@ -23,7 +23,7 @@ from tests.late import late_stores
 from tests.model import Ground
 
 LAG, SETTLE, REQUEST = 0.2, 0.6, 2.0
-PACE = Pace(REQUEST + 0.2, SETTLE, 60.0, 60.0)
+PACE = MoveTiming(REQUEST + 0.2, SETTLE, 60.0, 60.0)
 SUBTREE = [("x",), *[("x", f"n{n}") for n in range(20)], *[("x", "n0", f"m{n}") for n in range(10)]]
 NODE = """{
   childCount children { totalCount nodes { key } }
@@ -33,13 +33,13 @@ ROOTS = "grounds { nodes { children { nodes { path } } } }"
 QUERY = f'{{ a: area(path: "a") {NODE} b: area(path: "b") {NODE} {ROOTS} }}'
 
 
-async def read(store: Store, plans: Plans | None) -> dict[str, Any] | None:
+async def read(store: Store, plans: PlanCache | None) -> dict[str, Any] | None:
     """What is answered, None where it took too long on a busy machine: then it is ended, and promises nothing."""
     execution = Execution(
         SCHEMA,
         lambda: Context(Request(store, DEFINITIONS), SCHEMA_TYPES),
         plans=plans,
-        limits=Limits(request_seconds=REQUEST),
+        limits=DocumentLimits(request_seconds=REQUEST),
     )
     answer = await execution.execute(QUERY, allow_mutations=False)
     return None if "errors" in answer.body else orjson.loads(answer.content())["data"]
@@ -64,10 +64,10 @@ def places(data: dict[str, Any]) -> list[str]:
 
 async def told_meanwhile(writer: Writer, reader: Store, edit: Any) -> list[list[str]]:
     """Where readers found the subtree, one after another, from before a change until it is swept."""
-    plans = Plans(SCHEMA._schema, SCHEMA_TYPES, keep=10)
+    plans = PlanCache(SCHEMA._schema, SCHEMA_TYPES, keep=10)
 
     async def change() -> None:
-        assert (await writer.write(edit, Reads())).move is not None
+        assert (await writer.write(edit, ReadUsage())).move is not None
         await writer.mover.finished()
 
     making, found = asyncio.create_task(change()), []
