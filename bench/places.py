@@ -83,7 +83,7 @@ def _iso_names() -> dict[str, str]:
 
 def demo() -> list[Place]:
     """The places of `clade demo`; where a row has no id, `clade import` makes one."""
-    import demo
+    from clade import demo
 
     fields = Place.__slots__
     rows = demo.rows()["location"]

@@ -60,7 +60,7 @@ async def _holds_something(store: Store) -> bool:
 
 def _rows() -> dict[str, Iterable[dict[str, Any]]]:
     try:
-        import demo
+        from clade import demo
     except ModuleNotFoundError as missing:
         raise BadInput(f"The demo data needs {missing.name}: pip install '.[demo]' brings it.") from None
     return demo.rows()

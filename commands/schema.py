@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graph.federation.exposure import exposed
+from graph.federation_exposure import exposed
 from graph.hierarchies.registry import served
 from graph.settings import Settings
 

@@ -12,7 +12,7 @@ from graph.auth.authentication import Authenticator, tokens_of
 from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache
-from graph.federation.exposure import exposed
+from graph.federation_exposure import exposed
 from graph.hierarchies.registry import served
 from graph.observability.access_log import RequestLog
 from graph.operation.context import Context
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 COLLECT_AFTER = (50_000, 20, 100)
 
 
-def served_app() -> ASGIApp:
-    """The application as the settings in the environment describe it; each worker process makes its own."""
-    settings = Settings()
+def create_app(settings: Settings | None = None) -> ASGIApp:
+    """The ASGI application that these settings describe, or those of the environment; raises BadInput."""
+    settings = settings or Settings()
     store = open_store(settings.store, keep_bytes=settings.keep_bytes)
     writer = resolvers.Writer(store, pace_of(settings)) if settings.writes != "off" else None
     traces = traces_of(settings, store)
@@ -54,9 +54,10 @@ def served_app() -> ASGIApp:
     background = [callers.watch]
     if settings.metrics:
         from graph.observability import metrics
+        from graph.server import gauges
 
         observers.append(metrics.count)
-        background.append(metrics.vitals_of(store, drain, gate, cache, writer).watch)
+        background.append(gauges.vitals_of(store, drain, gate, cache, writer).watch)
     app = build_app(
         store,
         execution_of(settings, store, writer, cache, traces),

@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from graph.federation.exposure import exposed
+from graph.federation_exposure import exposed
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.persisted_documents import read_trusted
 from graph.unknown_settings import PREFIX, ignored, refuse_misspelt

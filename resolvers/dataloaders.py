@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from aiodataloader import DataLoader, Loader, dispatch_queue
 
-from resolvers.access.restricted_lists import lists
 from resolvers.lookup import Lookup, above, nodes
 from resolvers.pages import Page
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.relations import Relation, Selection
+from resolvers.restricted_lists import lists
 from resolvers.session.request import Request
 from store.model.records import Record
 

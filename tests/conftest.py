@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from graph.app import served_app
+from graph.app import create_app
 from graph.settings import ignored_variables
 from store.connect import open_store
 from store.engine.protocol import Store
@@ -102,6 +102,6 @@ def demo_server(demo_store: str) -> Iterator[str]:
         patch.setenv("CLADE_STORE", demo_store)
         patch.setenv("CLADE_KEEP_MB", "0")
         patch.setenv("CLADE_CACHE_MB", "0")
-        app = served_app()
+        app = create_app()
     with serving(app) as url:
         yield url

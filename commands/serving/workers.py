@@ -34,11 +34,11 @@ class Workers(Multiprocess):
 
 def worker_app() -> Any:
     """The ASGI application of one worker, which stops when its parent is gone: killed, that could not tell it to."""
-    from graph.app import served_app  # not in the parent: what is loaded there says where metrics are kept
+    from graph.app import create_app  # not in the parent: what is loaded there says where metrics are kept
 
     if parent := multiprocessing.parent_process():
         threading.Thread(target=_stop_after, args=(parent,), daemon=True).start()
-    return served_app()
+    return create_app()
 
 
 def _stop_after(parent: multiprocessing.process.BaseProcess) -> None:

@@ -1,6 +1,7 @@
 """Callers, by the header Authorization: the holder of an API key, the subject of a token, or nobody known."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,6 @@ from graphql import FieldNode, OperationDefinitionNode
 from starlette.types import Scope
 
 from graph.auth.loopback import listens_on_loopback
-from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator, is_key
 from resolvers.access.caller import ANYONE, Caller
@@ -92,7 +92,7 @@ class Authenticator:
             return None
         return ANYONE if self._home_writes and is_at_home(scope, headers) else self._anonymous
 
-    async def of(self, headers: Mapping[bytes, bytes], gate: ConcurrencyLimiter) -> Caller:
+    async def of(self, headers: Mapping[bytes, bytes], gate: AbstractContextManager[object]) -> Caller:
         """Whose credential it is. Raises Unauthenticated, Unavailable where that cannot be found out now, and Full.
 
         Keys that somebody has made up are reads of the table, so they pass the gate. Tokens are not: who waits for

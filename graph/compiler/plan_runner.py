@@ -22,11 +22,11 @@ from graph.compiler.operation_plan import (
 )
 from graph.compiler.plan_cache import BoundPlan
 from graph.operation.context import Context
-from resolvers.access.restricted_lists import have_lists, lists, roots
 from resolvers.lookup import above, nodes
 from resolvers.pages import Page
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.relations import Relation
+from resolvers.restricted_lists import have_lists, lists, roots
 from resolvers.session.budget import Budget
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop

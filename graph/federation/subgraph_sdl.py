@@ -9,7 +9,7 @@ import strawberry
 from graphql import DocumentNode, NamedTypeNode, Node, Visitor, parse, print_ast, visit
 from strawberry.types.field import StrawberryField
 
-from graph.federation.exposure import (
+from graph.federation_exposure import (
     CHANGES,
     HISTORY,
     MOVES,

@@ -1,26 +1,11 @@
-"""What is counted and measured for Prometheus; this module is only imported where `CLADE_METRICS` asks for it.
+"""Request metrics: counters and histograms for Prometheus; imported only where `CLADE_METRICS` is on."""
 
-Requests are counted as they end. What lies in the server's parts is looked at once a second, so that it costs requests
-nothing.
-"""
+from functools import cache
 
-import asyncio
-import os
-from collections.abc import Callable, Mapping
-from functools import cache, partial
-from pathlib import Path
+from prometheus_client import Counter, Histogram
 
-from prometheus_client import Counter, Gauge, Histogram
-
-from graph.execution.response_cache import ResponseCache
-from graph.observability import log_handler
 from graph.observability.request_info import RequestInfo
-from graph.server.concurrency_limit import ConcurrencyLimiter
-from graph.server.graceful_shutdown import GracefulShutdown
-from resolvers.session.request import Writer
-from store.engine.protocol import Store
 
-SAMPLE_SECONDS = 1.0
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 REQUESTS = Counter("clade_requests", "Requests that have ended.", ["kind", "how", "status"])
@@ -32,32 +17,8 @@ READS = {
     "items": Counter("clade_read_items", "Items that they brought."),
     "units": Counter("clade_read_units", "DynamoDB's read units that they took."),
 }
-CALLS = {
-    "made": Counter("clade_store_calls", "Calls to DynamoDB, each of one attempt or more."),
-    "retried": Counter("clade_store_retries", "Attempts at them after the first."),
-    "throttled": Counter("clade_store_throttles", "Answers of DynamoDB that asked for less."),
-    "failed": Counter("clade_store_failures", "Calls that got no answer."),
-    "spared": Counter("clade_store_spared", "Calls that were not made, since DynamoDB had been silent for a while."),
-}
-LOG_DROPPED = Counter("clade_log_dropped_lines", "Lines that were not logged, since nobody read the log.")
 
 _requests, _errors, _seconds = cache(REQUESTS.labels), cache(ERRORS.labels), cache(SECONDS.labels)
-
-
-def _gauge(name: str, what: str, mode: str = "livesum") -> Gauge:
-    return Gauge(f"clade_{name}", what, multiprocess_mode=mode)  # type: ignore[arg-type]  # one of its words
-
-
-GAUGES = {
-    "in_flight": _gauge("in_flight", "Operations that run now."),
-    "writes_waiting": _gauge("writes_waiting", "Edits that wait for those before them."),
-    "moves_running": _gauge("moves_running", "Moves and large deletions under way."),
-    "cache_bytes": _gauge("cache_bytes", "What whole answers that are kept take, in bytes."),
-    "draining": _gauge("draining", "Processes that were told to stop."),
-    "store_silent": _gauge("store_silent", "Processes whose calls to DynamoDB got no answer lately."),
-    "loop_lag_seconds": _gauge("loop_lag_seconds", "How late the event loop was at the last look.", "livemax"),
-    "memory_bytes": _gauge("memory_bytes", "The memory of a process, in bytes.", "liveall"),
-}
 
 
 def count(observed: RequestInfo) -> None:
@@ -71,57 +32,3 @@ def count(observed: RequestInfo) -> None:
     if reads and reads["requests"]:
         for name, counter in READS.items():
             counter.inc(reads[name])
-
-
-def vitals_of(
-    store: Store, drain: GracefulShutdown, gate: ConcurrencyLimiter, cache: ResponseCache, writer: Writer | None
-) -> "Vitals":
-    """What to look at in these parts of a server."""
-    gauges: dict[str, Callable[[], float]] = {
-        "in_flight": lambda: gate.inside,
-        "cache_bytes": lambda: cache.size_bytes,
-        "draining": lambda: drain.draining,
-        "memory_bytes": memory_bytes,
-    }
-    totals: dict[Counter, Callable[[], int]] = {LOG_DROPPED: log_handler.dropped}
-    if writer is not None:
-        gauges["writes_waiting"] = lambda: writer.waiting
-        gauges["moves_running"] = lambda: writer.mover.running
-    if (calls := store.calls) is not None:
-        gauges["store_silent"] = lambda: calls.is_silent
-        totals |= {counter: partial(getattr, calls, name) for name, counter in CALLS.items()}
-    return Vitals(gauges, totals)
-
-
-class Vitals:
-    """Looks at a server's parts: `gauges` by the names of GAUGES, and `totals` by counter, which only ever grow."""
-
-    def __init__(self, gauges: Mapping[str, Callable[[], float]], totals: Mapping[Counter, Callable[[], int]]) -> None:
-        self._gauges = gauges
-        self._totals = totals
-        self._seen = dict.fromkeys(totals, 0)
-
-    async def watch(self) -> None:
-        """Look again and again, until it is cancelled."""
-        loop = asyncio.get_running_loop()
-        while True:
-            due = loop.time() + SAMPLE_SECONDS
-            await asyncio.sleep(SAMPLE_SECONDS)
-            GAUGES["loop_lag_seconds"].set(max(0.0, loop.time() - due))
-            self.look()
-
-    def look(self) -> None:
-        for name, value in self._gauges.items():
-            GAUGES[name].set(value())
-        for counter, total in self._totals.items():
-            now = total()
-            counter.inc(now - self._seen[counter])
-            self._seen[counter] = now
-
-
-def memory_bytes() -> float:
-    """What this process has in memory; 0 where the system does not tell."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * float(os.sysconf("SC_PAGE_SIZE"))
-    except OSError:
-        return 0.0

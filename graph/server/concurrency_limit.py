@@ -8,7 +8,7 @@ class TooManyRequests(Exception):
 
 
 class ConcurrencyLimiter:
-    """Counts who is inside, by `with`, which raises Full for one too many."""
+    """Counts who is inside, by `with`, which raises TooManyRequests for one too many."""
 
     def __init__(self, most: int) -> None:
         self.most = most

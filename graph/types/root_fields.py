@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from resolvers.access.restricted_lists import roots
 from resolvers.lookup import Lookup
 from resolvers.pages import Page
+from resolvers.restricted_lists import roots
 from store.errors import BadInput, WrongLevel
 from store.model.paths import format_path, parse_path
 from store.model.records import MAX_ID_CHARACTERS, Record

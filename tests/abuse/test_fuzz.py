@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import graphql
 
-from graph.app import served_app
+from graph.app import create_app
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.server.content_negotiation import GRAPHQL
@@ -64,7 +64,7 @@ def url(tmp_path):
 def server(url, monkeypatch):
     monkeypatch.setenv("CLADE_STORE", url)
     monkeypatch.setenv("CLADE_WRITES", "on")
-    with serving(served_app()) as address:
+    with serving(create_app()) as address:
         yield f"{address}/graphql"
 
 

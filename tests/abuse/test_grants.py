@@ -7,7 +7,7 @@ import logging
 import httpx
 import pytest
 
-from graph.app import served_app
+from graph.app import create_app
 from graph.hierarchies.locations import Location
 from resolvers.session.request import Request
 from store.api_keys import add_key, made
@@ -116,7 +116,7 @@ async def test_no_credential_is_in_answers_or_logs(tmp_path, monkeypatch, caplog
     for name, value in {"STORE": address, "READS": "granted", "JWT_SECRET": secret}.items():
         monkeypatch.setenv(f"CLADE_{name}", value)
     shown = ""
-    with caplog.at_level(logging.DEBUG), serving(served_app()) as url:
+    with caplog.at_level(logging.DEBUG), serving(create_app()) as url:
         async with httpx.AsyncClient(base_url=url) as client:
             for credential in (text, text[:-1] + "_", text.replace("clade_", "clade_x"), "head.body.tail", secret):
                 headers = {"authorization": f"Bearer {credential}", "clade-reads": "1"}

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from graph.app import served_app
+from graph.app import create_app
 from graph.settings import Settings
 from tests.serving import serving
 
@@ -23,7 +23,7 @@ def server(demo_store, monkeypatch):
     def start(**settings):
         for name, value in settings.items():
             monkeypatch.setenv(f"CLADE_{name.upper()}", value)
-        return serving(served_app())
+        return serving(create_app())
 
     return start
 

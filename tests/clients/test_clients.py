@@ -9,7 +9,7 @@ import httpx
 import pytest
 from graphql import OperationDefinitionNode, parse
 
-from graph.app import served_app
+from graph.app import create_app
 from graph.hierarchies.registry import hierarchies
 from store.connect import open_store
 from store.transfer.load import LoadResult, load
@@ -89,7 +89,7 @@ def thousand(tmp_path, monkeypatch):
 
     asyncio.run(fill())
     monkeypatch.setenv("CLADE_STORE", url)
-    with serving(served_app()) as address:
+    with serving(create_app()) as address:
         yield address
 
 

@@ -6,7 +6,8 @@ from collections import Counter
 import pycountry
 import pytest
 
-import demo
+from clade import demo
+from clade.demo.row import Row
 from graph.hierarchies.registry import hierarchies
 from store.model.hierarchy import Hierarchy
 from store.model.paths import checked_path
@@ -26,12 +27,12 @@ US/NE/Omaha US/NY/New York City ZA/GP/Johannesburg ZA/WC/Cape Town
 
 
 @pytest.fixture(scope="module")
-def rows() -> dict[str, list[demo.row.Row]]:
+def rows() -> dict[str, list[Row]]:
     return {name: list(found) for name, found in demo.rows().items()}
 
 
 @pytest.fixture(scope="module")
-def places(rows) -> dict[str, demo.row.Row]:
+def places(rows) -> dict[str, Row]:
     return {"/".join(row["path"]): row for row in rows["location"]}
 
 

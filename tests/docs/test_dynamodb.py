@@ -15,7 +15,7 @@ from aiohttp import web
 from typer.testing import CliRunner
 
 from commands.main import app_of
-from graph.app import served_app
+from graph.app import create_app
 from tests.conftest import CLADE
 from tests.engines import Engine
 from tests.proxy import Proxy
@@ -83,7 +83,7 @@ async def test_everything_costs_what_the_table_says(
         costs["import all 1,003 nodes"] = proxy.take()
         for name, value in {"STORE": url, "WRITES": "on", "CACHE_MB": "0"}.items():
             monkeypatch.setenv(f"CLADE_{name}", value)
-        with serving(served_app()) as server:
+        with serving(create_app()) as server:
             for name, query in QUERIES.items():
                 answer = await asyncio.to_thread(ask, server, query)
                 costs[name] = f"{answer['extensions']['reads']['units']:g}"

@@ -45,7 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             pytest.fail("CI skips nothing, but zensical is missing")
         pytest.skip("zensical is missing: pip install -e '.[docs]'")
     checkout = tmp_path_factory.mktemp("checkout")
-    for name in ("docs", "examples", "scripts"):
+    for name in ("docs", "clade", "scripts"):
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("README.md", "pyproject.toml", "zensical.toml"):
         shutil.copy(ROOT / name, checkout / name)

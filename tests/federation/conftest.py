@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from graph.app import served_app
+from graph.app import create_app
 from graph.hierarchies.registry import hierarchies
 from tests.engines import Engine
 from tests.federation.places import PLACES, Place, plant
@@ -55,7 +55,7 @@ def clade_over(store_url: str, places: Iterable[Place], **settings: str) -> Iter
         for name, value in {"STORE": store_url, **settings}.items():
             patch.setenv(f"CLADE_{name}", value)
         asyncio.run(plant(store_url, hierarchies(), places))
-        recorder = Recorder(served_app())
+        recorder = Recorder(create_app())
     with serving(recorder) as url:
         yield Served(f"{url}/graphql", recorder)
 

@@ -12,8 +12,8 @@ from graphql import (
     print_ast,
 )
 
-from graph.federation.exposure import EXPOSABLE, exposed
 from graph.federation.subgraph_sdl import subgraph_sdl
+from graph.federation_exposure import EXPOSABLE, exposed
 from graph.hierarchies.registry import served
 from graph.schema import build_schema
 from store.errors import BadInput

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from graph.app import served_app
+from graph.app import create_app
 from graph.auth.loopback import is_loopback
 from tests.serving import serving
 
@@ -43,7 +43,7 @@ def test_every_server_looks_at_the_name_it_was_asked_by_until_it_is_in_productio
     monkeypatch.setenv("CLADE_STORE", demo_store)
     for name, value in settings.items():
         monkeypatch.setenv(f"CLADE_{name}", value)
-    with serving(served_app()) as url:
+    with serving(create_app()) as url:
         question = {"query": "{ __typename }"}
         assert httpx.post(f"{url}/graphql", json=question).status_code == 200
         answer = httpx.post(f"{url}/graphql", json=question, headers={"host": "evil.example"})
@@ -55,7 +55,7 @@ def test_every_server_looks_at_the_name_it_was_asked_by_until_it_is_in_productio
 
 def test_a_second_name_is_not_overlooked(demo_store, monkeypatch):
     monkeypatch.setenv("CLADE_STORE", demo_store)
-    with serving(served_app()) as url:
+    with serving(create_app()) as url:
         address = urlsplit(url)
         for hosts in (["evil.example", "localhost"], ["localhost", "evil.example"], ["localhost:80@evil.example"], []):
             with socket.create_connection((address.hostname, address.port), timeout=20) as connection:

@@ -7,7 +7,7 @@ import uuid
 import httpx
 import pytest
 
-from graph.app import served_app
+from graph.app import create_app
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.metadata.move_record import MoveState
@@ -50,7 +50,7 @@ async def test_a_server_takes_up_at_its_start_what_another_has_left(store_url: s
         await journaled.plant(store)
         await journaled.halted(store, journaled.move("r/a", "o/p/a"), MoveState.COPYING)
         await journaled.lapse(store)
-        with serving(served_app()):
+        with serving(create_app()):
             await ended(store)
 
 
@@ -62,12 +62,12 @@ async def test_a_server_that_stops_leaves_its_moves_to_the_next_one(
         await journaled.plant(store, *[f"r/a/m{n}" for n in range(40)])
         with monkeypatch.context() as patch:
             patch.setattr("store.background_moves.timing.MARGIN_SECONDS", 60)
-            with serving(served_app()) as url:
+            with serving(create_app()) as url:
                 async with httpx.AsyncClient(timeout=SECONDS) as client:
                     answer = await client.post(f"{url}/graphql", json={"query": MOVE})
                 assert answer.json() == {"data": {"moveCategoryNode": {"node": {"path": "o/a"}}}}
         assert ((found := await journaled.only_move(store)).state, found.lease) == (MoveState.COPYING, 0)
-        with serving(served_app()):
+        with serving(create_app()):
             await ended(store)
         assert "r/a" not in await journaled.paths(store)
 
@@ -83,7 +83,7 @@ async def test_a_move_that_came_to_nothing_after_its_answer_says_why(
             store, f"o/{long}", f"r/a/{long}", f"r/a/{long}/{'n' * 20}", *[f"r/a/m{n}" for n in range(40)]
         )
         before = await journaled.paths(store)
-        with serving(served_app()) as url:
+        with serving(create_app()) as url:
             async with httpx.AsyncClient(base_url=url, timeout=SECONDS) as client:
                 answer = await client.post("/graphql", json={"query": AWAY, "variables": {"to": f"o/{long}"}})
                 told = answer.json()["data"]["moveCategoryNode"]["move"]

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from graph.app import served_app
+from graph.app import create_app
 from store.connect import open_store
 from tests.graph.test_cache import plant
 from tests.serving import serving
@@ -24,7 +24,7 @@ def test_an_outage_is_told_and_ends_without_a_restart(engine, monkeypatch):
     monkeypatch.setenv("CLADE_STORE", url)
     monkeypatch.setenv("CLADE_HIERARCHIES", "tests.model")
     asyncio.run(make(url))
-    with serving(served_app()) as base, httpx.Client(base_url=base, timeout=60) as client:
+    with serving(create_app()) as base, httpx.Client(base_url=base, timeout=60) as client:
         assert client.get("/readyz").status_code == 200
         fine = client.post("/graphql", json=QUERY).json()
         assert fine["data"]["area"]["children"]["nodes"] == [{"key": "b"}]
@@ -52,7 +52,7 @@ async def make(url):
 def test_a_table_that_is_not_there_is_told_too(engine, monkeypatch):
     monkeypatch.setenv("CLADE_STORE", engine.address("missing"))
     monkeypatch.setenv("CLADE_HIERARCHIES", "tests.model")
-    with serving(served_app()) as base, httpx.Client(base_url=base, timeout=60) as client:
+    with serving(create_app()) as base, httpx.Client(base_url=base, timeout=60) as client:
         assert client.get("/readyz").status_code == 503
         body = client.post("/graphql", json=QUERY).json()
         assert [error["extensions"]["code"] for error in body["errors"]] == ["UNAVAILABLE"]

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import demo
+from clade import demo
+from clade.examples.drive import DriveNode
 from commands.importing.columns import columns
-from examples.drive import DriveNode
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from resolvers.planner import Planner

@@ -27,7 +27,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_all_names_that_could_clash_are_known():
-    classes = served("graph.hierarchies.locations,graph.hierarchies.categories,examples.asset,examples.drive")
+    classes = served(
+        "graph.hierarchies.locations,graph.hierarchies.categories,clade.examples.asset,clade.examples.drive"
+    )
     kinds = build(classes)[0]._schema
     names = {use.name for cls in classes for use in types_of(cls)}
     types = {name for name in kinds.type_map if not name.startswith("__")}

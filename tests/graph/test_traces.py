@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from graph.app import served_app
+from graph.app import create_app
 from graph.observability import tracing
 from graph.observability.request_info import RequestInfo
 from tests.serving import serving
@@ -26,7 +26,7 @@ def spans(monkeypatch, demo_store):
     monkeypatch.setattr(tracing, "exporting", lambda: provider)
     for name, value in {"STORE": demo_store, "TRACES": "on", "KEEP_MB": "0", "CACHE_MB": "0"}.items():
         monkeypatch.setenv(f"CLADE_{name}", value)
-    with serving(served_app()) as url:
+    with serving(create_app()) as url:
         exporter.clear()
 
         def asked(query, **headers):
@@ -69,6 +69,6 @@ def test_what_goes_wrong_is_in_the_span_of_the_plan(spans):
 
 def test_libraries_that_no_setting_asks_for_are_not_loaded(demo_store):
     libraries = "{'opentelemetry', 'prometheus_client', 'jwt', 'cryptography'}"
-    code = f"import sys, graph.app; graph.app.served_app(); print({libraries} & set(sys.modules))"
+    code = f"import sys, graph.app; graph.app.create_app(); print({libraries} & set(sys.modules))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert ended.stdout == "set()\n"

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from aiohttp import web
 
-from graph.app import served_app
+from graph.app import create_app
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
@@ -68,7 +68,7 @@ class Scene:
 async def served(url: str, monkeypatch: pytest.MonkeyPatch, **settings: str) -> AsyncIterator[httpx.AsyncClient]:
     for name, value in {"STORE": url, "HIERARCHIES": "tests.model", "WRITES": "on", **settings}.items():
         monkeypatch.setenv(f"CLADE_{name}", value)
-    server = serving(served_app())
+    server = serving(create_app())
     base = await asyncio.to_thread(server.__enter__)
     try:
         async with httpx.AsyncClient(base_url=base, timeout=60) as client:

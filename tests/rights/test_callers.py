@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from graph.app import served_app
+from graph.app import create_app
 from graph.auth.authentication import Authenticator
 from graph.hierarchies.locations import Location
 from graph.server.concurrency_limit import ConcurrencyLimiter
@@ -51,7 +51,7 @@ def server(url, monkeypatch):
     def start(**settings):
         for name, value in settings.items():
             monkeypatch.setenv(f"CLADE_{name.upper()}", value)
-        with serving(served_app()) as address, httpx.Client(base_url=address) as client:
+        with serving(create_app()) as address, httpx.Client(base_url=address) as client:
             yield client
 
     return start

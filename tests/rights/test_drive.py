@@ -1,4 +1,4 @@
-"""Drives as `examples/drive.py` has them, each for one account: over HTTP, with keys of `clade key create`."""
+"""Drives as `clade/examples/drive.py` has them, each for one account: over HTTP, with keys of `clade key create`."""
 
 import asyncio
 import subprocess
@@ -6,8 +6,8 @@ import subprocess
 import httpx
 import pytest
 
-from examples.drive import DriveNode
-from graph.app import served_app
+from clade.examples.drive import DriveNode
+from graph.app import create_app
 from store.connect import open_store
 from tests.conftest import CLADE
 from tests.graph.asking import plant
@@ -26,7 +26,7 @@ def ask(tmp_path, monkeypatch):
     """Asks a server of drives as an account, or as nobody."""
     address = f"sqlite:///{tmp_path / 'clade.db'}"
     environment = {
-        "CLADE_STORE": address, "CLADE_HIERARCHIES": "examples.drive", "CLADE_READS": "granted",
+        "CLADE_STORE": address, "CLADE_HIERARCHIES": "clade.examples.drive", "CLADE_READS": "granted",
         "CLADE_WRITES": "granted",
     }  # fmt: skip
     for name, value in environment.items():
@@ -44,7 +44,7 @@ def ask(tmp_path, monkeypatch):
         ).strip()
         for account in ("a91", "a911")
     }
-    with serving(served_app()) as url, httpx.Client() as client:
+    with serving(create_app()) as url, httpx.Client() as client:
 
         def post(account, query, **variables):
             headers = {"authorization": f"Bearer {keys[account]}"} if account else {}

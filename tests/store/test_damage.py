@@ -18,7 +18,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from commands.main import app_of
-from graph.app import served_app
+from graph.app import create_app
 from store.connect import open_store
 from store.edits.create_update import Update
 from store.edits.delete import Delete, Policy
@@ -96,7 +96,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, htt
     path = tmp_path_factory.mktemp("served") / "clade.db"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLADE_STORE", f"sqlite:///{path}")
-        app = served_app()
+        app = create_app()
     with serving(app) as url, httpx.Client(base_url=url, timeout=60) as client:
         yield path, client
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commands.main import app_of
-from graph.app import served_app
+from graph.app import create_app
 from store.connect import open_store
 from store.dynamodb.iam_policy import ACTIONS, Use, policy
 from store.model.items import Put
@@ -81,7 +81,7 @@ class Recorded:
         """Have a server answer, and say that it is ready."""
 
         def asked() -> None:
-            with serving(served_app()) as server, httpx.Client(base_url=server, timeout=30) as client:
+            with serving(create_app()) as server, httpx.Client(base_url=server, timeout=30) as client:
                 assert client.get("/readyz").status_code == 200
                 for query in queries:
                     answer = client.post("/graphql", json={"query": query}).json()

@@ -27,10 +27,11 @@ def run(code: str, *arguments: object) -> subprocess.Popen[str]:
     program = f"""
 import asyncio, sys
 from store.errors import Conflict
-from store.items import ABSENT, Put
-from store.keys import Index, Key, Span
-from store.reads import Reads
-from store.sqlite import SQLiteStore
+from store.engine.usage import ReadUsage
+from store.model.items import ABSENT, Put
+from store.model.keys import Index, Key
+from store.model.ranges import KeyRange
+from store.sqlite.store import SQLiteStore
 
 async def main(path, *arguments):
     async with SQLiteStore(path) as store:
@@ -168,7 +169,7 @@ async def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None
     code = """
 done = 0
 while done < 60:
-    (seen,) = await store.get([Key("t", "!")], Reads())
+    (seen,) = await store.get([Key("t", "!")], ReadUsage())
     n = seen["n"] if seen else 0
     put = Put({"pk": "t", "sk": "!", "n": n + 1}, {"n": n} if seen else ABSENT)
     try:

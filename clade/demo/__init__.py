@@ -6,8 +6,8 @@ from pathlib import Path
 
 import orjson
 
-from demo import cities, countries
-from demo.row import Row
+from clade.demo import cities, countries
+from clade.demo.row import Row
 
 
 def rows() -> dict[str, Iterable[Row]]:

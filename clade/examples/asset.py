@@ -1,9 +1,8 @@
-"""Equipment, its parts, and the audits of both. Serve it with CLADE_HIERARCHIES=examples.asset."""
+"""Equipment, its parts, and the audits of both. Serve it with CLADE_HIERARCHIES=clade.examples.asset."""
 
 from enum import Enum
 
-from graph.hierarchies.attribute import Date, attribute
-from graph.hierarchies.node import Node
+from clade import Date, Node, attribute
 
 
 class Result(Enum):
