@@ -22,7 +22,7 @@ from graph.hierarchies.categories import CategoryNode
 from store.connect import open_store
 from tests import engines, proxy
 from tests.connection import Answer, Connection, Lost
-from tests.graph.asking import plant
+from tests.systems.asking import plant
 
 CONNECTIONS = 64
 WRITERS = 12

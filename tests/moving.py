@@ -20,8 +20,8 @@ from store.model.keys import (
 )
 from store.model.ranges import KeyRange
 from store.model.records import Record
-from tests.graph.asking import write
 from tests.model import AT, Model
+from tests.systems.asking import write
 
 MOVE = "000000000001"
 

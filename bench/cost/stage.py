@@ -13,7 +13,7 @@ from bench.cost.nodes import Sizes, age, fill
 from store.connect import open_store
 from store.engine.usage import ReadUsage
 from tests import engines
-from tests.graph.asking import write
+from tests.systems.asking import write
 
 
 async def filled(folder: Path, sizes: Sizes = Sizes(), engine: engines.Engine | None = None) -> str:

@@ -20,8 +20,14 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from store.errors import CladeError
 from store.model.items import Put
-from tests.graph.asking import BOUNDLESS, PATIENT, WIDE, Client, count_nodes
 from tests.model import Ground, Model
+from tests.systems.asking import (
+    BOUNDLESS,
+    PATIENT,
+    WIDE,
+    Client,
+    count_nodes,
+)
 
 PLOTS = 30
 NODES = {("r",): "AREA"} | {("r", area): "AREA" for area in "abcd"}

@@ -18,9 +18,9 @@ from graph.hierarchies.locations import Location
 from graph.server.content_negotiation import GRAPHQL
 from store.checking.check import Check
 from store.connect import open_store
-from tests.graph.asking import plant
 from tests.rights.asking import codes
 from tests.serving import serving
+from tests.systems.asking import plant
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_FUZZ_EXAMPLES", "200"))
 PLACES = [

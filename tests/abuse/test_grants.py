@@ -13,9 +13,9 @@ from resolvers.session.request import Request
 from store.api_keys import add_key, made
 from store.connect import open_store
 from store.engine.protocol import Store
-from tests.graph.asking import plant
 from tests.rights.asking import Server, caller, codes
 from tests.serving import serving
+from tests.systems.asking import plant
 
 PLACES = [
     ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NE/Lincoln", "CITY"),

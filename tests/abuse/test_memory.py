@@ -22,9 +22,14 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from store.errors import Unavailable
 from store.model.records import Record, made_id
-from tests.graph.asking import WIDE
-from tests.graph.test_cache import GROUND, SCHEMA, TYPES, plant
+from tests.graph.execution.test_response_cache import (
+    GROUND,
+    SCHEMA,
+    TYPES,
+    plant,
+)
 from tests.readers import Witness
+from tests.systems.asking import WIDE
 
 QUERY = 'query($path: Path!) { area(path: "a") { isDescendantOf(path: $path) } }'
 SIZE = 100_000

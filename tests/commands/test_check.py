@@ -12,8 +12,13 @@ from store.engine.protocol import Store
 from store.errors import BadInput, NoTable
 from store.model.keys import stamp_key
 from tests import invariants
-from tests.commands.test_import import OPTIONS, Clade, clade, shops  # noqa: F401 - fixtures
-from tests.store.broken import at, change
+from tests.commands.importing.test_command import (  # noqa: F401 - fixtures
+    OPTIONS,
+    Clade,
+    clade,
+    shops,
+)
+from tests.store.checking.broken import at, change
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from store.metadata.move_record import MoveState
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests.hierarchies import CATEGORY
-from tests.store import journaled
+from tests.store.background_moves import journaled
 
 NODES = [
     ("US", "COUNTRY", "United States"),

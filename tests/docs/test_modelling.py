@@ -12,8 +12,8 @@ from store.sqlite.store import SQLiteStore
 from store.transfer.formats.jsonl import JSONLines
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
-from tests.graph.asking import Client
 from tests.readme import README, blocks
+from tests.systems.asking import Client
 
 PAGE = (README.parent / "docs" / "modelling.md").read_text("utf-8")
 SECTIONS = [part for part in PAGE.split("\n## ") if "```graphql" in part]

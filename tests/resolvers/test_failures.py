@@ -15,10 +15,10 @@ from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 from store.model.items import Item
 from store.model.keys import Key, node_key
-from tests.graph.asking import WIDE, Client
 from tests.model import Ground, Model
 from tests.proxy import Call, Proxy, throttled
 from tests.readers import Witness
+from tests.systems.asking import WIDE, Client
 
 NODES = {("r",): "AREA"} | {("r", area): "AREA" for area in "ab"} | {("r", "a", f"p{n}"): "PLOT" for n in range(3)}
 MODEL = Model("ground", {**NODES, ("s",): "AREA", ("s", "t"): "TREE"})

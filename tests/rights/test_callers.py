@@ -14,10 +14,10 @@ from graph.server.concurrency_limit import ConcurrencyLimiter
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from store.api_keys import add_key, made, revoke_key
 from store.connect import open_store
-from tests.graph.asking import plant
 from tests.graph.small_app import small_app
 from tests.proxy import Proxy
 from tests.serving import serving
+from tests.systems.asking import plant
 
 TREES = [
     ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NEVADA", "STATE"), ("FR", "COUNTRY"),

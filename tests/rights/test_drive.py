@@ -10,8 +10,8 @@ from clade.examples.drive import DriveNode
 from graph.app import create_app
 from store.connect import open_store
 from tests.conftest import CLADE
-from tests.graph.asking import plant
 from tests.serving import serving
+from tests.systems.asking import plant
 
 FILES = [
     ("a91", "DRIVE"), ("a91/photos", "FOLDER"), ("a91/photos/beach.jpg", "FILE"),

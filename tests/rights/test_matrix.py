@@ -17,9 +17,9 @@ from store.metadata.move_record import Move, MoveState
 from store.model.items import Put
 from store.model.keys import node_key
 from store.model.paths import parse_path
-from tests.graph.asking import plant
 from tests.model import AT
 from tests.rights.asking import Server, caller, codes
+from tests.systems.asking import plant
 
 PLACES = [
     ("US", "COUNTRY"), ("US/NE", "STATE"),

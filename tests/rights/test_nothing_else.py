@@ -26,10 +26,10 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from store.model.keys import Path
 from store.model.paths import format_path
-from tests.graph.asking import WIDE
-from tests.graph.test_model import UNDER, Writer
 from tests.model import GraphText, Ground, Model
 from tests.rights.asking import Server
+from tests.systems.asking import WIDE
+from tests.systems.test_answers_model import UNDER, Writer
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_RIGHTS_EXAMPLES", "0"))
 EVERYTHING = """

@@ -4,8 +4,8 @@ import pytest
 
 from graph.hierarchies.locations import Location
 from store.engine.protocol import Store
-from tests.graph.asking import plant
 from tests.rights.asking import Server, caller, codes
+from tests.systems.asking import plant
 
 TREES = [
     ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NE/Omaha/68118", "POSTAL_CODE"),

@@ -20,7 +20,6 @@ from store.model.paths import format_path
 from store.model.records import Record
 from store.writer.writer import EditOptions, Writer
 from tests import invariants
-from tests.graph.writing import Clients
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, compare
 from tests.proxy import (
@@ -39,7 +38,8 @@ from tests.proxy import (
     throttled,
     unprocessed,
 )
-from tests.store import journaled
+from tests.store.background_moves import journaled
+from tests.systems.writing import Clients
 
 WRITES, ALL = "TransactWriteItems", 1000  # calls: more than anybody makes
 MOST_CALLS = 16  # that one edit makes: 8, each sent twice

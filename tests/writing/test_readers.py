@@ -17,10 +17,10 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model.paths import format_path
 from store.writer.writer import Writer
-from tests.graph.asking import plant
-from tests.graph.test_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES
 from tests.late import late_stores
 from tests.model import Ground
+from tests.systems.asking import plant
+from tests.systems.test_answers_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES
 
 LAG, SETTLE, REQUEST = 0.2, 0.6, 2.0
 PACE = MoveTiming(REQUEST + 0.2, SETTLE, 60.0, 60.0)

@@ -1,0 +1,81 @@
+"""Real files with their dirt: every level's count as other code counts it. They lie beside the checkout."""
+
+import csv
+import re
+import unicodedata
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from commands.importing.columns import columns
+from graph.hierarchies.registry import hierarchies
+from store.engine.protocol import Store
+from store.transfer.formats.taxonomy import Taxonomy
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan
+from tests import invariants
+
+DATA = Path(__file__).parents[4] / "shared" / "data"
+STARBUCKS = DATA / "starbucks.csv"
+TAXONOMY = DATA / "google-product-taxonomy.txt"
+LEVELS = ["country=Country", "state=State/Province", "city=City", "postal_code=Postcode", "store=Store Number"]
+
+pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"there are no real files: {DATA} is missing")
+
+
+async def imported(store: Store, wanted: ImportPlan) -> LoadResult:
+    outcome = LoadResult()
+    await load(store, wanted, outcome)
+    return outcome
+
+
+def stores(kind: str = "store") -> ImportPlan:
+    location = hierarchies()["location"]
+    form = columns(location, LEVELS, [f"{kind}=Store Name"], [], [f"{kind}.street=Street Address"], ["city"])
+    wanted = ImportPlan(location)
+    for row in form.rows(STARBUCKS):
+        wanted.take(row)
+    return wanted
+
+
+def counted() -> dict[str, int]:
+    """How many different nodes of each level the file names, by sets of what stands in its columns."""
+    found: dict[str, set[tuple[str, ...]]] = {
+        name: set() for name in ("COUNTRY", "STATE", "CITY", "POSTAL_CODE", "STORE")
+    }
+    with STARBUCKS.open(encoding="utf-8-sig", newline="") as source:
+        for row in csv.DictReader(source):
+            cells = [row[name] for name in ("Country", "State/Province", "City", "Postcode", "Store Number")]
+            country, state, city, postcode, number = (unicodedata.normalize("NFC", cell.strip()) for cell in cells)
+            place = (country, state, city.casefold(), postcode, number)
+            for depth, (level, cell) in enumerate(zip(found, place, strict=True), start=1):
+                if cell:
+                    found[level].add(place[:depth])
+    return {level: len(places) for level, places in found.items()}
+
+
+async def test_all_stores_of_a_coffee_chain_are_imported(store: Store) -> None:
+    outcome = await imported(store, stores())
+    assert outcome.rejections == []
+    assert dict(outcome.added) == counted()
+    assert outcome.added["STORE"] == 25_599, "one of the 25,600 is there twice"
+    await invariants.check(store)
+    found = Counter(item["level"] for item in (await invariants.nodes(store, "location")).values())
+    assert found == counted()
+    again = await imported(store, stores())
+    assert (again.written, again.commits) == (0, 0)
+
+
+async def test_the_whole_taxonomy_is_imported(store: Store) -> None:
+    category = hierarchies()["category"]
+    wanted = ImportPlan(category)
+    for row in Taxonomy.of(category).rows(TAXONOMY):
+        wanted.take(row)
+    outcome = await imported(store, wanted)
+    lines = re.findall(r"^[^#\n].*$", TAXONOMY.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert outcome.rejections == []
+    assert dict(outcome.added) == {"CATEGORY": len(lines)}
+    await invariants.check(store)
+    depths = Counter(item["sk"].count("#") for item in (await invariants.nodes(store, "category")).values())
+    assert depths == Counter(line.count(" > ") + 1 for line in lines)

@@ -1,0 +1,155 @@
+"""The end of a server: told to stop while clients ask, it loses nothing that it has taken."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+
+import httpx
+import pytest
+
+from store.connect import open_store
+from tests.commands.serving.test_command import answers
+from tests.conftest import CLADE
+from tests.connection import Connection
+from tests.engines import free_port
+
+SECONDS = float(os.environ.get("CLADE_TEST_STOP_SECONDS") or 1.0)  # under load, before the signal
+CLIENTS = 16
+QUERY = '{ city(path: "US/NE/Omaha") { name children { nodes { name } } } }'
+START_SECONDS = 60
+
+
+@contextlib.contextmanager
+def served(folder, store, *options, **settings):
+    """A server as a process of its own: its address and the process, which is killed where the test leaves it."""
+    port = free_port()
+    environment = {**os.environ, "CLADE_STORE": store, **settings}
+    with (folder / "said.txt").open("w") as output:
+        process = subprocess.Popen(
+            [CLADE, "serve", "--port", str(port), *options], env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        end = time.monotonic() + START_SECONDS
+        while not answers(f"http://127.0.0.1:{port}/healthz"):
+            assert process.poll() is None, (folder / "said.txt").read_text()
+            assert time.monotonic() < end, "The server does not start."
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}", process
+    finally:
+        process.kill()
+        process.wait(START_SECONDS)
+
+
+async def ask_on(url, until_told):
+    """Ask over one connection until the server closes it politely, as a load balancer does: how many were answered."""
+    answered = 0
+    async with await Connection.to(url) as connection:
+        while True:
+            answer = await connection.ask(QUERY)  # raises Lost
+            assert answer.status == 200
+            assert answer.json["data"]["city"]["name"] == "Omaha"
+            answered += 1
+            if answer.is_last:
+                assert until_told.is_set()
+                return answered
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_no_request_is_lost_when_a_server_is_stopped_under_load(tmp_path, demo_store, workers):
+    options = ("--workers", str(workers))
+    with served(tmp_path, demo_store, *options, CLADE_DRAIN_SECONDS="1.5", CLADE_CACHE_MB="0") as (url, process):
+        told = asyncio.Event()
+        clients = [asyncio.create_task(ask_on(url, told)) for _ in range(CLIENTS)]
+        await asyncio.sleep(SECONDS)
+        told.set()
+        process.send_signal(signal.SIGTERM)
+        answered = await asyncio.gather(*clients)
+        ready, alive = [await asyncio.to_thread(httpx.get, url + path) for path in ("/readyz", "/healthz")]
+        assert (ready.status_code, alive.status_code) == (503, 200)
+        await asyncio.to_thread(process.wait, 30)
+        assert not answers(f"{url}/healthz")
+    assert min(answered) > 1
+    lines = [line for line in (tmp_path / "said.txt").read_text().splitlines() if '"/graphql"' in line]
+    assert len(lines) == sum(answered)  # the log has lost none either
+    assert "Traceback" not in (tmp_path / "said.txt").read_text()
+
+
+async def test_nobody_connects_to_workers_that_have_stopped_listening_while_one_still_answers(tmp_path, demo_store):
+    with served(tmp_path, demo_store, "--workers", "2", CLADE_DRAIN_SECONDS="0.5") as (url, process):
+        async with await Connection.to(url) as connection:
+            body = b'{"query": "{ __typename }"}'
+            connection.begin(len(body))
+            connection.writer.write(body[:5])
+            await asyncio.sleep(0.2)
+            process.send_signal(signal.SIGTERM)
+            await asyncio.to_thread(until_refused, url)
+            assert process.poll() is None
+            connection.writer.write(body[5:])  # what was taken before is finished
+            answer = await connection.answer()
+            assert (answer.status, answer.json) == (200, {"data": {"__typename": "Query"}})
+        await asyncio.to_thread(process.wait, 30)
+
+
+def until_refused(url):
+    """Wait until nobody can connect to the server any more."""
+    end = time.monotonic() + START_SECONDS
+    while answers(f"{url}/healthz"):
+        assert time.monotonic() < end, "The server goes on."
+        time.sleep(0.05)
+
+
+def test_workers_stop_when_their_parent_is_killed(tmp_path, demo_store):
+    with served(tmp_path, demo_store, "--workers", "2", CLADE_DRAIN_SECONDS="0") as (url, process):
+        process.kill()
+        until_refused(url)
+
+
+async def test_what_does_not_end_in_time_is_cancelled_and_told(tmp_path, demo_store):
+    settings = {"CLADE_DRAIN_SECONDS": "0", "CLADE_STOP_SECONDS": "1", "CLADE_REQUEST_SECONDS": "60"}
+    with served(tmp_path, demo_store, **settings) as (url, process):
+        async with await Connection.to(url) as connection:
+            connection.begin(100)  # and no body ever comes
+            await asyncio.sleep(0.2)
+            process.send_signal(signal.SIGTERM)
+            answer = await connection.answer()
+        assert (answer.status, answer.is_last) == (503, True)
+        assert answer.json["errors"][0]["extensions"] == {"code": "UNAVAILABLE"}
+        await asyncio.to_thread(process.wait, 30)
+
+
+async def test_a_mutation_that_is_cancelled_may_have_been_made(tmp_path):
+    async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
+        await store.create()
+    settings = {"CLADE_DRAIN_SECONDS": "0", "CLADE_STOP_SECONDS": "1", "CLADE_WRITES": "on"}
+    query = 'mutation { createCategoryNode(key: "a", name: "a", attributes: {category: true}) { node { path } } }'
+    with served(tmp_path, f"sqlite:///{tmp_path / 'clade.db'}", **settings) as (url, process):
+        other = sqlite3.connect(tmp_path / "clade.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        async with httpx.AsyncClient(timeout=60) as client:
+            asked = asyncio.create_task(client.post(f"{url}/graphql", json={"query": query}))
+            await asyncio.sleep(0.5)
+            process.send_signal(signal.SIGTERM)
+            answer = await asked
+        other.close()
+        (error,) = answer.json()["errors"]
+        assert (answer.status_code, error["extensions"]) == (503, {"code": "UNAVAILABLE", "uncertain": True})
+        assert "idempotencyKey" in error["message"]
+
+
+def test_ctrl_c_ends_a_server_at_once(tmp_path, demo_store):
+    with served(tmp_path, demo_store, CLADE_DRAIN_SECONDS="600") as (_, process):
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+
+
+def test_a_second_signal_ends_the_waiting(tmp_path, demo_store):
+    with served(tmp_path, demo_store, CLADE_DRAIN_SECONDS="600") as (url, process):
+        process.send_signal(signal.SIGTERM)
+        while httpx.get(f"{url}/readyz").status_code == 200:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)

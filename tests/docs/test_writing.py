@@ -1,0 +1,35 @@
+"""What the page about writing shows is run as it is written, from top to bottom."""
+
+import re
+import shutil
+from pathlib import Path
+
+from store.connect import opened
+from tests import invariants
+from tests.systems.writing import Clients
+
+PAGE = Path(__file__).parents[2] / "docs" / "writing.md"
+BLOCKS = re.findall(r"^```graphql\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+async def test_every_operation_of_the_page_is_answered_without_errors(store):
+    clients = Clients(store)
+    answers = [await clients.ask(block) for block in BLOCKS]
+    assert answers[0]["city"]["node"]["parent"] == {"childCount": 1}
+    assert answers[3] == {"city": {"path": "Atlantis/Basileia"}}
+    revisions = answers[4]["city"]["history"]
+    assert [(one["name"], one["population"]) for one in revisions["nodes"]] == [
+        ("Basileia", 60_000),
+        ("Basilia", 60_000),
+    ]
+    assert answers[4]["city"]["atRevision"] == {"name": "Basilia"}
+    assert [change["event"] for change in answers[6]["changes"]["changes"]] == ["MOVED", "DELETED"]
+    await invariants.check(store)
+
+
+async def test_every_operation_of_the_page_works_on_the_demo_data(demo_store: str, tmp_path: Path):
+    shutil.copy(demo_store.removeprefix("sqlite:///"), tmp_path / "clade.db")
+    async with opened(f"sqlite:///{tmp_path}/clade.db") as store:
+        clients = Clients(store)
+        for block in BLOCKS:
+            await clients.ask(block)

@@ -1,0 +1,73 @@
+"""The queries that README, docs, GraphiQL and the greeting show are planned, and answered as Strawberry does."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from graphql import OperationType, get_operation_ast, parse, print_ast, separate_operations, validate
+
+from commands.serving.command import EXAMPLES
+from graph.compiler.plan_cache import PlanCache
+from graph.execution.operation import Execution
+from graph.hierarchies.registry import served
+from graph.operation.context import Context
+from graph.schema import build_schema
+from graph.settings import Settings
+from resolvers.session.request import Request
+from store.connect import open_store
+from tests.graph.compiler.test_operation_plan import compare
+from tests.readme import README, blocks
+
+ROOT = README.parent
+CLASSES = served(Settings.model_fields["hierarchies"].default)
+SCHEMA, TYPES = build_schema(CLASSES)
+DEFINITIONS = {cls.name: cls.definition() for cls in CLASSES}
+UNPLANNED = (
+    "changes",
+    "history",
+    "atRevision",
+    "deletedNode",
+    "move",
+    "moves",
+)  # which plans leave to Strawberry
+
+
+def texts() -> Iterator[str]:
+    for page in [README, *sorted((ROOT / "docs").glob("*.md"))]:
+        yield from blocks("graphql", page.read_text("utf-8"))
+    yield Path(ROOT / "graph/server/graphiql_assets/examples.graphql").read_text("utf-8")
+    yield from EXAMPLES
+
+
+def documented() -> dict[str, str]:
+    """Each query by itself that is one of this schema; pages show those of neighbouring subgraphs as well."""
+    found = {}
+    for text in texts():
+        for name, document in separate_operations(parse(text)).items():
+            operation = get_operation_ast(document)
+            is_query = operation is not None and operation.operation is OperationType.QUERY
+            if is_query and not operation.variable_definitions and not validate(SCHEMA._schema, document):
+                found[f"{name or 'unnamed'}-{len(found)}"] = print_ast(document)
+    return found
+
+
+DOCUMENTED = documented()
+
+
+def test_the_pages_show_queries():
+    assert len(DOCUMENTED) >= 12
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+async def test_both_paths_answer_what_is_documented_alike(demo_store, name):
+    async with open_store(demo_store) as store:
+
+        def context() -> Context:
+            return Context(Request(store, DEFINITIONS), TYPES)
+
+        planning = Execution(SCHEMA, context, plans=PlanCache(SCHEMA._schema, TYPES))
+        body = await compare(planning, Execution(SCHEMA, context), DOCUMENTED[name])
+        assert planning.unplanned == any(re.search(rf"\b{field}\b", DOCUMENTED[name]) for field in UNPLANNED)
+        assert planning.surprised == ("errors" in body)
+        assert body["data"]

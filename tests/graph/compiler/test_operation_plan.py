@@ -1,0 +1,439 @@
+"""Plans answer as Strawberry does, whatever is asked of whatever lies in the table.
+
+The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/graph/compiler/test_operation_plan.py
+"""
+
+import asyncio
+import gc
+import os
+import sqlite3
+from collections import Counter
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+from graphql import parse
+from graphql.execution.values import VariableValues
+from hypothesis import HealthCheck, given, settings
+
+from graph.compiler.operation_plan import OperationPlan
+from graph.compiler.plan_cache import PlanCache
+from graph.execution.operation import Answer, Execution
+from graph.execution.response_cache import ResponseCache
+from graph.operation.context import Context
+from graph.schema import build_schema
+from resolvers.session.budget import BudgetLimits
+from resolvers.session.page_cache import PageCache
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.engine.protocol import Store
+from tests.graph.execution.test_response_cache import plant
+from tests.model import GraphText, Ground, Model
+from tests.systems.asking import BOUNDLESS, WIDE
+from tests.systems.test_answers_model import (
+    Writer,
+    grow,
+    models,
+    queries,
+)
+
+EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
+SCHEMA, TYPES = build_schema([Ground])
+DEFINITIONS = {"ground": Ground.definition()}
+told: Counter[str] = Counter()
+
+
+def executions(
+    store: Store, *, kept: PageCache | None = None, cache: ResponseCache | None = None
+) -> tuple[Execution, Execution]:
+    """One that plans, and one in which Strawberry answers everything."""
+
+    def context() -> Context:
+        return Context(
+            Request(store, DEFINITIONS, BOUNDLESS, kept=kept),
+            TYPES,
+        )
+
+    def plain() -> Context:
+        return Context(
+            Request(store, DEFINITIONS, BOUNDLESS),
+            TYPES,
+        )
+
+    plans = PlanCache(SCHEMA._schema, TYPES, keep=100)
+    return (
+        Execution(SCHEMA, context, plans=plans, cache=cache, limits=WIDE),
+        Execution(SCHEMA, plain, limits=WIDE),
+    )
+
+
+def wire(answer: Answer) -> dict[str, Any]:
+    """An answer as a client reads it, the order of its errors left out; which are told of a code that has more of them
+    depends on what was read first.
+    """
+    body = orjson.loads(answer.content())
+    if "errors" in body:
+        counted = {one["extensions"]["code"] for one in body["errors"] if "more" in one["extensions"]}
+        body["errors"] = [
+            one
+            for one in body["errors"]
+            if "more" in one["extensions"] or one["extensions"]["code"] not in counted or "path" not in one
+        ]
+        body["errors"].sort(key=lambda error: (str(error.get("path")), error["message"]))
+    return body
+
+
+async def compare(planning: Execution, plain: Execution, text: str, variables: dict[str, Any] | None = None) -> Any:
+    """Both answers of an operation are the same, to the order of the fields; what it is."""
+    one = await planning.execute(text, variables, allow_mutations=False)
+    other = await plain.execute(text, variables, allow_mutations=False)
+    assert one.executed == other.executed
+    assert wire(one) == wire(other), (text, variables)
+    assert list(_keys(wire(one).get("data"))) == list(_keys(wire(other).get("data"))), text
+    return wire(one)
+
+
+def _keys(value: Any):
+    """All response keys in the order in which they are told."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield key
+            yield from _keys(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _keys(one)
+
+
+async def differ(tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]) -> None:
+    model = grow(*tree)
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        await model.plant(store)
+        planning, plain = executions(store)
+        for kept, cache in ((None, None), (PageCache(10_000_000), ResponseCache(10_000_000, settle_seconds=0))):
+            planning, plain = executions(store, kept=kept, cache=cache)
+            for seed, depth in asked * (1 if kept is None else 2):
+                text = GraphText(Writer(seed, model, depth).query())
+                body = await compare(planning, plain, text.text, text.variables)
+                assert "errors" in body or not planning.surprised, text
+                planning.surprised = 0
+            told.update(planned=planning.planned, unplanned=planning.unplanned)
+
+
+@settings(max_examples=EXAMPLES or 120, suppress_health_check=list(HealthCheck), deadline=None)
+@given(models, queries)
+def test_generated_queries_are_answered_alike_to_the_letter(tree, asked):
+    asyncio.run(differ(tree, asked))
+
+
+def test_every_reading_query_that_was_generated_had_a_plan():
+    asyncio.run(differ((7, 60, False, True), [(seed, 3) for seed in range(60)]))
+    print(f"planned operations: {told['planned']} of {told['planned'] + told['unplanned']}")
+    assert told["unplanned"] == 0
+    assert told["planned"] > 0
+
+
+@pytest.fixture
+async def planted(tmp_path):
+    """A store on a file with a small tree, and its model."""
+    model = Model("ground", {("a",): "AREA", ("a", "b"): "AREA", ("a", "p"): "PLOT", ("a", "b", "t"): "TREE"}, {})
+    async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
+        await store.create()
+        await model.plant(store)
+        yield store, tmp_path / "clade.db"
+
+
+QUERIES = [
+    '{ area(path: "a") { id children { nodes { name __typename } edges { cursor node { level } } } } }',
+    '{ ground(path: "a") { ... on Area { c: children(first: 1) { nodes { name } } } '
+    "children { nodes { ... on Area { c: children(first: 1) { nodes { id } } } ... on Plot { c: children(first: 5) "
+    "{ totalCount } } } } } }",
+    "query Q($n: Int, $skip: Boolean = false) { grounds(first: $n) { totalCount nodes { id @skip(if: $skip) key } } }",
+    "{ __typename grounds { __typename nodes { __typename } pageInfo { __typename startCursor } "
+    "edges { __typename } } }",
+    "query Q($level: GroundLevel) { grounds { nodes { childCount(level: $level) pathOf(level: AREA) } } }",
+    '{ nodes(ids: ["ground:nothing", "x"]) { id } node(id: "ground:nothing") { id } }',
+    '{ area(path: "a") { children(first: -1) { totalCount } } }',
+    '{ area(path: "a/p") { id } b: area { id } c: area(path: "") { id } }',
+    '{ _entities(representations: [{__typename: "Area", path: "a"}, {__typename: "Ground", path: "a/p"}, '
+    '{__typename: "Tree", path: "x"}]) { __typename ... on Ground { path parent { path } } ... on Area { key } } }',
+    '{ _entities(representations: [{__typename: "Area", path: "a"}, {__typename: "Nothing"}]) { __typename } }',
+    '{ area(path: "a") { isDescendantOf(path: "/") name } }',
+    "{ grounds { nodes { descendants { nodes { key children(first: 1) { t: __typename nodes { id } n: totalCount "
+    "edges { cursor t: __typename node { id } } e: edges { t: __typename } pageInfo { hasNextPage hasPreviousPage "
+    "startCursor endCursor t: __typename } } k: key descendants(level: TREE) { totalCount } } } } } }",
+    "query Q($after: String) { grounds { nodes { children { nodes { children(after: $after) { totalCount } } } } } }",
+    '{ grounds { nodes { children { nodes { key children(after: "x") { totalCount } } } } } }',
+    "{ grounds { nodes { descendants { nodes { children { nodes { key } } siblings { nodes { key } } } } } } }",
+    "{ grounds { nodes { descendants { nodes { name children { nodes { key } } parent { key } } } } } }",
+    "{ grounds { nodes { descendants { nodes { children { totalCount @skip(if: true) } } } } } }",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+async def test_these_queries_are_answered_alike(planted, query):
+    store, _ = planted
+    planning, plain = executions(store)
+    await compare(planning, plain, query, {})
+
+
+@pytest.mark.parametrize(
+    "variables", [{"n": 1}, {"n": None}, {"n": 1, "skip": True}, {"n": "x"}, {"n": 1, "skip": None}, {"n": -1}]
+)
+async def test_variables_decide_alike_and_are_refused_alike(planted, variables):
+    store, _ = planted
+    planning, plain = executions(store)
+    for given_now in (variables, {"n": 0}, variables):
+        await compare(planning, plain, QUERIES[2], given_now)
+
+
+LEAVES = """query($path: Path!, $level: GroundLevel) { grounds { nodes {
+  isDescendantOf(path: $path) childCount(level: $level)
+  children { nodes { key isDescendantOf(path: $path) children { nodes { isDescendantOf(path: $path) } } } } } } }"""
+
+
+async def test_variables_of_leaves_are_values_of_one_plan(planted):
+    store, _ = planted
+    planning, plain = executions(store, kept=PageCache(1_000_000))
+    values = [{"path": path, "level": level} for path in ("a", "a/p", "b", "b/c") for level in ("AREA", None)]
+    for variables in [*values, {"path": "/"}, *values[::-1], {}]:
+        await compare(planning, plain, LEAVES, variables)
+    assert len(planning._documents.get(LEAVES).plans) == 1
+    assert planning.planned >= 2 * len(values)
+
+
+BROKEN = {
+    "a name that is missing": {"name": None},
+    "a level that is unknown": {"level": "RIVER"},
+    "a revision past 32 bits": {"revision": 2**40},
+    "an attribute of another type": {"note": 5},
+    "an attribute that is a list": {"note": ["x"]},
+}
+ODD = {"a number for a name": {"name": 5}, "a time that is a number": {"updated_at": 7}}
+
+
+@pytest.mark.parametrize("harm", [*BROKEN.values(), *ODD.values()], ids=[*BROKEN, *ODD])
+async def test_data_that_breaks_the_types_is_told_alike(planted, harm):
+    store, file = planted
+    change_bodies(file, "#b#", harm)
+    planning, plain = executions(store)
+    below = "children { nodes { id name level revision updatedAt parent { name } ... on Area { note } } }"
+    body = await compare(planning, plain, f'{{ area(path: "a") {{ name {below} }} }}')
+    assert ("errors" in body) == (harm in BROKEN.values())
+
+
+@pytest.mark.parametrize("harm", [{"name": None}, {"kids": {"TREE": 0}, "below": {"TREE": 0}}], ids=["name", "counts"])
+async def test_a_node_with_nothing_below_it_is_told_alike_whatever_its_item_holds(planted, harm):
+    store, file = planted
+    change_bodies(file, "#b#t#", harm)
+    planning, plain = executions(store, kept=PageCache(1_000_000))
+    below = "nodes { name level children { totalCount nodes { key } } }"
+    for _ in range(2):
+        body = await compare(planning, plain, f'{{ area(path: "a") {{ descendants {{ {below} }} }} }}')
+        assert ("errors" in body) == ("name" in harm)
+
+
+def change_bodies(file, sk: str, harm: dict[str, Any]) -> None:
+    """Write a record as no code of ours would."""
+    with sqlite3.connect(file) as connection:
+        (body,) = connection.execute("SELECT body FROM items WHERE sk = ?", (sk,)).fetchone()
+        item = {**msgspec.msgpack.decode(body), **harm}
+        connection.execute("UPDATE items SET body = ? WHERE sk = ?", (msgspec.msgpack.encode(item), sk))
+    connection.close()
+
+
+def test_compiling_takes_twice_the_work_for_twice_the_depth_and_not_a_power_of_it():
+    """Eight ways at fifteen levels would be 8^15 shapes, were they not shared by type and merged field nodes."""
+    assert shapes_of(16) <= 2.2 * shapes_of(8)
+
+
+def shapes_of(levels: int) -> int:
+    """How often the fields below some fields are collected, when all of a document of so many levels is compiled."""
+    fragments = []
+    for depth in range(levels):
+        below = f"children {{ nodes {{ ...F{depth + 1} }} }}" if depth < levels - 1 else "name"
+        kinds = " ".join(f"... on {name} {{ k{depth}: key {below} }}" for name in ("Area", "AreaPart", "Plot", "Tree"))
+        fragments.append(f"fragment F{depth} on Ground {{ ... on Ground {{ id }} {kinds} ... on Node {{ id }} }}")
+    document = parse("{ grounds { nodes { ...F0 } } }\n" + "\n".join(fragments))
+    plan = OperationPlan(SCHEMA._schema, TYPES, document, document.definitions[0], VariableValues({}, {}))
+    collected = count_collections(plan)
+    walk(plan, plan.roots[0].listing.connection.merged, set())
+    return collected[0]
+
+
+def count_collections(plan: OperationPlan) -> list[int]:
+    counted, collect = [0], plan.collect
+
+    def counting(*arguments):
+        counted[0] += 1
+        return collect(*arguments)
+
+    plan.collect = counting
+    return counted
+
+
+def walk(plan: OperationPlan, place: Any, seen: set[int]) -> None:
+    """Compile everything that can be reached."""
+    if id(place) in seen:
+        return
+    seen.add(id(place))
+    for level in DEFINITIONS["ground"].levels:
+        for field in place.shape("ground", level).lists:
+            walk(plan, field.connection.merged, seen)
+
+
+async def test_a_plan_that_meets_an_error_hands_over_once_and_reads_nothing_twice(planted):
+    store, _ = planted
+    planning, plain = executions(store)
+    await compare(planning, plain, '{ a: area(path: "a") { id } b: plot(path: "a") { id } }')
+    assert (planning.planned, planning.surprised) == (0, 1)
+
+
+async def test_an_operation_with_a_field_that_no_plan_compiles_is_interpreted_from_the_start(planted):
+    store, _ = planted
+    planning, plain = executions(store)
+    revisions = "history { totalCount nodes { name } }"
+    for query in (
+        f'{{ area(path: "a") {{ id {revisions} }} }}',
+        '{ area(path: "a") { children { nodes { ... on Area { atRevision(n: 1) { name } } } } } }',
+        f'{{ area(path: "a") {{ ...more }} }} fragment more on Area {{ id children {{ nodes {{ {revisions} }} }} }}',
+        f'{{ area(path: "nowhere") {{ {revisions} }} }}',
+    ):
+        await compare(planning, plain, query)
+    assert (planning.planned, planning.surprised, planning.unplanned) == (0, 0, 4)
+    query = f'query($deep: Boolean!) {{ area(path: "a") {{ id ... @include(if: $deep) {{ {revisions} }} }} }}'
+    for deep in (False, True, False):
+        await compare(planning, plain, query, {"deep": deep})
+    assert (planning.planned, planning.surprised, planning.unplanned) == (2, 0, 5)
+
+
+async def test_a_fault_of_a_plan_is_counted_and_logged_apart(planted, monkeypatch, caplog):
+    store, _ = planted
+    planning, plain = executions(store)
+
+    async def fail(*_):
+        raise KeyError("a mistake")
+
+    monkeypatch.setattr("graph.execution.operation.run", fail)
+    await compare(planning, plain, '{ area(path: "a") { id } }')
+    assert (planning.planned, planning.surprised, planning.failed) == (0, 0, 1)
+    (record,) = caplog.records
+    assert (record.levelname, record.exc_info[0]) == ("ERROR", KeyError)
+    assert record.getMessage() == "A compiled plan failed by a mistake of ours; the operation is interpreted instead."
+
+
+async def test_introspection_and_mutations_are_not_planned(planted):
+    store, _ = planted
+    planning, plain = executions(store)
+    await compare(planning, plain, "{ __schema { queryType { name } } }")
+    await compare(planning, plain, "{ _service { sdl } }")
+    assert planning.unplanned == 2
+
+
+@pytest.mark.parametrize(("bound", "code"), [("", "BAD_PATH"), ("\u0007", "BAD_PATH"), ("x" * 2000, "BAD_USER_INPUT")])
+async def test_a_bound_that_no_key_can_have_is_refused(planted, bound, code):
+    store, _ = planted
+    planning, plain = executions(store)
+    query = 'query Q($from: String!) { area(path: "a") { children(from: $from) { nodes { key } } } }'
+    body = await compare(planning, plain, query, {"from": bound})
+    assert [error["extensions"]["code"] for error in body["errors"]] == [code]
+
+
+async def test_bounds_mean_what_keys_mean_whatever_form_of_unicode_they_come_in(planted):
+    store, _ = planted
+    await plant(store, "a/\u00e9t\u00e9")
+    planning, plain = executions(store)
+    query = 'query Q($from: String!) { area(path: "a") { children(from: $from) { nodes { key } } } }'
+    body = await compare(planning, plain, query, {"from": "e\u0301te\u0301"})
+    assert body["data"]["area"]["children"]["nodes"] == [{"key": "\u00e9t\u00e9"}]
+
+
+async def test_a_page_that_stands_twice_in_an_answer_is_told_twice(planted):
+    store, _ = planted
+    await plant(store, "a/b/c", "a/b/d", "a/e", "a/e/f", "a/e/g", "a/h", "a/h/i")
+    planning, plain = executions(store, kept=PageCache(1_000_000))
+    for leaf in ("id", "key", "name"):
+        below = f"descendants(level: AREA) {{ nodes {{ key parent {{ children {{ nodes {{ {leaf} }} }} }} }} }}"
+        await compare(planning, plain, f'{{ area(path: "a") {{ {below} }} }}')
+    for path in ("a", "a/b", "a/e", "a/h"):
+        await compare(planning, plain, f'{{ area(path: "{path}") {{ children {{ nodes {{ key }} }} }} }}')
+
+
+async def test_two_requests_that_read_the_same_pages_at_once_each_tell_their_own(planted):
+    store, _ = planted
+    await plant(store, "a/b/c", "a/b/d", "a/e", "a/e/f", "a/e/g", "a/h", "a/h/i")
+    queries = [
+        f"{{ {root} {{ children {{ nodes {{ key children {{ nodes {{ key }} }} }} }} {more} }} }}"
+        for root in ('area(path: "a")', 'ground(path: "a")', 'area(path: "a/e")')
+        for more in ("", "siblings { nodes { children { nodes { key } } } }", "parent { children { nodes { key } } }")
+    ]
+    for _ in range(5):
+        planning, plain = executions(store, kept=PageCache(1_000_000))
+        for pair in zip(queries, reversed(queries), strict=True):
+            await asyncio.gather(*[compare(planning, plain, query) for query in (*pair, *queries)])
+
+
+async def test_what_is_returned_twice_is_taken_from_the_budget_twice_by_both(planted):
+    store, _ = planted
+
+    def context() -> Context:
+        return Context(Request(store, DEFINITIONS, BudgetLimits(20)), TYPES)
+
+    planning = Execution(SCHEMA, context, plans=PlanCache(SCHEMA._schema, TYPES, keep=10))
+    plain = Execution(SCHEMA, context)
+    ids = '"ground:n0", ' * 8
+    for query in (
+        f"{{ nodes(ids: [{ids}]) {{ ... on Area {{ descendants {{ nodes {{ id }} }} }} }} }}",
+        '{ area(path: "a") { children { nodes { parent { children { nodes { parent { children { nodes { id } } } } } } '
+        "} } } }",
+    ):
+        body = await compare(planning, plain, query)
+        assert "BUDGET_EXCEEDED" in {error["extensions"]["code"] for error in body["errors"]}
+
+
+async def test_a_field_whose_every_part_is_skipped_is_an_empty_object(planted, caplog):
+    store, _ = planted
+    planning, plain = executions(store)
+    for query in (
+        "{ grounds { totalCount @skip(if: true) } }",
+        '{ area(path: "a") { children { nodes @skip(if: true) { id } } } }',
+        '{ area(path: "a") { children { nodes { id @skip(if: true) } edges { cursor @skip(if: true) } } } }',
+        '{ area(path: "a") { id @skip(if: true) } }',
+    ):
+        await compare(planning, plain, query)
+    assert planning.surprised == 0
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("variables", [{"s": None}, {}, {"s": "x"}, {"s": True, "deep": {}}])
+async def test_variables_of_directives_and_nested_ones_never_fail_the_server(planted, variables):
+    store, _ = planted
+    deep: Any = {}
+    for _ in range(400):
+        deep = {"a": deep}
+    planning, plain = executions(store, cache=ResponseCache(1_000_000, settle_seconds=0))
+    query = "query Q($s: Boolean = false) { grounds @skip(if: $s) { totalCount } }"
+    given_now = {name: deep if name == "deep" else value for name, value in variables.items()}
+    await compare(planning, plain, query, given_now)
+
+
+def plans_alive() -> int:
+    gc.collect()
+    return sum(isinstance(one, OperationPlan) for one in gc.get_objects())
+
+
+async def test_kept_pages_keep_no_plan_alive(planted):
+    store, _ = planted
+    before = plans_alive()  # of other tests
+    kept = PageCache(1_000_000)
+    execution = Execution(
+        SCHEMA,
+        lambda: Context(Request(store, DEFINITIONS, kept=kept), TYPES),
+        plans=PlanCache(SCHEMA._schema, TYPES, keep=3),
+        keep_documents=3,
+    )
+    for number in range(30):
+        query = f'{{ area(path: "a") {{ a{number}: children {{ nodes {{ b{number}: key }} }} }} }}'
+        await execution.execute(query, allow_mutations=False)
+    assert plans_alive() <= before + 3 + 1

@@ -1,0 +1,295 @@
+"""History: revisions of nodes, deleted nodes, and the feed of changes."""
+
+import time
+
+import pytest
+
+from graph.execution.operation import Execution
+from graph.operation.context import Context
+from resolvers.past import change_feed
+from resolvers.planning.cursors import CursorKind, encode_cursor
+from resolvers.session.budget import BudgetLimits
+from resolvers.session.request import Request
+from store.edits.create_update import Update
+from store.engine.usage import ReadUsage
+from store.model.items import Delete, Put
+from store.model.keys import log_key
+from store.writer.writer import EditOptions, Writer
+from tests import invariants
+from tests.systems.writing import (
+    DEFINITIONS,
+    SCHEMA,
+    TYPES,
+    Clients,
+    plant,
+)
+
+AUDIT = "... on Audit { auditor result }"
+
+
+@pytest.fixture
+async def clients(store):
+    made = Clients(store)
+    yield made
+    await invariants.check(store)
+
+
+@pytest.fixture
+async def audits(clients):
+    """Equipment with a part; an audit of each, that of the equipment revised twice."""
+    for parent, key, attributes in [
+        (None, "Equipment_1", {"equipment": {}}),
+        ("Equipment_1", "2026-10", {"audit": {"auditor": "Ann", "result": "OPEN"}}),
+        ("Equipment_1", "Motor", {"part": {}}),
+        ("Equipment_1/Motor", "2026-11", {"audit": {"auditor": "Cy", "result": "PASSED"}}),
+    ]:
+        await clients.ask(
+            "mutation($p: Path, $k: String!, $a: AssetNodeAttributes!) {"
+            " createAssetNode(parent: $p, key: $k, name: $k, attributes: $a) { node { id } } }",
+            p=parent,
+            k=key,
+            a=attributes,
+        )
+    for result in ("FAILED", "PASSED"):
+        await clients.ask(
+            "mutation($a: AssetNodeAttributes!) {"
+            ' updateAssetNode(path: "Equipment_1/2026-10", attributes: $a) { node { id } } }',
+            a={"audit": {"result": result}},
+        )
+    return clients
+
+
+async def test_the_latest_audit_is_one_read_and_its_full_history_one_query_more(audits):
+    reader = Clients(audits.store)
+    latest = await reader.ask(f'{{ audit(path: "Equipment_1/2026-10") {{ revision {AUDIT} }} }}')
+    assert latest["audit"] == {"revision": 3, "auditor": "Ann", "result": "PASSED"}
+    assert reader.request.reads.requests == 1
+    reader = Clients(audits.store)
+    whole = await reader.ask(
+        '{ audit(path: "Equipment_1/2026-10") { history { totalCount'
+        " nodes { revision ... on AuditRevision { result } } } } }"
+    )
+    states = whole["audit"]["history"]["nodes"]
+    assert [(state["revision"], state["result"]) for state in states] == [(3, "PASSED"), (2, "FAILED"), (1, "OPEN")]
+    assert whole["audit"]["history"]["totalCount"] == 3
+    assert reader.request.reads.requests == 2
+
+
+async def test_an_audit_of_a_part_is_told_beside_those_of_the_whole(audits):
+    found = await audits.ask(
+        f'{{ equipment(path: "Equipment_1") {{ descendants(level: AUDIT) {{ nodes {{ path {AUDIT} }} }} }} }}'
+    )
+    paths = [node["path"] for node in found["equipment"]["descendants"]["nodes"]]
+    assert paths == ["Equipment_1/2026-10", "Equipment_1/Motor/2026-11"]
+
+
+async def test_history_comes_in_pages(audits):
+    page = "{ history(first: 2, after: %s) { nodes { revision } pageInfo { hasNextPage endCursor } } }"
+    ask = '{ audit(path: "Equipment_1/2026-10") ' + page + " }"
+    one = (await audits.ask(ask % "null"))["audit"]["history"]
+    assert ([node["revision"] for node in one["nodes"]], one["pageInfo"]["hasNextPage"]) == ([3, 2], True)
+    two = (await audits.ask(ask % f'"{one["pageInfo"]["endCursor"]}"'))["audit"]["history"]
+    assert ([node["revision"] for node in two["nodes"]], two["pageInfo"]["hasNextPage"]) == ([1], False)
+    code, _ = await audits.refusal(
+        '{ asset: assetNode(path: "Equipment_1/Motor") { history(after: "x") { totalCount } } }'
+    )
+    assert code == "BAD_CURSOR"
+
+
+@pytest.mark.parametrize("position", ["abc", "-1", "1_0", " 1", "\u0663", "9" * 5_000])
+async def test_a_cursor_that_is_made_up_holds_no_number(audits, position):
+    made_up = encode_cursor(CursorKind.CHANGES, "asset#Equipment_1", position)
+    query = 'query($since: String) { changes(hierarchy: "asset", tree: "Equipment_1", since: $since) { cursor } }'
+    assert (await audits.refusal(query, since=made_up))[0] == "BAD_CURSOR"
+    found = await audits.ask('{ audit(path: "Equipment_1/2026-10") { id } }')
+    made_up = encode_cursor(CursorKind.HISTORY, found["audit"]["id"], position)
+    query = (
+        'query($after: String) { audit(path: "Equipment_1/2026-10") { history(after: $after) { nodes { revision } } } }'
+    )
+    assert (await audits.refusal(query, after=made_up))[0] == "BAD_CURSOR"
+
+
+async def test_one_revision_is_one_get_and_there_is_none_outside_of_them(audits):
+    found = await audits.ask(
+        '{ audit(path: "Equipment_1/2026-10") { zero: atRevision(n: 0) { id } one: atRevision(n: 1) { level revision '
+        "... on AuditRevision { result } } three: atRevision(n: 3) { revision } four: atRevision(n: 4) { id } } }"
+    )
+    assert found["audit"] == {
+        "zero": None,
+        "one": {"level": "AUDIT", "revision": 1, "result": "OPEN"},
+        "three": {"revision": 3},
+        "four": None,
+    }
+
+
+async def test_revisions_are_taken_from_the_budget_of_nodes(audits):
+    def context() -> Context:
+        return Context(Request(audits.store, DEFINITIONS, BudgetLimits(5)), TYPES)
+
+    asked = " ".join(f"r{n}: atRevision(n: {n}) {{ revision }}" for n in range(1, 6))
+    text = f'{{ audit(path: "Equipment_1/2026-10") {{ {asked} }} }}'
+    answer = await Execution(SCHEMA, context).execute(text, allow_mutations=False)
+    assert {error["extensions"]["code"] for error in answer.body["errors"]} == {"BUDGET_EXCEEDED"}
+    four = text.replace("r5: atRevision(n: 5) { revision }", "")
+    assert "errors" not in (await Execution(SCHEMA, context).execute(four, allow_mutations=False)).body
+
+
+async def test_history_stays_through_moves_and_deletion(audits):
+    await audits.ask('mutation { moveAssetNode(path: "Equipment_1/2026-10", to: "Equipment_1/Motor") { node { id } } }')
+    found = await audits.ask('{ audit(path: "Equipment_1/Motor/2026-10") { id revision history { totalCount } } }')
+    assert found["audit"]["history"]["totalCount"] == 3
+    await audits.ask('mutation { deleteAssetNode(path: "Equipment_1", policy: CASCADE) { node { id } } }')
+    gone = await audits.ask(
+        "query($id: ID!) { deletedNode(id: $id) { nodeId path level deletedBy deletedAt"
+        " lastRevision { revision ... on AuditRevision { result } } history { totalCount nodes { revision } }"
+        " atRevision(n: 2) { ... on AuditRevision { result } } } node(id: $id) { id } }",
+        id=found["audit"]["id"],
+    )
+    node = gone["deletedNode"]
+    assert (node["nodeId"], node["path"], node["level"]) == (found["audit"]["id"], "Equipment_1/Motor/2026-10", "AUDIT")
+    assert node["lastRevision"] == {"revision": 3, "result": "PASSED"}
+    assert node["history"] == {"totalCount": 3, "nodes": [{"revision": n} for n in (3, 2, 1)]}
+    assert node["atRevision"] == {"result": "FAILED"}
+    assert gone["node"] is None
+
+
+async def test_the_id_of_a_revision_is_its_own_and_no_nodes(audits):
+    found = await audits.ask('{ audit(path: "Equipment_1/2026-10") { id history { nodes { id } } } }')
+    node = found["audit"]["id"]
+    ids = [one["id"] for one in found["audit"]["history"]["nodes"]]
+    assert ids == [f"{node}#3", f"{node}#2", f"{node}#1"]
+    asked = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
+    assert (await audits.ask(asked, ids=[*ids, node]))["nodes"] == [None, None, None, {"id": node}]
+
+
+async def test_a_revision_is_of_the_level_that_the_node_had(audits):
+    create = (
+        'mutation($id: ID!, $a: AssetNodeAttributes!) { createAssetNode(parent: "Equipment_1", key: "again",'
+        ' name: "again", id: $id, attributes: $a) { node { id } } }'
+    )
+    await audits.ask(create, id="one", a={"audit": {"auditor": "Ann"}})
+    await audits.ask('mutation { deleteAssetNode(path: "Equipment_1/again") { node { id } } }')
+    await audits.ask(create, id="one", a={"part": {"serialNumber": "7"}})
+    found = await audits.ask(
+        '{ part(path: "Equipment_1/again") { history { nodes { __typename level'
+        " ... on AuditRevision { auditor } ... on PartRevision { serialNumber } } } } }"
+    )
+    assert found["part"]["history"]["nodes"] == [
+        {"__typename": "PartRevision", "level": "PART", "serialNumber": "7"},
+        {"__typename": "AuditRevision", "level": "AUDIT", "auditor": "Ann"},
+    ]
+
+
+async def test_who_wrote_a_revision_is_told_with_it(audits):
+    writer = Writer(audits.store)
+    edit = Update(DEFINITIONS["asset"], ("Equipment_1",), "The first", None, {})
+    await writer.write(edit, ReadUsage(), EditOptions(by="ann@example.org"))
+    found = await audits.ask(
+        '{ equipment(path: "Equipment_1") { changedBy updatedAt changedAt atRevision(n: 1) { changedBy } } }'
+    )
+    assert found["equipment"]["changedBy"] == "ann@example.org"
+    assert found["equipment"]["changedAt"] == found["equipment"]["updatedAt"]
+    assert found["equipment"]["atRevision"] == {"changedBy": None}
+
+
+# -- the feed ----------------------------------------------------------------------------------------------------------
+
+FEED = (
+    'query($since: String, $under: Path) { changes(hierarchy: "location", tree: "US", since: $since, under: $under) { '
+)
+FEED += "changes { event path from to revision } cursor hasMore } }"
+
+
+async def test_the_feed_tells_all_changes_of_a_tree_in_order(clients):
+    await plant(clients)
+    start = (await clients.ask(FEED))["changes"]
+    assert [one["event"] for one in start["changes"]] == ["CREATED"] * 7
+    await clients.ask('mutation { updateLocation(path: "US/MO", name: "Missouri") { node { id } } }')
+    await clients.ask('mutation { renameLocation(path: "US/NE", key: "X") { node { id } } }')
+    await clients.ask('mutation { deleteLocation(path: "US/X/Omaha", policy: CASCADE) { node { id } } }')
+    later = (await clients.ask(FEED, since=start["cursor"]))["changes"]
+    told = [(one["event"], one["path"], one["from"], one["to"], one["revision"]) for one in later["changes"]]
+    assert told == [
+        ("UPDATED", "US/MO", None, None, 2),
+        ("MOVED", "US/X", "US/NE", "US/X", 1),
+        ("DELETED", "US/X/Omaha", None, None, 1),
+    ]
+    assert (await clients.ask(FEED, since=later["cursor"]))["changes"] == later | {"changes": []}
+
+
+async def test_a_move_between_trees_is_told_in_both(clients):
+    await plant(clients)
+    await clients.ask('mutation { createLocation(key: "CA", name: "CA", attributes: {country: {}}) { node { path } } }')
+    await clients.ask('mutation { moveLocation(path: "US/NE", to: "CA") { node { path } } }')
+    for tree in ("US", "CA"):
+        found = await clients.ask(FEED.replace('"US"', f'"{tree}"'))
+        last = found["changes"]["changes"][-1]
+        assert (last["event"], last["from"], last["to"]) == ("MOVED", "US/NE", "CA/NE")
+
+
+async def test_under_leaves_out_other_subtrees_but_not_what_happens_above(clients):
+    await plant(clients)
+    await clients.ask('mutation { renameLocation(path: "US/NE", key: "X") { node { id } } }')
+    found = (await clients.ask(FEED, under="US/NE/Omaha"))["changes"]["changes"]
+    assert [(one["event"], one["path"]) for one in found] == [
+        ("CREATED", "US/NE/Omaha"), ("CREATED", "US/NE/Omaha/68118"), ("MOVED", "US/X"),
+    ]  # fmt: skip
+
+
+async def test_a_page_of_the_feed_is_one_range_read(clients, monkeypatch):
+    await plant(clients)
+    monkeypatch.setattr(change_feed, "PAGE_TRANSACTIONS", 3)
+    cursor, pages = None, []
+    while True:
+        page = (await clients.ask(FEED, since=cursor))["changes"]
+        assert clients.request.reads.requests == 1
+        pages.append(len(page["changes"]))
+        cursor = page["cursor"]
+        if not page["hasMore"]:
+            break
+    assert pages == [3, 3, 1]
+
+
+async def test_a_cursor_that_is_too_old_or_of_another_tree_is_refused(clients):
+    await plant(clients)
+    first = (await clients.ask(FEED))["changes"]["cursor"]
+    await clients.ask('mutation { updateLocation(path: "US/MO", name: "a") { node { id } } }')
+    old = {key: await clients.store.get([key], ReadUsage()) for key in [log_key("location#US", 7)]}
+    await clients.store.commit([Delete(key) for key in old])
+    assert (await clients.refusal(FEED, since=first))[0] == "CURSOR_EXPIRED"
+    assert (await clients.refusal(FEED.replace('"US"', '"FR"'), since=first))[0] == "BAD_CURSOR"
+    assert (await clients.refusal(FEED, since=""))[0] == "BAD_CURSOR"
+    await clients.store.commit([Put(item) for (item,) in old.values()])
+
+
+async def test_a_gap_in_the_log_expires_cursors_before_it_and_is_where_the_feed_begins(clients):
+    await plant(clients)
+    whole = (await clients.ask(FEED))["changes"]["changes"]
+    (gap,) = await clients.store.get([log_key("location#US", 4)], ReadUsage())
+    first = encode_cursor(CursorKind.CHANGES, "location#US", "2")
+    await clients.store.commit([Delete(log_key("location#US", 4))])
+    assert (await clients.refusal(FEED, since=first))[0] == "CURSOR_EXPIRED"
+    assert (await clients.ask(FEED))["changes"]["changes"] == whole[4:]
+    await clients.store.commit([Put(gap)])
+
+
+async def test_no_writer_s_clock_makes_an_item_of_the_log_expire_before_those_in_front_of_it(clients, monkeypatch):
+    await plant(clients)
+    cursor = (await clients.ask(FEED))["changes"]["cursor"]
+    for days in (-91, 0):
+        now = time.time() + days * 24 * 3600
+        with monkeypatch.context() as patch:
+            patch.setattr("store.writer.group_commit.time.time", lambda now=now: now)
+            update = 'mutation($n: String!) { updateLocation(path: "US/MO", name: $n) { node { id } } }'
+            await clients.ask(update, n=f"{days}")
+    found = (await clients.ask(FEED, since=cursor))["changes"]["changes"]
+    assert [change["event"] for change in found] == ["UPDATED", "UPDATED"]
+
+
+async def test_a_cursor_stays_good_as_long_as_nothing_has_changed(clients):
+    await plant(clients)
+    cursor = (await clients.ask(FEED))["changes"]["cursor"]
+    kept = await clients.store.get([log_key("location#US", n) for n in range(1, 8)], ReadUsage())
+    await clients.store.commit([Delete(log_key("location#US", n)) for n in range(1, 8)])
+    assert (await clients.ask(FEED, since=cursor))["changes"] == {"changes": [], "cursor": cursor, "hasMore": False}
+    await clients.store.commit([Put(item) for item in kept])

@@ -1,0 +1,154 @@
+"""What clients may ask of a list, what they may not, and what a cursor that is not of the list is told."""
+
+from base64 import urlsafe_b64encode
+
+import pytest
+
+from resolvers.planning.cursors import CursorKind, decode_cursor, encode_cursor
+from store.engine.protocol import Store
+from store.errors import BadCursor
+from tests.model import Ground, Model
+from tests.systems.asking import Client, Reply
+
+NODES = (
+    {("r",): "AREA"} | {("r", key): "AREA" for key in ("a", "b", "c", "é")} | {("r", "a", "p"): "PLOT", ("s",): "AREA"}
+)
+MODEL = Model("ground", NODES)
+OWNER = MODEL.nodes["r",].id
+
+
+@pytest.fixture
+async def client(store: Store) -> Client:
+    await MODEL.plant(store)
+    return Client(store, Ground)
+
+
+async def children(client: Client, arguments: str, **variables: object) -> Reply:
+    declared = "query ($text: String) " if variables else ""
+    return await client.ask(
+        f'{declared}{{ area(path: "r") {{ children({arguments}) '
+        "{ nodes { key } pageInfo { hasNextPage hasPreviousPage } } } }",
+        **variables,
+    )
+
+
+def codes(reply: Reply) -> list[str]:
+    return [error["extensions"]["code"] for error in reply.errors]
+
+
+def cursor(position: str, order: CursorKind = CursorKind.CHILDREN, owner: str = OWNER) -> str:
+    return encode_cursor(order, owner, position)
+
+
+@pytest.mark.parametrize(
+    "arguments", ["first: -1", "last: -3", "first: 1, last: 1", 'first: -1, after: "x"', "first: 0, last: 0"]
+)
+async def test_contradicting_arguments_are_told_and_read_nothing(client, arguments):
+    reply = await children(client, arguments)
+    assert codes(reply) == ["BAD_USER_INPUT"]
+    assert reply.data == {"area": {"children": None}}
+    assert reply.witness.spans == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "no cursor!",
+        "ü",
+        "A" * 5_000,
+        "\0",
+        "\ud800",
+        urlsafe_b64encode(b"c\xff\xfe\xfd").decode(),
+        urlsafe_b64encode(b"c" + b"\0" * 6 + b"\xff\xff").decode(),
+        cursor(""),
+        cursor("AREA#a#", CursorKind.SIBLINGS),
+        cursor("AREA#a#", CursorKind.CHILDREN_BY_KEY),
+        cursor("AREA#a#", owner="ground:another"),
+        cursor("é" * 600),
+    ],
+)
+async def test_a_cursor_that_is_none_or_of_another_list_is_told_and_reads_nothing(client, text):
+    reply = await children(client, "after: $text", text=text)
+    assert codes(reply) == ["BAD_CURSOR"]
+    assert reply.witness.spans == []
+
+
+@pytest.mark.parametrize("position", ["\0", "AREA#\0", "AREA#a#\U0010ffff", "zzz", "A", "[", "é" * 500])
+async def test_a_cursor_with_a_position_of_its_own_making_shows_some_part_of_the_list(client, position):
+    reply = await children(client, "after: $text", text=cursor(position))
+    assert not reply.errors
+    assert [one["key"] for one in reply.data["area"]["children"]["nodes"]] in (
+        ["a", "b", "c", "é"],
+        ["b", "c", "é"],
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keys", "has_next", "has_previous"),
+    [
+        ("first: 0", [], True, False),
+        ("last: 0", [], False, True),
+        ("first: 2", ["a", "b"], True, False),
+        ("first: 4", ["a", "b", "c", "é"], False, False),
+        ("last: 2", ["c", "é"], False, True),
+        ("reverse: true", ["é", "c", "b", "a"], False, False),
+        ("first: 1, reverse: true", ["é"], True, False),
+        ("last: 1, reverse: true", ["a"], False, True),
+        ('first: 9, after: "{b}"', ["c", "é"], False, True),
+        ('first: 1, before: "{c}"', ["a"], True, False),
+        ('last: 1, before: "{c}"', ["b"], True, True),
+        ('reverse: true, before: "{b}"', ["é", "c"], True, False),
+        ('reverse: true, after: "{b}", first: 1', ["a"], False, True),
+        ('first: 0, after: "{b}"', [], True, True),
+        ('after: "{c}", before: "{b}"', [], True, True),
+        ('from: "b", to: "b"', [], False, False),
+        ('from: "c", to: "a"', [], False, False),
+        ('from: "b"', ["b", "c", "é"], False, False),
+        ('from: "e\\u0301"', ["é"], False, False),
+    ],
+)
+async def test_a_page_shows_what_its_arguments_say(client, arguments, keys, has_next, has_previous):
+    for key in "abc":
+        arguments = arguments.replace("{" + key + "}", cursor(f"AREA#{key}#"))
+    reply = await children(client, arguments)
+    assert not reply.errors
+    page = reply.data["area"]["children"]
+    assert [one["key"] for one in page["nodes"]] == keys
+    assert (page["pageInfo"]["hasNextPage"], page["pageInfo"]["hasPreviousPage"]) == (has_next, has_previous)
+
+
+@pytest.mark.parametrize("bound", ["", "\0", "a\x7f", "\ud800", "é" * 2_000])
+async def test_a_bound_that_no_key_can_have_is_told(client, bound):
+    reply = await children(client, "from: $text", text=bound)
+    assert len(reply.errors) == 1
+    assert codes(reply)[0] in ("BAD_USER_INPUT", "BAD_PATH")
+    assert reply.data == {"area": {"children": None}}
+
+
+@pytest.mark.parametrize("node_id", ["ground:\ud800", "ground:" + "x" * 200, "ground:\0", "ground:", ":", ""])
+async def test_an_id_that_nothing_can_have_is_nowhere(client, node_id):
+    reply = await client.ask(
+        "query ($id: ID!) { node(id: $id) { id } area(id: $id) { id } nodes(ids: [$id]) { id } }", id=node_id
+    )
+    assert reply.data == {"node": None, "area": None, "nodes": [None]}
+    assert not reply.errors
+
+
+async def test_the_siblings_of_a_root_are_the_other_roots(client):
+    reply = await client.ask('{ area(path: "r") { siblings { totalCount nodes { key } } } }')
+    assert reply.data == {"area": {"siblings": {"totalCount": 1, "nodes": [{"key": "s"}]}}}
+
+
+async def test_a_cursor_stays_one_of_its_list_whatever_it_filters(client):
+    reply = await children(client, f'level: AREA, after: "{cursor("AREA#a#")}", first: 1')
+    assert [one["key"] for one in reply.data["area"]["children"]["nodes"]] == ["b"]
+
+
+def test_a_cursor_tells_nothing_of_where_its_owner_lies():
+    made = encode_cursor(CursorKind.CHILDREN, "ground:secret-owner", "AREA#a#")
+    assert decode_cursor(made, CursorKind.CHILDREN, "ground:secret-owner") == "AREA#a#"
+    with pytest.raises(BadCursor, match="another list"):
+        decode_cursor(made, CursorKind.CHILDREN, "ground:other")

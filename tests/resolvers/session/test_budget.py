@@ -1,0 +1,104 @@
+"""The node budget: refused before anything is read where the counts say so, and nothing is ever cut silently."""
+
+import pytest
+
+from graph.errors import MAX_ALIKE
+from store.engine.protocol import Store
+from tests.model import Ground, Model
+from tests.systems.asking import Client
+
+NODES = {("r",): "AREA"} | {("r", area): "AREA" for area in "abcd"}
+NODES |= {("r", area, f"p{plot:02}"): "PLOT" for area in "abcd" for plot in range(30)}
+NODES |= {(f"s{number:02}",): "AREA" for number in range(20)}
+
+
+@pytest.fixture
+async def planted(store: Store) -> Store:
+    await Model("ground", NODES).plant(store)
+    return store
+
+
+async def test_a_list_that_is_too_long_by_the_counts_is_refused_before_it_is_read(planted):
+    reply = await Client(planted, Ground, max_nodes=100).ask(
+        '{ area(path: "r") { path descendants { nodes { path } } } }'
+    )
+    assert reply.data == {"area": {"path": "r", "descendants": None}}
+    (error,) = reply.errors
+    assert error["extensions"] == {"code": "BUDGET_EXCEEDED"}
+    assert error["message"] == (
+        "The descendants of r would be 124 nodes, and this request may return 99 more. "
+        "Ask for fewer with first: and go on with after: in the next request, or raise CLADE_MAX_NODES."
+    )
+    assert reply.witness.spans == []
+
+
+async def test_levels_below_that_are_too_many_are_refused_before_the_first_is_read(planted):
+    query = '{ area(path: "r") { children { nodes { path children { nodes { path } } } } } }'
+    reply = await Client(planted, Ground, max_nodes=100).ask(query)
+    assert [error["extensions"]["code"] for error in reply.errors] == ["BUDGET_EXCEEDED"]
+    assert reply.witness.spans == []
+
+
+@pytest.mark.parametrize(
+    ("query", "least", "reads"),
+    [
+        ('{ area(path: "r") { children { nodes { path } } } }', 1 + 4, 0),
+        ('{ area(path: "r/a") { children { nodes { path } } } }', 1 + 30, 0),
+        ('{ area(path: "r/a") { children(first: 7) { nodes { path } } } }', 1 + 7, 0),
+        ('{ area(path: "r") { descendants(level: PLOT) { nodes { path } } } }', 1 + 120, 0),
+        ('{ area(path: "r") { descendants(level: PLOT, maxDepth: 2) { nodes { path } } } }', 1 + 120, 0),
+        ('{ area(path: "r") { descendants(maxDepth: 1) { nodes { path } } } }', 1 + 4, 2),
+        ('{ area(path: "r") { descendants(from: "b") { nodes { path } } } }', 1 + 93, 1),
+        ('{ area(path: "r/a") { children(from: "p10", to: "p20") { nodes { path } } } }', 1 + 10, 1),
+        ('{ plot(path: "r/a/p03") { siblings { nodes { path } } } }', 1 + 29, 1),
+        ('{ plot(path: "r/a/p03") { parent { path } siblings { nodes { path } } } }', 1 + 1 + 29, 0),
+        ("{ grounds { nodes { path } } }", 21, 1),
+        ('{ plot(path: "r/a/p03") { ancestors { path } } }', 1 + 2, 0),
+        ('{ nodes(ids: ["ground:n1", "ground:n2", "ground:n3"]) { id } }', 3, 0),
+    ],
+)
+async def test_a_request_is_answered_whole_or_refused_and_never_cut(planted, query, least, reads):
+    """`least` is how many nodes the answer has, `reads` how many ranges it may take to find that they are too many."""
+    whole = await Client(planted, Ground, max_nodes=least).ask(query)
+    assert not whole.errors
+    refused = await Client(planted, Ground, max_nodes=least - 1).ask(query)
+    assert {error["extensions"]["code"] for error in refused.errors} == {"BUDGET_EXCEEDED"}
+    assert len(refused.witness.spans) <= reads
+    assert refused.items <= least + 4, "nothing is read much further than the budget goes"
+
+
+async def test_pages_within_the_budget_reach_everything(planted):
+    client, seen, after = Client(planted, Ground, max_nodes=51), [], None
+    while True:
+        reply = await client.ask(
+            'query ($after: String) { area(path: "r") { descendants(first: 50, after: $after) '
+            "{ nodes { path } pageInfo { hasNextPage endCursor } } } }",
+            after=after,
+        )
+        page = reply.data["area"]["descendants"]
+        seen += [one["path"] for one in page["nodes"]]
+        after = page["pageInfo"]["endCursor"]
+        if not page["pageInfo"]["hasNextPage"]:
+            break
+    assert seen == ["/".join(path) for path in sorted(NODES) if path[0] == "r" and len(path) > 1]
+
+
+async def test_what_is_only_counted_costs_nothing_of_the_budget(planted):
+    reply = await Client(planted, Ground, max_nodes=1).ask(
+        '{ area(path: "r") { children { totalCount } descendants { totalCount } siblings { totalCount } } }'
+    )
+    assert not reply.errors
+    assert reply.data["area"]["descendants"]["totalCount"] == 124
+    assert reply.data["area"]["siblings"]["totalCount"] == 20
+
+
+async def test_errors_that_are_all_alike_are_told_in_part_and_counted(planted):
+    query = '{ area(path: "r") { descendants(level: PLOT) { nodes { path siblings { nodes { path } } } } } }'
+    reply = await Client(planted, Ground, max_nodes=130).ask(query)
+    plots = reply.data["area"]["descendants"]["nodes"]
+    assert [one["siblings"] for one in plots] == [None] * 120
+    *told, last = reply.errors
+    assert [error["path"][-1] for error in told] == ["siblings"] * MAX_ALIKE
+    assert len({tuple(error["path"]) for error in told}) == MAX_ALIKE
+    assert last["extensions"] == {"code": "BUDGET_EXCEEDED", "more": 120 - MAX_ALIKE}
+    assert "path" not in last

@@ -1,0 +1,80 @@
+"""What one attempt at an answer has read never comes into the next one."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from resolvers.session.page_cache import PageCache
+from resolvers.session.records_read import Read
+from resolvers.session.request import Request
+from store.engine.protocol import Store
+from store.model.keys import node_key
+from store.model.ranges import subtree
+from tests.graph.execution.test_response_cache import GROUND, plant
+
+SPAN = subtree("ground#a", "#")
+KEY = node_key("ground", ("a", "b"))
+
+
+class Held:
+    """A store whose reads bring what is there when they begin, and end when `may_end` is set."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        if name not in ("get", "nodes", "range", "count"):
+            return found
+
+        async def held(*arguments: Any, **options: Any) -> Any:
+            result = await found(*arguments, **options)
+            self.begun.set()
+            with contextlib.suppress(asyncio.CancelledError):  # as an answer that was on its way already
+                await self.may_end.wait()
+            return result
+
+        return held
+
+
+READS: dict[str, Callable[[Request], Awaitable[Any]]] = {
+    "a range": lambda request: request.range(Read(SPAN)),
+    "a node": lambda request: request.records([KEY]),
+    "an item": lambda request: request.get([KEY]),
+    "an item as of now": lambda request: request.read_now([KEY]),
+    "items": lambda request: request.items(SPAN),
+    "a count": lambda request: request.count(SPAN),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_a_late_read_of_a_former_attempt_brings_nothing(name: str, store: Store) -> None:
+    await plant(store, "a", "a/b")
+    held, kept = Held(store), PageCache(1_000_000)
+    request = Request(held, {"ground": GROUND}, kept=kept)  # type: ignore[arg-type]
+    late = asyncio.ensure_future(READS[name](request))
+    await held.begun.wait()
+    request.forget()
+    held.may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await late
+    await asyncio.sleep(0)
+    assert request.known.nodes == {}
+    assert request.known.take(SPAN) is None
+    assert request.stamps == {}
+    assert not kept._answers
+    assert (await request.records([KEY]))[KEY] is not None
+
+
+async def test_nothing_is_read_for_a_request_that_was_stopped(store: Store) -> None:
+    await plant(store, "a", "a/b")
+    request = Request(store, {"ground": GROUND})
+    request.stop()
+    for read in READS.values():
+        with pytest.raises(asyncio.CancelledError):
+            await read(request)
+    assert request.reads.requests == 0

@@ -1,0 +1,189 @@
+"""What others may do to a tree while a large move is under way in it, and what is refused until it has ended."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from store.edits.create_update import Update
+from store.edits.delete import Delete, Policy
+from store.edits.reorder import Reorder, Side
+from store.engine.protocol import Store
+from store.engine.usage import ReadUsage
+from store.errors import Conflict
+from store.metadata.move_record import MoveState
+from store.model.paths import parse_path
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
+from store.writer.writer import EditOptions, Writer
+from tests.hierarchies import CATEGORY
+from tests.store.background_moves import journaled
+from tests.store.background_moves.journaled import cascade, create, move
+
+STATES = [MoveState.COPYING, MoveState.SWEEPING]
+
+
+def update(path: str) -> Update:
+    return Update(CATEGORY, parse_path(path), "another name", None, {})
+
+
+def reorder(path: str, side: Side, beside: str | None = None) -> Reorder:
+    return Reorder(CATEGORY, parse_path(path), side, None if beside is None else parse_path(beside))
+
+
+def reparent(path: str) -> Delete:
+    return Delete(CATEGORY, parse_path(path), Policy.REPARENT)
+
+
+INSIDE = {
+    MoveState.COPYING: [
+        update("r/a"), update("r/a/n0/x"), create("r/a/n0/new"), cascade("r/a/n0/x"), move("r/a/n0/x", "r/b/x"),
+        move("r/a", "r/y"), cascade("r/a"), reorder("r/a", Side.FIRST), reorder("r/b", Side.BEFORE, "r/a"),
+        reparent("o/p"),
+    ],
+    MoveState.SWEEPING: [
+        update("o/p/a"), update("o/p/a/n0/x"), create("o/p/a/n0/new"), cascade("o/p/a/n0/x"), create("r/a"),
+        move("o/p/a", "o/y"), move("r/b", "r/a"), reorder("o/p/a", Side.FIRST),
+    ],
+}  # fmt: skip
+EITHER = [
+    create("o/p/a"), move("r/b", "o/p/a"), move("o/p/a/n0", "r/b/n0"), move("r", "s"), cascade("r"), cascade("o/p"),
+    move("o/p", "r/b/p"), move("o", "u"), cascade("o"),
+]  # fmt: skip
+
+
+TOLD = "^(r/a is being moved with all below it|A subtree is moved to o/p/a)"
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_a_refusal_names_the_end_that_is_met_and_never_the_other(store: Store, state: MoveState) -> None:
+    await journaled.plant(store)
+    await journaled.halted(store, move("r/a", "o/p/a"), state)
+    for edit, told, other in (
+        (cascade("r"), "^r/a is", "o/p/a"),
+        (move("r", "s"), "^r/a is", "o/p/a"),
+        (cascade("o"), "to o/p/a;", "r/a"),
+        (create("o/p/a"), "to o/p/a;", "r/a"),
+    ):
+        with pytest.raises(Conflict, match=told) as refused:
+            await Writer(store, journaled.SOON).write(edit, ReadUsage())
+        assert other not in str(refused.value)
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_nobody_writes_to_either_end_or_takes_away_what_it_lies_in(store: Store, state: MoveState) -> None:
+    await journaled.plant(store)
+    found = await journaled.halted(store, move("r/a", "o/p/a"), state)
+    before = await journaled.paths(store)
+    for edit in [*INSIDE[state], *EITHER]:
+        for dry_run in (True, False):
+            with pytest.raises(Conflict, match=f"{TOLD}; .* the move {found.id}"):
+                await Writer(store, journaled.SOON).write(edit, ReadUsage(), EditOptions(dry_run=dry_run))
+    assert await journaled.paths(store) == before
+    await journaled.lapse(store)
+    await journaled.resume(store)
+    await journaled.has_ended(store)
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("edit", [move("r/a", "o/p/a"), cascade("r/a")], ids=["a move", "a cascade"])
+async def test_beside_it_everything_goes_on_and_all_counts_are_right_in_the_end(
+    store: Store, state: MoveState, edit: Any
+) -> None:
+    await journaled.plant(store, "o/p/a2", "r/a2", "r/a2/x", *[f"r/big/n{n}" for n in range(9)], "r/big")
+    await journaled.halted(store, edit, state)
+    for one in (
+        create("r/new"), create("r/b/c/new"), update("r"), update("o/p"), create("o/p/z"), cascade("r/a2"),
+        move("o/p/a2", "r/a2"), reorder("r/b", Side.FIRST), move("r/b", "o/p/b"), cascade("r/0"),
+    ):  # fmt: skip
+        await journaled.write(store, one)
+    assert await journaled.findings(store) == []
+    both = Writer(store, journaled.SOON)
+    await both.write(move("r/big", "o/p/big"), ReadUsage())
+    await both.mover.finished()
+    await journaled.lapse(store)
+    await journaled.resume(store)
+    assert await journaled.findings(store) == []
+    assert not await journaled.paths(store) & {"r/a", "r/big", "r/0", "r/b"}
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_what_is_hidden_is_nobody_s_neighbour(store: Store, state: MoveState) -> None:
+    await journaled.plant(store)
+    await journaled.halted(store, move("r/a", "r/z" if state is MoveState.COPYING else "r/y"), state)
+    before = await journaled.there(store, (await journaled.write(store, update("r/b"))).record.key)
+    where = reorder("r/b", Side.LAST) if state is MoveState.COPYING else reorder("r/b", Side.AFTER, "r/0")
+    written = await journaled.write(store, where)
+    assert written.record.rank == before["rank"], "it stands there already"
+
+
+async def test_an_id_that_goes_with_a_cascade_is_not_given_to_another_node_before_it_is_gone(store: Store) -> None:
+    await journaled.plant(store)
+    top = (await journaled.write(store, update("r/a/n8/x/y"))).record
+    await journaled.halted(store, cascade("r/a"), MoveState.SWEEPING)
+    again = create("o/again", node_id=top.id.partition(":")[2])
+    with pytest.raises(Conflict, match="r/a is being deleted"):
+        await journaled.write(store, again)
+    await journaled.lapse(store)
+    await journaled.resume(store)
+    assert (await journaled.write(store, again)).record.revision == top.revision + 1
+    await journaled.has_ended(store)
+
+
+async def test_of_two_large_moves_of_one_subtree_one_wins(store: Store) -> None:
+    await journaled.plant(store)
+    writers = [Writer(store, journaled.SOON) for _ in range(2)]
+    edits = [writer.write(move("r/a", to), ReadUsage()) for writer, to in zip(writers, ("o/p/a", "r/b/a"), strict=True)]
+    outcomes = await asyncio.gather(*edits, return_exceptions=True)
+    for writer in writers:
+        await writer.mover.finished()
+    (refused,) = [one for one in outcomes if isinstance(one, BaseException)]
+    assert getattr(refused, "code", "") in ("CONFLICT", "NOT_FOUND")
+    await journaled.has_ended(store)
+
+
+async def test_no_more_large_moves_are_under_way_in_a_tree_than_readers_bear(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.edits.transaction.MOST_MOVES", 1)
+    await journaled.plant(store, *[f"r/big/n{n}" for n in range(9)], "r/big")
+    await journaled.halted(store, move("r/a", "r/z"), MoveState.COPYING)
+    with pytest.raises(Conflict, match="1 large moves are under way in this tree"):
+        await journaled.write(store, cascade("r/big"))
+    await journaled.lapse(store)
+    await journaled.resume(store)
+    await journaled.write(store, cascade("r/big"))
+
+
+# -- imports -----------------------------------------------------------------------------------------------------------
+
+
+def wanted(*paths: str) -> ImportPlan:
+    rows = ImportPlan(CATEGORY)
+    for number, path in enumerate(paths):
+        rows.take(Row(number, parse_path(path), [Part("CATEGORY")]))
+    return rows
+
+
+async def test_an_import_waits_for_the_moves_in_its_trees(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.reading.active_moves.MOVE_DELAY_SECONDS", 0.01)
+    await journaled.plant(store, "other")
+    await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
+    await load(store, wanted("other/x"), LoadResult())
+    task = asyncio.create_task(load(store, wanted("o/p/a/n0", "o/p/a/mine"), outcome := LoadResult()))
+    await asyncio.sleep(0.05)
+    assert not task.done()
+    await journaled.lapse(store)
+    await journaled.resume(store)
+    await task
+    assert (outcome.unchanged, outcome.added.total()) == (1, 1)
+    await journaled.has_ended(store)
+
+
+async def test_an_import_gives_up_when_a_move_does_not_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.reading.active_moves.MOVE_DELAY_SECONDS", 0.001)
+    monkeypatch.setattr("store.reading.active_moves.MOVE_SECONDS", 0.01)
+    await journaled.plant(store)
+    await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
+    with pytest.raises(Conflict, match=r"r/a is being moved .* is ended by clade repair"):
+        await load(store, wanted("r/new"), LoadResult())

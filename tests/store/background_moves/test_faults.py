@@ -1,0 +1,278 @@
+"""Movers that die, sleep or meet one another: whatever happens, a subtree is whole at exactly one place in the end."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from store.background_moves.lease import LeaseLost, MoveLease
+from store.background_moves.timing import MoveTiming
+from store.background_moves.worker import MoveWorker
+from store.checking.repair import Repair
+from store.connect import open_store
+from store.edits import move as moves
+from store.engine.protocol import Store
+from store.engine.usage import ReadUsage
+from store.errors import BadPath, Unavailable
+from store.metadata.move_record import MoveState
+from store.model.items import Change, Put
+from store.model.keys import stamp_key
+from store.writer.writer import Writer
+from tests.hierarchies import CATEGORY
+from tests.readers import Witness
+from tests.store.background_moves import journaled
+from tests.store.background_moves.journaled import OTHERS, cascade, move
+
+KINDS = {
+    "a move to another tree": (move("r/a", "o/p/a"), journaled.at("r/a", "o/p/a")),
+    "a rename": (move("r/a", "r/z"), journaled.at("r/a", "r/z")),
+    "a move to a root": (move("r/a", "a"), journaled.at("r/a", "a")),
+    "a cascade": (cascade("r/a"), set()),
+}
+
+
+@pytest.mark.parametrize("what", KINDS)
+async def test_a_mover_that_dies_after_any_commit_leaves_what_the_next_one_finishes(store_url: str, what: str) -> None:
+    edit, there = KINDS[what]
+    states: list[MoveState] = []
+    while True:
+        commits = len(states) + 1
+        async with open_store(another(store_url, commits)) as store:
+            await store.create()
+            await journaled.plant(store)
+            if not await journaled.died(store, edit, commits):
+                break
+            states.append((await journaled.only_move(store)).state)
+            assert await journaled.findings(store) == []
+            await journaled.lapse(store)
+            await journaled.resume(store)
+            assert await journaled.findings(store) == []
+            assert await journaled.paths(store) == {*OTHERS, *there}
+            await journaled.has_ended(store)
+    assert set(states) == {MoveState.COPYING, MoveState.SWEEPING, MoveState.DONE}
+
+
+def another(store_url: str, number: int) -> str:
+    """The address of another table of the same store."""
+    return store_url.replace("clade-", f"clade-{number}-").replace("clade.db", f"{number}.db")
+
+
+async def test_a_mover_that_slept_past_its_lease_writes_nothing_more(store: Store) -> None:
+    await journaled.plant(store)
+    writer = Writer(store, MoveTiming(60.0, 0.0, 0.0, 5.0))
+    written = await writer.write(move("r/a", "o/p/a"), ReadUsage())
+    await asyncio.sleep(0)
+    await writer.mover.stop()
+    sleeper = MoveLease(store, await journaled.only_move(store), 5.0)
+    await journaled.resume(store)
+    assert written.move is not None
+    assert written.move.target is not None
+    copy = await journaled.there(store, written.move.target)
+    with pytest.raises(LeaseLost):
+        await sleeper.write([Put({**copy, "name": "overwritten"})])
+    assert await journaled.there(store, written.move.target) == copy
+    await journaled.has_ended(store)
+
+
+async def test_of_two_movers_that_take_over_one_gets_it(store: Store, store_url: str) -> None:
+    await journaled.plant(store)
+    assert await journaled.died(store, move("r/a", "o/p/a"), 2)
+    await journaled.lapse(store)
+    async with open_store(store_url) as other:
+        other.most_changes = store.most_changes
+        movers = [MoveWorker(one, journaled.SOON) for one in (store, other)]
+        taken = await asyncio.gather(*[mover.resume() for mover in movers])
+        assert sum(map(len, taken)) == 1
+        await asyncio.gather(*[mover.finished() for mover in movers])
+    await journaled.has_ended(store)
+
+
+async def test_who_stops_in_good_order_leaves_the_move_to_others_at_once(store: Store) -> None:
+    await journaled.plant(store)
+    writer = Writer(store, MoveTiming(60.0, 0.0, 0.0, 60.0))
+    async with writer.mover.watching():
+        written = await writer.write(move("r/a", "o/p/a"), ReadUsage())
+        assert written.move is not None
+        assert written.move.state is MoveState.COPYING
+        assert await MoveWorker(store, journaled.SOON).resume() == [], "it is held"
+        await asyncio.sleep(0.01)
+    assert (await journaled.only_move(store)).lease == 0
+    async with (mover := MoveWorker(store, journaled.SOON)).watching():
+        while not mover._tasks:  # noqa: ASYNC110 - it looks at once
+            await asyncio.sleep(0.001)
+        await mover.finished()
+    await journaled.has_ended(store)
+
+
+async def test_a_lease_is_kept_through_long_waits(store: Store) -> None:
+    await journaled.plant(store)
+    writer = Writer(store, MoveTiming(0.4, 0.0, 5.0, 0.15))
+    task = asyncio.create_task(writer.write(move("r/a", "o/p/a"), ReadUsage()))
+    taken = []
+    while not task.done():
+        taken += await MoveWorker(store, MoveTiming(0.0, 0.0, 0.0, 0.15)).resume()
+        await asyncio.sleep(0.02)
+    await task
+    await writer.mover.finished()
+    assert taken == []
+    await journaled.has_ended(store)
+
+
+async def test_a_mover_goes_on_when_the_store_was_away_also_where_an_answer_was_lost(store: Store) -> None:
+    class Away:
+        """Every other commit fails, half of them after they were made."""
+
+        commits = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def commit(self, changes: Sequence[Change]) -> None:
+            self.commits += 1
+            if self.commits % 4 == 0:
+                raise Unavailable("away")
+            await store.commit(changes)
+            if self.commits % 4 == 2:
+                raise Unavailable("the answer was lost")
+
+    await journaled.plant(store)
+    away: Any = Away()
+    writer = Writer(away, journaled.SOON)
+    await writer.write(move("r/a", "o/p/a"), ReadUsage())
+    await writer.mover.finished()
+    assert away.commits > 4
+    assert await journaled.paths(store) == {*OTHERS, *journaled.at("r/a", "o/p/a")}
+    await journaled.has_ended(store)
+
+
+async def test_a_node_that_came_to_be_too_long_meanwhile_undoes_the_move(store: Store) -> None:
+    long = "m" * 500
+    await journaled.plant(store, f"o/{long}", f"r/a/{long}")
+
+    class Sly:
+        """Somebody makes a longer path after the look through the subtree."""
+
+        looked = False
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def commit(self, changes: Sequence[Change]) -> None:
+            if not self.looked:
+                self.looked = True
+                await Writer(store).write(journaled.create(f"r/a/{long}/{'n' * 20}"), ReadUsage())
+            await store.commit(changes)
+
+    sly: Any = Sly()
+    before = await journaled.paths(store)
+    writer = Writer(sly, journaled.SOON)
+    with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are possible"):
+        await writer.write(move("r/a", f"o/{long}/a"), ReadUsage())
+    await writer.mover.finished()
+    assert await journaled.paths(store) == before | {f"r/a/{long}/{'n' * 20}"}
+    await journaled.has_ended(store, MoveState.UNDONE)
+
+
+async def test_a_very_large_subtree_is_looked_through_only_while_it_is_copied(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "m" * 500
+    await journaled.plant(store, f"o/{long}", f"r/a/{long}", f"r/a/{long}/{'n' * 20}")
+    monkeypatch.setattr(moves, "MAX_SURVEYED", 10)
+    before = await journaled.paths(store)
+    writer = Writer(store, journaled.SOON)
+    with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are possible"):
+        await writer.write(move("r/a", f"o/{long}/a"), ReadUsage())
+    await writer.mover.finished()
+    assert await journaled.paths(store) == before
+    await journaled.has_ended(store, MoveState.UNDONE)
+    assert "at most 32 and 1024 are possible" in ((await journaled.only_move(store)).reason or "")
+
+
+async def test_a_mover_looks_at_moves_that_have_ended_once_alone(store: Store) -> None:
+    await journaled.plant(store)
+    await journaled.write(store, move("r/a", "o/p/a"))
+    ended = await journaled.only_move(store)
+    await store.commit([Put({**ended.item(), "sk": "0" * 24})])
+    witness: Any = Witness(store)
+    mover = MoveWorker(witness, journaled.SOON)
+    for _ in range(2):
+        assert await mover.resume() == []
+    (first, *_), (second, *_) = witness.spans
+    assert first.lo < "0" * 24 < second.lo < ended.id
+
+
+# -- what check and repair make of it ----------------------------------------------------------------------------------
+
+
+async def test_a_repair_waits_for_the_lease_and_brings_the_move_to_its_end(store: Store) -> None:
+    await journaled.plant(store)
+    assert await journaled.died(store, move("r/a", "o/p/a"), 2)
+    found = await journaled.only_move(store)
+    await store.commit([Put(replace(found, lease=time.time() + 0.2).item(), {"epoch": found.epoch})])
+    told = [one async for one in Repair(store, {"category": CATEGORY}, journaled.AT, pace=journaled.SOON).run()]
+    assert [(str(one.finding), one.mended) for one in told] == [
+        (f"category r/a: the move {found.id} had not come to its end", True)
+    ]
+    await journaled.has_ended(store)
+
+
+async def test_a_lease_of_a_clock_a_day_ahead_holds_up_nobody_for_longer_than_a_lease(store: Store) -> None:
+    await journaled.plant(store)
+    assert await journaled.died(store, move("r/a", "o/p/a"), 2)
+    found = await journaled.only_move(store)
+    await store.commit([Put(replace(found, lease=time.time() + 24 * 3600).item(), {"epoch": found.epoch})])
+    pace = MoveTiming(0.0, 0.0, 5.0, 0.3)
+    assert await MoveWorker(store, pace).resume() == [], "it may be that somebody works on it"
+    async with asyncio.timeout(60):
+        told = [one async for one in Repair(store, {"category": CATEGORY}, journaled.AT, pace=pace).run()]
+    assert [one.mended for one in told] == [True]
+    await journaled.has_ended(store)
+
+
+async def test_a_move_whose_mover_has_a_clock_a_day_ahead_is_its_own_as_long_as_it_works(store: Store) -> None:
+    await journaled.plant(store)
+    assert await journaled.died(store, move("r/a", "o/p/a"), 2)
+    watcher = MoveWorker(store, MoveTiming(0.0, 0.0, 0.0, 0.3))
+    for number in range(20):
+        found = await journaled.only_move(store)
+        ahead = replace(found, lease=time.time() + 24 * 3600 + number)
+        await store.commit([Put(ahead.item(), {"epoch": found.epoch})])
+        assert await watcher.resume() == []
+        await asyncio.sleep(0.02)
+    async with asyncio.timeout(60), watcher.watching():
+        while (await journaled.only_move(store)).ended_at is None:  # noqa: ASYNC110 - it looks by itself
+            await asyncio.sleep(0.01)
+    await journaled.has_ended(store)
+
+
+async def test_stamps_and_records_that_do_not_tell_of_each_other_are_found_and_mended(store: Store) -> None:
+    await journaled.plant(store)
+    assert await journaled.died(store, move("r/a", "a"), 1)
+    found = await journaled.only_move(store)
+    stamps = [await journaled.there(store, stamp_key(one)) for one in ("category#r", "category#a", "category")]
+    await store.commit([Put({**one, "moves": None}) for one in stamps])
+    lost = f"category r/a: the move {found.id} has not ended, and no stamp tells of it"
+    assert await journaled.findings(store) == [lost]
+    await journaled.lapse(store)
+    assert await MoveWorker(store, journaled.SOON).resume() == [], "nothing is known to be its own"
+    told = [one async for one in Repair(store, {"category": CATEGORY}, journaled.AT, pace=journaled.SOON).run()]
+    assert [(str(one.finding), one.mended) for one in told] == [(lost, True)]
+    await store.commit([Put(one) for one in stamps])
+    named = f"its stamp names the move {found.id}, which is not under way"
+    assert [one.rpartition(": ")[2] for one in await journaled.findings(store)][:2] == [named, named]
+    assert f"it names the move {found.id}, which is not under way" in (await journaled.findings(store))[-1]
+    told = [one async for one in Repair(store, {"category": CATEGORY}, journaled.AT, pace=journaled.SOON).run()]
+    assert all(one.mended for one in told)
+    assert await journaled.findings(store) == []
+
+
+async def test_copies_that_no_move_hides_are_found(store: Store) -> None:
+    await journaled.plant(store)
+    assert await journaled.died(store, move("r/a", "r/z"), 3)
+    assert await journaled.findings(store) == []
+    await store.commit([Put({**await journaled.there(store, stamp_key("category#r")), "moves": None})])
+    assert any("is that of r/a as well" in one for one in await journaled.findings(store))

@@ -1,0 +1,373 @@
+"""What a check finds, on both stores: each thing that can be wrong is named, and nothing else is."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from store.checking.check import Check
+from store.connect import open_store
+from store.edits.create_update import Create
+from store.edits.delete import Delete as Deletion
+from store.edits.delete import Policy
+from store.engine.protocol import Store
+from store.engine.usage import ReadUsage
+from store.model import items
+from store.model.items import Put
+from store.model.keys import (
+    Key,
+    id_key,
+    log_key,
+    stamp_key,
+    version_key,
+)
+from store.writer.writer import Writer
+from tests.hierarchies import CATEGORY, LOCATION, hierarchy, level
+from tests.store.checking.broken import (
+    GONE_ID,
+    HIERARCHIES,
+    OMAHA,
+    OMAHA_ID,
+    US,
+    at,
+    change,
+    fill,
+    item,
+    remove,
+)
+
+AT = "2026-11-20T12:00:00.000Z"
+
+Break = Callable[[Store], Awaitable[None]]
+
+
+async def findings(store: Store) -> list[str]:
+    return [str(finding) async for finding in Check(store, HIERARCHIES, AT).findings()]
+
+
+@pytest.fixture(autouse=True)
+def caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The indexes of local engines do not trail behind, so nothing has to be waited for."""
+    monkeypatch.setattr("store.checking.check.SETTLE_SECONDS", 0)
+
+
+def changed(place: Key, /, **values: Any) -> Break:
+    return lambda store: change(store, place, **values)
+
+
+def removed(*keys: Key) -> Break:
+    return lambda store: remove(store, *keys)
+
+
+def made(**values: Any) -> Break:
+    return lambda store: store.commit([Put(values)])
+
+
+NE, PARIS, BELLEVUE, FR = at("US/NE"), at("FR/Paris"), at("US/NE/Bellevue"), "location#FR"
+
+BROKEN: dict[str, tuple[Break, list[str]]] = {
+    "kids": (
+        changed(NE, kids={"CITY": 4}),
+        ["location US/NE: its children are counted as 4 CITY; there are 3 CITY"],
+    ),
+    "kids that are no counts": (
+        changed(OMAHA, kids="many"),
+        ["location US/NE/Omaha: its children are counted as 'many'; there are 1 POSTAL_CODE"],
+    ),
+    "below": (
+        changed(NE, below={}),
+        ["location US/NE: its descendants are counted as none; there are 3 CITY, 1 POSTAL_CODE, 1 STORE"],
+    ),
+    "above": (
+        changed(OMAHA, above=["COUNTRY"]),
+        ["location US/NE/Omaha: the levels above it are noted as ['COUNTRY']"],
+    ),
+    "level": (
+        changed(OMAHA, level="STATE"),
+        ['location US/NE/Omaha: its level is "STATE", while its tier and its rank say CITY'],
+    ),
+    "tier": (
+        changed(OMAHA, tier="nowhere"),
+        ["location US/NE/Omaha: it is not listed among the nodes of its level"],
+    ),
+    "parent": (
+        changed(OMAHA, parent=None),
+        ["location US/NE/Omaha: it is not listed among its siblings"],
+    ),
+    "rank": (
+        changed(OMAHA, rank="CITY#Paris#"),
+        ["location US/NE/Omaha: its place among its siblings is noted as 'CITY#Paris#'"],
+    ),
+    "name": (
+        changed(OMAHA, name=None),
+        ["location US/NE/Omaha: its name is nothing"],
+    ),
+    "revision": (
+        changed(PARIS, revision=3),
+        ["location FR/Paris: 2 of its former states are missing"],
+    ),
+    "many revisions": (
+        changed(PARIS, revision=5000),
+        ["location FR/Paris: 4999 of its former states are missing"],
+    ),
+    "a revision gone back": (
+        changed(OMAHA, revision=2),
+        ["location US/NE/Omaha: there is a former state 2 of location:5074472, which is at revision 2"],
+    ),
+    "a revision that is no number": (
+        changed(PARIS, revision="one"),
+        ["location FR/Paris: its revision is 'one'"],
+    ),
+    "updated_at": (
+        changed(OMAHA, updated_at="today"),
+        ["location US/NE/Omaha: its last change is at 'today'"],
+    ),
+    "changed_by": (
+        changed(OMAHA, changed_by=7),
+        ["location US/NE/Omaha: it was changed by 7"],
+    ),
+    "an own attribute": (
+        changed(OMAHA, population="some"),
+        ["location US/NE/Omaha: its population 'some' is no Long"],
+    ),
+    "a former state": (
+        removed(version_key(OMAHA_ID, 2)),
+        ["location US/NE/Omaha: 1 of its former states are missing"],
+    ),
+    "a former state that says another revision": (
+        changed(version_key(OMAHA_ID, 2), revision=1),
+        ["location US/NE/Omaha: the former state 0000000002 of location:5074472 says that it is 1"],
+    ),
+    "a former state of nothing": (
+        made(pk="id#location:x", sk="v0000000001", revision=1, tree=FR, key="#X#"),
+        ["location FR/X: the id location:x has no record"],
+    ),
+    "the state of a deleted node": (
+        removed(version_key(GONE_ID, 1)),
+        ["location US/NE/Gone: 1 state of the deleted node location:gone missing"],
+    ),
+    "a deleted node without a revision": (
+        changed(id_key(GONE_ID), revision=None),
+        ["location US/NE/Gone: the deleted node location:gone has no revision"],
+    ),
+    "the record of an id": (
+        removed(id_key("location:paris")),
+        ["location FR/Paris: its id location:paris has no record"],
+    ),
+    "the record of an id that leads nowhere": (
+        changed(id_key(OMAHA_ID), key="#NE#Oz#"),
+        [
+            "location US/NE/Omaha: its id location:5074472 leads to US/NE/Oz",
+            "location US/NE/Oz: the id location:5074472 has no node",
+        ],
+    ),
+    "the record of an id as a deleted node's": (
+        changed(id_key("location:paris"), deleted="2026-11-20T12:00:00Z", revision=0),
+        [
+            "location FR/Paris: its id location:paris is noted as that of a deleted node",
+            "location FR/Paris: the deleted node location:paris has no revision",
+        ],
+    ),
+    "the record of an id without a node": (
+        made(pk="id#location:x", sk="v0", tree=US, key="#NE#X#"),
+        ["location US/NE/X: the id location:x has no node"],
+    ),
+    "the record of an id that is another's": (
+        made(pk="id#location:x", sk="v0", tree=US, key="#NE#Omaha#"),
+        ["location US/NE/Omaha: the id location:x leads to the node with the id location:5074472"],
+    ),
+    "an id": (
+        changed(PARIS, id="location:rome"),
+        [
+            "location FR/Paris: its id location:rome has no record",
+            "location FR/Paris: the id location:paris leads here, but the node says that it is location:rome",
+        ],
+    ),
+    "an id that none can have": (
+        changed(PARIS, id="category:paris"),
+        [
+            "location FR/Paris: its id 'category:paris' is none that a node can have",
+            "location FR/Paris: the id location:paris leads here, but the node says that it is category:paris",
+        ],
+    ),
+    "an id that two have": (
+        changed(PARIS, id=OMAHA_ID),
+        [
+            "location FR/Paris: its id location:5074472 is that of US/NE/Omaha as well",
+            "location FR/Paris: the id location:paris leads here, but the node says that it is location:5074472",
+        ],
+    ),
+    "the number of a stamp": (
+        changed(stamp_key(FR), n=0),
+        ["location FR: its stamp has the number 0, its log goes up to 1"],
+    ),
+    "the shape of a stamp": (
+        changed(stamp_key(FR), shape={"CITY@1": 2}),
+        ["location FR: its stamp counts 2 CITY@1; there are 1 CITY@1, 1 COUNTRY@0"],
+    ),
+    "the aliases of a stamp": (
+        changed(stamp_key(US), aliases=0),
+        ["location US: its stamp counts 0 aliases, and not 1"],
+    ),
+    "a stamp": (
+        removed(stamp_key(FR)),
+        ["location FR: it has no stamp"],
+    ),
+    "the stamp of the roots": (
+        changed(stamp_key("location"), shape={"COUNTRY@0": 3}),
+        ["location: its stamp has the number 2 and counts the roots as 3 COUNTRY@0; there are 2 COUNTRY@0"],
+    ),
+    "an alias": (
+        changed(Key(f"alias#{US}", "#NE#Lincoln#"), id="location:x"),
+        ["location US/NE/Lincoln: the alias of this path leads to 'location:x', an id that there is not"],
+    ),
+    "the log": (
+        removed(log_key(US, 3), log_key(US, 4)),
+        ["location US: its log lacks the numbers 3 to 4"],
+    ),
+    "the end of the log": (
+        changed(stamp_key(FR), n=2),
+        ["location FR: its log lacks number 2"],
+    ),
+    "a key that is not in normal form": (
+        made(pk=FR, sk="#Aix les#"),
+        ["location FR/Aix les: its key is not in normal form"],
+    ),
+    "a key that is none": (
+        made(pk=FR, sk="#Aix"),
+        ["location location#FR #Aix: no node can have this key"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BROKEN)
+async def test_each_thing_that_is_broken_is_named_and_nothing_else(store: Store, what: str) -> None:
+    breaking, expected = BROKEN[what]
+    await fill(store)
+    await breaking(store)
+    assert sorted(await findings(store)) == expected
+
+
+async def test_nothing_is_found_in_a_good_table(store: Store) -> None:
+    await fill(store)
+    assert await findings(store) == []
+
+
+async def test_deleted_nodes_are_proven_many_at_a_time(store: Store) -> None:
+    await fill(store)
+    writer, paths = Writer(store), [("FR", f"{number}") for number in range(60)]
+    edits = [Create(LOCATION, path, "CITY", "x", {}) for path in paths]
+    for some in (edits, [Deletion(LOCATION, path, Policy.REFUSE) for path in paths]):
+        await asyncio.gather(*[writer.write(edit, ReadUsage()) for edit in some])
+    check = Check(store, HIERARCHIES, AT)
+    assert [one async for one in check.findings()] == []
+    assert check._reads.requests < 60
+
+
+async def test_nothing_is_found_in_an_empty_table(store: Store) -> None:
+    assert await findings(store) == []
+
+
+async def test_a_table_with_a_tree_that_was_emptied_is_good(store: Store) -> None:
+    await fill(store)
+    await Writer(store).write(Deletion(LOCATION, ("FR",), Policy.CASCADE), ReadUsage())
+    assert await findings(store) == []
+
+
+# -- more than one attribute -------------------------------------------------------------------------------------------
+
+
+async def test_a_node_without_a_parent_is_named_with_all_counts_that_it_leaves_wrong(store: Store) -> None:
+    await fill(store)
+    await remove(store, OMAHA)
+    assert sorted(await findings(store)) == [
+        "location US/NE/Omaha/68118: its parent US/NE/Omaha is missing",
+        "location US/NE/Omaha: the id location:5074472 has no node",
+        "location US/NE: its children are counted as 3 CITY; there are 2 CITY",
+        "location US/NE: its descendants are counted as 3 CITY, 1 POSTAL_CODE, 1 STORE; "
+        "there are 2 CITY, 1 POSTAL_CODE, 1 STORE",
+        "location US: its descendants are counted as 3 CITY, 1 POSTAL_CODE, 1 STATE, 1 STORE; "
+        "there are 2 CITY, 1 POSTAL_CODE, 1 STATE, 1 STORE",
+        "location US: its stamp counts 3 CITY@2, 1 COUNTRY@0, 1 POSTAL_CODE@3, 1 STATE@1, 1 STORE@4; "
+        "there are 2 CITY@2, 1 COUNTRY@0, 1 POSTAL_CODE@3, 1 STATE@1, 1 STORE@4",
+    ]
+
+
+@pytest.mark.parametrize("stamped", [True, False])
+async def test_a_tree_without_a_root_is_found_once(store: Store, stamped: bool) -> None:
+    await fill(store)
+    await remove(store, at("FR"), *([] if stamped else [stamp_key(FR)]))
+    found = await findings(store)
+    assert found.count("location FR/Paris: its parent FR is missing") == 1
+    assert sum(line.startswith("location FR: ") for line in found) == 2  # its id, and its stamp
+    assert "location: its stamp has the number 2 and counts the roots as 2 COUNTRY@0; there are 1 COUNTRY@0" in found
+
+
+async def test_a_root_that_is_not_listed_is_found(store: Store) -> None:
+    await fill(store)
+    await change(store, at("FR"), parent="nowhere")
+    assert "location FR: it is not listed among its siblings" in await findings(store)
+
+
+async def test_levels_are_held_to_what_they_may_stand_under(store: Store) -> None:
+    await fill(store)
+    levels = level("COUNTRY", "-"), level("TOWN", "COUNTRY"), level("CITY", "TOWN")
+    elsewhere = {**HIERARCHIES, "location": hierarchy("location", *levels)}
+    found = [str(one) async for one in Check(store, elsewhere, AT).findings()]
+    assert "location FR/Paris: CITY may not stand under COUNTRY, only under TOWN" in found
+    assert 'location US/NE: its level "STATE" is none of location' in found
+
+
+@pytest.mark.parametrize("places", [("US/NE/Omaha", "US/NE/Bellevue"), ("FR", "US")])
+async def test_two_siblings_in_one_place_made_by_hand_are_found(store: Store, places: tuple[str, str]) -> None:
+    await fill(store)
+    for path in places:
+        rank = f"{(await item(store, at(path)))['level']}##V5"
+        await change(store, at(path), rank=rank)
+    found = await findings(store)
+    first, last = sorted(places)
+    assert found in ([f"location {last}: it has the same place among its siblings as {first}"],
+                     [f"location {first}: it has the same place among its siblings as {last}"])  # fmt: skip
+
+
+async def test_only_hierarchies_that_are_asked_for_are_looked_at(store: Store) -> None:
+    await fill(store)
+    await change(store, PARIS, name=None)
+    assert [one async for one in Check(store, {"category": CATEGORY}, AT).findings()] == []
+
+
+async def test_more_findings_than_are_held_are_counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.checking.findings.MOST_KEPT", 2)
+    await fill(store)
+    for path in ("US", "US/NE", "US/NE/Omaha"):
+        await change(store, at(path), name=None, kids="?")
+    found = await findings(store)
+    assert len(found) == 5
+    assert found[-1].endswith("and 2 more in this tree")
+
+
+# -- properties --------------------------------------------------------------------------------------------------------
+
+NODES = [at(path) for path in ("US", "US/NE", "US/NE/Omaha", "US/NE/York", "US/NE/Omaha/68118/1", "FR", "FR/Paris")]
+DERIVED = "parent rank tier id level above kids below revision".split()
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
+VALUES = st.one_of(
+    st.none(), TEXTS, st.integers(-5, 5), st.booleans(), st.lists(TEXTS, max_size=2),
+    st.dictionaries(st.sampled_from(["CITY", "STATE", "x"]), st.integers(-2, 9), max_size=2),
+)  # fmt: skip
+
+
+@given(key=st.sampled_from(NODES), name=st.sampled_from(DERIVED), value=VALUES)
+@settings(max_examples=60)
+async def test_any_other_value_of_what_follows_from_the_rest_is_found(key: Key, name: str, value: Any) -> None:
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        await fill(store)
+        good = await item(store, key)
+        assume(items.settled({name: value}) != {name: good[name]})
+        assume(name not in ("parent", "rank", "tier") or value is None or isinstance(value, str))  # as an engine does
+        await store.commit([Put({**good, name: value})])
+        assert await findings(store)

@@ -1,0 +1,311 @@
+"""Random trees and random queries: both stores answer as the plain model does, and read nothing twice.
+
+The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/systems/test_answers_model.py
+"""
+
+import asyncio
+import os
+import uuid
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from graph.execution.operation import Execution
+from graph.operation.context import Context
+from graph.schema import build_schema
+from resolvers.planning.cursors import CursorKind, encode_cursor
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.model.keys import Path, encode_segment
+from store.model.records import Record
+from tests.kept import spoilt
+from tests.model import TYPES, Field, GraphText, Ground, Model, On, Word, failures, without_failures
+from tests.readers import Witness
+from tests.systems.asking import BOUNDLESS, WIDE
+
+EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
+pytestmark = pytest.mark.usefixtures("each_error")
+SCHEMA, SCHEMA_TYPES = build_schema([Ground])
+DEFINITIONS = {"ground": Ground.definition()}
+SEGMENTS = [
+    "a",
+    "ab",
+    "a b",
+    "a!",
+    "a#",
+    "a/b",
+    "a%",
+    "a$",
+    "A",
+    "Z",
+    "z",
+    "é",
+    "ß",
+    "Ω",
+    "中",
+    "😀",
+    "￿",
+    "0",
+    "00",
+    "1",
+    "~",
+]
+UNDER = {None: ["AREA", "AREA_PART"], "AREA": ["AREA", "AREA_PART", "PLOT", "TREE"], "PLOT": ["TREE"], "TREE": []}
+UNDER["AREA_PART"] = ["AREA_PART", "PLOT", "TREE"]
+
+
+# -- trees -------------------------------------------------------------------------------------------------------------
+
+
+def grow(seed: int, size: int, bushy: bool, moved: bool) -> Model:
+    """A random forest of so many nodes at most; `moved` has some stand where a hand has put them."""
+    random = Random(seed)  # noqa: S311 - no secret
+    nodes: dict[Path, str] = {}
+    for _ in range(size):
+        under: Path = ()
+        if nodes and random.random() > 0.1:
+            under = random.choice(list(nodes)[: 5 if bushy else None])
+        levels = UNDER[nodes.get(under)]
+        path = (*under, "".join(random.choices(SEGMENTS, k=random.choice([1, 1, 2, 3]))))
+        if levels and len(path) <= 8 and path not in nodes:
+            nodes[path] = random.choice(levels)
+    ranks: dict[Path, str] = {}
+    for path, level in nodes.items():
+        if moved and random.random() < 0.2:
+            ranks[path] = f"{level}#{encode_segment(random.choice(SEGMENTS))}~{len(ranks)}"
+    return Model("ground", nodes, ranks)
+
+
+# -- queries -----------------------------------------------------------------------------------------------------------
+
+
+class Writer:
+    """Writes random queries about a model; `likely` is a node that a field is about, so that cursors often fit."""
+
+    def __init__(self, seed: int, model: Model, depth: int) -> None:
+        self.random = Random(seed)  # noqa: S311 - no secret
+        self.model = model
+        self.depth = depth
+        self.records = list(model.nodes.values())
+        self._aliases = 0
+
+    def query(self) -> list[Field]:
+        return [self.root() for _ in range(self.random.randint(1, 3))]
+
+    def root(self) -> Field:
+        name = self.random.choice(["ground", "ground", "ground", "grounds", "nodes", "node", *TYPES])
+        record = self.one_of(self.records)
+        if name == "grounds":
+            return self.listing(name, None, self.depth)
+        if name == "nodes":
+            ids = self.random.choices([*self.model.ids, "ground:none", "other:1", "x"], k=self.random.randint(0, 5))
+            return Field(
+                self.alias(),
+                name,
+                {"ids": ids},
+                (On(record.level, self.several(record, self.depth - 1, record.level)),),
+            )
+        if name == "node":
+            return Field(
+                self.alias(),
+                name,
+                {"id": record.id},
+                (On(record.level, self.several(record, self.depth - 1, record.level)),),
+            )
+        only = name if name in TYPES else None
+        if only:
+            name = TYPES[name][:1].lower() + TYPES[name][1:]
+        by_id = self.random.random() < 0.5
+        target = (
+            {"id": record.id}
+            if by_id
+            else {"path": "/".join(s.replace("%", "%25").replace("/", "%2F") for s in record.path)}
+        )
+        return Field(
+            self.alias(), name, target, self.several(record, self.depth, only), torn=self.random.random() < 0.5
+        )
+
+    def several(self, likely: Record, depth: int, only: str | None = None) -> tuple[Field | On, ...]:
+        """Fields of a node, of which the first tells which it is; `only` one level is possible inside a fragment."""
+        found: list[Field | On] = [Field(self.alias(), "path")]
+        for _ in range(self.random.randint(0, 3 if depth > 1 else 1)):
+            kind = self.random.choice("list list list above leaf on switch".split())
+            if kind == "leaf" or depth <= 0:
+                found.append(self.leaf(likely))
+            elif kind == "list":
+                found.append(
+                    self.listing(self.random.choice("children children descendants siblings".split()), likely, depth)
+                )
+            elif kind == "above":
+                name = self.random.choice("parent root ancestors".split())
+                found.append(Field(self.alias(), name, {}, self.several(likely, depth - 2), included=self.included()))
+            elif kind == "on":
+                level = only or self.random.choice(list(TYPES))
+                found.append(On(level, self.several(likely, depth - 1, level), named=self.random.random() < 0.5))
+            else:
+                found += self.switch(
+                    likely, depth, [only] if only else self.random.sample(list(TYPES), self.random.randint(1, 3))
+                )
+        return tuple(found)
+
+    def switch(self, likely: Record, depth: int, levels: list[str]) -> list[On]:
+        """The same response key with other arguments for each level."""
+        alias = self.alias()
+        made = [self.listing("children", likely, depth - 1) for _ in levels]
+        return [
+            On(level, (Field(alias, one.name, one.arguments, one.fields),))
+            for level, one in zip(levels, made, strict=True)
+        ]
+
+    def leaf(self, likely: Record) -> Field:
+        name = self.random.choice(
+            "id name level depth childCount descendantCount pathOf isDescendantOf __typename".split()
+        )
+        arguments: dict[str, Any] = {}
+        if name == "pathOf" or (name.endswith("Count") and self.random.random() < 0.5):
+            arguments["level"] = self.level()
+        if name == "isDescendantOf":
+            path = self.one_of(self.records).path
+            arguments["path"] = "/".join(s.replace("%", "%25").replace("/", "%2F") for s in path)
+        return Field(self.alias(), name, arguments, included=self.included())
+
+    def listing(self, name: str, likely: Record | None, depth: int) -> Field:
+        arguments = self.arguments(name, likely)
+        below = [one for one in self.records if one.path[:-1] == (likely.path if likely else ())]
+        inner = self.several(self.one_of(below or self.records), depth - 1)
+        parts = [Field(self.alias(), "nodes", {}, inner)] if not self.chance(3) else []
+        if self.random.random() < 0.5:
+            told = "hasNextPage hasPreviousPage startCursor endCursor".split()
+            parts.append(Field(self.alias(), "pageInfo", {}, tuple(Field(one, one) for one in told)))
+        if self.random.random() < 0.5:
+            parts.append(Field(self.alias(), "totalCount"))
+        if not parts or self.chance(3):
+            edge = (
+                Field("cursor", "cursor"),
+                Field("node", "node", {}, self.several(self.one_of(self.records), depth - 1)),
+            )
+            parts.append(Field(self.alias(), "edges", {}, edge))
+        return Field(
+            self.alias(), name, arguments, tuple(parts), torn=self.random.random() < 0.5, included=self.included()
+        )
+
+    def arguments(self, name: str, likely: Record | None) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if self.random.random() < 0.5:
+            return found
+        if self.random.random() < 0.5:
+            side = self.random.choice(["first", "first", "last"])
+            found[side] = self.random.choice([0, 1, 1, 2, 3, 5, 20, 500, -1])
+        if self.chance(30):
+            found["last"] = 2
+        if self.chance(2):
+            found["level"] = self.level()
+        if self.random.random() < 0.5:
+            found["reverse"] = self.random.random() < 0.5
+        if name in ("children", "descendants"):
+            for bound in ("from", "to"):
+                if self.chance(4):
+                    found[bound] = self.random.choice(SEGMENTS)
+        if name == "descendants" and self.random.random() < 0.5:
+            found["maxDepth"] = self.random.randint(0, 4)
+        for side in ("after", "before"):
+            if self.chance(3):
+                found[side] = self.cursor(name, likely, bool({"from", "to"} & {*found}))
+        return found
+
+    def cursor(self, name: str, likely: Record | None, bounded: bool) -> str:
+        """Of a node of this list where there is one, else of any."""
+        if likely is None:
+            return encode_cursor(
+                CursorKind.ROOTS, "ground", self.one_of([one for one in self.records if one.is_root]).rank
+            )
+        length = len(likely.path)
+        below = [
+            one for one in self.records if len(one.path) > length and one.path[:length] == likely.path
+        ] or self.records
+        if name == "descendants" or bounded:
+            order = CursorKind.DESCENDANTS if name == "descendants" else CursorKind.CHILDREN_BY_KEY
+            return encode_cursor(order, likely.id, self.one_of(below).sk[len(likely.sk) :] or "#")
+        if name == "siblings":
+            family = [one for one in self.records if one.path[:-1] == likely.path[:-1]]
+            return encode_cursor(CursorKind.SIBLINGS, likely.id, self.one_of(family).rank)
+        return encode_cursor(CursorKind.CHILDREN, likely.id, self.one_of(below).rank)
+
+    def level(self) -> Word:
+        return Word(self.random.choice(list(TYPES)))
+
+    def included(self) -> bool | None:
+        return self.random.choice([None, None, None, True, False])
+
+    def chance(self, others: int) -> bool:
+        """True once in so many and one more times."""
+        return self.random.randint(0, others) == 0
+
+    def one_of(self, records: Sequence[Record]) -> Record:
+        return self.random.choice(records)
+
+    def alias(self) -> str:
+        self._aliases += 1
+        return f"f{self._aliases}"
+
+
+seeds = st.integers(0, 1 << 32)
+models = st.tuples(seeds, st.integers(1, 200), st.booleans(), st.booleans())  # of `grow`
+queries = st.lists(st.tuples(seeds, st.integers(1, 4)), min_size=1, max_size=5)  # seed and depth of each
+
+
+# -- the properties ----------------------------------------------------------------------------------------------------
+
+
+async def ask(store: Store, fields: list[Field]) -> tuple[dict[str, Any], set[tuple[Any, str]], Witness]:
+    """The data of an answer, its errors as the model tells them, and what was read for it."""
+    witness = Witness(store)
+    request = Request(witness, DEFINITIONS, BOUNDLESS)
+    text = GraphText(fields)
+    execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), limits=WIDE)
+    answer = await execution.execute(text.text, text.variables, allow_mutations=False)
+    assert answer.executed, (answer.body, text.text)
+    errors = {(tuple(error["path"]), error["extensions"]["code"]) for error in answer.body.get("errors", ())}
+    return answer.body["data"], errors, witness
+
+
+async def check(store: Store, tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]) -> None:
+    model = grow(*tree)
+    await store.create()
+    await model.plant(store)
+    for seed, depth in asked:
+        fields = Writer(seed, model, depth).query()
+        data, errors, witness = await ask(store, fields)
+        expected = model.answer(fields)
+        assert data == without_failures(expected), GraphText(fields)
+        assert errors == set(failures(expected)), GraphText(fields)
+        assert not witness.repeated, GraphText(fields)
+
+
+def check_on(url: str, tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]) -> None:
+    async def run() -> None:
+        async with open_store(url, keep_bytes=1_000_000) as store:
+            await check(store, tree, asked)
+            assert not spoilt(store)
+
+    asyncio.run(run())
+
+
+common = settings(suppress_health_check=list(HealthCheck), deadline=None)
+
+
+@settings(common, max_examples=EXAMPLES or 150)
+@given(models, queries)
+def test_sqlite_answers_as_the_model_does(tree, asked):
+    check_on("sqlite://:memory:", tree, asked)
+
+
+@settings(common, max_examples=EXAMPLES or 60)
+@given(models, queries)
+def test_dynamodb_answers_as_the_model_does(engine, tree, asked):
+    check_on(engine.address(f"model-{uuid.uuid4().hex}"), tree, asked)

@@ -1,0 +1,190 @@
+"""Readers beside running moves: whenever the flip comes, an answer is that of before or that of after, never of both.
+
+The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/systems/test_readers_beside_moves.py
+"""
+
+import asyncio
+import os
+import uuid
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from graph.compiler.plan_cache import PlanCache
+from graph.execution.operation import Execution
+from graph.operation.context import Context
+from resolvers.access.grants import Grants
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.model.paths import format_path, parse_path
+from tests.graph.compiler.test_operation_plan import wire
+from tests.model import AT, Field, GraphText, Model, Word, failures, without_failures
+from tests.moving import MOVE, Flipping, Moving, any_move, flip_back, plant
+from tests.systems.asking import BOUNDLESS, WIDE
+from tests.systems.test_answers_model import (
+    DEFINITIONS,
+    SCHEMA,
+    SCHEMA_TYPES,
+    Writer,
+    common,
+    grow,
+    models,
+    queries,
+    seeds,
+)
+
+EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
+pytestmark = pytest.mark.usefixtures("each_error")
+NEVER = 1_000_000
+PLANS = PlanCache(SCHEMA._schema, SCHEMA_TYPES, keep=100)
+
+
+async def ask(store: Store, fields: list[Field], plans: PlanCache | None) -> tuple[Any, set[tuple[Any, str]]]:
+    """What is answered: the data, and the errors as the model tells them."""
+    text = GraphText(fields)
+    request = Request(store, DEFINITIONS, BOUNDLESS)
+    execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=plans, limits=WIDE)
+    answer = await execution.execute(text.text, text.variables, allow_mutations=False)
+    body = wire(answer)
+    return body["data"], {(tuple(error["path"]), error["extensions"]["code"]) for error in body.get("errors", ())}
+
+
+def told(moving: Moving, fields: list[Field]) -> list[Any]:
+    """What may be answered before and after."""
+    answers = [model.answer(fields) for model in (moving.before, moving.after)]
+    return [(without_failures(one), set(failures(one))) for one in answers]
+
+
+async def check(store: Store, moving: Moving, fields: list[Field], plans: PlanCache | None, most: int) -> None:
+    """Ask with a flip before each of the reads that an answer takes, and with none."""
+    before, after = told(moving, fields)
+    for reads in range(most):
+        await flip_back(store, moving)
+        flipping: Any = Flipping(store, moving, reads)
+        answer = await ask(flipping, fields, plans)
+        if not flipping.has_flipped:
+            assert answer == before, GraphText(fields)
+            break
+        assert answer in (before, after), (reads, GraphText(fields))
+    flipping = Flipping(store, moving, 0)
+    assert await ask(flipping, fields, plans) == after, GraphText(fields)
+
+
+async def check_all(url: str, tree: tuple[int, int, bool, bool], seed: int, asked: Any, most: int) -> None:
+    model = grow(*tree)
+    moving = any_move(model, Random(seed))  # noqa: S311 - no secret
+    async with open_store(url) as store:
+        await plant(store, moving)
+        for number, (one, depth) in enumerate(asked):
+            fields = Writer(one, moving.after if number % 2 and moving.after.nodes else model, depth).query()
+            await check(store, moving, fields, PLANS if number % 3 else None, most)
+
+
+# -- a small tree, of which everything is asked ------------------------------------------------------------------------
+
+PATHS = "A A/w A/x A/x/1 A/x/2 A/x/2/3 A/y A/y/4 A/z B B/q B/q/5 C".split()
+SMALL = Model("ground", {parse_path(path): "AREA_PART" if "q" in path else "AREA" for path in PATHS})
+WINDOWS: list[dict[str, Any]] = [
+    {}, {"first": 1}, {"first": 2}, {"last": 2}, {"first": 2, "reverse": True}, {"first": 3, "level": Word("AREA")},
+]  # fmt: skip
+TOLD = tuple(Field(one, one) for one in "hasNextPage hasPreviousPage startCursor endCursor".split())
+PAGE = (Field("n", "nodes", {}, (Field("p", "path"),)), Field("i", "pageInfo", {}, TOLD), Field("t", "totalCount"))
+
+
+def pages(name: str) -> tuple[Field, ...]:
+    return tuple([Field(f"{name}{number}", name, window, PAGE) for number, window in enumerate(WINDOWS)])
+
+
+def everything(moving: Moving) -> Iterator[list[Field]]:
+    """All lists of all nodes and of the hierarchy, and each node by its id and by the paths of both ends."""
+    yield list(pages("grounds"))
+    path = (Field("p", "path"),)
+    above = (*path, Field("up", "parent", {}, path), Field("a", "ancestors", {}, path), Field("c", "childCount"))
+    yield [Field(f"n{n}", "ground", {"id": one}, above) for n, one in enumerate(moving.before.ids)]
+    paths = sorted({format_path(one) for one in (*moving.before.nodes, *moving.after.nodes)})
+    yield [Field(f"n{n}", "ground", {"path": one}, above) for n, one in enumerate(paths)]
+    wide = {path[:-1] for model in (moving.before, moving.after) for path in model.nodes if len(path) > 1}
+    for one in sorted(map(format_path, wide)):
+        for kind in ("children", "descendants", "siblings"):
+            yield [Field("g", "ground", {"path": one}, pages(kind))]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "planned"),
+    [
+        ("A/x", "B/x", True),
+        ("A/x", "A/y/x", False),
+        ("A/x", "x", True),
+        ("B", "A/B", False),
+        ("A/x", None, True),
+        ("B", None, False),
+    ],
+)
+async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, planned):
+    moving = Moving(SMALL, parse_path(source), None if target is None else parse_path(target))
+    async with open_store("sqlite://:memory:") as store:
+        await plant(store, moving)
+        for fields in everything(moving):
+            await check(store, moving, fields, PLANS if planned else None, NEVER)
+
+
+MOVES = """query($id: ID!) {
+  move(id: $id) { id hierarchy from to state reason nodes written startedAt endedAt }
+  moves(hierarchy: "ground") { id }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("tops", "is_seen"), [(None, True), (["A", "B"], True), (["A/x", "B/x"], True), (["A"], False), (["B/x/2"], False)]
+)
+async def test_a_move_is_told_to_those_who_may_read_both_ends(store, tops, is_seen):
+    await plant(store, Moving(SMALL, ("A", "x"), ("B", "x")))
+    grants = None if tops is None else Grants.of([("ground", parse_path(top)) for top in tops], [])
+    request = Request(store, DEFINITIONS, grants=grants)
+    execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES))
+    answer = await execution.execute(MOVES, {"id": MOVE}, allow_mutations=False)
+    told = {
+        "id": MOVE, "hierarchy": "ground", "from": "A/x", "to": "B/x", "state": "COPYING", "reason": None, "nodes": 1,
+        "written": 1, "startedAt": AT, "endedAt": None,
+    }  # fmt: skip
+    expected = {"move": told, "moves": [{"id": MOVE}]} if is_seen else {"move": None, "moves": []}
+    assert answer.body["data"] == expected
+
+
+async def test_moves_come_as_a_window_says(store):
+    await plant(store, Moving(SMALL, ("A", "x"), ("B", "x")))
+    execution = Execution(SCHEMA, lambda: Context(Request(store, DEFINITIONS), SCHEMA_TYPES))
+    for arguments, expected in (("", 1), (", first: null", 1), (", first: 1", 1), (", first: 0", 0)):
+        query = f'{{ moves(hierarchy: "ground"{arguments}) {{ id }} }}'
+        answer = await execution.execute(query, {}, allow_mutations=False)
+        assert len(answer.body["data"]["moves"]) == expected
+    answer = await execution.execute('{ moves(hierarchy: "ground", first: -1) { id } }', {}, allow_mutations=False)
+    assert [error["extensions"]["code"] for error in answer.body["errors"]] == ["BAD_USER_INPUT"]
+
+
+async def test_a_request_that_meets_no_move_reads_nothing_more(tmp_path):
+    async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
+        await store.create()
+        await SMALL.plant(store)
+        request = Request(store, DEFINITIONS)
+        assert await request.is_steady()
+        assert (request.reads.requests, request.view) == (0, None)
+
+
+# -- random trees ------------------------------------------------------------------------------------------------------
+
+
+@settings(common, max_examples=EXAMPLES or 40)
+@given(models, seeds, queries)
+def test_whenever_a_move_flips_an_answer_is_that_of_before_or_that_of_after(tree, seed, asked):
+    asyncio.run(check_all("sqlite://:memory:", tree, seed, asked, NEVER))
+
+
+@settings(common, max_examples=EXAMPLES or 8)
+@given(models, seeds, queries)
+def test_on_dynamodb_too(engine, tree, seed, asked):
+    asyncio.run(check_all(engine.address(f"moves-{uuid.uuid4().hex}"), tree, seed, asked, 6))

@@ -1,0 +1,120 @@
+"""Random edits, and after each of them what clients read: by a plan and by resolvers, at new paths and at old ones."""
+
+import asyncio
+import os
+import uuid
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from store.background_moves.timing import MoveTiming
+from store.connect import open_store
+from store.edits.delete import Delete, Policy
+from store.engine.protocol import Store
+from store.engine.usage import ReadUsage
+from store.errors import CladeError
+from store.model.keys import Path
+from store.model.paths import format_path
+from store.writer.writer import Writer
+from tests.model_writes import Model, Refused, Wishes
+from tests.systems.writing import Clients
+
+EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
+SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(1, 25))  # a seed, and how many edits
+NODE = "path level name revision childCount descendantCount parent { path }"
+EVERYTHING = f"{{ categories {{ nodes {{ {NODE} descendants {{ nodes {{ {NODE} }} }} }} }} }}"
+MAX_HOPS = 8
+TINY = 14  # changes in a transaction, so that a handful of nodes takes several
+ALIASES = 20  # of fields in one operation
+
+
+def told(model: Model, path: Path) -> dict[str, object]:
+    """A node as an answer tells it."""
+    node = model.nodes[path]
+    below = [one for one in model.nodes if one[: len(path)] == path and one != path]
+    return {
+        "path": format_path(path), "level": node.level, "name": node.name, "revision": node.revision,
+        "childCount": len([one for one in below if one[:-1] == path]), "descendantCount": len(below),
+        "parent": {"path": format_path(path[:-1])} if len(path) > 1 else None,
+    }  # fmt: skip
+
+
+def found_at(model: Model, path: Path) -> Path | None:
+    """Where the node lies to which a path leads."""
+    for _ in range(MAX_HOPS + 1):
+        if path in model.nodes:
+            return path
+        length = next((n for n in range(len(path), 0, -1) if path[:n] in model.aliases), None)
+        if length is None:
+            return None
+        node_id = model.aliases[path[:length]]
+        place = next((one for one, node in model.nodes.items() if node.id == node_id), None)
+        if place is None or (onward := (*place, *path[length:])) == path:
+            return None
+        path = onward
+    return None
+
+
+async def check(clients: Clients, model: Model) -> None:
+    roots = (await clients.ask(EVERYTHING))["categories"]["nodes"]
+    nodes = [node for root in roots for node in [*root.pop("descendants")["nodes"], root]]
+    expected = [told(model, path) for path in model.nodes]
+    assert sorted(nodes, key=lambda one: one["path"]) == sorted(expected, key=lambda one: str(one["path"]))
+    old = [*model.aliases, *[(*path, "a") for path in model.aliases]]
+    for start in range(0, len(old), ALIASES):
+        some = old[start : start + ALIASES]
+        fields = [f"p{n}: categoryNode(path: $p{n}) {{ path }}" for n in range(len(some))]
+        head = ", ".join(f"$p{n}: Path" for n in range(len(some)))
+        variables = {f"p{n}": format_path(path) for n, path in enumerate(some)}
+        answer = await clients.ask(f"query({head}) {{ {' '.join(fields)} }}", **variables)
+        for n, path in enumerate(some):
+            place = found_at(model, path)
+            assert answer[f"p{n}"] == (place and {"path": format_path(place)}), path
+
+
+async def follow(store: Store, seed: int, length: int, most_changes: int | None) -> None:
+    await store.create()
+    store.most_changes = most_changes or store.most_changes
+    writer, model = Writer(store, MoveTiming(0.0, 0.0)), Model()
+    wishes, readers = Wishes(seed, model), [Clients(store, planned=planned) for planned in (True, False)]
+    for _ in range(length):
+        edit = wishes.one()
+        if most_changes and isinstance(edit, Delete) and edit.policy is Policy.REPARENT:
+            continue  # which is refused where it is no transaction
+        try:
+            made = model.apply(edit)
+        except Refused:
+            with pytest.raises(CladeError):
+                await writer.write(edit, ReadUsage())
+            continue
+        made((await writer.write(edit, ReadUsage())).record)
+        await writer.mover.finished()
+        for clients in readers:
+            await check(clients, model)
+
+
+def run(url: str, sequence: tuple[int, int], most_changes: int | None = None) -> None:
+    async def opened() -> None:
+        async with open_store(url) as store:
+            await follow(store, *sequence, most_changes)
+
+    asyncio.run(opened())
+
+
+@settings(max_examples=EXAMPLES or 40, deadline=None)
+@given(SEQUENCES)
+def test_on_sqlite_clients_read_what_was_written(sequence: tuple[int, int]) -> None:
+    run("sqlite://:memory:", sequence)
+
+
+@settings(max_examples=EXAMPLES or 10, deadline=None)
+@given(SEQUENCES)
+def test_clients_read_what_many_small_transactions_have_moved(sequence: tuple[int, int]) -> None:
+    run("sqlite://:memory:", sequence, TINY)
+
+
+@settings(max_examples=EXAMPLES or 5, deadline=None, suppress_health_check=list(HealthCheck))
+@given(SEQUENCES)
+def test_on_dynamodb_clients_read_what_was_written(engine, sequence: tuple[int, int]) -> None:
+    run(engine.address(f"edits-{uuid.uuid4().hex}"), sequence)
