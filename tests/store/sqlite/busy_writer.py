@@ -1,5 +1,6 @@
-"""A process that writes without end: python -m tests.store.sqlite.busy_writer URL. It prints the number of each node that it
-has made, and moves a subtree to and fro in between.
+"""A process that writes without end: python -m tests.store.sqlite.busy_writer URL.
+
+It prints the number of each node that it has made, and moves a subtree to and fro in between.
 """
 
 import asyncio
