@@ -1,6 +1,5 @@
 """Old paths beside moves: a node that is moved to and fro meanwhile is found at each read."""
 
-import itertools
 from typing import Any
 
 import pytest
