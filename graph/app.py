@@ -47,7 +47,7 @@ def create_app(settings: Settings | None = None) -> ASGIApp:
     store = open_store(settings.store, keep_bytes=settings.keep_bytes)
     writer = resolvers.Writer(store, pace_of(settings)) if settings.writes != "off" else None
     traces = traces_of(settings, store)
-    cache = ResponseCache(settings.cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
+    cache = ResponseCache(settings.response_cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
     gate, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
     observers: list[Observer] = [RequestLog(settings.slow_seconds)]
     callers = callers_of(settings, store)

@@ -18,7 +18,7 @@ from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from graph.compiler.leaf_codegen import LeafField, UnsupportedByPlan, resolver_of
 from graph.compiler.plan_variables import arguments_of
-from graph.errors import MAX_ALIKE, cause_of, code_of, without_frames
+from graph.errors import MAX_ERRORS_PER_CODE, cause_of, code_of, without_frames
 from resolvers.planning.relations import RelationKind
 from resolvers.session.budget import RELATION_FIELDS, Budget
 from store.concurrency import is_slice_over, yield_to_loop
@@ -163,7 +163,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         if not is_non_null_type(return_type):
             code = code_of(cause_of(raw_error))
             self._errors[code] += 1
-            if self._errors[code] > MAX_ALIKE:
+            if self._errors[code] > MAX_ERRORS_PER_CODE:
                 self.context_value.errors_left_out[code] += 1
                 return
         super().handle_field_error(raw_error, return_type, field_details_list, path)

@@ -248,7 +248,7 @@ class Execution:
             if context.budget.refusal is not None:
                 return too_large(context.budget.refusal, call, context)
             self._hand_over(error, context)
-            without_frames(error, unforeseen=True)  # it may be kept with the plan
+            without_frames(error, unexpected=True)  # it may be kept with the plan
             return None
         if not await context.is_steady():
             raise Flipped

@@ -19,7 +19,7 @@ from graph.errors import (
     UNAUTHENTICATED,
     UNAVAILABLE,
     log_unavailable,
-    log_unforeseen,
+    log_unexpected,
 )
 from graph.execution.eager import EagerCoroutine, within
 from graph.execution.operation import (
@@ -131,7 +131,7 @@ class GraphQLEndpoint:
             return
         except Exception as error:
             # Answered here and not further out: there the server would cut the connection as well.
-            log_unforeseen(error)
+            log_unexpected(error)
             status, content = 500, only_error(INTERNAL_MESSAGE, INTERNAL)
             tell(observed, INTERNAL)
         await send(start_of(status, media_type or JSON, content, extra))

@@ -320,7 +320,7 @@ async def test_a_fault_of_a_plan_is_counted_and_logged_apart(planted, monkeypatc
     assert (planning.planned, planning.surprised, planning.failed) == (0, 0, 1)
     (record,) = caplog.records
     assert (record.levelname, record.exc_info[0]) == ("ERROR", KeyError)
-    assert record.getMessage() == "A compiled plan failed by a mistake of ours; the operation is interpreted instead."
+    assert record.getMessage() == "Unexpected error in a compiled query; it is interpreted instead."
 
 
 async def test_introspection_and_mutations_are_not_planned(planted):
