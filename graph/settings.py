@@ -13,6 +13,7 @@ from graph.operation.document_limits import DocumentLimits
 from graph.operation.persisted_documents import read_trusted
 from graph.unknown_settings import PREFIX, ignored, reject_misspelt
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
+from store.background_moves.timing import MoveTiming
 from store.errors import BadInput
 from store.text import shorten
 
@@ -221,6 +222,11 @@ class Settings(BaseSettings):
     def keep_bytes(self) -> int:
         """The size in bytes of the record cache, and of the page cache, which only SQLite uses."""
         return self.record_cache_mb * (500_000 if self.store.startswith("sqlite:") else 1_000_000)
+
+    @property
+    def move_timing(self) -> MoveTiming:
+        """The waits of background moves; commands need the same settings as the servers that read meanwhile."""
+        return MoveTiming.of(self.request_seconds, self.settle_seconds, self.move_wait_seconds)
 
     @field_validator("federation_expose")
     @classmethod

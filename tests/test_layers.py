@@ -13,7 +13,8 @@ MAY_IMPORT = {
     "graph": {"resolvers"}
     | {
         f"store.{name}"
-        for name in "concurrency connect download engine errors metadata.tree_version model text".split()
+        for name in "background_moves.timing concurrency connect download engine errors metadata.tree_version model "
+        "text".split()
     },
     "commands": {"graph", "resolvers", "store", "clade"},
     "clade": {"graph"},
@@ -23,9 +24,9 @@ ORDER = {
     "background_moves writer checking transfer",
     "resolvers": "access session planning redirects lookup total_count planner pages restricted_lists past permissions "
     "mutations dataloaders",
-    "graph": "errors unknown_settings federation_exposure operation settings hierarchies types federation schema "
+    "graph": "errors error_codes unknown_settings federation_exposure operation settings hierarchies types federation schema "
     "observability auth compiler execution server app",
-    "commands": "move_timing table progress importing check backup copy demo export key repair schema tree serving "
+    "commands": "interrupt options progress table importing check backup copy demo export key repair schema tree serving "
     "main",
     "clade": "demo examples",
 }

@@ -75,7 +75,7 @@ def test_a_file_with_a_dozen_mistakes_is_imported_but_for_them_and_each_is_expla
     status, said = clade("import", "location", "places.jsonl")
     assert status == 1
     assert "added: 3 (1 COUNTRY, 1 STATE, 1 CITY)" in said
-    assert "rejected: 12 rows; they are in places.rejected.csv." in said
+    assert "rejected: 12 rows; written to places.rejected.csv." in said
     with (tmp_path / "places.rejected.csv").open() as file:
         rejected = list(csv.DictReader(file))
     assert [row["content"] for row in rejected] == list(MISTAKES)
@@ -88,8 +88,8 @@ def test_a_file_with_a_dozen_mistakes_is_imported_but_for_them_and_each_is_expla
     ("file", "content", "options", "sentence"),
     [
         ("empty.csv", "", ["--level", "country=Country"], '"empty.csv" has no header: its first line must name the'),
-        ("levels.csv", "Country\nUS\n", [], 'A CSV file needs its levels from the root down, as in --level country='),
-        ("list.weird", "US\n", [], 'The ending of "list.weird" tells no format; say --format csv, jsonl, taxonomy.'),
+        ("levels.csv", "Country\nUS\n", [], 'A CSV file needs its levels from the root down, such as --level country='),
+        ("list.weird", "US\n", [], 'Unknown extension of "list.weird"; add --format csv, jsonl, taxonomy.'),
         ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and stand under itself"),
     ],
 )  # fmt: skip
@@ -140,7 +140,7 @@ def stop(folder: Path, *, behind: int) -> int:
         process.wait(RUN_SECONDS)
     text = (folder / "said.txt").read_text()
     assert "Stopped: " in text
-    assert "The same command goes on." in text
+    assert "Run the same command to continue." in text
     assert "Traceback" not in text
     return process.returncode
 
@@ -175,7 +175,7 @@ def written(folder: Path) -> int:
         (["serve"], {"CLADE_HIERARCHIES": "a,,b"}, 'CLADE_HIERARCHIES names the module "a", which cannot be found.'),
         (["serve"], {"CLADE_HIERARCHIES": ","}, 'CLADE_HIERARCHIES names the module ""; write them like'),
         (["serve"], {"CLADE_HIERARCHIES": "shelves"}, "In shelves: Board stands under SHELFF, which shelf has not."),
-        (["tree", "place"], {}, 'There is no hierarchy "place"; CLADE_HIERARCHIES names location, category.'),
+        (["tree", "place"], {}, 'Unknown hierarchy "place"; CLADE_HIERARCHIES has location, category.'),
         (["tree", "location", "US//"], {}, "A path has an empty segment; write it like US/NE/Omaha, with no /"),
         (["schema", "/proc/schema"], {}, "/proc/schema: no such file or directory."),
         (["export", "location", "-o", "/proc/x"], {}, "/proc/x cannot be written: no such file or directory."),

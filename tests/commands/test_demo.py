@@ -1,4 +1,4 @@
-"""`clade demo` fills an empty store, once, and leaves every other store alone."""
+"""`clade demo` fills an empty store, once, and does not change any other store."""
 
 import asyncio
 
@@ -43,7 +43,7 @@ def make_table(url: str, *stamped: str) -> None:
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_an_empty_file_is_filled_and_then_left_alone(run, store_url):
+def test_an_empty_file_is_filled_once(run, store_url):
     first = run()
     assert first.exit_code == 0, first.output
     partitions = ("location", "category", "location#US", "category#Electronics")
@@ -53,17 +53,17 @@ def test_an_empty_file_is_filled_and_then_left_alone(run, store_url):
     assert (states["STORE"], electronics["PRODUCT"]) == (3, 16)
 
     second = run()
-    assert (second.exit_code, second.output) == (0, "The store holds something already, so no demo data is loaded.\n")
+    assert (second.exit_code, second.output) == (0, "The store is not empty, so no demo data was loaded.\n")
     assert "Loaded 0 nodes" in run("--again").output
     assert stamps(store_url, *partitions) == loaded
 
 
-def test_a_store_in_which_something_was_written_is_left_alone(run, store_url):
+def test_a_store_that_was_written_to_is_not_changed(run, store_url):
     make_table(store_url, "location")
-    assert run().output == "The store holds something already, so no demo data is loaded.\n"
+    assert run().output == "The store is not empty, so no demo data was loaded.\n"
     assert stamps(store_url, "location#US") == [TreeVersion("location#US")]
 
 
 @pytest.mark.parametrize("store_url", ["dynamodb"], indirect=True)
-def test_a_table_of_dynamodb_is_not_made_by_the_way(run):
+def test_a_dynamodb_table_is_not_created(run):
     assert isinstance(run().exception, NoTable)
