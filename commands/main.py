@@ -51,8 +51,8 @@ def app_of(names: Iterable[str] = tuple(COMMANDS)) -> typer.Typer:
         pretty_exceptions_enable=False,
         add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="Start with: clade demo, then clade serve. CLADE_STORE is the store URL, sqlite:///clade.db by default; all "
-        "settings are in docs/reference/settings.md.",
+        epilog="Start with: clade demo, then clade serve. CLADE_STORE is the store URL, sqlite:///clade.db by default; "
+        "all settings are in docs/reference/settings.md.",
     )
     app.callback()(clade)
     for name in names:

@@ -24,10 +24,10 @@ ORDER = {
     "background_moves writer checking transfer",
     "resolvers": "access session planning redirects lookup total_count planner pages restricted_lists past permissions "
     "mutations dataloaders",
-    "graph": "errors error_codes unknown_settings federation_exposure operation settings hierarchies types federation schema "
-    "observability auth compiler execution server app",
-    "commands": "interrupt options progress table importing check backup copy demo export key repair schema tree serving "
-    "main",
+    "graph": "errors error_codes unknown_settings federation_exposure operation settings hierarchies types federation "
+    "schema observability auth compiler execution server app",
+    "commands": "interrupt options progress table importing check backup copy demo export key repair schema tree "
+    "serving main",
     "clade": "demo examples",
 }
 """The packages and modules of each floor, from the lowest up: each imports from those before it alone."""

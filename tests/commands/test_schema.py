@@ -78,4 +78,4 @@ def test_an_unknown_word_in_federation_expose_is_an_error(monkeypatch):
 def test_a_check_needs_a_file():
     refused = run("--check")
     assert refused.exit_code == 2
-    assert "name the file to check" in refused.output
+    assert "missing with --check" in refused.output

@@ -65,7 +65,7 @@ def test_every_setting_has_a_default_and_a_sentence_with_its_unit(name, field):
         assert re.search(r"^Maximum (number|occurrences|depth) |, in (seconds|MB|bytes)\b", field.description)
 
 
-# -- variables that are not settings ------------------------------------------------------------------------------------
+# -- variables that are no settings ------------------------------------------------------------------------------------
 
 OF_KUBERNETES = {
     "CLADE_PORT": "tcp://10.0.0.7:8000",
