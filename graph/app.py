@@ -17,8 +17,9 @@ from graph.hierarchies.registry import served
 from graph.observability.access_log import RequestLog
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
-from graph.operation.lookahead import Types
+from graph.operation.graphql_core import core_schema
 from graph.operation.persisted_documents import PersistedDocuments, read_trusted
+from graph.operation.selected_fields import Types
 from graph.schema import build_schema
 from graph.server.asgi_app import build_app
 from graph.server.concurrency_limit import ConcurrencyLimiter
@@ -91,7 +92,7 @@ def execution_of(
         schema,
         contexts_of(settings, store, definitions, types, writer),
         span=traces.span if traces else nullcontext,
-        plans=PlanCache(schema._schema, types),
+        plans=PlanCache(core_schema(schema), types),
         cache=cache,
         keep_documents=settings.plan_cache_documents,
         limits=limits_of(settings),

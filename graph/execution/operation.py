@@ -37,6 +37,7 @@ from graph.execution.response_cache import Entry, ResponseCache, sight_of
 from graph.observability.request_info import RequestInfo
 from graph.operation.document_cache import DocumentCache, InvalidDocument, ParsedDocument
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
 from resolvers.access.caller import ANYONE, Caller
 from resolvers.session.budget import Budget, ResponseTooLarge
@@ -117,7 +118,7 @@ class Execution:
     ) -> None:
         """`span` is what each run of a plan happens in, by its name."""
         self._span = span
-        self._schema = schema
+        self._schema = core_schema(schema)
         self._plans = plans
         self._cache = cache or None
         self._limits = limits
@@ -208,7 +209,7 @@ class Execution:
         if call.is_query and (whole := await self._whole(call, context)) is not None:
             return whole
         result = execute(
-            self._schema._schema,
+            self._schema,
             call.prepared.document,
             context_value=context,
             variable_values=call.question.variables,
@@ -242,6 +243,7 @@ class Execution:
             if bound is None:
                 self.unplanned += 1
                 return None
+            context.fields = bound.plan.fields
             with self._span("plan"):
                 told = await run(bound, context)
         except Exception as error:  # whatever it was, Strawberry meets it again and tells it at its place

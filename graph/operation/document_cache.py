@@ -19,6 +19,7 @@ from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
 from graph.errors import NESTED_MESSAGE, VALIDATION_FAILED, request_error
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
 
 RULES = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
@@ -64,7 +65,7 @@ class DocumentCache:
         self, schema: Schema, *, keep: int, limits: DocumentLimits = DocumentLimits(), suggestions: bool = True
     ) -> None:
         """`suggestions` is whether the error for an unknown name tells names that are like it."""
-        self._schema = schema
+        self._schema = core_schema(schema)
         self._limits = limits
         self._suggestions = suggestions
         self._max_documents = keep
@@ -85,7 +86,7 @@ class DocumentCache:
         try:
             document = self._limits.parse(query)
             errors = validate(
-                self._schema._schema,
+                self._schema,
                 document,
                 RULES,
                 max_errors=MAX_ERRORS,
