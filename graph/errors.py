@@ -10,7 +10,12 @@ from typing import Any
 import orjson
 from graphql import GraphQLError, GraphQLSyntaxError
 
-from store.errors import NOT_KNOWN, CladeError, Unavailable, Uncertain
+from store.errors import (
+    UNCERTAIN_HINT,
+    CladeError,
+    Unavailable,
+    Uncertain,
+)
 
 PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
 VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
@@ -59,7 +64,7 @@ def format_error(error: GraphQLError) -> dict[str, Any]:
         entry["path"] = error.path
     entry["extensions"] = {"code": code_of(cause)}
     if isinstance(cause, Uncertain):
-        entry["message"] = NOT_KNOWN
+        entry["message"] = UNCERTAIN_HINT
         entry["extensions"] |= UNCERTAIN
     elif isinstance(cause, Unavailable):
         entry["message"] = STORE_MESSAGE

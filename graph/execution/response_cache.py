@@ -101,7 +101,7 @@ class ResponseCache:
         if self._clock() - entry.read_at > MAX_AGE_SECONDS:
             return False
         await request.get([], trees=entry.stamps)
-        return all(request.stamps[tree].n == n for tree, n in entry.stamps.items())
+        return all(request.stamps[tree].number == n for tree, n in entry.stamps.items())
 
     def _is_asked_again(self, question: Hashable, now: float) -> bool:
         """Whether this was asked a short time ago already; remembers that it is asked now."""

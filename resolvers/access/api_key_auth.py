@@ -7,7 +7,12 @@ from cachetools import TTLCache
 
 from resolvers.access.caller import Caller
 from resolvers.access.grants import Grants
-from store.api_keys import PREFIX, ApiKey, find_key, parts_of
+from store.api_keys import (
+    PREFIX,
+    ApiKey,
+    find_key,
+    parse_key,
+)
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Unavailable
@@ -34,7 +39,7 @@ class ApiKeyAuthenticator:
 
         Raises Unavailable.
         """
-        parts = parts_of(text)
+        parts = parse_key(text)
         if parts is None:
             return None
         key_id, secret = parts

@@ -24,7 +24,7 @@ from store.engine.usage import (
 from store.errors import CladeError
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.items import Item
-from store.model.keys import Index, Key, stamp_key
+from store.model.keys import Index, Key, tree_version_key
 from store.model.ranges import KeyRange
 from store.model.records import Record
 
@@ -140,7 +140,7 @@ class ReadState:
 
     async def _items(self, keys: Iterable[Key], trees: Iterable[str], *, keep: bool, now: bool) -> Items:
         found: Items = {}
-        missing = [stamp_key(tree) for tree in trees if not self._knows_stamp(tree)]
+        missing = [tree_version_key(tree) for tree in trees if not self._knows_stamp(tree)]
         stamps = len(missing)
         for key in keys:
             item = self.recall(("item", key)) if keep else None
@@ -166,7 +166,7 @@ class ReadState:
         new = [key for key in keys if key not in self._reads or (now and key not in self._strong)]
         for start in range(0, len(new), CHUNK):
             chunk = new[start : start + CHUNK]
-            strong = now or any(key == stamp_key(key.pk) or self._is_moving(key) for key in chunk)
+            strong = now or any(key == tree_version_key(key.pk) or self._is_moving(key) for key in chunk)
             if strong:
                 self._strong.update(chunk)
             self._reads.update(dict.fromkeys(chunk, self._begin(chunk[0], self._read_chunk(chunk, strong=strong))))

@@ -21,7 +21,7 @@ from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.errors import Unavailable
-from store.model.records import Record, made_id
+from store.model.records import Record, derived_id
 from tests.graph.execution.test_response_cache import (
     GROUND,
     SCHEMA,
@@ -178,7 +178,7 @@ def execution(crowd: Crowd, *, planned: bool = True, seconds: float = 60.0) -> E
 
 
 async def ask(execution: Execution, query: str) -> Answer:
-    ids = [f"ground:{made_id('ground', ('a', str(number)))}" for number in range(NODES)]
+    ids = [f"ground:{derived_id('ground', ('a', str(number)))}" for number in range(NODES)]
     return await execution.execute(query, {"ids": ids}, allow_mutations=False)
 
 
