@@ -20,11 +20,15 @@ from graph.operation.selected_fields import SelectedFields, Types
 from graph.types.root_fields import Target
 from resolvers.lookup import Lookup
 from resolvers.planning.relations import Selection
+from store.bounded_cache import BoundedCache
 
 MAX_SEVERAL_CHARACTERS = 300_000
-"""Maximum characters of the documents that have several plans, counted once for each plan, with the deciding values. A
-plan takes some 130 bytes a character: 40 MB in all.
+"""Maximum characters of the documents that have several plans, counted once for each plan, with the deciding values:
+40 MB in all.
 """
+
+CHARACTER_BYTES = 130
+"""Memory of a plan for each character of its document."""
 
 MAX_BOUND_CHARACTERS = 500
 """Maximum characters of a document with variables in its lists, for its bound plan to be cached. Measured were 25 bytes
@@ -107,12 +111,16 @@ class PlanCache:
             document.deciding = deciding_variables(document.document)
         values = [repr(variables.coerced.get(name)) for name in document.deciding]
         key = (operation.name.value if operation.name else "", *values)
-        if key in document.plans:
-            document.plans.move_to_end(key)
-            plan = document.plans[key]
+        plans = document.plans
+        if plans is None:
+            size = CHARACTER_BYTES * len(request.query)
+            plans = document.plans = BoundedCache("plans", self._keep, bytes_each=size)
+        if key in plans:
+            plan = plans.get(key)
         else:
             plan = self._compile(document, operation, variables)
-            self._put(document, key, plan, sum(map(len, key)) + len(request.query))
+            plans.put(key, plan)
+            self._limit_several(document, sum(map(len, key)) + len(request.query))
         return None if plan is None else BoundPlan(plan, variables)
 
     def _compile(
@@ -126,16 +134,14 @@ class PlanCache:
         except UnsupportedByPlan:
             return None
 
-    def _put(self, document: ParsedDocument, key: tuple[str, ...], plan: OperationPlan | None, characters: int) -> None:
-        """Cache a plan with its document; drop all plans of documents with several where these are too many."""
-        document.plans[key] = plan
-        if len(document.plans) > self._keep:
-            document.plans.popitem(last=False)
+    def _limit_several(self, document: ParsedDocument, characters: int) -> None:
+        """Count a plan of a document that can have several; past the limit the plans of all these are dropped."""
         if document.deciding:
             self._several.add(document)
             self._characters += characters
         if self._characters > MAX_SEVERAL_CHARACTERS:
             for several in self._several:
-                several.plans.clear()
+                if several.plans is not None:
+                    several.plans.clear()
             self._several.clear()
             self._characters = 0

@@ -87,12 +87,12 @@ class ReadState:
 
     def recall(self, question: Hashable) -> Any:
         """What an earlier request kept for a question, where nothing has changed since; else None."""
-        return None if self.version is None or self._kept is None else self._kept.get(self.version, question)
+        return None if self.version is None or self._kept is None else self._kept.page(self.version, question)
 
     def keep(self, question: Hashable, answer: Any, records: int = 1) -> None:
         """Keep an answer of so many records for the requests to come."""
         if self.version is not None and self._kept is not None:
-            self._kept.put(self.version, question, answer, records)
+            self._kept.put_page(self.version, question, answer, records)
 
     def knows_node(self, key: Key, *, now: bool) -> bool:
         """Whether a node was read, by this request or by one before; for `now` strongly, where there is no version."""
@@ -109,7 +109,7 @@ class ReadState:
         if now:
             self.known.current[key] = record
         if record is not None:
-            self.keep(key, record.kept())
+            self.keep(key, record.with_fragments())
 
     def _knows_stamp(self, tree: str) -> bool:
         if tree not in self.stamps and (stamp := self.recall(tree)) is not None:

@@ -59,7 +59,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     changed_by: str | None = None
 
     fragments: ClassVar[dict[int, bytes] | None] = None
-    """What others have told of this record and would tell again, by numbers of theirs; None where nobody keeps it."""
+    """Serialized parts of this record by the numbers of their writers; None where the record is not cached."""
 
     @classmethod
     def new(
@@ -124,8 +124,8 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     def path(self) -> Path:
         return path_of(self.pk, self.sk)
 
-    def kept(self) -> Self:
-        """This record, for those who keep it: from now on it keeps what is told of it."""
+    def with_fragments(self) -> Self:
+        """This record, to be cached: from now on its serialized fragments are cached with it."""
         self.__dict__.setdefault("fragments", {})
         return self
 

@@ -135,7 +135,7 @@ class SQLiteStore:
         records: list[Record] = []
         async for some in in_chunks(bodies):  # so that small requests are answered before a large one is decoded
             with self._database.translated():
-                records += [self._decoded.of(body, _record) for body in some]
+                records += self._decoded.records(some, _record)
         return records
 
     def _bodies(self, span: KeyRange, reads: ReadUsage, limit: int | None, reverse: bool, strong: bool) -> list[bytes]:
