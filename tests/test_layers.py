@@ -27,7 +27,7 @@ ORDER = {
     "observability auth compiler execution server app",
     "commands": "move_timing table progress importing check backup copy demo export key repair schema tree serving "
     "main",
-    "clade": "demo examples",
+    "clade": "packages demo examples",
 }
 """The packages and modules of each floor, from the lowest up: each imports from those before it alone."""
 MODULES_A_FOLDER = 14

@@ -5,6 +5,7 @@ import contextlib
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -14,7 +15,10 @@ from commands.serving.http_protocol import ServerConfig
 from commands.serving.workers import Workers
 from graph.auth.authentication import tokens_of
 from graph.auth.loopback import is_loopback
+from graph.hierarchies.example_queries import Example, Sample, example_queries
+from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
+from graph.hierarchies.sample_nodes import read_samples
 from graph.observability import log_handler
 from graph.observability.metrics_server import exported
 from graph.settings import Settings, host_and_port
@@ -24,12 +28,6 @@ from store.errors import BadInput, Unavailable, WrongLayout
 READY_SECONDS = 2.0
 SILENT_MILLISECONDS = 30_000
 OTHER_DESCRIPTORS = 512  # of the store, the log and the port, beside those of clients
-
-EXAMPLES = (
-    '{ city(path: "US/NE/Omaha") { name population ancestors { name level } } }',
-    '{ location(path: "US/NE") { descendants(level: STORE) { nodes { path ... on Store { street } } } } }',
-    "{ categories { nodes { name children { nodes { name children { nodes { name } } } } } } }",
-)
 
 
 def serve(
@@ -42,7 +40,7 @@ def serve(
     Example: clade serve --port 8080 --workers 2
     """
     settings = Settings()
-    served(settings.hierarchies)  # a mistake in the settings is told before anything listens
+    classes = served(settings.hierarchies)  # a mistake in the settings is told before anything listens
     tokens_of(settings)
     if settings.store == "sqlite://:memory:" and workers > 1:
         raise BadInput(f"A store in memory is one process's own, and these would be {workers}; leave --workers out.")
@@ -52,8 +50,8 @@ def serve(
     _check_free(host, port, "choose another --port or --host")
     if settings.metrics:
         _check_free(*host_and_port(settings.metrics), "set another CLADE_METRICS")
-    asyncio.run(_check_store(settings.store))
-    _greet(settings.store, host, port)
+    samples = asyncio.run(_check_store(settings.store, classes))
+    _greet(settings.store, host, port, example_queries(classes, samples))
     _allow_descriptors(settings.max_connections)
     config = ServerConfig(
         "commands.serving.workers:worker_app",
@@ -113,22 +111,26 @@ def _check_free(host: str, port: int, way_out: str) -> None:
             sys.exit(f"clade: {host}:{port} cannot be listened on ({reason.lower()}); {way_out}.")
 
 
-async def _check_store(url: str) -> None:
-    """Say so where the store cannot be read yet: an engine may start later than its server. Raises WrongLayout."""
+async def _check_store(url: str, classes: Sequence[type[Node]]) -> dict[str, Sample]:
+    """Sample nodes of the store; says so where it cannot be read yet, since its engine may start later than its server.
+
+    Raises WrongLayout.
+    """
     try:
-        async with asyncio.timeout(READY_SECONDS), opened(url):
-            pass
+        async with asyncio.timeout(READY_SECONDS), opened(url) as store:
+            return await read_samples(store, classes)
     except WrongLayout:
         raise
     except Unavailable as error:
         print(f"clade: {error}\nQueries get errors until then.\n", file=sys.stderr)
     except TimeoutError:
         print(f"clade: {url} is silent.\nQueries get errors until it answers.\n", file=sys.stderr)
+    return {}
 
 
-def _greet(store: str, host: str, port: int) -> None:
+def _greet(store: str, host: str, port: int, examples: Sequence[Example]) -> None:
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
     print(f"Clade serves {store} at http://{shown}:{port}/graphql\n\nQueries to try:\n")
-    for example in EXAMPLES:
-        print(f"  {example}")
+    for example in examples:
+        print(f"  {example.one_line()}")
     print("\nCtrl-C ends it.", flush=True)

@@ -1,5 +1,6 @@
 """Several processes that share one port."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -10,6 +11,9 @@ from typing import Any
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
+
+COLLECT_AFTER = (50_000, 20, 100)
+"""The garbage collector's thresholds: requests make much that is looked through and is in no cycle."""
 
 
 class Workers(Multiprocess):
@@ -38,7 +42,10 @@ def worker_app() -> Any:
 
     if parent := multiprocessing.parent_process():
         threading.Thread(target=_stop_after, args=(parent,), daemon=True).start()
-    return create_app()
+    app = create_app()
+    gc.freeze()  # all that was made so far stays
+    gc.set_threshold(*COLLECT_AFTER)
+    return app.asgi
 
 
 def _stop_after(parent: multiprocessing.process.BaseProcess) -> None:

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from commands.serving.command import EXAMPLES
 from tests.conftest import CLADE
 from tests.engines import free_port
 
 START_SECONDS = 60
+OMAHA = '{ city(path: "US/NE/Omaha") { name } }'
 
 
 @contextlib.contextmanager
@@ -49,22 +49,20 @@ def answers(url: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("query", EXAMPLES)
-def test_the_queries_that_it_shows_find_something_in_the_demo_data(demo_server, query):
-    answer = httpx.post(f"{demo_server}/graphql", json={"query": query}).json()
-    assert "errors" not in answer
-    assert all(answer["data"].values())
-
-
-def test_it_says_where_it_serves_what_and_what_to_try(tmp_path, demo_store):
+def test_it_says_where_it_serves_what_and_shows_queries_that_find_something(tmp_path, demo_store):
     with serving(tmp_path, demo_store) as (url, said):
         assert f"Clade serves {demo_store} at {url}/graphql\n" in said()
-        assert all(example in said() for example in EXAMPLES)
+        shown = [line.strip() for line in said().splitlines() if line.startswith("  {")]
+        assert len(shown) == 4
+        for query in shown:
+            answer = httpx.post(f"{url}/graphql", json={"query": query}).json()
+            assert "errors" not in answer
+            assert all(answer["data"].values())
 
 
 def test_several_workers_share_the_port(tmp_path, demo_store):
     with serving(tmp_path, demo_store, "--workers", "2") as (url, _):
-        answer = httpx.post(f"{url}/graphql", json={"query": EXAMPLES[0]}).json()
+        answer = httpx.post(f"{url}/graphql", json={"query": OMAHA}).json()
         assert answer["data"]["city"]["name"] == "Omaha"
 
 
@@ -73,12 +71,12 @@ def test_a_store_that_cannot_be_read_yet_is_told_and_waited_for(tmp_path):
     with serving(tmp_path, store) as (url, said):
         assert 'later.db"; make it with: clade table create\nQueries get errors until then.\n' in said()
         assert httpx.get(f"{url}/readyz").status_code == 503
-        answer = httpx.post(f"{url}/graphql", json={"query": EXAMPLES[0]}).json()
+        answer = httpx.post(f"{url}/graphql", json={"query": OMAHA}).json()
         assert answer["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
 
         subprocess.run([CLADE, "table", "create", "--store", store], check=True, stdout=subprocess.DEVNULL, timeout=60)
         assert httpx.get(f"{url}/readyz").status_code == 200
-        assert httpx.post(f"{url}/graphql", json={"query": EXAMPLES[0]}).json() == {"data": {"city": None}}
+        assert httpx.post(f"{url}/graphql", json={"query": OMAHA}).json() == {"data": {"city": None}}
 
 
 def test_a_taken_port_is_told_in_one_sentence():
