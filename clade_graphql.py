@@ -16,7 +16,7 @@ def run() -> None:
         from clade.packages import foreign_package
     finally:
         sys.path.remove(home)
-    if sentence := foreign_package():
+    if sentence := foreign_package({}):  # also for the workers, which import everything anew
         sys.exit(f"clade: {sentence}")
     from commands.main import run
 

@@ -1,6 +1,7 @@
 """Every setting, with its unit, its default and what it is for; nothing else reads the environment."""
 
 import os
+from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any, Literal, get_args, get_origin
 
@@ -29,6 +30,11 @@ class Settings(BaseSettings):
 
     def __init__(self, **values: Any) -> None:
         refuse_misspelt(os.environ, _names())
+        for name in values.keys() - type(self).model_fields.keys():
+            near = get_close_matches(name, type(self).model_fields, n=1)
+            raise BadInput(
+                f"Settings has no {name}=; {f'it has {near[0]}=' if near else 'the README has all settings'}."
+            )
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -44,7 +50,7 @@ class Settings(BaseSettings):
     )
     hierarchies: str = Field(
         "graph.hierarchies.locations,graph.hierarchies.categories",
-        description="The modules that define the hierarchies to serve, the full list, divided by commas.",
+        description="The modules and files that define the hierarchies to serve, the full list, divided by commas.",
     )
     max_nodes: int = Field(10_000, ge=1, description="How many nodes one request may return, in nodes.")
     max_response_fields: int = Field(

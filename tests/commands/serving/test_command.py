@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 
 import httpx
-import pytest
 
 from tests.conftest import CLADE
 from tests.engines import free_port
