@@ -1,6 +1,7 @@
 """Settings, each with its default and a description that names the unit; nothing else reads the environment."""
 
 import os
+from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any, Literal, get_args, get_origin
 
@@ -30,6 +31,11 @@ class Settings(BaseSettings):
 
     def __init__(self, **values: Any) -> None:
         reject_misspelt(os.environ, _names())
+        for name in values.keys() - type(self).model_fields.keys():
+            near = get_close_matches(name, type(self).model_fields, n=1)
+            raise BadInput(
+                f"Settings has no {name}=; {f'it has {near[0]}=' if near else 'all settings are in docs/reference/settings.md'}."
+            )
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -45,7 +51,7 @@ class Settings(BaseSettings):
     )
     hierarchies: str = Field(
         "graph.hierarchies.locations,graph.hierarchies.categories",
-        description="Modules that define the served hierarchies, comma-separated; this is the full list.",
+        description="Modules and files that define the served hierarchies, comma-separated; this is the full list.",
     )
     max_nodes: int = Field(10_000, ge=1, description="Maximum number of nodes per response.")
     max_response_fields: int = Field(

@@ -28,7 +28,7 @@ ORDER = {
     "schema observability auth compiler execution server app",
     "commands": "interrupt options progress table importing check backup copy demo export key repair schema tree "
     "serving main",
-    "clade": "demo examples",
+    "clade": "packages demo examples",
 }
 """The packages and modules of each floor, from the lowest up: each imports from those before it alone."""
 MODULES_A_FOLDER = 14
@@ -95,7 +95,12 @@ def test_no_folder_holds_more_modules_than_one_can_overlook():
 
 def test_every_library_is_imported_on_one_floor():
     lives = {library: floor for floor, libraries in LIBRARIES.items() for library in libraries}
-    used = {(module, floor_of(name)) for module, tree in TREES.items() for name in names_in(tree)}
+    used = {
+        (module, floor_of(name))
+        for module, tree in TREES.items()
+        for name in names_in(tree)
+        if not module.startswith("clade.examples.")  # which are written as users write theirs
+    }
     assert {(m, library) for m, library in used if lives.get(library, floor_of(m)) != floor_of(m)} == set()
 
 

@@ -5,6 +5,7 @@ import contextlib
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -14,7 +15,10 @@ from commands.serving.http_protocol import ServerConfig
 from commands.serving.workers import Workers
 from graph.auth.authentication import tokens_of
 from graph.auth.loopback import is_loopback
+from graph.hierarchies.example_queries import Example, Sample, example_queries
+from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
+from graph.hierarchies.sample_nodes import read_samples
 from graph.observability import log_handler
 from graph.observability.metrics_server import exported
 from graph.settings import Settings, host_and_port
@@ -24,12 +28,6 @@ from store.errors import BadInput, Unavailable, WrongLayout
 STORE_CHECK_SECONDS = 2.0
 MAX_UNACKNOWLEDGED_MILLISECONDS = 30_000  # of a client that does not read its response
 OTHER_DESCRIPTORS = 512  # for the store, the log and the port, in addition to client connections
-
-EXAMPLES = (
-    '{ city(path: "US/NE/Omaha") { name population ancestors { name level } } }',
-    '{ location(path: "US/NE") { descendants(level: STORE) { nodes { path ... on Store { street } } } } }',
-    "{ categories { nodes { name children { nodes { name children { nodes { name } } } } } } }",
-)
 
 
 def serve(
@@ -42,7 +40,7 @@ def serve(
     Example: clade serve --port 8080 --workers 2
     """
     settings = Settings()
-    served(settings.hierarchies)  # errors in the settings are reported before the server listens
+    classes = served(settings.hierarchies)  # errors in the settings are reported before the server listens
     tokens_of(settings)
     if settings.store == "sqlite://:memory:" and workers > 1:
         raise BadInput(f"A store in memory needs one process; remove --workers {workers}, or set another CLADE_STORE.")
@@ -52,8 +50,8 @@ def serve(
     _check_port(host, port, "use another --port or --host")
     if settings.metrics:
         _check_port(*host_and_port(settings.metrics), "set another CLADE_METRICS")
-    asyncio.run(_check_store(settings.store))
-    _print_examples(settings.store, host, port)
+    samples = asyncio.run(_check_store(settings.store, classes))
+    _print_examples(settings.store, host, port, example_queries(classes, samples))
     _raise_file_limit(settings.max_connections)
     config = ServerConfig(
         "commands.serving.workers:worker_app",
@@ -113,11 +111,14 @@ def _check_port(host: str, port: int, way_out: str) -> None:
             sys.exit(f"clade: {host}:{port} is not available ({reason.lower()}); {way_out}.")
 
 
-async def _check_store(url: str) -> None:
-    """Print a warning if the store is unavailable; it may start later than the server. Raises WrongLayout."""
+async def _check_store(url: str, classes: Sequence[type[Node]]) -> dict[str, Sample]:
+    """Sample nodes of the store. Print a warning if it is unavailable, as it may start later than the server.
+
+    Raises WrongLayout.
+    """
     try:
-        async with asyncio.timeout(STORE_CHECK_SECONDS), opened(url):
-            pass
+        async with asyncio.timeout(STORE_CHECK_SECONDS), opened(url) as store:
+            return await read_samples(store, classes)
     except WrongLayout:
         raise
     except Unavailable as error:
@@ -126,11 +127,12 @@ async def _check_store(url: str) -> None:
         print(
             f"clade: {url} does not respond.\nUntil the store is available, queries return errors.\n", file=sys.stderr
         )
+    return {}
 
 
-def _print_examples(store: str, host: str, port: int) -> None:
+def _print_examples(store: str, host: str, port: int, examples: Sequence[Example]) -> None:
     reachable = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
     print(f"Clade serves {store} at http://{reachable}:{port}/graphql\n\nQueries to try:\n")
-    for example in EXAMPLES:
-        print(f"  {example}")
+    for example in examples:
+        print(f"  {example.one_line()}")
     print("\nPress Ctrl-C to stop.", flush=True)

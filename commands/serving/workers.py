@@ -1,5 +1,6 @@
 """Worker processes that share one port."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -10,6 +11,9 @@ from typing import Any
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
+
+COLLECT_AFTER = (50_000, 20, 100)
+"""Thresholds of the garbage collector: a request makes many objects and hardly any cycles."""
 
 
 class Workers(Multiprocess):
@@ -38,7 +42,10 @@ def worker_app() -> Any:
 
     if parent := multiprocessing.parent_process():
         threading.Thread(target=_stop_with, args=(parent,), daemon=True).start()
-    return create_app()
+    app = create_app()
+    gc.freeze()  # objects of the start live until the end
+    gc.set_threshold(*COLLECT_AFTER)
+    return app.asgi
 
 
 def _stop_with(parent: multiprocessing.process.BaseProcess) -> None:

@@ -9,13 +9,12 @@ import time
 from collections.abc import Iterator
 
 import httpx
-import pytest
 
-from commands.serving.command import EXAMPLES
 from tests.conftest import CLADE
 from tests.engines import free_port
 
 START_SECONDS = 60
+OMAHA = '{ city(path: "US/NE/Omaha") { name } }'
 
 
 @contextlib.contextmanager
@@ -49,22 +48,20 @@ def answers(url: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("query", EXAMPLES)
-def test_the_printed_queries_have_results_in_the_demo_data(demo_server, query):
-    answer = httpx.post(f"{demo_server}/graphql", json={"query": query}).json()
-    assert "errors" not in answer
-    assert all(answer["data"].values())
-
-
 def test_the_store_the_address_and_example_queries_are_printed(tmp_path, demo_store):
     with serving(tmp_path, demo_store) as (url, said):
         assert f"Clade serves {demo_store} at {url}/graphql\n" in said()
-        assert all(example in said() for example in EXAMPLES)
+        shown = [line.strip() for line in said().splitlines() if line.startswith("  {")]
+        assert len(shown) == 4
+        for query in shown:
+            answer = httpx.post(f"{url}/graphql", json={"query": query}).json()
+            assert "errors" not in answer
+            assert all(answer["data"].values())
 
 
 def test_several_workers_share_the_port(tmp_path, demo_store):
     with serving(tmp_path, demo_store, "--workers", "2") as (url, _):
-        answer = httpx.post(f"{url}/graphql", json={"query": EXAMPLES[0]}).json()
+        answer = httpx.post(f"{url}/graphql", json={"query": OMAHA}).json()
         assert answer["data"]["city"]["name"] == "Omaha"
 
 
@@ -76,12 +73,12 @@ def test_an_unavailable_store_is_a_warning_and_is_used_later(tmp_path):
             in said()
         )
         assert httpx.get(f"{url}/readyz").status_code == 503
-        answer = httpx.post(f"{url}/graphql", json={"query": EXAMPLES[0]}).json()
+        answer = httpx.post(f"{url}/graphql", json={"query": OMAHA}).json()
         assert answer["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
 
         subprocess.run([CLADE, "table", "create", "--store", store], check=True, stdout=subprocess.DEVNULL, timeout=60)
         assert httpx.get(f"{url}/readyz").status_code == 200
-        assert httpx.post(f"{url}/graphql", json={"query": EXAMPLES[0]}).json() == {"data": {"city": None}}
+        assert httpx.post(f"{url}/graphql", json={"query": OMAHA}).json() == {"data": {"city": None}}
 
 
 def test_a_used_port_is_an_error_of_one_sentence():
