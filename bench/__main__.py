@@ -85,8 +85,8 @@ def _on_sqlite(
     """Clade without and with its caches, stock Strawberry, and the static bytes of Clade's answers."""
     found = (
         servers.clade(servers.SQLITE, store, questions=questions),
-        servers.clade(servers.NOTHING_KEPT, store, questions=questions, keep_mb=0),
-        servers.clade(servers.HITS, store, questions=questions, cache_mb=64),
+        servers.clade(servers.NOTHING_KEPT, store, questions=questions, record_cache_mb=0),
+        servers.clade(servers.HITS, store, questions=questions, response_cache_mb=64),
         servers.stock(store, questions),
     )
     for server in found:

@@ -72,7 +72,7 @@ def tell(name: str, seconds: float, cpu_seconds: float, peak_mb: float) -> None:
 
 def asked(store: str) -> None:
     """Ask each question some times and print what one answer took."""
-    server = clade("", store, keep_mb=0).process
+    server = clade("", store, record_cache_mb=0).process
     with server:
         for name, question in QUESTIONS.items():
             ask_well(server.url, question)

@@ -39,7 +39,7 @@ class Server:
 def clade(name: str, store: str, *, questions: Sequence[Question] = PLACES, **settings: int | str) -> Server:
     """Clade as `clade serve` starts it, without its cache of answers unless a setting says otherwise."""
     port = free_port()
-    told = {f"CLADE_{key.upper()}": str(value) for key, value in ({"cache_mb": 0} | settings).items()}
+    told = {f"CLADE_{key.upper()}": str(value) for key, value in ({"response_cache_mb": 0} | settings).items()}
     command = (*CLADE, "serve", "--port", str(port))
     # As the others, none of which writes a line for each request.
     environment = {"CLADE_STORE": store, "CLADE_LOG_LEVEL": "warning", **told, **ANY_CREDENTIALS}

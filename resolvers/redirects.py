@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from resolvers.access.grants import Visibility
 from resolvers.access.visibility import VisibilityFilter
 from resolvers.session.request import Request
-from store.metadata.history import place_of
-from store.metadata.redirects import lines, redirect_key, redirected_id
+from store.metadata.history import current_key
+from store.metadata.redirects import path_keys, redirect_key, redirected_id
 from store.model.items import Item
 from store.model.keys import MAX_SORT_KEY_BYTES, Key, id_key
 from store.model.records import Record
@@ -44,12 +44,12 @@ async def _hop(request: Request, ahead: Mapping[Key, Key], found: Found) -> dict
 
     The places are read once more with the aliases: a node that has come back to one has taken its alias away.
     """
-    keys = [*ahead.values(), *[redirect_key(line) for place in ahead.values() for line in lines(place)]]
+    keys = [*ahead.values(), *[redirect_key(line) for place in ahead.values() for line in path_keys(place)]]
     request.read_again(keys)
     aliases = await request.outcomes(keys, now=True)
     led: dict[Key, tuple[Key, str]] = {}  # the id's record that each is led to, and what of the key lies below
     for origin, place in ahead.items():
-        for line in lines(place):
+        for line in path_keys(place):
             alias = aliases[redirect_key(line)]
             if isinstance(alias, Exception):
                 found[origin] = alias
@@ -67,7 +67,7 @@ async def _hop(request: Request, ahead: Mapping[Key, Key], found: Found) -> dict
         if isinstance(item, Exception):
             found[origin] = item
             continue
-        base = place_of(item)
+        base = current_key(item)
         request.met_unknown_id |= base is None
         if base is not None and len((sk := base.sk + rest).encode()) <= MAX_SORT_KEY_BYTES:
             onward[origin] = Key(base.pk, sk)
