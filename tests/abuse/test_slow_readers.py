@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from graph.hierarchies.categories import CategoryNode
-from graph.server.response_sender import MOST_BYTES, PIECE_BYTES, ResponseSender
+from graph.server.response_sender import MAX_BYTES, PIECE_BYTES, ResponseSender
 from store.connect import open_store
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
@@ -73,10 +73,10 @@ async def test_many_slow_readers_take_bounded_memory_and_others_are_answered(ser
     before = peak_bytes(server.pid)
     with ExitStack() as readers:
         slow = [readers.enter_context(slow_reader(server.url)) for _ in range(READERS)]
-        assert READERS * LARGE > 2 * MOST_BYTES
+        assert READERS * LARGE > 2 * MAX_BYTES
         assert len((await server.ask(QUERY))["data"]["category"]["children"]["nodes"]) == NODES
         assert (await server.ask('{ category(path: "all/7") { name } }'))["data"]["category"] == {"name": NAME}
-        assert peak_bytes(server.pid) - before < 1.5 * MOST_BYTES
+        assert peak_bytes(server.pid) - before < 1.5 * MAX_BYTES
         assert rest(slow[0]) < LARGE
         assert rest(slow[-1]) >= LARGE
 

@@ -18,7 +18,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from graph.auth import jwks
 from graph.auth.authentication import Authenticator, Unauthenticated
 from graph.auth.jwks import PublishedKeys
-from graph.auth.jwt_tokens import Terms, Tokens, tokens_of
+from graph.auth.jwt_tokens import TokenRules, Tokens, tokens_of
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
@@ -214,9 +214,9 @@ async def test_a_huge_credential_is_refused_unread(published, tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         callers = Authenticator(ApiKeyAuthenticator(store), published)
         good = signed().encode()
-        assert (await callers.of({b"authorization": b"Bearer " + good}, ConcurrencyLimiter(1))).name == "ana"
+        assert (await callers.by_credential({b"authorization": b"Bearer " + good}, ConcurrencyLimiter(1))).name == "ana"
         with pytest.raises(Unauthenticated):
-            await callers.of({b"authorization": b"Bearer " + good + b" " * 9_000}, ConcurrencyLimiter(1))
+            await callers.by_credential({b"authorization": b"Bearer " + good + b" " * 9_000}, ConcurrencyLimiter(1))
 
 
 # -- settings that would let anybody in --------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ def issuer():
     with issuing() as (server, url):
         clock = Clock()
         keys = PublishedKeys(jwks.keys_at(url), ["RS256", "ES256"], clock=clock)
-        yield server, clock, Tokens(keys, Terms(["RS256", "ES256"], ISSUER, AUDIENCE))
+        yield server, clock, Tokens(keys, TokenRules(["RS256", "ES256"], ISSUER, AUDIENCE))
 
 
 async def test_published_keys_are_read_once_and_names_that_nobody_knows_do_not_change_that(issuer):

@@ -53,7 +53,7 @@ def test_what_was_asked_is_counted_exactly(tmp_path, demo_store, workers):
         httpx.get(f"{url}/readyz")
         found = until(address, (1.0).__eq__, "clade_requests_total", "404", "none", "none")
         assert {key[1:]: value for key, value in found.items() if key[0] == "clade_requests_total"} == {
-            ("200", "planned", "query"): 7, ("200", "query", "resolved"): 1, ("200", "query", "surprised"): 2,
+            ("200", "compiled", "query"): 7, ("200", "interpreted", "query"): 1, ("200", "fallback", "query"): 2,
             ("200", "none", "none"): 2, ("404", "none", "none"): 1,
         }  # fmt: skip
         assert {key[1]: value for key, value in found.items() if key[0] == "clade_errors_total"} == {

@@ -109,9 +109,9 @@ def test_making_an_application_leaves_the_garbage_collector_alone(store):
 
 
 def test_a_setting_that_there_is_not_is_refused_by_its_name():
-    with pytest.raises(BadInput, match=r"^Settings has no hierarchy=; it has hierarchies=\.$"):
+    with pytest.raises(BadInput, match=r"^Settings has no hierarchy=; use hierarchies=\.$"):
         Settings(hierarchy="shop.py")
-    with pytest.raises(BadInput, match=r"^Settings has no colour=; the README has all settings\.$"):
+    with pytest.raises(BadInput, match=r"^Settings has no colour=; all settings are in docs/reference/settings.md\.$"):
         Settings(colour="red")
 
 

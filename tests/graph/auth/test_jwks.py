@@ -10,7 +10,7 @@ import pytest
 from graph.auth import jwks
 from graph.auth.authentication import Authenticator
 from graph.auth.jwks import PublishedKeys, keys_at, keys_in
-from graph.auth.jwt_tokens import Terms, Tokens, tokens_of
+from graph.auth.jwt_tokens import TokenRules, Tokens, tokens_of
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
@@ -136,10 +136,10 @@ async def test_keys_are_read_in_the_background_from_the_start_on(issuer):
 
 async def test_whoever_waits_for_an_issuer_holds_no_place_of_others(issuer):
     issuer.manner = "hangs"
-    tokens = Tokens(PublishedKeys(keys_at(issuer.url), ["RS256"]), Terms(["RS256"], ISSUER, AUDIENCE))
+    tokens = Tokens(PublishedKeys(keys_at(issuer.url), ["RS256"]), TokenRules(["RS256"], ISSUER, AUDIENCE))
     async with open_store("sqlite://:memory:") as store:
         app = small_app(
-            SmallStore(), gate=ConcurrencyLimiter(2), callers=Authenticator(ApiKeyAuthenticator(store), tokens)
+            SmallStore(), limiter=ConcurrencyLimiter(2), authenticator=Authenticator(ApiKeyAuthenticator(store), tokens)
         )
         with serving(app) as url:
             async with httpx.AsyncClient(base_url=url, timeout=30) as client:

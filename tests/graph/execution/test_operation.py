@@ -6,7 +6,7 @@ import pytest
 from graphql import GraphQLError
 
 from graph.errors import format_error, format_errors
-from graph.execution.operation import Execution, QueriesOnly
+from graph.execution.operation import Execution, MutationNotAllowed
 from graph.operation import document_cache
 from graph.operation.document_cache import DocumentCache, InvalidDocument
 from store.errors import BudgetExceeded
@@ -48,7 +48,7 @@ def test_an_invalid_document_is_not_kept_and_fails_each_time():
 
 async def test_what_may_only_read_runs_no_mutation():
     execution = Execution(schema, Context)
-    with pytest.raises(QueriesOnly):
+    with pytest.raises(MutationNotAllowed):
         await execution.execute("mutation { change }", allow_mutations=False)
     answer = await execution.execute("mutation { change }", allow_mutations=True)
     assert (answer.body, answer.executed) == ({"data": {"change": 1}}, True)

@@ -42,7 +42,7 @@ def server(store: Store, settle: float = 0.3, clock: Callable[[], float] = time.
 
 async def ask(execution: Execution, query: str = LIST) -> tuple[Any, dict[str, Any]]:
     """The data of an answer, and what it cost."""
-    answer = await execution.execute(query, allow_mutations=False, tell_reads=True)
+    answer = await execution.execute(query, allow_mutations=False, report_reads=True)
     body = orjson.loads(answer.content())
     return body["data"], body["extensions"]["reads"]
 
@@ -91,13 +91,13 @@ async def test_a_kept_answer_is_given_as_it_was_told_and_without_waiting_on_sqli
     async with two(f"sqlite:///{tmp_path}/clade.db") as (one, _):
         execution = server(one)
         told = (await execution.execute(LIST, allow_mutations=False)).content()
-        for tell_reads in (False, True):
-            started = EagerCoroutine(execution.execute(LIST, allow_mutations=False, tell_reads=tell_reads))
+        for report_reads in (False, True):
+            started = EagerCoroutine(execution.execute(LIST, allow_mutations=False, report_reads=report_reads))
             assert started.is_done
             content = started.result.content()
-            assert (content is started.result.told) is not tell_reads
+            assert (content is started.result.json) is not report_reads
             assert orjson.loads(content)["data"] == orjson.loads(told)["data"]
-            assert list(orjson.loads(content)) == (["data", "extensions"] if tell_reads else ["data"])
+            assert list(orjson.loads(content)) == (["data", "extensions"] if report_reads else ["data"])
 
 
 async def test_a_write_by_this_or_another_process_is_in_the_next_answer(store_url):

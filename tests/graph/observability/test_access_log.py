@@ -55,7 +55,7 @@ def test_a_request_is_one_line_with_what_it_was_and_cost(client, lines):
     assert plain(line) == {
         "level": "info", "logger": "clade.request", "message": "request", "id": "abc-1", "method": "POST",
         "path": "/graphql", "status": 200, "client": "127.0.0.1", "operation": "Greeting", "kind": "query",
-        "how": "resolved", "requests": 2, "rounds": 1, "items": 7, "units": 1,
+        "how": "interpreted", "requests": 2, "rounds": 1, "items": 7, "units": 1,
     }  # fmt: skip
 
 
@@ -70,7 +70,9 @@ def test_a_line_names_who_asked_and_nothing_that_opens_a_door(tmp_path, lines):
 
     asyncio.run(give_out())
     store = open_store(url)
-    app = small_app(store, observers=[RequestLog(slow_seconds=5.0)], callers=Authenticator(ApiKeyAuthenticator(store)))
+    app = small_app(
+        store, observers=[RequestLog(slow_seconds=5.0)], authenticator=Authenticator(ApiKeyAuthenticator(store))
+    )
     with serving(app) as base:
         for sent in (text, f"{text[:-43]}{'A' * 43}", None):
             headers = {} if sent is None else {"authorization": f"Bearer {sent}"}

@@ -43,7 +43,7 @@ def test_a_request_has_spans_for_itself_its_plan_and_its_reads(spans):
     request = found["query Cities"]
     assert f"{request.context.trace_id:032x}" == PARENT.split("-")[1]
     assert {span.parent.span_id for name, span in found.items() if name != "query Cities"} == {request.context.span_id}
-    assert request.attributes["clade.how"] == "planned"
+    assert request.attributes["clade.how"] == "compiled"
     assert request.attributes["clade.reads.requests"] == 2
     assert request.attributes["graphql.operation.name"] == "Cities"
 
@@ -64,7 +64,7 @@ def test_what_clients_send_is_cut_in_spans(monkeypatch):
 def test_what_goes_wrong_is_in_the_span_of_the_plan(spans):
     found = spans('{ city(path: "US") { name } }')
     assert found["plan"].status.is_ok is False
-    assert found["query"].attributes["clade.how"] == "surprised"
+    assert found["query"].attributes["clade.how"] == "fallback"
 
 
 def test_libraries_that_no_setting_asks_for_are_not_loaded(demo_store):

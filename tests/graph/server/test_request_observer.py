@@ -22,12 +22,12 @@ class Seen(list):
 
 def test_more_requests_than_may_run_are_told_to_come_again():
     seen, gate = Seen(), ConcurrencyLimiter(2)
-    with serving(small_app(SmallStore(), gate=gate, observers=[seen])) as url:
+    with serving(small_app(SmallStore(), limiter=gate, observers=[seen])) as url:
         statuses = asyncio.run(ask_at_once(url, 5))
         assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 200
     assert sorted(statuses) == [200, 200, 503, 503, 503]
     assert sorted(seen) == [(200, []), (200, []), (200, []), *[(503, ["OVERLOADED"])] * 3]
-    assert gate.inside == 0
+    assert gate.running == 0
 
 
 async def ask_at_once(url, count):
@@ -41,7 +41,7 @@ async def ask_at_once(url, count):
 
 
 def test_probes_and_the_page_are_answered_where_no_more_requests_are():
-    with serving(small_app(SmallStore(), gate=ConcurrencyLimiter(0))) as url:
+    with serving(small_app(SmallStore(), limiter=ConcurrencyLimiter(0))) as url:
         assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 503
         assert httpx.get(f"{url}/readyz").status_code == 200
         assert httpx.get(f"{url}/graphql", headers={"accept": "text/html"}).status_code == 200
@@ -57,7 +57,7 @@ def test_a_server_that_drains_answers_and_asks_to_come_to_another(path):
         ready = httpx.get(f"{url}/readyz")
     assert (before.status_code, before.text) == (after.status_code, after.text)
     assert ("connection" in before.headers, after.headers["connection"]) == (False, "close")
-    assert (ready.status_code, ready.json()) == (503, {"ready": False, "reason": "The server stops."})
+    assert (ready.status_code, ready.json()) == (503, {"ready": False, "reason": "The server is stopping."})
 
 
 async def test_a_request_whose_time_is_over_is_told_so_and_shown_to_observers():
