@@ -128,9 +128,7 @@ def _secret(settings: Settings) -> str:
     try:
         return Path(settings.jwt_secret_file).read_text("utf-8").strip()
     except (OSError, ValueError):
-        raise BadInput(
-            f"CLADE_JWT_SECRET_FILE is {settings.jwt_secret_file}, which cannot be read."
-        ) from None
+        raise BadInput(f"CLADE_JWT_SECRET_FILE is {settings.jwt_secret_file}, which cannot be read.") from None
 
 
 def _algorithms(words: str) -> list[str]:

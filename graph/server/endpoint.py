@@ -37,13 +37,12 @@ from graph.server.content_negotiation import (
     choose,
     is_json,
 )
-from graph.server.error_response import CLOSE, Header
 from graph.server.request_parser import (
     RequestRejected,
     read_json,
     read_query_string,
 )
-from graph.server.response_sender import ResponseSender
+from graph.server.response_sender import CLOSE, Header, ResponseSender
 from resolvers.access.caller import ANYONE, Caller
 from store.errors import Unavailable
 

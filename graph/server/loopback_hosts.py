@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.auth.loopback import has_loopback_host, listens_on_loopback
 from graph.observability.request_info import KEY, RequestInfo
-from graph.server.error_response import send_error
+from graph.server.response_sender import send_error
 from store.errors import Forbidden
 
 MESSAGE = (

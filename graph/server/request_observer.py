@@ -8,8 +8,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.errors import BAD_REQUEST, UNAVAILABLE, UNCERTAIN
 from graph.observability.request_info import KEY, REQUEST_ID, STATUS_CLIENT_CLOSED, RequestInfo
-from graph.server.error_response import CLOSE, send_error
 from graph.server.graceful_shutdown import GracefulShutdown
+from graph.server.response_sender import CLOSE, send_error
 from store.errors import UNCERTAIN_HINT
 
 PROBES = frozenset({"/healthz", "/readyz"})

@@ -9,7 +9,7 @@ import orjson
 from graph.errors import BAD_REQUEST
 from graph.operation.graphql_request import GraphQLRequest
 from graph.operation.persisted_documents import PersistedDocuments, id_in
-from graph.server.error_response import Header
+from graph.server.response_sender import Header
 
 
 class RequestRejected(Exception):

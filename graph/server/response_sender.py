@@ -1,9 +1,17 @@
-"""Response sender: large bodies are sent in pieces, and the memory of those that wait for slow clients is limited."""
+"""Response sender: large bodies are sent in pieces, with limited memory for those of slow clients; and whole errors."""
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from starlette.types import Send
+
+from graph.errors import error_body
+
+Header = tuple[bytes, bytes]
+
+CLOSE: Header = (b"connection", b"close")
 
 PIECE_BYTES = 262_144  # uvicorn waits until most of a piece is sent before it accepts the next
 MAX_BYTES = 128_000_000  # of all bodies being sent
@@ -53,3 +61,18 @@ def pieces(content: bytes) -> Iterator[tuple[bytes, bool]]:
     """The pieces of a body, each with whether more follow."""
     for start in range(0, len(content), PIECE_BYTES):
         yield content[start : start + PIECE_BYTES], start + PIECE_BYTES < len(content)
+
+
+async def send_error(
+    send: Send,
+    status: int,
+    message: str,
+    code: str,
+    headers: Sequence[Header] = (),
+    extensions: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Send a whole response with one error and no data, for a request that does not reach the endpoint."""
+    body = error_body(message, code, extensions)
+    start = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body)), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": start})
+    await send({"type": "http.response.body", "body": body})

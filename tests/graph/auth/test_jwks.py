@@ -27,7 +27,7 @@ NONE = ["", "[]", "null", '"no"', "{}", '{"keys": {}}', "{"]
 async def test_a_file_without_keys_is_refused_at_the_start_and_opens_nothing_later(tmp_path, text):
     file = tmp_path / "jwks.json"
     file.write_text(text)
-    with pytest.raises(BadInput, match="no JWKS"):
+    with pytest.raises(BadInput, match="not a readable JWKS"):
         tokens_of(Settings(jwt_keys=str(file), jwt_issuer="https://issuer.example", jwt_audience="clade"))
     with pytest.raises(Unavailable):
         await PublishedKeys(keys_in(file), ["RS256"]).find("any")
@@ -158,5 +158,5 @@ async def test_whoever_waits_for_an_issuer_holds_no_place_of_others(issuer):
 def test_a_file_that_is_too_large_is_no_jwks(tmp_path):
     file = tmp_path / "jwks.json"
     file.write_bytes(b'{"keys": [' + b" " * jwks.MAX_BYTES)
-    with pytest.raises(BadInput, match="no JWKS"):
+    with pytest.raises(BadInput, match="not a readable JWKS"):
         tokens_of(Settings(jwt_keys=str(file), jwt_issuer=ISSUER, jwt_audience=AUDIENCE))
