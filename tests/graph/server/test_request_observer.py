@@ -1,4 +1,4 @@
-"""What surrounds all requests: their ids, how many may run, and the end of a server."""
+"""Request observer: request ids, the concurrency limit and graceful shutdown."""
 
 import asyncio
 
@@ -14,13 +14,13 @@ SLOW = {"query": "{ slow }"}
 
 
 class Seen(list):
-    """An observer that keeps what it is shown."""
+    """An observer that records status and codes."""
 
     def __call__(self, observed):
         self.append((observed.status, list(observed.codes)))
 
 
-def test_more_requests_than_may_run_are_told_to_come_again():
+def test_requests_above_the_limit_are_503_with_retry_after():
     seen, gate = Seen(), ConcurrencyLimiter(2)
     with serving(small_app(SmallStore(), limiter=gate, observers=[seen])) as url:
         statuses = asyncio.run(ask_at_once(url, 5))
@@ -40,7 +40,7 @@ async def ask_at_once(url, count):
     return [answer.status_code for answer in answers]
 
 
-def test_probes_and_the_page_are_answered_where_no_more_requests_are():
+def test_probes_and_the_page_are_not_limited():
     with serving(small_app(SmallStore(), limiter=ConcurrencyLimiter(0))) as url:
         assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 503
         assert httpx.get(f"{url}/readyz").status_code == 200
@@ -48,7 +48,7 @@ def test_probes_and_the_page_are_answered_where_no_more_requests_are():
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/graphql?query={hello}", "/nothing"])
-def test_a_server_that_drains_answers_and_asks_to_come_to_another(path):
+def test_a_draining_server_answers_and_closes_connections(path):
     drain = GracefulShutdown()
     with serving(small_app(SmallStore(), drain=drain)) as url:
         before = httpx.get(url + path)
@@ -60,7 +60,7 @@ def test_a_server_that_drains_answers_and_asks_to_come_to_another(path):
     assert (ready.status_code, ready.json()) == (503, {"ready": False, "reason": "The server is stopping."})
 
 
-async def test_a_request_whose_time_is_over_is_told_so_and_shown_to_observers():
+async def test_a_cancelled_request_is_503_and_is_observed():
     seen, sent = Seen(), []
     app = small_app(SmallStore(), observers=[seen])
     scope = {
