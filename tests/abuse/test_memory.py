@@ -1,4 +1,4 @@
-"""What is kept of requests stays small, whatever they send, and what large answers take while they are made."""
+"""Memory: caches and running requests are bounded, whatever clients send."""
 
 import asyncio
 import gc
