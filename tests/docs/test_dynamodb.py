@@ -1,4 +1,4 @@
-"""What the page on DynamoDB says is so: its commands are run as written, its units are counted by an engine."""
+"""docs/dynamodb.md: its commands are run as they are written, its units are counted by an engine."""
 
 import asyncio
 import os
@@ -19,10 +19,10 @@ from graph.app import create_app
 from tests.conftest import CLADE
 from tests.engines import Engine
 from tests.proxy import Proxy
-from tests.readme import README, blocks
+from tests.readme import DOCS, blocks
 from tests.serving import serving
 
-PAGE = (README.parent / "docs" / "dynamodb.md").read_text("utf-8")
+PAGE = (DOCS / "dynamodb.md").read_text("utf-8")
 COSTS = dict(re.findall(r"^\| `?(.*?)`? \| ([\d.,]+) \| (?:reading|writing) \|$", PAGE, re.MULTILINE))
 QUERIES = dict(re.findall(r"^query (\w+) (\{.*\})$", "".join(blocks("graphql", PAGE)), re.MULTILINE))
 SHOP = "US/NE/Omaha/2000"
@@ -36,7 +36,7 @@ MUTATIONS = {
 
 
 class Counting(Proxy):
-    """Asks the engine what each transaction takes."""
+    """A proxy that counts the write units of each transaction."""
 
     units = 0.0
 
@@ -45,7 +45,7 @@ class Counting(Proxy):
             return await super().send(target, body, headers)
         answer = await super().send(target, {**body, "ReturnConsumedCapacity": "TOTAL"}, headers)
         assert isinstance(answer.body, bytes)
-        self.units += sum(one["CapacityUnits"] for one in orjson.loads(answer.body).get("ConsumedCapacity", ()))
+        self.units += sum(table["CapacityUnits"] for table in orjson.loads(answer.body).get("ConsumedCapacity", ()))
         return answer
 
     def take(self) -> str:
@@ -71,7 +71,7 @@ def nodes() -> list[dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("exact")
-async def test_everything_costs_what_the_table_says(
+async def test_each_operation_takes_the_units_of_the_table(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file, costs = tmp_path / "nodes.jsonl", {}
@@ -85,8 +85,8 @@ async def test_everything_costs_what_the_table_says(
             monkeypatch.setenv(f"CLADE_{name}", value)
         with serving(create_app()) as server:
             for name, query in QUERIES.items():
-                answer = await asyncio.to_thread(ask, server, query)
-                costs[name] = f"{answer['extensions']['reads']['units']:g}"
+                response = await asyncio.to_thread(ask, server, query)
+                costs[name] = f"{response['extensions']['reads']['units']:g}"
             for name, mutation in MUTATIONS.items():
                 await asyncio.to_thread(ask, server, f"mutation {{ {mutation} }}")
                 costs[name] = proxy.take()
@@ -94,9 +94,9 @@ async def test_everything_costs_what_the_table_says(
 
 
 def ask(url: str, query: str) -> dict[str, Any]:
-    told = httpx.post(f"{url}/graphql", json={"query": query}, headers={"clade-reads": "1"}, timeout=30).json()
-    assert "errors" not in told, told
-    return told
+    response = httpx.post(f"{url}/graphql", json={"query": query}, headers={"clade-reads": "1"}, timeout=30).json()
+    assert "errors" not in response, response
+    return response
 
 
 async def run(*arguments: str) -> None:
@@ -104,15 +104,16 @@ async def run(*arguments: str) -> None:
     assert result.exit_code == 0, result.exception
 
 
-def test_every_command_of_the_page_runs(engine: Engine, tmp_path: Path) -> None:
-    named = "\n".join(blocks("sh", PAGE)).replace("create --recovery", "create")  # which this engine lacks
+def test_all_commands_of_the_page_run(engine: Engine, tmp_path: Path) -> None:
+    commands = "\n".join(blocks("sh", PAGE)).replace("create --recovery", "create")  # which this engine lacks
+    commands = commands.replace("http://127.0.0.1:8001", engine.url)
     environment = {
         **os.environ, "PATH": f"{CLADE.parent}:{os.environ['PATH']}", "AWS_ENDPOINT_URL_DYNAMODB": engine.url,
         "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
     }  # fmt: skip
-    said = subprocess.run(
-        ["sh", "-ec", named], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+    output = subprocess.run(
+        ["sh", "-ec", commands], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
     )
-    assert said.returncode == 0, said.stderr
+    assert output.returncode == 0, output.stderr
     for words in ("the table is made", "arn:aws:dynamodb:eu-west-1:123456789012:table/clade", "all is right"):
-        assert words in said.stdout
+        assert words in output.stdout

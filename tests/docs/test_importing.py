@@ -1,21 +1,21 @@
-"""What the page on importing shows is run as it is written, from top to bottom."""
+"""docs/importing.md: its commands are run as they are written, from top to bottom."""
 
 import os
 import subprocess
 from pathlib import Path
 
 from tests.conftest import CLADE
-from tests.readme import README, blocks
+from tests.readme import DOCS, blocks
 
-PAGE = (README.parent / "docs" / "importing.md").read_text("utf-8")
+PAGE = (DOCS / "importing.md").read_text("utf-8")
 
 
-def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:
+def test_all_commands_of_the_page_run(tmp_path: Path) -> None:
     (tmp_path / "stores.csv").write_text(blocks("csv", PAGE)[0])
     (tmp_path / "more.jsonl").write_text(blocks("json", PAGE)[0])
     (tmp_path / "moving.jsonl").write_text(blocks("json", PAGE)[1])
     (tmp_path / "taxonomy.txt").write_text(blocks("text", PAGE)[0])
-    said = subprocess.run(
+    output = subprocess.run(
         ["sh", "-ec", "\n".join(blocks("sh", PAGE))],
         cwd=tmp_path,
         env={**os.environ, "PATH": f"{CLADE.parent}:{os.environ['PATH']}"},
@@ -23,12 +23,12 @@ def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:
         text=True,
         timeout=120,
     )
-    assert said.returncode == 0, said.stderr
+    assert output.returncode == 0, output.stderr
     shown = ("many", "2 COUNTRY, 1 STATE, 2 CITY, 3 STORE", "added: 3 (3 CATEGORY)", "Nothing would change.")
     shown += ("would be moved: 1 (1 CITY)\n  US/NE/Lincoln -> US/NE/Lancaster/Lincoln\nwould be added: 1 (1 COUNTY)",)
     for words in (*shown, "Lincoln CITY"):
-        assert words in said.stdout, said.stdout
-    assert "New York City CITY" not in said.stdout
-    assert "Copied " in said.stdout
-    assert "all is right" in said.stdout
+        assert words in output.stdout, output.stdout
+    assert "New York City CITY" not in output.stdout
+    assert "Copied " in output.stdout
+    assert "all is right" in output.stdout
     assert (tmp_path / "nebraska.jsonl").read_text().count("\n") == 7

@@ -1,4 +1,4 @@
-"""The page on modelling: each system's data is loaded as it stands, its queries take the requests that it says."""
+"""docs/modelling.md: the data of each system is loaded as it is written, its queries take the stated requests."""
 
 import re
 import sys
@@ -12,10 +12,10 @@ from store.sqlite.store import SQLiteStore
 from store.transfer.formats.jsonl import JSONLines
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
-from tests.readme import README, blocks
+from tests.readme import DOCS, blocks
 from tests.systems.asking import Client
 
-PAGE = (README.parent / "docs" / "modelling.md").read_text("utf-8")
+PAGE = (DOCS / "modelling.md").read_text("utf-8")
 SECTIONS = [part for part in PAGE.split("\n## ") if "```graphql" in part]
 NUMBERS = {"One": 1, "Two": 2, "Five": 5}
 QUERY = re.compile(r"\b(One|Two|Five)\b[^`]*? requests?\b[^`]*?:\n\n```graphql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -25,27 +25,27 @@ def title(section: str) -> str:
     return section.partition("\n")[0]
 
 
-def test_there_are_the_seven_systems() -> None:
+def test_the_page_has_seven_systems() -> None:
     assert len(SECTIONS) == 7
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=title)
-async def test_every_query_of_a_system_takes_the_requests_that_the_page_says(
+async def test_each_query_takes_the_requests_of_the_page(
     section: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = await planted(section, store, tmp_path, monkeypatch)
+    client = await loaded(section, store, tmp_path, monkeypatch)
     queries = QUERY.findall(section)
-    assert [query for _, query in queries] == blocks("graphql", section), "each query says how many requests it takes"
+    assert [query for _, query in queries] == blocks("graphql", section), "each query states its requests"
     for number, query in queries:
         reply = await client.ask(query)
         assert not reply.errors
-        spared = NUMBERS[number] - reply.requests
-        assert spared == 0 or (spared > 0 and isinstance(store, SQLiteStore)), query
+        saved = NUMBERS[number] - reply.requests
+        assert saved == 0 or (saved > 0 and isinstance(store, SQLiteStore)), query
         assert all(reply.data.values())
 
 
-async def planted(section: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Client:
-    """The data of a section in a store, and who asks it."""
+async def loaded(section: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """A client of a store with the data of a section."""
     named = re.search(r"^Served by `([\w.]+)`", section, re.MULTILINE)
     module = named[1] if named else "sales"
     for code in blocks("python", section):
@@ -55,9 +55,9 @@ async def planted(section: str, store: Store, tmp_path: Path, monkeypatch: pytes
     (hierarchy,) = served(module)
     file = tmp_path / "nodes.jsonl"
     file.write_text("".join(blocks("json", section)))
-    wanted, outcome = ImportPlan(hierarchy.definition()), LoadResult()
+    plan, result = ImportPlan(hierarchy.definition()), LoadResult()
     for row in JSONLines().rows(file):
-        wanted.take(row)
-    await load(store, wanted, outcome)
-    assert not outcome.rejections
+        plan.take(row)
+    await load(store, plan, result)
+    assert not result.rejections
     return Client(store, hierarchy)

@@ -1,4 +1,4 @@
-"""docs/operation.md names every metric and every field of the log that there is, and no setting that there is not."""
+"""docs/operation.md: every metric, every field of the access log, and only settings that exist."""
 
 import re
 from pathlib import Path
@@ -14,29 +14,29 @@ from graph.settings import Settings
 PAGE = (Path(__file__).parents[2] / "docs" / "operation.md").read_text()
 
 
-def test_every_metric_is_explained_and_none_that_is_not_there():
-    there = {
+def test_every_metric_is_listed_and_no_other():
+    existing = {
         family.name + ("_total" if family.type == "counter" else "")
         for family in REGISTRY.collect()
         if family.name.startswith("clade_")
     }
     assert metrics.READS
     assert gauges.GAUGES
-    assert set(re.findall(r"\bclade_\w+", PAGE)) == there
+    assert set(re.findall(r"\bclade_\w+", PAGE)) == existing
 
 
-def test_every_field_of_a_requests_line_is_explained():
+def test_every_field_of_the_access_log_is_listed():
     class Context:
-        how = "kept"
+        how = "cached"
 
         def reads_report(self):
             return {"requests": 0, "rounds": 0, "items": 0, "units": 0.0, "cached": True}
 
-    told = RequestInfo("id", "GET", "/", 0.0, kind="query", codes=["X"], trace_id="0", context=Context())
+    info = RequestInfo("id", "GET", "/", 0.0, kind="query", codes=["X"], trace_id="0", context=Context())
     table = PAGE[PAGE.index("## Logs") : PAGE.index("## Metrics")]
-    assert {name for name in fields_of(told) if f"`{name}`" not in table} == set()
+    assert {name for name in fields_of(info) if f"`{name}`" not in table} == set()
 
 
-def test_it_names_no_setting_that_is_not_there():
+def test_every_setting_on_the_page_exists():
     named = set(re.findall(r"CLADE_(?!TEST_)([A-Z_]+)", PAGE))
     assert named <= {name.upper() for name in Settings.model_fields}

@@ -1,4 +1,4 @@
-"""The docs as a site: every link leads somewhere, nothing is loaded from elsewhere, and no page is left out."""
+"""The documentation site: no broken link, nothing loaded from other hosts, no page missing."""
 
 import re
 import shutil
@@ -29,17 +29,17 @@ class Page(HTMLParser):
         self.feed(file.read_text("utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = {name: value for name, value in attrs if value}
-        self.anchors |= {told[name] for name in ("id", "name") if name in told}
-        if tag == "a" and "href" in told:
-            self.links.add(told["href"])
-        if tag in LOADS and LOADS[tag] in told and told.get("rel") not in ("canonical", "prev", "next"):
-            self.loaded.add(told[LOADS[tag]])
+        values = {name: value for name, value in attrs if value}
+        self.anchors |= {values[name] for name in ("id", "name") if name in values}
+        if tag == "a" and "href" in values:
+            self.links.add(values["href"])
+        if tag in LOADS and LOADS[tag] in values and values.get("rel") not in ("canonical", "prev", "next"):
+            self.loaded.add(values[LOADS[tag]])
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site, of a copy of the checkout, whose environment is that of the tests."""
+    """The built site, from a copy of the checkout, in the environment of the tests."""
     if not (Path(sys.prefix) / "bin" / "zensical").exists():
         if CI:
             pytest.fail("CI skips nothing, but zensical is missing")
@@ -47,9 +47,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     checkout = tmp_path_factory.mktemp("checkout")
     for name in ("docs", "clade", "scripts"):
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("README.md", "pyproject.toml", "zensical.toml"):
+    for name in ("README.md", "CONTRIBUTING.md", "pyproject.toml", "zensical.toml"):
         shutil.copy(ROOT / name, checkout / name)
-    # Nothing is installed: the script takes the environment for one that it has made itself.
+    # Nothing is installed: the script uses the environment of the tests.
     (checkout / "scripts" / "venv.sh").write_text("install() { :; }\n")
     (checkout / ".venv").symlink_to(sys.prefix)
     built = subprocess.run(
@@ -65,14 +65,14 @@ def pages(site: Path) -> dict[str, Page]:
     return {file.relative_to(site).as_posix(): Page(file) for file in site.rglob("*.html") if file.name != "404.html"}
 
 
-def test_every_page_of_the_docs_is_in_the_site(pages: dict[str, Page]) -> None:
+def test_every_page_is_in_the_site(pages: dict[str, Page]) -> None:
     written = {
         file.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for file in (ROOT / "docs").rglob("*.md")
     }
-    assert pages.keys() == written | {"start.html"}
+    assert pages.keys() == written | {"start.html", "contributing.html"}
 
 
-def test_every_page_can_be_reached_from_the_first(pages: dict[str, Page]) -> None:
+def test_every_page_is_linked_from_the_first_one_or_its_links(pages: dict[str, Page]) -> None:
     reached, waiting = set(), ["index.html"]
     while waiting:
         name = waiting.pop()
@@ -82,7 +82,7 @@ def test_every_page_can_be_reached_from_the_first(pages: dict[str, Page]) -> Non
     assert reached == pages.keys()
 
 
-def test_every_link_leads_to_a_page_or_file_and_to_an_anchor_that_is_there(site: Path, pages: dict[str, Page]) -> None:
+def test_every_link_leads_to_an_existing_file_and_anchor(site: Path, pages: dict[str, Page]) -> None:
     broken = [
         (name, target, anchor)
         for name, page in pages.items()
@@ -92,7 +92,7 @@ def test_every_link_leads_to_a_page_or_file_and_to_an_anchor_that_is_there(site:
     assert broken == []
 
 
-def test_no_page_loads_anything_from_elsewhere(site: Path, pages: dict[str, Page]) -> None:
+def test_no_page_loads_anything_from_other_hosts(site: Path, pages: dict[str, Page]) -> None:
     for name, page in pages.items():
         for loaded in page.loaded:
             assert not urlsplit(loaded).scheme or loaded.startswith("data:"), f"{name} loads {loaded}"
@@ -102,7 +102,7 @@ def test_no_page_loads_anything_from_elsewhere(site: Path, pages: dict[str, Page
 
 
 def targets(name: str, links: set[str]) -> list[tuple[str, str]]:
-    """The files and anchors within the site that a page's links lead to."""
+    """The files and anchors within the site that the links of a page lead to."""
     inside = [link for link in links if not urlsplit(link).scheme and not link.startswith("//")]
     found = [urljoin(name, unquote(link)).partition("#") for link in inside]
     return [(target or name, anchor) for target, _, anchor in found]

@@ -1,4 +1,4 @@
-"""What the page about writing shows is run as it is written, from top to bottom."""
+"""docs/writing.md: its operations are run as they are written, from top to bottom."""
 
 import re
 import shutil
@@ -12,13 +12,13 @@ PAGE = Path(__file__).parents[2] / "docs" / "writing.md"
 BLOCKS = re.findall(r"^```graphql\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
-async def test_every_operation_of_the_page_is_answered_without_errors(store):
+async def test_all_operations_of_the_page_run_without_errors(store):
     clients = Clients(store)
     answers = [await clients.ask(block) for block in BLOCKS]
     assert answers[0]["city"]["node"]["parent"] == {"childCount": 1}
     assert answers[3] == {"city": {"path": "Atlantis/Basileia"}}
     revisions = answers[4]["city"]["history"]
-    assert [(one["name"], one["population"]) for one in revisions["nodes"]] == [
+    assert [(revision["name"], revision["population"]) for revision in revisions["nodes"]] == [
         ("Basileia", 60_000),
         ("Basilia", 60_000),
     ]
@@ -27,7 +27,7 @@ async def test_every_operation_of_the_page_is_answered_without_errors(store):
     await invariants.check(store)
 
 
-async def test_every_operation_of_the_page_works_on_the_demo_data(demo_store: str, tmp_path: Path):
+async def test_all_operations_of_the_page_run_on_the_demo_data(demo_store: str, tmp_path: Path):
     shutil.copy(demo_store.removeprefix("sqlite:///"), tmp_path / "clade.db")
     async with opened(f"sqlite:///{tmp_path}/clade.db") as store:
         clients = Clients(store)

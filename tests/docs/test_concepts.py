@@ -1,0 +1,53 @@
+"""docs/concepts.md: the queries cost what its table says, and its keys are those of the code."""
+
+import re
+
+import httpx
+
+from store.model.keys import node_key, parent_partition, tier_partition
+from tests.readme import DOCS, blocks, section, table
+
+PAGE = DOCS / "concepts.md"
+PART = section("Reads and their cost", PAGE)
+QUERIES = {
+    name: query
+    for block in blocks("graphql", PART)
+    for query in block.split("\n\n")
+    for name in re.findall(r"^query (\w+)", query)
+}
+
+
+def test_each_query_takes_the_requests_of_the_table(demo_server):
+    costs = []
+    for name, query in QUERIES.items():
+        response = httpx.post(
+            f"{demo_server}/graphql", json={"query": query}, headers={"clade-reads": "1"}, timeout=30
+        ).json()
+        nodes, lists = nodes_and_lists(response["data"])
+        costs.append((name, f"{nodes:,}", str(response["extensions"]["reads"]["requests"]), str(lists)))
+    assert [row for row in table(PART) if row[0] in QUERIES] == costs
+
+
+def nodes_and_lists(value: object) -> tuple[int, int]:
+    """The number of nodes in a response, and of Queries where each list and each look-up is one."""
+    match value:
+        case list():
+            counts = [nodes_and_lists(item) for item in value]
+        case {"nodes": nodes}:  # a list
+            counts = [nodes_and_lists(nodes), (0, 1)]
+        case dict():
+            counts = [nodes_and_lists(item) for item in value.values()]
+            counts.append(("name" in value, 0))
+            if "category" in value or "country" in value:
+                counts.append((0, 1))  # the look-up by path
+        case _:
+            counts = []
+    return sum(nodes for nodes, _ in counts), sum(lists for _, lists in counts)
+
+
+def test_the_keys_of_omaha_are_those_of_the_code():
+    key = node_key("location", ("US", "NE", "Omaha"))
+    shown = {order: keys for order, _, _, keys in table(section("Key layout", PAGE))}
+    assert shown["table"] == f"`{key.pk}`, `{key.sk}`"
+    assert shown["index `by_parent`"].startswith(f"`{parent_partition(*key)}`, ")
+    assert shown["index `by_level`"] == f"`{tier_partition(key.pk, 'CITY', 2)}`, `{key.sk}`"
