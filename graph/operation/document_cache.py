@@ -1,4 +1,4 @@
-"""Parsed and validated queries, kept by their text."""
+"""Document cache: parsed and validated queries by their text."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -24,13 +24,13 @@ from graph.operation.graphql_request import GraphQLRequest
 
 RULES = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
 
-MAX_ERRORS = 20  # of validation, each of which takes longer to find than a field takes to answer
-KEPT_CHARACTERS = 300_000
-"""In all kept queries together. A parsed one takes up to 300 bytes a character: at most 90 MB."""
+MAX_ERRORS = 20  # of validation; finding one takes longer than answering a field
+MAX_CHARACTERS = 300_000
+"""Maximum characters of all cached queries. A parsed one takes up to 300 bytes a character: at most 90 MB."""
 
 
 class InvalidDocument(Exception):
-    """A query that does not parse, or does not fit the schema; `errors` says where."""
+    """A syntax error or a validation error; `errors` has the locations."""
 
     def __init__(self, errors: list[GraphQLError]) -> None:
         super().__init__(f"{len(errors)} errors")
@@ -39,19 +39,19 @@ class InvalidDocument(Exception):
 
 @dataclass(eq=False)
 class ParsedDocument:
-    """A query ready to run, and what was compiled of it, which is given up with it."""
+    """A valid query, and its compiled plans, which are dropped with it."""
 
     document: DocumentNode
     plans: OrderedDict[tuple[str, ...], Any] = field(default_factory=OrderedDict)
-    """By operation, and by the values that decide what a plan is; see graph.plans."""
+    """The plans by operation and by the values of the deciding variables; see `graph.compiler.plan_cache`."""
     bound: WeakKeyDictionary[GraphQLRequest, Any] = field(default_factory=WeakKeyDictionary)
-    """The plans with the variables of questions, for as long as these are remembered."""
+    """The plans bound to the variables of requests, for as long as these are cached."""
     deciding: list[str] | None = None
-    """The variables whose values these are."""
+    """The variables in directives; None until the first plan is compiled."""
     _operations: dict[str | None, OperationDefinitionNode] = field(default_factory=dict)
 
     def operation(self, name: str | None) -> OperationDefinitionNode | None:
-        """The operation of this name, or the only one where none is named; None where there is none such."""
+        """The operation of this name, or the only one without a name; None where there is none."""
         found = self._operations.get(name) or get_operation_ast(self.document, name)
         if found is not None:
             self._operations[name] = found
@@ -59,30 +59,30 @@ class ParsedDocument:
 
 
 class DocumentCache:
-    """The queries seen last, ready to run: few clients send more than some dozen texts."""
+    """The last used queries: few clients send more than some dozen texts."""
 
     def __init__(
         self, schema: Schema, *, keep: int, limits: DocumentLimits = DocumentLimits(), suggestions: bool = True
     ) -> None:
-        """`suggestions` is whether the error for an unknown name tells names that are like it."""
+        """With `suggestions` the error for an unknown name suggests similar names."""
         self._schema = core_schema(schema)
         self._limits = limits
         self._suggestions = suggestions
         self._max_documents = keep
-        self._kept: OrderedDict[str, ParsedDocument] = OrderedDict()
+        self._documents: OrderedDict[str, ParsedDocument] = OrderedDict()
         self._characters = 0
 
     def get(self, query: str) -> ParsedDocument:
         """The valid document of a query. Raises InvalidDocument."""
-        prepared = self._kept.get(query)
-        if prepared is not None:
-            self._kept.move_to_end(query)
-            return prepared
-        prepared = ParsedDocument(self._prepare(query))
-        self._keep(query, prepared)
-        return prepared
+        document = self._documents.get(query)
+        if document is not None:
+            self._documents.move_to_end(query)
+            return document
+        document = ParsedDocument(self._parse(query))
+        self._put(query, document)
+        return document
 
-    def _prepare(self, query: str) -> DocumentNode:
+    def _parse(self, query: str) -> DocumentNode:
         try:
             document = self._limits.parse(query)
             errors = validate(
@@ -96,16 +96,16 @@ class DocumentCache:
             raise InvalidDocument([error]) from None
         except RecursionError:
             errors = [GraphQLError(NESTED_MESSAGE)]
-        if not self._suggestions:  # one rule of graphql-core has no way to hide its own
+        if not self._suggestions:  # one rule of graphql-core cannot hide its suggestions
             for found in errors:
                 found.message = found.message.partition(" Did you mean ")[0]
         if errors:
             raise InvalidDocument([request_error(error, VALIDATION_FAILED) for error in errors])
         return document
 
-    def _keep(self, query: str, prepared: ParsedDocument) -> None:
-        self._kept[query] = prepared
+    def _put(self, query: str, document: ParsedDocument) -> None:
+        self._documents[query] = document
         self._characters += len(query)
-        while len(self._kept) > self._max_documents or self._characters > KEPT_CHARACTERS:
-            dropped, _ = self._kept.popitem(last=False)
+        while len(self._documents) > self._max_documents or self._characters > MAX_CHARACTERS:
+            dropped, _ = self._documents.popitem(last=False)
             self._characters -= len(dropped)

@@ -29,7 +29,7 @@ def test_the_document_that_was_not_asked_for_longest_goes_first():
 
 
 def test_documents_are_bounded_by_their_length_too(monkeypatch):
-    monkeypatch.setattr(document_cache, "KEPT_CHARACTERS", 30)
+    monkeypatch.setattr(document_cache, "MAX_CHARACTERS", 30)
     kept = DocumentCache(schema, keep=1_000)
     first = kept.get("{ hello }")
     kept.get("{ " + "a" * 12 + ": hello }")
