@@ -19,8 +19,8 @@ MAY_IMPORT = {
     "clade": {"graph"},
 }
 ORDER = {
-    "store": "errors text bounded_cache concurrency download model metadata engine sqlite dynamodb reading api_keys "
-    "connect edits background_moves writer checking transfer",
+    "store": "errors text bounded_cache retry concurrency download model metadata engine sqlite dynamodb reading "
+    "api_keys connect edits background_moves writer checking transfer",
     "resolvers": "access session planning redirects lookup total_count planner pages restricted_lists past permissions "
     "mutations dataloaders",
     "graph": "errors unknown_settings federation_exposure operation settings hierarchies types federation schema "

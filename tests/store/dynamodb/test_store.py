@@ -6,7 +6,7 @@ import uuid
 import aioboto3
 import pytest
 
-from store.dynamodb.store import ATTEMPTS, DynamoDBStore
+from store.dynamodb.store import RETRIES, DynamoDBStore
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
 from store.model.items import (
@@ -18,6 +18,7 @@ from store.model.items import (
 )
 from store.model.keys import Key
 from store.model.ranges import below, children, subtree
+from store.retry import RetryPolicy
 from tests import engines
 from tests.faulty_engine import FaultyEngine, slow
 from tests.proxy import (
@@ -42,8 +43,7 @@ def store(proxied: DynamoDBStore) -> DynamoDBStore:
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits between attempts are as random as ever, and a hundred times as short."""
-    monkeypatch.setattr("store.dynamodb.store.FIRST_DELAY_SECONDS", 0.0005)
-    monkeypatch.setattr("store.dynamodb.store.LONGEST_DELAY_SECONDS", 0.01)
+    monkeypatch.setattr("store.dynamodb.store.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
 
 
 def items(count: int, size: int = 1) -> list[Item]:
@@ -125,18 +125,18 @@ async def test_keys_left_over_are_asked_for_again(store: DynamoDBStore, proxy: P
 async def test_keys_that_stay_left_over_end_in_an_error_after_bounded_attempts(
     store: DynamoDBStore, proxy: Proxy
 ) -> None:
-    proxy.spoil("BatchGetItem", *[unprocessed(0)] * (ATTEMPTS + 1))
+    proxy.spoil("BatchGetItem", *[unprocessed(0)] * (RETRIES.attempts + 1))
     with pytest.raises(Unavailable, match="overloaded"):
         await store.get([Key("t", "#")], ReadUsage())
-    assert proxy.count("BatchGetItem") == ATTEMPTS
+    assert proxy.count("BatchGetItem") == RETRIES.attempts
 
 
 async def test_attempts_that_bring_something_are_not_counted(store: DynamoDBStore, proxy: Proxy) -> None:
-    new = items(2 * ATTEMPTS)
+    new = items(2 * RETRIES.attempts)
     await put(store, *new)
-    proxy.spoil("BatchGetItem", *[unprocessed(1)] * (2 * ATTEMPTS - 1))
+    proxy.spoil("BatchGetItem", *[unprocessed(1)] * (2 * RETRIES.attempts - 1))
     assert await store.get([key_of(item) for item in new], ReadUsage()) == new
-    assert proxy.count("BatchGetItem") == 2 * ATTEMPTS
+    assert proxy.count("BatchGetItem") == 2 * RETRIES.attempts
 
 
 async def test_hundreds_of_keys_are_asked_for_side_by_side(store: DynamoDBStore, proxy: Proxy) -> None:
@@ -314,15 +314,15 @@ async def test_a_commit_that_met_another_is_tried_again_as_the_same(store: Dynam
 
 
 async def test_a_commit_that_always_meets_others_is_a_conflict(store: DynamoDBStore, proxy: Proxy) -> None:
-    proxy.spoil("TransactWriteItems", *[cancelled("TransactionConflict")] * (ATTEMPTS + 1))
+    proxy.spoil("TransactWriteItems", *[cancelled("TransactionConflict")] * (RETRIES.attempts + 1))
     with pytest.raises(Conflict) as caught:
         await store.commit([Put(items(1)[0])])
     assert caught.value.failed == ()
-    assert proxy.count("TransactWriteItems") == ATTEMPTS
+    assert proxy.count("TransactWriteItems") == RETRIES.attempts
 
 
 async def test_a_commit_that_is_always_throttled_is_unavailable(store: DynamoDBStore, proxy: Proxy) -> None:
-    proxy.spoil("TransactWriteItems", *[cancelled("ThrottlingError")] * (ATTEMPTS + 1))
+    proxy.spoil("TransactWriteItems", *[cancelled("ThrottlingError")] * (RETRIES.attempts + 1))
     with pytest.raises(Unavailable, match="overloaded"):
         await store.commit([Put(items(1)[0])])
 
