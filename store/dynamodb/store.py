@@ -1,13 +1,11 @@
 """The store in one table of DynamoDB, or of anything that speaks its API."""
 
 import asyncio
-import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import parse_qsl
 
 from store.dynamodb import codec
 from store.dynamodb.attempts import IN_PROGRESS, Attempts
@@ -73,24 +71,12 @@ class DynamoDBStore:
     def __init__(
         self, table: str, *, region: str | None = None, endpoint: str | None = None, keep_bytes: int = 0
     ) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9_.-]{3,255}", table):
-            raise BadInput(f'"{table}" is no table\'s name: 3 to 255 letters, digits, _, . and -.')
         self.table = table
         self.region = region
         self._aws = DynamoDBClient(table, region, endpoint)
         self.calls: CallStats | None = self._aws.calls
         self._decoded = RecordCache(keep_bytes)
         self._parsers: dict[str, NodeParser] = {}
-
-    @classmethod
-    def at(cls, address: str, *, keep_bytes: int = 0) -> Self:
-        """The store at `table?region=…&endpoint=…`; both options may be left out."""
-        table, _, query = address.partition("?")
-        options = dict(parse_qsl(query, keep_blank_values=True))
-        if unknown := options.keys() - {"region", "endpoint"}:
-            raise BadInput(f"A DynamoDB store has no option {', '.join(sorted(unknown))}; it has region and endpoint.")
-        region, endpoint = options.get("region") or None, options.get("endpoint") or None
-        return cls(table, region=region, endpoint=endpoint, keep_bytes=keep_bytes)
 
     async def __aenter__(self) -> Self:
         await self._aws.__aenter__()

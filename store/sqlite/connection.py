@@ -15,6 +15,7 @@ from store.errors import CladeError, Damaged, Forbidden, NoTable, Unavailable, U
 from store.retry import RetryPolicy
 from store.sqlite.database_file import File, make
 from store.sqlite.sql import MARK, SCHEMA
+from store.store_url import IN_MEMORY
 from store.text import shorten
 
 logger = logging.getLogger("clade")
@@ -25,7 +26,6 @@ BUSY_SECONDS = 10.0  # how long a commit waits for those of other processes
 BUSY_RETRIES = RetryPolicy(0.01, 0.01, deadline_seconds=BUSY_SECONDS)
 LOOK_SECONDS = 0.001  # between two looks, by reads, at whether the file is still at its path
 LOCKED_SECONDS = 1.0  # how long a read does, which happens only while another process mends the log after a crash
-IN_MEMORY = ":memory:"
 STEPS_BETWEEN_LOOKS = 100_000  # of SQLite's, which take some milliseconds
 FAULT_CHARACTERS = 200
 

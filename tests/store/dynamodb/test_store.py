@@ -6,6 +6,7 @@ import uuid
 import aioboto3
 import pytest
 
+from store.connect import open_store
 from store.dynamodb.store import RETRIES, DynamoDBStore
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
@@ -429,7 +430,7 @@ def _client(engine: engines.Engine) -> object:
 )  # fmt: skip
 def test_an_address_that_cannot_be_meant_is_refused(address: str, sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
-        DynamoDBStore.at(address)
+        open_store(f"dynamodb://{address}")
 
 
 async def test_settings_that_cannot_be_meant_are_refused_on_opening(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -437,9 +438,9 @@ async def test_settings_that_cannot_be_meant_are_refused_on_opening(monkeypatch:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     with pytest.raises(BadInput, match="region=REGION"):
-        await DynamoDBStore.at("table").__aenter__()
+        await open_store("dynamodb://table").__aenter__()
     with pytest.raises(BadInput, match="settings"):
-        await DynamoDBStore.at("table?region=eu-west-1&endpoint=nowhere").__aenter__()
+        await open_store("dynamodb://table?region=eu-west-1&endpoint=nowhere").__aenter__()
 
 
 async def test_a_local_engine_needs_no_credentials(engine: engines.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -447,7 +448,7 @@ async def test_a_local_engine_needs_no_credentials(engine: engines.Engine, monke
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
-    async with DynamoDBStore.at(f"clade-{uuid.uuid4().hex}?endpoint={engine.url}") as store:
+    async with open_store(f"dynamodb://clade-{uuid.uuid4().hex}?endpoint={engine.url}") as store:
         assert await store.create()
 
 
@@ -457,7 +458,7 @@ async def test_elsewhere_missing_credentials_are_told(monkeypatch: pytest.Monkey
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    async with DynamoDBStore.at("table?region=eu-west-1") as store:
+    async with open_store("dynamodb://table?region=eu-west-1") as store:
         with pytest.raises(Unavailable, match="needs AWS credentials"):
             await store.health()
 
