@@ -14,6 +14,7 @@ from graph.settings import Settings
 from store.connect import opened
 from store.engine.protocol import Store
 from store.errors import CladeError, NoTable
+from store.store_url import SQLiteUrl, parse_store_url
 from store.text import quantity
 from store.transfer.formats import Format
 from store.transfer.load import LoadResult, load
@@ -93,7 +94,7 @@ class ImportJob:
 
 async def _has_table(url: str) -> bool:
     """Whether there is a table to compare with; a missing SQLite file counts as an empty table."""
-    if not url.startswith("sqlite:"):
+    if not isinstance(parse_store_url(url), SQLiteUrl):
         return True
     try:
         async with opened(url):

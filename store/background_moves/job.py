@@ -7,7 +7,6 @@ hold what was written (settle). Each step can be stopped anywhere and begun agai
 """
 
 import asyncio
-import random
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -43,10 +42,11 @@ from store.model.keys import (
 from store.model.paths import format_path
 from store.model.ranges import subtree
 from store.model.records import Record
+from store.retry import RetryPolicy
 from store.text import rfc3339, shorten
 
 PAGE_ITEMS = 1000
-LONGEST_DELAY_SECONDS = 0.25
+RETRIES = RetryPolicy(0.25, 0.25)
 
 Changes = Callable[[Record], Sequence[Change]]
 
@@ -208,13 +208,13 @@ class MoveJob:
 
     async def _conclude(self, drawn: Callable[[], Any], **progress: Any) -> None:
         """Commit what is drawn up with the move's progress, again where others write to the same trees first."""
-        while True:
+        for delay in RETRIES.delays():
+            await asyncio.sleep(delay)
             async with self._queue.turn(self.move.running.partitions):
                 try:
                     return await self.hold.write(await drawn(), **progress)
                 except Conflict:
                     await self.hold.keep()
-            await asyncio.sleep(random.uniform(0, LONGEST_DELAY_SECONDS))  # noqa: S311 - no secret
 
 
 def _there(seen: ReadSet, key: Key) -> Record:

@@ -18,8 +18,9 @@ from store.metadata.move_record import Move, move_id_from
 from store.metadata.tree_version import TreeVersion
 from store.model.keys import tree_version_key
 from store.reading.active_moves import recent_moves
+from store.retry import RetryPolicy
 
-LONGEST_DELAY_SECONDS = 10.0
+RETRIES = RetryPolicy(0.1, 10.0)  # of a move whose store is away
 SHORTEST_DELAY_SECONDS = 1.0
 SKEW_SECONDS = 3600.0  # by so much the clocks of processes may differ
 STOP_SECONDS = 5.0  # to tell others that they may go on
@@ -177,13 +178,12 @@ async def _release(journey: MoveJob) -> None:
 
 async def _persist(journey: MoveJob) -> None:
     """Run a journey, again where the store was away for a while, or others were at the same items all the time."""
-    delay = 0.1
+    pauses = RETRIES.pauses()
     while True:
         try:
             return await journey.run()
         except (Conflict, Unavailable) as error:
             logger.warning("The move %s waits: %s", journey.move.id, error)
-            await asyncio.sleep(delay)
-            delay = min(2 * delay, LONGEST_DELAY_SECONDS)
+            await asyncio.sleep(next(pauses))
         with contextlib.suppress(Unavailable):
             await journey.hold.refresh()

@@ -9,7 +9,6 @@ has; the roots are counted last.
 """
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
@@ -38,11 +37,12 @@ from store.model.items import (
 )
 from store.model.keys import Index, Key, tree_version_key
 from store.model.ranges import KeyRange
+from store.retry import RetryPolicy
 from store.text import rfc3339
 
 SEALS = 2  # the changes that each transaction on a tree has beside its own: stamp and log
 ROUNDS = 20  # to mend one tree while others write to it, or while it has more findings than are kept
-LONGEST_DELAY_SECONDS = 0.25
+RETRIES = RetryPolicy(0.02, 0.25)
 
 
 class RepairResult(NamedTuple):
@@ -111,6 +111,7 @@ class Repair:
     # -- trees ---------------------------------------------------------------------------------------------------------
 
     async def _tree(self, pk: str) -> AsyncIterator[RepairResult]:
+        pauses = RETRIES.pauses()
         for attempt in range(ROUNDS):
             examined = await self._check.examine(pk, again=attempt > 0)
             if not any(finding.mend for finding in examined.findings):
@@ -119,7 +120,7 @@ class Repair:
                 async for finding in self._mended(examined):
                     yield RepairResult(finding, mended=True)
             except Conflict:
-                await _pause(attempt)
+                await asyncio.sleep(next(pauses))
         for finding in examined.findings:
             yield RepairResult(finding, mended=False)
 
@@ -150,7 +151,8 @@ class Repair:
 
     async def _ids(self, page: Sequence[Item], *, lost: bool) -> AsyncIterator[RepairResult]:
         """Give nodes their ids back, and with `lost` mend as well what is left of ids that no node has."""
-        for attempt in range(ROUNDS):
+        pauses = RETRIES.pauses()
+        for _ in range(ROUNDS):
             conflicts, rest = 0, []
             for finding in await self._check.strays(page):
                 mend = finding.mend
@@ -165,7 +167,7 @@ class Repair:
                     rest.append(finding)
             if not conflicts:
                 break
-            await _pause(attempt)
+            await asyncio.sleep(next(pauses))
         for finding in rest:
             yield RepairResult(finding, mended=False)
 
@@ -255,7 +257,3 @@ def _put(key: Key, item: Item | None, mends: Sequence[Fix]) -> Put:
 
 def _is_node(key: Key) -> bool:
     return key.sk.startswith("#")
-
-
-async def _pause(attempt: int) -> None:
-    await asyncio.sleep(random.uniform(0, min(LONGEST_DELAY_SECONDS, 0.02 * (attempt + 1))))  # noqa: S311 - no secret

@@ -1,7 +1,6 @@
 """Active moves: the journaled moves that run, read from their records."""
 
 import asyncio
-import time
 from collections.abc import Iterable
 
 from store.engine.protocol import Store
@@ -11,6 +10,7 @@ from store.metadata.move_record import PARTITION, Move, move_key
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.keys import Index, Key, tree_version_key
 from store.model.ranges import KeyRange
+from store.retry import RetryPolicy
 
 
 async def recent_moves(store: Store, reads: ReadUsage, hierarchy: str | None = None, since: str = "0") -> list[Move]:
@@ -32,18 +32,19 @@ async def active_moves(store: Store, told: Iterable[ActiveMoveRef], reads: ReadU
 
 
 MOVE_SECONDS = 120.0  # how long a tree is waited for in which a journaled move is under way
-MOVE_DELAY_SECONDS = 1.0
+MOVE_POLLS = RetryPolicy(1.0, 2.0, deadline_seconds=MOVE_SECONDS)
 
 
 async def wait_for_moves(store: Store, pk: str, reads: ReadUsage) -> TreeVersion:
     """A tree's stamp when no move has an end there; raises Conflict where one does not come to its own."""
-    last = time.monotonic() + MOVE_SECONDS
-    while (stamp := await _stamp(store, pk, reads)).moves:
-        if time.monotonic() > last:
-            refusal = stamp.moves[0].refusal(Key(pk, "#"))
-            raise Conflict(f"{refusal} One that nobody works on is ended by clade repair.")
-        await asyncio.sleep(MOVE_DELAY_SECONDS)
-    return stamp
+    stamp = TreeVersion(pk)
+    for delay in MOVE_POLLS.delays():
+        await asyncio.sleep(delay)
+        stamp = await _stamp(store, pk, reads)
+        if not stamp.moves:
+            return stamp
+    refusal = stamp.moves[0].refusal(Key(pk, "#"))
+    raise Conflict(f"{refusal} One that nobody works on is ended by clade repair.")
 
 
 async def _stamp(store: Store, partition: str, reads: ReadUsage) -> TreeVersion:

@@ -35,6 +35,7 @@ from store.model.items import (
 )
 from store.model.keys import path_of, tree_version_key
 from store.model.paths import format_path
+from store.store_url import SQLiteUrl, parse_store_url
 from store.text import shorten
 
 COMMITS_AT_ONCE = 8
@@ -48,10 +49,10 @@ async def new_store(url: str) -> AsyncIterator[Store]:
 
     When the block ends well it is there for everybody. Raises BadInput where something lies there.
     """
-    scheme, _, address = url.partition("://")
-    if scheme == "sqlite" and address.endswith(":memory:"):
+    target = parse_store_url(url)
+    if isinstance(target, SQLiteUrl) and target.is_in_memory:
         raise BadInput("A copy in memory would be gone at once; name a file: sqlite:///FILE.")
-    async with _file(address.removeprefix("/")) if scheme == "sqlite" else _table(url) as store:
+    async with _file(target.path) if isinstance(target, SQLiteUrl) else _table(url) as store:
         yield store
 
 

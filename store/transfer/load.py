@@ -6,7 +6,7 @@ A tree with a journaled move under way is waited for, since not all that lies in
 elsewhere than the table are moved before, or not at all (see `resettlement`)."""
 
 import asyncio
-import random
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -36,6 +36,7 @@ from store.model.ranges import siblings, subtree
 from store.model.ranks import is_manual, rank_after
 from store.model.records import derived_id
 from store.reading.active_moves import _stamp, wait_for_moves
+from store.retry import RetryPolicy
 from store.text import shorten
 from store.transfer.batches import Batch, Creation, batches
 from store.transfer.diff import TreeDiff, TreeMerge
@@ -48,7 +49,7 @@ from store.transfer.rows import (
 
 TREES_AT_ONCE = 8  # a tree's transactions follow one another, so only several trees keep a remote table busy
 PAGE_ITEMS = 1000
-ATTEMPTS = 20  # to write one tree while others write to it, too
+RETRIES = RetryPolicy(0.02, 0.25, attempts=20)  # of writing one tree while others write to it, too
 EXAMPLES = 5  # paths of each kind that are told
 
 
@@ -180,12 +181,11 @@ class _TreeLoad:
         self._settled = 0
 
     async def run(self) -> None:
-        for attempt in range(ATTEMPTS):
+        for delay in RETRIES.delays():
+            await asyncio.sleep(delay)
             stamp = await wait_for_moves(self._load.store, self._pk, self._load.reads)
-            try:
+            with contextlib.suppress(Conflict):
                 return await self._attempt(stamp)
-            except Conflict:
-                await asyncio.sleep(random.uniform(0, 0.02 * (attempt + 1)))  # noqa: S311 - no secret
         name = format_path(path_of(self._pk, "#"))
         raise Conflict(f"{name} is being written by others all the time; the same command later goes on.")
 

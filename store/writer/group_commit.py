@@ -5,9 +5,8 @@ which they came. What rests on changes that are not committed yet, refusals too,
 """
 
 import asyncio
-import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from store.edits.overlay import NotCombinable, WriteOverlay
@@ -18,12 +17,12 @@ from store.errors import BadInput, CladeError, Conflict, Unavailable, Uncertain
 from store.metadata.move_record import Move
 from store.model.keys import tree_version_key
 from store.reading.recent_changes import RecentChanges
+from store.retry import RetryPolicy
 from store.text import rfc3339
 from store.writer.dry_run import dry_run
 from store.writer.request import EditRequest, EditResult
 
-ATTEMPTS = 20  # at one transaction while others write to the same tree
-LONGEST_DELAY_SECONDS = 0.25
+RETRIES = RetryPolicy(0.01, 0.1, attempts=20)  # of one transaction while others write to the same tree
 
 
 class _Drafted(NamedTuple):
@@ -64,7 +63,7 @@ class GroupCommit:
     async def _advance(self) -> None:
         """Settle the first wishes, as many as one transaction takes; again if somebody else was first."""
         drafted: list[_Drafted] = []
-        for delay in _delays():
+        for delay in RETRIES.delays():
             await asyncio.sleep(delay)
             drafted = await self._drafts()
             if await self._commit(drafted):
@@ -188,10 +187,3 @@ class GroupCommit:
         refusals = await asyncio.gather(*[self._refusal(wish, error) for wish in wishes])
         for wish, refusal in zip(wishes, refusals, strict=True):
             wish.settle(refusal)
-
-
-def _delays() -> Iterator[float]:
-    """How long to wait before each attempt; random, so that those who met once do not meet again."""
-    yield 0.0
-    for attempt in range(1, ATTEMPTS):
-        yield random.uniform(0.0, min(LONGEST_DELAY_SECONDS, 0.01 * attempt))  # noqa: S311 - no secret

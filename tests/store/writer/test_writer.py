@@ -25,6 +25,7 @@ from store.metadata.tree_version import TreeVersion
 from store.model.keys import Path as NodePath
 from store.model.keys import tree_version_key
 from store.model.records import Record
+from store.retry import RetryPolicy
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writer.writer import EditOptions, Writer
@@ -183,7 +184,7 @@ async def test_an_edit_that_somebody_came_before_is_drafted_again(store: Store) 
 
 
 async def test_an_edit_that_others_never_let_through_is_a_conflict(store: Store, monkeypatch: Any) -> None:
-    monkeypatch.setattr("store.writer.group_commit.LONGEST_DELAY_SECONDS", 0.001)
+    monkeypatch.setattr("store.writer.group_commit.RETRIES", RetryPolicy(0.001, 0.001, attempts=20))
     await write(store, create("r"))
     with pytest.raises(Conflict, match="try again later"):
         await write(Rival(store, 1000), create("r", "a"))
