@@ -1,4 +1,4 @@
-"""`clade check`: whether the table is as it must be."""
+"""`clade check`: the consistency of a table."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ MaybeHierarchy = Annotated[
 
 
 class Pass:
-    """One pass through the table of a store: when it began, how many nodes it met, and what no class defines."""
+    """One pass through the table of a store: its start, the number of nodes checked, and what no class defines."""
 
     def __init__(self, hierarchy: str | None, url: str | None) -> None:
         self.hierarchies: Mapping[str, Hierarchy] = (
@@ -47,10 +47,10 @@ class Pass:
 
 
 def check(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
-    """Prove that parents, ids, counts, revisions, stamps, logs and aliases are right; print each thing that is not.
+    """Check parents, ids, counts, revisions, tree versions, logs and redirects; print each problem.
 
-    The whole table is read. Others may write meanwhile. The exit status is 1 where anything is wrong. Attributes and
-    levels that are stored and that no class defines are counted; such attributes are not wrong, and not served.
+    The whole table is read. Others may write meanwhile. The exit status is 1 where there is a problem. Attributes and
+    levels that are stored and that no class defines are counted; such attributes are no problem, and not served.
 
     Example: clade check location
     """
@@ -58,10 +58,10 @@ def check(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
     try:
         findings = asyncio.run(_check(work))
     except KeyboardInterrupt:
-        typer.echo("Stopped; what was not read is not proven.", err=True)
+        typer.echo("Stopped; the rest of the table was not checked.", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    found = f"{quantity(findings, 'finding')}; clade repair mends what it can"
-    typer.echo(work.summary(found if findings else "all is right"))
+    found = f"{quantity(findings, 'finding')}; clade repair fixes what it can"
+    typer.echo(work.summary(found if findings else "no problems"))
     for sentence in work.undefined:
         typer.echo(sentence)
     if findings:
@@ -69,16 +69,16 @@ def check(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
 
 
 async def _check(work: Pass) -> int:
-    """Print what is wrong; how many things that are."""
+    """Print the findings; returns their number."""
     count = 0
     async with opened(work.url) as store:
         with progress("Checking", "items") as meter:
 
-            def met(nodes: int) -> None:
+            def on_nodes(nodes: int) -> None:
                 work.nodes += nodes
                 meter(nodes)
 
-            check = Check(store, work.hierarchies, work.at, met, meter)
+            check = Check(store, work.hierarchies, work.at, on_nodes, meter)
             async for finding in check.findings():
                 typer.echo(str(finding))
                 count += 1

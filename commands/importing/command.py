@@ -12,7 +12,7 @@ import typer
 
 from commands.importing.columns import columns
 from commands.importing.rejected_rows import NotOurs, write_rejects
-from commands.move_timing import pace
+from commands.move_timing import move_timing
 from commands.progress import progress
 from graph.hierarchies.registry import hierarchies
 from graph.settings import Settings
@@ -29,7 +29,7 @@ from store.transfer.formats.taxonomy import Taxonomy
 from store.transfer.load import LoadResult, load
 from store.transfer.move_existing import ImportMoves
 from store.transfer.rows import ImportPlan
-from store.transfer.scratch_copy import trial
+from store.transfer.scratch_copy import scratch_copy
 from store.writer.writer import Writer
 
 EXIT_REJECTED = 1
@@ -161,19 +161,19 @@ class _Import:
             if not self.moves:
                 await self._load(store)
             elif self.dry_run:
-                async with trial(store, self.wanted) as copy:
+                async with scratch_copy(store, self.wanted) as copy:
                     await self._load(await self._moved(copy))
             else:
                 await self._load(await self._moved(store))
 
     async def _moved(self, store: Store) -> Store:
         with progress("Moving", "nodes", len(self.wanted.ids)) as meter:
-            await ImportMoves(store, Writer(store, pace()), self.wanted, self.outcome).run(meter)
+            await ImportMoves(store, Writer(store, move_timing()), self.wanted, self.outcome).run(meter)
         return store
 
     async def _load(self, store: Store) -> None:
         with progress("Comparing" if self.dry_run else "Writing", "nodes", self.wanted.nodes) as meter:
-            await load(store, self.wanted, self.outcome, prune=self.prune, dry_run=self.dry_run, settled=meter)
+            await load(store, self.wanted, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
 
     def _tell_stopped(self, how: str) -> None:
         typer.echo(f"{how}: {quantity(self.outcome.written, 'node')} written. The same command goes on.", err=True)
@@ -196,7 +196,7 @@ class _Import:
             typer.echo(f"unchanged: {outcome.unchanged:,}")
         if moved := sum(rejection.moved for rejection in outcome.rejections):
             typer.echo(f"would be moved, and are not: {moved:,}")
-        if self.prune and self.wanted.obscure:
+        if self.prune and self.wanted.pathless:
             typer.echo("Nothing was removed, since rejected rows do not tell which nodes they are about.", err=True)
         self._tell_rejected()
 

@@ -30,5 +30,5 @@ def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:
         assert words in said.stdout, said.stdout
     assert "New York City CITY" not in said.stdout
     assert "Copied " in said.stdout
-    assert "all is right" in said.stdout
+    assert "no problems" in said.stdout
     assert (tmp_path / "nebraska.jsonl").read_text().count("\n") == 7

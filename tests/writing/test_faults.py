@@ -236,7 +236,7 @@ async def test_a_journaled_move_goes_on_through_every_kind_of_fault(faulty: Faul
     faulty.proxy.spoil("Query", *apart(READS[2:]))
     await writer.write(journaled.move("r/a", "o/p/a"), ReadUsage(), EditOptions(key="once"))
     async with asyncio.timeout(60):
-        await writer.mover.finished()
+        await writer.move_worker.finished()
     await journaled.has_ended(faulty.past)
     assert await journaled.paths(faulty.past) == {*journaled.OTHERS, *journaled.at("r/a", "o/p/a"), "o/p/a/x"}
 
@@ -252,7 +252,7 @@ async def test_a_journaled_move_whose_beginning_has_no_answer_goes_on_at_once(
     with contextlib.nullcontext() if terms.key else pytest.raises(Uncertain):
         await writer.write(journaled.move("r/a", "o/p/a"), ReadUsage(), terms)
     async with asyncio.timeout(20):
-        await writer.mover.finished()
+        await writer.move_worker.finished()
     await journaled.has_ended(faulty.past)
 
 
@@ -266,7 +266,7 @@ async def test_a_journaled_move_that_was_never_begun_is_not_worked_on(faulty: Fa
         await writer.write(journaled.move("r/a", "o/p/a"), ReadUsage())
     faulty.proxy.mend()
     async with asyncio.timeout(20):
-        await writer.mover.finished()
+        await writer.move_worker.finished()
     assert await faulty.items() == before
 
 

@@ -100,7 +100,7 @@ async def test_beside_it_everything_goes_on_and_all_counts_are_right_in_the_end(
     assert await journaled.findings(store) == []
     both = Writer(store, journaled.SOON)
     await both.write(move("r/big", "o/p/big"), ReadUsage())
-    await both.mover.finished()
+    await both.move_worker.finished()
     await journaled.lapse(store)
     await journaled.resume(store)
     assert await journaled.findings(store) == []
@@ -136,7 +136,7 @@ async def test_of_two_large_moves_of_one_subtree_one_wins(store: Store) -> None:
     edits = [writer.write(move("r/a", to), ReadUsage()) for writer, to in zip(writers, ("o/p/a", "r/b/a"), strict=True)]
     outcomes = await asyncio.gather(*edits, return_exceptions=True)
     for writer in writers:
-        await writer.mover.finished()
+        await writer.move_worker.finished()
     (refused,) = [one for one in outcomes if isinstance(one, BaseException)]
     assert getattr(refused, "code", "") in ("CONFLICT", "NOT_FOUND")
     await journaled.has_ended(store)
@@ -148,7 +148,7 @@ async def test_no_more_large_moves_are_under_way_in_a_tree_than_readers_bear(
     monkeypatch.setattr("store.edits.transaction.MOST_MOVES", 1)
     await journaled.plant(store, *[f"r/big/n{n}" for n in range(9)], "r/big")
     await journaled.halted(store, move("r/a", "r/z"), MoveState.COPYING)
-    with pytest.raises(Conflict, match="1 large moves are under way in this tree"):
+    with pytest.raises(Conflict, match="1 large moves are running in this tree"):
         await journaled.write(store, cascade("r/big"))
     await journaled.lapse(store)
     await journaled.resume(store)
@@ -185,5 +185,5 @@ async def test_an_import_gives_up_when_a_move_does_not_end(store: Store, monkeyp
     monkeypatch.setattr("store.reading.active_moves.MOVE_SECONDS", 0.01)
     await journaled.plant(store)
     await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
-    with pytest.raises(Conflict, match=r"r/a is being moved .* is ended by clade repair"):
+    with pytest.raises(Conflict, match=r"r/a is being moved .* clade repair ends a move"):
         await load(store, wanted("r/new"), LoadResult())

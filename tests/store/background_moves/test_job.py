@@ -82,11 +82,11 @@ async def test_a_dry_run_tells_what_a_large_move_would_take_and_writes_nothing(s
     await journaled.plant(store)
     before = await invariants.all_items(store)
     for edit, transactions in ((move("r/a", "o/p/a"), 3 + 1 + 2), (cascade("r/a"), 3 + 3)):
-        forecast = (await Writer(store).write(edit, ReadUsage(), EditOptions(dry_run=True))).forecast
+        forecast = (await Writer(store).write(edit, ReadUsage(), EditOptions(dry_run=True))).dry_run
         assert forecast is not None
         assert (forecast.nodes, forecast.transactions) == (len(SUBTREE), transactions)
         assert 10 * forecast.nodes <= forecast.write_units < 12 * forecast.nodes
-    taken = (await Writer(store).write(move("r/a", "r/b"), ReadUsage(), EditOptions(dry_run=True))).forecast
+    taken = (await Writer(store).write(move("r/a", "r/b"), ReadUsage(), EditOptions(dry_run=True))).dry_run
     assert taken is not None
     assert taken.collisions == [("r", "b")]
     assert await invariants.all_items(store) == before
@@ -96,7 +96,7 @@ async def test_a_repeated_large_move_with_one_key_moves_once_and_tells_the_same_
     await journaled.plant(store)
     writer = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0))
     told = [await writer.write(move("r/a", "o/p/a"), ReadUsage(), EditOptions(key="k")) for _ in range(2)]
-    await writer.mover.finished()
+    await writer.move_worker.finished()
     told.append(await Writer(store).write(move("r/a", "o/p/a"), ReadUsage(), EditOptions(key="k")))
     assert len({written.move.id for written in told if written.move}) == 1
     assert told[-1].move is not None

@@ -43,8 +43,8 @@ LASTING = {  # what only the node or its history said, so that nothing tells how
 
 async def repaired(store: Store) -> tuple[list[str], list[str]]:
     """What a repair says that it mended, and what it says that it cannot mend."""
-    told = [one async for one in Repair(store, HIERARCHIES, AT).run()]
-    return [str(one.finding) for one in told if one.mended], [str(one.finding) for one in told if not one.mended]
+    told = [one async for one in Repair(Check(store, HIERARCHIES, AT)).run()]
+    return [str(one.finding) for one in told if one.is_fixed], [str(one.finding) for one in told if not one.is_fixed]
 
 
 async def all_items(store: Store) -> dict[Key, Item]:
@@ -112,7 +112,7 @@ async def test_what_is_left_of_a_lost_node_becomes_a_tombstone_of_its_last_known
     await fill(store)
     await remove(store, at("US/NE/Omaha/68118/1"), OMAHA)
     _, lasting = await repaired(store)
-    assert lasting == ["location US/NE/Omaha/68118: its parent US/NE/Omaha is missing"]
+    assert lasting == ["location US/NE/Omaha/68118: parent US/NE/Omaha is missing"]
     tombstone = await item(store, id_key(OMAHA_ID))
     assert (tombstone["deleted"], tombstone["revision"], tombstone["key"]) == (AT, 2, OMAHA.sk)
     assert await findings(store) == lasting, "the node below stays, and its parent can be imported"
@@ -144,7 +144,7 @@ async def test_many_mends_are_made_in_several_transactions(store: Store) -> None
 
 
 async def test_more_findings_than_are_held_are_mended_in_rounds(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.checking.findings.MOST_KEPT", 2)
+    monkeypatch.setattr("store.checking.findings.MAX_KEPT", 2)
     await fill(store)
     for path in ("US", "US/NE", "US/NE/Omaha", "US/NE/Bellevue"):
         await change(store, at(path), kids="?")
@@ -169,7 +169,7 @@ async def test_checks_and_repairs_while_others_write_raise_no_false_alarm_and_lo
         return found
 
     _, found = await asyncio.gather(write(), check())
-    assert [one for one in found if "not proven" not in one] == []
+    assert [one for one in found if "not checked" not in one] == []
     assert await findings(store) == []
     await invariants.check(store)
     assert (await item(store, at("US/NE")))["kids"] == {"CITY": 15}

@@ -61,7 +61,7 @@ async def write(store: Any, *edits: Edit) -> bool:
     writer = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0))
     for edit in edits:
         written = await writer.write(edit, ReadUsage())
-        await writer.mover.finished()
+        await writer.move_worker.finished()
     return written.move is not None
 
 

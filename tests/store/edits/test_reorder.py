@@ -60,6 +60,6 @@ async def test_a_reorder_writes_the_moved_node_alone(store: Store) -> None:
     await plant(store, [("r",), *[("r", f"n{n}") for n in range(9)]])
     plan = (
         await Writer(store).write(Reorder(CATEGORY, ("r", "n7"), Side.FIRST), ReadUsage(), EditOptions(dry_run=True))
-    ).forecast
+    ).dry_run
     assert plan is not None
     assert plan.nodes == 1

@@ -167,7 +167,7 @@ async def test_a_copy_without_a_snapshot_fails_where_anything_was_written(
     store: Store, tmp_path: Path, what: str
 ) -> None:
     await fill(store)
-    with pytest.raises(Unavailable, match="was written to while it was copied"):
+    with pytest.raises(Unavailable, match="was written to during the copy"):
         await copied(cast(Store, Busy(store, EDITS[what])), f"sqlite:///{tmp_path}/new.db")
     assert not (tmp_path / "new.db").exists()
 
@@ -180,7 +180,7 @@ async def test_the_first_root_of_a_hierarchy_is_noticed_as_well(
     first = Create(hierarchy("asset", level("PLANT", "-")), ("A",), "PLANT", "A", {})
     async with opened(f"sqlite:///{tmp_path}/old.db", make=True) as store:
         await write(store, create("A"))
-        with pytest.raises(Unavailable, match="asset was written to while it was copied"):
+        with pytest.raises(Unavailable, match="asset was written to during the copy"):
             await copied(cast(Store, Busy(store, first)), f"sqlite:///{tmp_path}/new.db")
 
 

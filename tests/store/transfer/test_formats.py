@@ -155,7 +155,7 @@ def test_keys_that_are_too_long_name_the_size_and_the_limit(tmp_path: Path) -> N
 
 def test_a_line_that_is_no_utf8_spoils_no_other(tmp_path: Path) -> None:
     wanted = read(tmp_path, b"Country\nUS\nK\xf6ln\nFR\n", Columns([LevelColumns("COUNTRY", "Country")]))
-    assert reasons(wanted) == {3: "The row is no valid UTF-8."}
+    assert reasons(wanted) == {3: "The row is not valid UTF-8."}
     assert list(nodes(wanted)) == ["US", "FR"]
 
 
@@ -208,8 +208,8 @@ def test_a_line_is_a_node(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("{", "The line is no JSON: unexpected end of data"),
-        ("[1]", "The line is no JSON object: [1]."),
+        ("{", "The line is not valid JSON: unexpected end of data"),
+        ("[1]", "The line is not a JSON object: [1]."),
         ('{"level": "CITY"}', "The line has no path;"),
         ('{"path": 7, "level": "CITY"}', "A path is a list of texts or one text, not 7."),
         ('{"path": ["US", 7], "level": "CITY"}', "A path's segments are texts, not 7."),
@@ -226,7 +226,7 @@ def test_a_line_is_a_node(tmp_path: Path) -> None:
         ('{"path": "US", "level": "COUNTRY", "id": 7}', "An id is a text, not 7."),
         ('{"path": "US", "level": "COUNTRY", "colour": "red"}', 'COUNTRY has no attribute "colour"; it has iso3,'),
         ('{"path": "US", "level": "COUNTRY", "population": "many"}', "population: 'many' is no Long."),
-        (b'{"path": "\xff", "level": "COUNTRY"}', "The line is no valid UTF-8."),
+        (b'{"path": "\xff", "level": "COUNTRY"}', "The line is not valid UTF-8."),
     ],
 )
 def test_a_line_that_cannot_be_taken_tells_why(tmp_path: Path, line: str | bytes, reason: str) -> None:

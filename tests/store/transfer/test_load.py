@@ -254,9 +254,9 @@ async def test_a_row_without_a_parent_is_rejected_with_all_below_it(store: Store
         store, [("US", "COUNTRY"), ("US/NE/Omaha", "CITY"), ("US/NE/Omaha/1", "POSTAL_CODE"), ("FR/Paris", "CITY")]
     )
     assert reasons(outcome) == {
-        2: "Its parent US/NE is neither in the file nor in the table.",
-        3: "Its parent US/NE/Omaha is missing, since row 2 was rejected.",
-        4: "Its parent FR is neither in the file nor in the table.",
+        2: "Parent US/NE is neither in the file nor in the table.",
+        3: "Parent US/NE/Omaha is missing, since row 2 was rejected.",
+        4: "Parent FR is neither in the file nor in the table.",
     }
     assert await paths(store) == ["US"]
 
@@ -270,8 +270,8 @@ async def test_what_stands_below_a_rejected_row_says_so(store: Store) -> None:
     told: list[Told] = [("US", "COUNTRY", {"population": "many"}), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY")]
     found = reasons(await imported(store, told))
     assert found[1].startswith("population: 'many' is no Long")
-    assert found[2] == "Its parent US is missing, since row 1 was rejected."
-    assert found[3] == "Its parent US/NE is missing, since row 2 was rejected."
+    assert found[2] == "Parent US is missing, since row 1 was rejected."
+    assert found[3] == "Parent US/NE is missing, since row 2 was rejected."
 
 
 async def test_a_rejected_row_whose_node_exists_takes_nothing_below_it_along(store: Store) -> None:
@@ -301,7 +301,7 @@ async def test_an_id_that_lies_elsewhere_is_rejected_and_its_node_is_not_pruned(
                         ("US/IA/Omaha/1", "POSTAL_CODE")]  # fmt: skip
     outcome = await imported(store, told, prune=True)
     assert reasons(outcome) == {
-        3: "The id 5074472 belongs to US/NE/Omaha already; an import moves it only with --moves.",
+        3: "The id 5074472 belongs to US/NE/Omaha; use --moves to move it.",
         4: "The parent of US/IA/Omaha/1 is missing, since row 3 was rejected.",
     }
     assert [rejection.moved for rejection in outcome.rejections] == [True, False]
@@ -424,7 +424,7 @@ async def test_a_tree_that_somebody_else_writes_to_is_compared_anew(store: Store
 
 async def test_a_tree_that_is_written_all_the_time_is_given_up(store: Store) -> None:
     await imported(store, [("US", "COUNTRY")])
-    with pytest.raises(Conflict, match="US is being written by others all the time"):
+    with pytest.raises(Conflict, match="Other writes to US prevented the import"):
         await load(Disturbed(store, commits=1000), wanted_of([("US/NE", "STATE")]), LoadResult())
     await invariants.check(store)
 

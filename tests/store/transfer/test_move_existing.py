@@ -14,7 +14,7 @@ from store.model.paths import parse_path
 from store.model.records import Record
 from store.transfer.load import LoadResult, load
 from store.transfer.move_existing import ImportMoves
-from store.transfer.scratch_copy import trial
+from store.transfer.scratch_copy import scratch_copy
 from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
@@ -105,8 +105,7 @@ async def test_nodes_that_would_change_places_stay_and_nothing_is_moved_to_below
     assert reasons(outcome) == {
         1: "r/b has the id 1 in the table, not 0; ids never change.",
         2: "r/a has the id 0 in the table, not 1; ids never change.",
-        3: "The id x belongs to r/x already, and cannot be moved here: "
-        "what it shall lie below cannot be moved to there either.",
+        3: "The id x belongs to r/x, and cannot be moved here: its new parent cannot be moved there either.",
     }
 
 
@@ -117,11 +116,11 @@ def _chain(*keys: str) -> list[Told]:
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        (("US/NE/Omaha/x", "NEIGHBORHOOD"), "The id 5074472 belongs to US/NE/Omaha already, and cannot be moved here: "
-         "US/NE/Omaha cannot be moved to below itself."),
-        (("US/Omaha", "STATE"), "The id 5074472 belongs to US/NE/Omaha already, and cannot be moved here: "
-         "It is a CITY, not a STATE."),
-        (("US/KS/Omaha", "CITY"), "Its parent US/KS is neither in the file nor in the table."),
+        (("US/NE/Omaha/x", "NEIGHBORHOOD"), "The id 5074472 belongs to US/NE/Omaha, and cannot be moved here: "
+         "US/NE/Omaha cannot be moved below itself."),
+        (("US/Omaha", "STATE"), "The id 5074472 belongs to US/NE/Omaha, and cannot be moved here: "
+         "The node is a CITY, not a STATE."),
+        (("US/KS/Omaha", "CITY"), "Parent US/KS is neither in the file nor in the table."),
         (("US/NE/Lincoln", "CITY"), "US/NE/Lincoln has the id 4a7c in the table, not 5074472; ids never change."),
     ],
 )  # fmt: skip
@@ -159,7 +158,7 @@ async def test_a_trial_tells_what_would_move_and_leaves_the_table_alone(store: S
     await imported(store, NEBRASKA)
     before = await invariants.all_items(store)
     wanted, outcome = wanted_of([*IOWA, ("US/IA/Omaha/68118", "POSTAL_CODE"), ("US/IA/x", "CITY")]), LoadResult()
-    async with trial(store, wanted) as copy:
+    async with scratch_copy(store, wanted) as copy:
         await ImportMoves(copy, Writer(copy), wanted, outcome).run()
         await load(copy, wanted, outcome, dry_run=True)
     assert (outcome.moved, outcome.added, outcome.rejections) == ({"CITY": 1}, {"STATE": 1, "CITY": 1}, [])

@@ -221,8 +221,8 @@ async def test_a_dry_run_tells_what_it_would_change_after_those_before_it(store:
         writer.write(update("r/a", note="1"), ReadUsage(), EditOptions(dry_run=True)),
         writer.write(create("r/a"), ReadUsage(), EditOptions(dry_run=True)),
     )
-    assert (tried.record.revision, tried.forecast.nodes) == (2, 1)
-    assert collides.forecast.collisions == [("r", "a")]
+    assert (tried.record.revision, tried.dry_run.nodes) == (2, 1)
+    assert collides.dry_run.collisions == [("r", "a")]
     assert len(await log(store)) == 2
     await invariants.check(store)
 
@@ -285,9 +285,9 @@ async def test_those_who_have_gone_hold_no_place_among_the_next(store: Store, co
 
 async def test_however_many_go_while_others_are_drafted_the_last_one_is_made(store: Store, counted: Any) -> None:
     class Drives(Create):
-        async def draft(self, reader: Any, moment: Any) -> Any:
+        async def build(self, reader: Any, context: Any) -> Any:
             next(staying).cancel()
-            return await super().draft(reader, moment)
+            return await super().build(reader, context)
 
     writer = Writer(counted)
     last = Drives(CATEGORY, ("r", "last"), "CATEGORY", "last", {})
@@ -301,9 +301,9 @@ async def test_however_many_go_while_others_are_drafted_the_last_one_is_made(sto
 
 async def test_who_goes_while_others_are_drafted_is_left_out(store: Store, counted: Any) -> None:
     class Leaves(Create):
-        async def draft(self, reader: Any, moment: Any) -> Any:
+        async def build(self, reader: Any, context: Any) -> Any:
             tasks[0].cancel()
-            return await super().draft(reader, moment)
+            return await super().build(reader, context)
 
     writer = Writer(counted)
     last = Leaves(CATEGORY, ("r", "last"), "CATEGORY", "last", {})
@@ -316,7 +316,7 @@ async def test_who_goes_while_others_are_drafted_is_left_out(store: Store, count
 
 async def test_a_mistake_in_one_edit_is_told_to_its_owner_alone(store: Store, counted: Any) -> None:
     class Broken(Create):
-        async def draft(self, reader: Any, moment: Any) -> Any:
+        async def build(self, reader: Any, context: Any) -> Any:
             raise ZeroDivisionError
 
     writer = Writer(counted)

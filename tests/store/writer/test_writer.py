@@ -112,7 +112,7 @@ async def test_more_children_than_one_item_of_the_log_tells_are_refused_at_once(
     await plant(store, [("o",), ("o", "r"), *[("o", "r", f"n{n}") for n in range(60)]])
     store.most_changes = None
     for dry_run in (True, False):
-        with pytest.raises(TooLarge, match="61 nodes would get other places at once"):
+        with pytest.raises(TooLarge, match="61 subtrees would be moved at once"):
             await Writer(store).write(
                 Delete(CATEGORY, ("o", "r"), Policy.REPARENT), ReadUsage(), EditOptions(dry_run=dry_run)
             )

@@ -78,11 +78,11 @@ async def follow(store: Store, seed: int, length: int) -> None:
                     await writer.write(edit, ReadUsage(), EditOptions(dry_run=dry_run))
                 assert caught.value.code == code, edit
         else:
-            forecast = (await writer.write(edit, ReadUsage(), EditOptions(dry_run=True))).forecast
+            forecast = (await writer.write(edit, ReadUsage(), EditOptions(dry_run=True))).dry_run
             assert forecast is not None
             assert not forecast.collisions
             made((await writer.write(edit, ReadUsage())).record)
-            await writer.mover.finished()
+            await writer.move_worker.finished()
         await compare(store, model)
         after = await orders(store, model)
         if isinstance(edit, Reorder) and edit.path in model.nodes:
