@@ -174,9 +174,7 @@ class TreeReader:
             records = await self._get_by_key([id_key(node_id) for node_id in ids if node_id])
             for item, node_id in zip(items, ids, strict=True):
                 if records.get(id_key(node_id)) is None:
-                    problem = (
-                        f"the redirect of this path points to id {value_text(item.get('id'))}, which has no record"
-                    )
+                    problem = f"the redirect points to id {value_text(item.get('id'))}, which has no record"
                     path = path_text(report.pk, item["sk"])
                     report.findings.add(Finding(self._hierarchy.name, path, problem))
 

@@ -13,8 +13,8 @@ LOG_PAGE_ITEMS = 50  # a log item may have 300 KB
 
 
 class Pages:
-    """Async iterator over the items of a key range, `limit` items at a time; each page starts after the last key of
-    the page before.
+    """Async iterator over the items of a key range, `limit` items at a time (default `PAGE_ITEMS`); each page starts
+    after the last key of the page before.
 
     Yields to the event loop after each page, since SQLite never waits: other requests and Ctrl-C are served there.
     A caller that has to do something before each read uses `has_next` and `next`. `limit` may be changed between pages.
@@ -26,11 +26,11 @@ class Pages:
         key_range: KeyRange,
         reads: ReadUsage,
         *,
-        limit: int = PAGE_ITEMS,
+        limit: int | None = None,
         reverse: bool = False,
         strong: bool = True,
     ) -> None:
-        self.limit = limit
+        self.limit = limit or PAGE_ITEMS
         self.has_next = True
         self._store = store
         self._rest = key_range

@@ -1,4 +1,4 @@
-"""JSON lines: field node a line, as export writes them."""
+"""JSON lines: one node per line, as exports have them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ def _path(path: object) -> Sequence[object]:
         case None:
             raise BadPath('The line has no path; write "path": ["US", "NE"] or "path": "US/NE".')
         case _:
-            raise BadPath(f"A path is a list of texts or field text, not {shorten(repr(path))}.")
+            raise BadPath(f"A path is a list of texts or one text, not {shorten(repr(path))}.")
 
 
 def line_of(record: Record, attributes: Mapping[str, Any], undefined: Mapping[str, Any] | None) -> bytes:

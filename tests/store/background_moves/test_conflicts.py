@@ -145,7 +145,7 @@ async def test_of_two_large_moves_of_one_subtree_one_wins(store: Store) -> None:
 async def test_no_more_large_moves_are_under_way_in_a_tree_than_readers_bear(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.edits.transaction.MOST_MOVES", 1)
+    monkeypatch.setattr("store.edits.transaction.MAX_MOVES", 1)
     await journaled.plant(store, *[f"r/big/n{n}" for n in range(9)], "r/big")
     await journaled.halted(store, move("r/a", "r/z"), MoveState.COPYING)
     with pytest.raises(Conflict, match="1 large moves are running in this tree"):

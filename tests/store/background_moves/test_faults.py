@@ -182,7 +182,7 @@ async def test_a_very_large_subtree_is_looked_through_only_while_it_is_copied(
 ) -> None:
     long = "m" * 500
     await journaled.plant(store, f"o/{long}", f"r/a/{long}", f"r/a/{long}/{'n' * 20}")
-    monkeypatch.setattr(moves, "MAX_SURVEYED", 10)
+    monkeypatch.setattr(moves, "MAX_CHECKED_NODES", 10)
     before = await journaled.paths(store)
     writer = Writer(store, journaled.SOON)
     with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are possible"):

@@ -81,7 +81,7 @@ MOVES = {
 async def test_an_export_is_of_one_moment_or_says_that_it_cannot_be_whole(
     store: Store, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.transfer.export.PAGE_ITEMS", 4)
+    monkeypatch.setattr("store.reading.pages.PAGE_ITEMS", 4)
     await journaled.plant(store)
     if isinstance(store, SQLiteStore):
         assert sorted(await with_edits(store, MOVES[what])) == sorted([*OTHERS, *SUBTREE])
@@ -92,7 +92,7 @@ async def test_an_export_is_of_one_moment_or_says_that_it_cannot_be_whole(
 
 
 async def test_other_edits_do_not_end_an_export(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.transfer.export.PAGE_ITEMS", 4)
+    monkeypatch.setattr("store.reading.pages.PAGE_ITEMS", 4)
     monkeypatch.setattr("store.transfer.export.LOG_PAGE_ITEMS", 1)
     await journaled.plant(store)
     edits = [create("r/0/new"), create("r/c"), Reorder(CATEGORY, ("r", "b"), Side.FIRST)]
@@ -103,7 +103,7 @@ async def test_other_edits_do_not_end_an_export(store: Store, monkeypatch: pytes
 async def test_a_move_elsewhere_in_the_tree_does_not_end_the_export_of_a_node(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.transfer.export.PAGE_ITEMS", 4)
+    monkeypatch.setattr("store.reading.pages.PAGE_ITEMS", 4)
     await journaled.plant(store)
     elsewhere = [move("r/b/c", "r/b/d"), move("r/b/d", "o/p/d"), move("o/p", "r/p")]
     assert sorted(await with_edits(store, *elsewhere, path="r/a")) == sorted(SUBTREE)
