@@ -33,12 +33,7 @@ from store.metadata.move_record import Move, MoveState
 from store.metadata.redirects import redirect_key
 from store.model.items import Change, Delete, Item, Put, size_of
 from store.model.key_rewrite import SubtreeRewrite
-from store.model.keys import (
-    Key,
-    ancestor_keys,
-    parent_sort_key,
-    path_of,
-)
+from store.model.keys import Key, ancestor_keys, parent_sort_key, path_of
 from store.model.paths import format_path
 from store.model.ranges import subtree
 from store.model.records import Record

@@ -13,14 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from store.checking.findings import (
-    Finding,
-    Fix,
-    counts_text,
-    mismatch,
-    path_text,
-    value_text,
-)
+from store.checking.findings import Finding, Fix, counts_text, mismatch, path_text, value_text
 from store.checking.ids import OrphanCheck
 from store.checking.trees import TreeReader, TreeReport, number_of
 from store.engine.protocol import Store

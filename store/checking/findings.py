@@ -5,12 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from store.errors import BadPath
 from store.model.attributes import Value
-from store.model.items import (
-    ABSENT,
-    Check,
-    Condition,
-    Item,
-)
+from store.model.items import ABSENT, Check, Condition, Item
 from store.model.keys import Key, path_of
 from store.model.paths import format_path
 from store.text import shorten

@@ -5,18 +5,11 @@ been seen."""
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, cast
 
-from store.checking.findings import (
-    Finding,
-    Findings,
-    Fix,
-    counts_text,
-    mismatch,
-    path_text,
-    value_text,
-)
+from store.checking.findings import Finding, Findings, Fix, counts_text, mismatch, path_text, value_text
 from store.errors import BadPath
 from store.metadata.history import led_to
 from store.metadata.tree_version import tier_name
@@ -54,19 +47,20 @@ class IdState(NamedTuple):
     missing: int = 0
 
 
+@dataclass(slots=True)
 class _OpenNode:
     """A node whose descendants come next; `levels` lead from the root to it, `ranks` are reordered children's."""
 
-    __slots__ = ("below", "item", "kids", "level", "levels", "ranks", "sk")
+    item: Item
+    level: str
+    levels: list[str]
+    kids: Counter[str] = field(default_factory=Counter)
+    below: Counter[str] = field(default_factory=Counter)
+    ranks: dict[str, str] = field(default_factory=dict)
 
-    def __init__(self, item: Item, level: str, levels: list[str]) -> None:
-        self.item = item
-        self.sk = cast(str, item["sk"])
-        self.level = level
-        self.levels = levels
-        self.kids: Counter[str] = Counter()
-        self.below: Counter[str] = Counter()
-        self.ranks: dict[str, str] = {}
+    @property
+    def sk(self) -> str:
+        return cast(str, self.item["sk"])
 
 
 class NodeChecks:

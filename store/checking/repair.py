@@ -25,15 +25,7 @@ from store.errors import Conflict
 from store.metadata.change_log import log_item
 from store.metadata.tree_version import TreeVersion, told_moves
 from store.model.attributes import Value
-from store.model.items import (
-    ABSENT,
-    Change,
-    Delete,
-    Item,
-    Put,
-    settled,
-    size_of,
-)
+from store.model.items import ABSENT, Change, Delete, Item, Put, settled, size_of
 from store.model.keys import Index, Key, stamp_key
 from store.model.ranges import KeyRange
 from store.text import rfc3339

@@ -9,15 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from store.checking.findings import (
-    Finding,
-    Findings,
-    Fix,
-    counts_text,
-    mismatch,
-    path_text,
-    value_text,
-)
+from store.checking.findings import Finding, Findings, Fix, counts_text, mismatch, path_text, value_text
 from store.checking.missing_versions import missing_versions
 from store.checking.nodes import IdState, NodeChecks
 from store.engine.protocol import Store
@@ -28,12 +20,7 @@ from store.metadata.tree_version import moves_of
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item, key_of
-from store.model.keys import (
-    Index,
-    Key,
-    id_key,
-    stamp_key,
-)
+from store.model.keys import Index, Key, id_key, stamp_key
 from store.model.ranges import KeyRange, subtree
 from store.model.records import Counts, counted, is_id, is_revision
 from store.model.undefined_values import Undefined

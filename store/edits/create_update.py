@@ -16,14 +16,7 @@ from store.metadata.history import place_of
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy, misplaced
 from store.model.items import ABSENT, Condition, Item, check_content
-from store.model.keys import (
-    Key,
-    Path,
-    ancestor_keys,
-    id_key,
-    node_key,
-    tree_key,
-)
+from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, tree_key
 from store.model.paths import format_path
 from store.model.records import Record, made_id
 from store.text import shorten

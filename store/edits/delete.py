@@ -16,12 +16,7 @@ from store.edits.transaction import TransactionBuilder
 from store.errors import NotEmpty, TooLarge
 from store.metadata.move_record import begun
 from store.model.hierarchy import Hierarchy
-from store.model.keys import (
-    Key,
-    Path,
-    ancestor_keys,
-    node_key,
-)
+from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import format_path
 from store.model.records import Record
 from store.text import quantity, shorten

@@ -13,12 +13,7 @@ from store.metadata.move_record import begun
 from store.metadata.redirects import redirect_key
 from store.model.hierarchy import Hierarchy
 from store.model.key_rewrite import SubtreeRewrite
-from store.model.keys import (
-    Key,
-    Path,
-    ancestor_keys,
-    node_key,
-)
+from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import format_path
 from store.model.records import Record
 from store.text import shorten

@@ -12,18 +12,7 @@ from store.concurrency import in_chunks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
-from store.model.items import (
-    MAX_BATCH_BYTES,
-    Change,
-    Check,
-    Delete,
-    Item,
-    Put,
-    holds,
-    key_of,
-    settled,
-    size_of,
-)
+from store.model.items import MAX_BATCH_BYTES, Change, Check, Delete, Item, Put, holds, key_of, settled, size_of
 from store.model.keys import Key, parent_partition
 
 

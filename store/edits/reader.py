@@ -17,13 +17,7 @@ from store.errors import Conflict
 from store.metadata.history import former, place_of
 from store.model.items import MAX_BATCH_BYTES, size_of
 from store.model.key_rewrite import SubtreeRewrite
-from store.model.keys import (
-    Key,
-    depth_of,
-    id_key,
-    stamp_key,
-    version_key,
-)
+from store.model.keys import Key, depth_of, id_key, stamp_key, version_key
 from store.model.ranges import KeyRange, below, subtree
 from store.model.records import Record
 from store.reading.active_moves import ActiveMoves, active_moves

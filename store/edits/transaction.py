@@ -13,34 +13,14 @@ from msgspec.structs import replace
 from store.concurrency import in_chunks
 from store.edits.read_set import ReadSet, WriteContext
 from store.errors import Conflict, TooLarge
-from store.metadata.change_log import (
-    Event,
-    LogEntry,
-    log_item,
-    root_name,
-)
+from store.metadata.change_log import Event, LogEntry, log_item, root_name
 from store.metadata.history import id_item, tombstone_item, version_item
 from store.metadata.move_record import Move
 from store.metadata.redirects import redirect_item, redirect_key, redirected_id
 from store.metadata.tree_version import ActiveMoveRef, tier_name
-from store.model.items import (
-    ABSENT,
-    MAX_ITEM_BYTES,
-    UNCONDITIONAL,
-    Change,
-    Condition,
-    Delete,
-    Put,
-    settled,
-    size_of,
-)
+from store.model.items import ABSENT, MAX_ITEM_BYTES, UNCONDITIONAL, Change, Condition, Delete, Put, settled, size_of
 from store.model.key_rewrite import SubtreeRewrite
-from store.model.keys import (
-    Key,
-    Path,
-    ancestor_keys,
-    parent_sort_key,
-)
+from store.model.keys import Key, Path, ancestor_keys, parent_sort_key
 from store.model.paths import format_path
 from store.model.records import Counts, Record
 

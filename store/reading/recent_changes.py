@@ -12,15 +12,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.change_log import Event, LogEntry, entries_of
 from store.model.items import Item
-from store.model.keys import (
-    Index,
-    Key,
-    first_rank,
-    hierarchy_of,
-    last_segment,
-    log_key,
-    node_key,
-)
+from store.model.keys import Index, Key, first_rank, hierarchy_of, last_segment, log_key, node_key
 from store.model.paths import parse_path
 from store.model.ranges import KeyRange
 from store.reading.pages import PAGE_ITEMS, Pages

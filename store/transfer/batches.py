@@ -15,21 +15,8 @@ from store.metadata.change_log import Event, LogEntry
 from store.metadata.history import id_item, tombstone_item, version_item
 from store.metadata.tree_version import tier_name
 from store.model.attributes import Value
-from store.model.items import (
-    ABSENT,
-    MAX_BATCH_BYTES,
-    UNCONDITIONAL,
-    Change,
-    Condition,
-    Delete,
-    Put,
-)
-from store.model.keys import (
-    decode_segment,
-    first_rank,
-    last_segment,
-    parent_sort_key,
-)
+from store.model.items import ABSENT, MAX_BATCH_BYTES, UNCONDITIONAL, Change, Condition, Delete, Put
+from store.model.keys import decode_segment, first_rank, last_segment, parent_sort_key
 from store.model.records import Counts, Record
 from store.text import rfc3339
 from store.transfer.diff import TreeDiff

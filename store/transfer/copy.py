@@ -19,21 +19,9 @@ from store.edits.batching import Step, in_transactions
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, Unavailable
-from store.metadata.schema_version import (
-    COPYING,
-    LAYOUT_KEY,
-    layout_item,
-    layout_of,
-)
+from store.metadata.schema_version import COPYING, LAYOUT_KEY, layout_item, layout_of
 from store.metadata.tree_version import moves_of
-from store.model.items import (
-    Change,
-    Delete,
-    Item,
-    Put,
-    key_of,
-    size_of,
-)
+from store.model.items import Change, Delete, Item, Put, key_of, size_of
 from store.model.keys import path_of, stamp_key
 from store.model.paths import format_path
 from store.reading.tree_versions import tree_versions

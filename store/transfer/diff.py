@@ -18,12 +18,7 @@ from store.model.paths import format_path
 from store.model.ranks import behind, is_made
 from store.model.records import Record
 from store.text import shorten
-from store.transfer.rows import (
-    ImportPlan,
-    Node,
-    Rejection,
-    Tree,
-)
+from store.transfer.rows import ImportPlan, Node, Rejection, Tree
 
 
 @dataclass
@@ -41,6 +36,7 @@ class TreeDiff:
     rejections: list[Rejection] = field(default_factory=list)
 
 
+@dataclass(slots=True)
 class _OpenNode:
     """A node on the stack: of the table where it has an `item`, else one that will be created.
 
@@ -49,17 +45,14 @@ class _OpenNode:
     with such a rank.
     """
 
-    __slots__ = ("in_file", "item", "kept", "level", "ranked", "ranks", "recorded", "sk")
-
-    def __init__(self, sk: str, level: str, item: Item | None, *, in_file: bool, kept: bool) -> None:
-        self.sk = sk
-        self.level = level
-        self.item = item
-        self.in_file = in_file
-        self.kept = kept
-        self.recorded = False
-        self.ranks: list[str] = []
-        self.ranked: list[Node] = []
+    sk: str
+    level: str
+    item: Item | None
+    in_file: bool
+    kept: bool
+    recorded: bool = False
+    ranks: list[str] = field(default_factory=list)
+    ranked: list[Node] = field(default_factory=list)
 
 
 class TreeMerge:

@@ -12,13 +12,7 @@ from store.metadata.change_log import Event, LogEntry
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
-from store.model.keys import (
-    Index,
-    Key,
-    Path,
-    hierarchy_of,
-    node_key,
-)
+from store.model.keys import Index, Key, Path, hierarchy_of, node_key
 from store.model.paths import format_path, parse_path
 from store.model.ranges import KeyRange, siblings, subtree
 from store.model.records import Record

@@ -17,20 +17,10 @@ from store.concurrency import in_chunks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
-from store.metadata.change_log import (
-    Event,
-    LogEntry,
-    log_item,
-    root_name,
-)
+from store.metadata.change_log import Event, LogEntry, log_item, root_name
 from store.metadata.tree_version import TreeVersion
 from store.model.items import Change, Item
-from store.model.keys import (
-    Key,
-    id_key,
-    parent_sort_key,
-    path_of,
-)
+from store.model.keys import Key, id_key, parent_sort_key, path_of
 from store.model.paths import format_path
 from store.model.ranges import siblings, subtree
 from store.model.ranks import behind, is_made
@@ -41,12 +31,7 @@ from store.reading.tree_versions import tree_version
 from store.text import shorten
 from store.transfer.batches import Batch, Creation, batches
 from store.transfer.diff import TreeDiff, TreeMerge
-from store.transfer.rows import (
-    ImportPlan,
-    Node,
-    Rejection,
-    Tree,
-)
+from store.transfer.rows import ImportPlan, Node, Rejection, Tree
 
 TREES_AT_ONCE = 8  # a tree's transactions follow one another, so only several trees make use of a remote table
 ATTEMPTS = 20  # to write one tree while others write to it, too
@@ -112,28 +97,20 @@ async def load(
     result.rejections.sort()
 
 
+@dataclass
 class _Import:
     """The state of a running import that its trees share."""
 
-    def __init__(
-        self,
-        store: Store,
-        plan: ImportPlan,
-        result: LoadResult,
-        prune: bool,
-        dry_run: bool,
-        on_nodes: Callable[[int], None],
-    ) -> None:
-        self.store = store
-        self.plan = plan
-        self.result = result
-        self.prune = prune
-        self.dry_run = dry_run
-        self.on_nodes = on_nodes
-        self.reads = ReadUsage()
-        self.roots: TreeVersion | None = None  # of the hierarchy, as last read or written
-        self.roots_lock = asyncio.Lock()
-        self._root_ranks: dict[str, str] | None = None  # of reordered roots, each with its tree's partition
+    store: Store
+    plan: ImportPlan
+    result: LoadResult
+    prune: bool
+    dry_run: bool
+    on_nodes: Callable[[int], None]
+    reads: ReadUsage = field(default_factory=ReadUsage)
+    roots: TreeVersion | None = None  # of the hierarchy, as last read or written
+    roots_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _root_ranks: dict[str, str] | None = None  # of reordered roots, each with its tree's partition
 
     async def trees(self, roots: Iterator[str]) -> None:
         """Import one tree after another."""

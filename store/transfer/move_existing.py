@@ -20,12 +20,7 @@ from store.errors import BadInput, NotFound, WrongLevel
 from store.metadata.change_log import Event
 from store.metadata.history import place_of
 from store.model.items import Item
-from store.model.keys import (
-    Key,
-    ancestor_keys,
-    id_key,
-    path_of,
-)
+from store.model.keys import Key, ancestor_keys, id_key, path_of
 from store.model.paths import format_path
 from store.reading.active_moves import wait_for_moves
 from store.reading.pages import PAGE_ITEMS

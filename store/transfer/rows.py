@@ -9,23 +9,8 @@ from msgspec import Struct
 
 from store.errors import BadInput, BadPath
 from store.model.attributes import Value
-from store.model.hierarchy import (
-    LEVEL_NAME,
-    MAX_NAME_CHARACTERS,
-    Hierarchy,
-    Level,
-    may_stand,
-    misplaced,
-)
-from store.model.keys import (
-    MAX_ROOT_BYTES,
-    MAX_SEGMENTS,
-    MAX_SORT_KEY_BYTES,
-    Path,
-    encode_segment,
-    first_rank,
-    path_of,
-)
+from store.model.hierarchy import LEVEL_NAME, MAX_NAME_CHARACTERS, Hierarchy, Level, may_stand, misplaced
+from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Path, encode_segment, first_rank, path_of
 from store.model.paths import check_sizes, checked_segment, format_path
 from store.model.ranks import rank_of
 from store.model.records import checked_id, checked_name, made_id

@@ -8,12 +8,7 @@ from store.edits.create_update import Edit
 from store.edits.transaction import TransactionBuilder
 from store.engine.usage import ReadUsage
 from store.errors import AlreadyExists, TooLarge
-from store.metadata.idempotency import (
-    fingerprint,
-    once_item,
-    once_key,
-    outcome,
-)
+from store.metadata.idempotency import fingerprint, once_item, once_key, outcome
 from store.metadata.move_record import Move
 from store.model.items import Change, Item
 from store.model.keys import Key

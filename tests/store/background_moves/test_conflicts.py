@@ -56,7 +56,7 @@ TOLD = "^(r/a is being moved with all below it|A subtree is moved to o/p/a)"
 
 
 @pytest.mark.parametrize("state", STATES)
-async def test_a_refusal_names_the_end_that_is_met_and_never_the_other(store: Store, state: MoveState) -> None:
+async def test_a_refusal_names_the_end_that_conflicts_and_never_the_other(store: Store, state: MoveState) -> None:
     await journaled.plant(store)
     await journaled.halted(store, move("r/a", "o/p/a"), state)
     for edit, told, other in (
@@ -71,7 +71,7 @@ async def test_a_refusal_names_the_end_that_is_met_and_never_the_other(store: St
 
 
 @pytest.mark.parametrize("state", STATES)
-async def test_nobody_writes_to_either_end_or_takes_away_what_it_lies_in(store: Store, state: MoveState) -> None:
+async def test_writes_to_either_end_or_its_ancestors_are_rejected(store: Store, state: MoveState) -> None:
     await journaled.plant(store)
     found = await journaled.halted(store, move("r/a", "o/p/a"), state)
     before = await journaled.paths(store)
@@ -87,7 +87,7 @@ async def test_nobody_writes_to_either_end_or_takes_away_what_it_lies_in(store: 
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("edit", [move("r/a", "o/p/a"), cascade("r/a")], ids=["a move", "a cascade"])
-async def test_beside_it_everything_goes_on_and_all_counts_are_right_in_the_end(
+async def test_other_writes_go_on_and_all_counts_are_right_in_the_end(
     store: Store, state: MoveState, edit: Any
 ) -> None:
     await journaled.plant(store, "o/p/a2", "r/a2", "r/a2/x", *[f"r/big/n{n}" for n in range(9)], "r/big")
@@ -108,7 +108,7 @@ async def test_beside_it_everything_goes_on_and_all_counts_are_right_in_the_end(
 
 
 @pytest.mark.parametrize("state", STATES)
-async def test_what_is_hidden_is_nobody_s_neighbour(store: Store, state: MoveState) -> None:
+async def test_hidden_nodes_are_not_siblings_of_others(store: Store, state: MoveState) -> None:
     await journaled.plant(store)
     await journaled.halted(store, move("r/a", "r/z" if state is MoveState.COPYING else "r/y"), state)
     before = await journaled.there(store, (await journaled.write(store, update("r/b"))).record.key)
@@ -142,9 +142,7 @@ async def test_of_two_large_moves_of_one_subtree_one_wins(store: Store) -> None:
     await journaled.has_ended(store)
 
 
-async def test_no_more_large_moves_are_under_way_in_a_tree_than_readers_bear(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_number_of_running_moves_in_a_tree_is_limited(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("store.edits.transaction.MAX_MOVES", 1)
     await journaled.plant(store, *[f"r/big/n{n}" for n in range(9)], "r/big")
     await journaled.halted(store, move("r/a", "r/z"), MoveState.COPYING)
@@ -180,7 +178,7 @@ async def test_an_import_waits_for_the_moves_in_its_trees(store: Store, monkeypa
     await journaled.has_ended(store)
 
 
-async def test_an_import_gives_up_when_a_move_does_not_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_import_fails_when_a_move_does_not_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("store.reading.active_moves.MOVE_DELAY_SECONDS", 0.001)
     monkeypatch.setattr("store.reading.active_moves.MOVE_SECONDS", 0.01)
     await journaled.plant(store)

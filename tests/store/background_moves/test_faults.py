@@ -36,7 +36,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("what", KINDS)
-async def test_a_mover_that_dies_after_any_commit_leaves_what_the_next_one_finishes(store_url: str, what: str) -> None:
+async def test_a_move_stopped_after_any_commit_is_finished_by_the_next_worker(store_url: str, what: str) -> None:
     edit, there = KINDS[what]
     states: list[MoveState] = []
     while True:
@@ -61,7 +61,7 @@ def another(store_url: str, number: int) -> str:
     return store_url.replace("clade-", f"clade-{number}-").replace("clade.db", f"{number}.db")
 
 
-async def test_a_mover_that_slept_past_its_lease_writes_nothing_more(store: Store) -> None:
+async def test_a_worker_that_slept_past_its_lease_writes_nothing_more(store: Store) -> None:
     await journaled.plant(store)
     writer = Writer(store, MoveTiming(60.0, 0.0, 0.0, 5.0))
     written = await writer.write(move("r/a", "o/p/a"), ReadUsage())
@@ -78,7 +78,7 @@ async def test_a_mover_that_slept_past_its_lease_writes_nothing_more(store: Stor
     await journaled.has_ended(store)
 
 
-async def test_of_two_movers_that_take_over_one_gets_it(store: Store, store_url: str) -> None:
+async def test_of_two_workers_that_take_over_one_gets_the_lease(store: Store, store_url: str) -> None:
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "o/p/a"), 2)
     await journaled.lapse(store)
@@ -91,7 +91,7 @@ async def test_of_two_movers_that_take_over_one_gets_it(store: Store, store_url:
     await journaled.has_ended(store)
 
 
-async def test_who_stops_in_good_order_leaves_the_move_to_others_at_once(store: Store) -> None:
+async def test_a_worker_that_stops_releases_its_lease(store: Store) -> None:
     await journaled.plant(store)
     writer = Writer(store, MoveTiming(60.0, 0.0, 0.0, 60.0))
     async with writer.move_worker.watching():
@@ -108,7 +108,7 @@ async def test_who_stops_in_good_order_leaves_the_move_to_others_at_once(store: 
     await journaled.has_ended(store)
 
 
-async def test_a_lease_is_kept_through_long_waits(store: Store) -> None:
+async def test_a_lease_is_renewed_during_long_waits(store: Store) -> None:
     await journaled.plant(store)
     writer = Writer(store, MoveTiming(0.4, 0.0, 5.0, 0.15))
     task = asyncio.create_task(writer.write(move("r/a", "o/p/a"), ReadUsage()))
@@ -122,7 +122,7 @@ async def test_a_lease_is_kept_through_long_waits(store: Store) -> None:
     await journaled.has_ended(store)
 
 
-async def test_a_mover_goes_on_when_the_store_was_away_also_where_an_answer_was_lost(store: Store) -> None:
+async def test_a_worker_continues_after_an_outage_or_a_lost_answer(store: Store) -> None:
     class Away:
         """Every other commit fails, half of them after they were made."""
 
@@ -149,7 +149,7 @@ async def test_a_mover_goes_on_when_the_store_was_away_also_where_an_answer_was_
     await journaled.has_ended(store)
 
 
-async def test_a_node_that_came_to_be_too_long_meanwhile_undoes_the_move(store: Store) -> None:
+async def test_a_key_that_became_too_long_meanwhile_undoes_the_move(store: Store) -> None:
     long = "m" * 500
     await journaled.plant(store, f"o/{long}", f"r/a/{long}")
 
@@ -177,7 +177,7 @@ async def test_a_node_that_came_to_be_too_long_meanwhile_undoes_the_move(store: 
     await journaled.has_ended(store, MoveState.UNDONE)
 
 
-async def test_a_very_large_subtree_is_looked_through_only_while_it_is_copied(
+async def test_keys_of_a_very_large_subtree_are_checked_only_while_it_is_copied(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = "m" * 500
@@ -193,7 +193,7 @@ async def test_a_very_large_subtree_is_looked_through_only_while_it_is_copied(
     assert "at most 32 and 1024 are possible" in ((await journaled.only_move(store)).reason or "")
 
 
-async def test_a_mover_looks_at_moves_that_have_ended_once_alone(store: Store) -> None:
+async def test_a_worker_reads_ended_moves_once(store: Store) -> None:
     await journaled.plant(store)
     await journaled.write(store, move("r/a", "o/p/a"))
     ended = await journaled.only_move(store)
@@ -221,7 +221,7 @@ async def test_a_repair_waits_for_the_lease_and_finishes_the_move(store: Store) 
     await journaled.has_ended(store)
 
 
-async def test_a_lease_of_a_clock_a_day_ahead_holds_up_nobody_for_longer_than_a_lease(store: Store) -> None:
+async def test_a_lease_from_a_clock_a_day_ahead_ends_after_its_duration(store: Store) -> None:
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "o/p/a"), 2)
     found = await journaled.only_move(store)
@@ -234,7 +234,7 @@ async def test_a_lease_of_a_clock_a_day_ahead_holds_up_nobody_for_longer_than_a_
     await journaled.has_ended(store)
 
 
-async def test_a_move_whose_mover_has_a_clock_a_day_ahead_is_its_own_as_long_as_it_works(store: Store) -> None:
+async def test_a_worker_with_a_clock_a_day_ahead_keeps_its_move_while_it_works(store: Store) -> None:
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "o/p/a"), 2)
     watcher = MoveWorker(store, MoveTiming(0.0, 0.0, 0.0, 0.3))

@@ -17,27 +17,10 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model import items
 from store.model.items import Put
-from store.model.keys import (
-    Key,
-    id_key,
-    log_key,
-    stamp_key,
-    version_key,
-)
+from store.model.keys import Key, id_key, log_key, stamp_key, version_key
 from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY, LOCATION, hierarchy, level
-from tests.store.checking.broken import (
-    GONE_ID,
-    HIERARCHIES,
-    OMAHA,
-    OMAHA_ID,
-    US,
-    at,
-    change,
-    fill,
-    item,
-    remove,
-)
+from tests.store.checking.broken import GONE_ID, HIERARCHIES, OMAHA, OMAHA_ID, US, at, change, fill, item, remove
 
 AT = "2026-11-20T12:00:00.000Z"
 
@@ -244,7 +227,7 @@ BROKEN: dict[str, tuple[Break, list[str]]] = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-async def test_each_thing_that_is_broken_is_named_and_nothing_else(store: Store, what: str) -> None:
+async def test_each_problem_is_found_and_nothing_else(store: Store, what: str) -> None:
     breaking, expected = BROKEN[what]
     await fill(store)
     await breaking(store)
@@ -256,7 +239,7 @@ async def test_nothing_is_found_in_a_good_table(store: Store) -> None:
     assert await findings(store) == []
 
 
-async def test_deleted_nodes_are_proven_many_at_a_time(store: Store) -> None:
+async def test_deleted_nodes_are_checked_many_at_a_time(store: Store) -> None:
     await fill(store)
     writer, paths = Writer(store), [("FR", f"{number}") for number in range(60)]
     edits = [Create(LOCATION, path, "CITY", "x", {}) for path in paths]
@@ -280,7 +263,7 @@ async def test_a_table_with_a_tree_that_was_emptied_is_good(store: Store) -> Non
 # -- more than one attribute -------------------------------------------------------------------------------------------
 
 
-async def test_a_node_without_a_parent_is_named_with_all_counts_that_it_leaves_wrong(store: Store) -> None:
+async def test_a_node_without_a_parent_is_found_with_all_wrong_counts(store: Store) -> None:
     await fill(store)
     await remove(store, OMAHA)
     assert sorted(await findings(store)) == sorted([
@@ -311,7 +294,7 @@ async def test_a_root_that_is_not_listed_is_found(store: Store) -> None:
     assert "location FR: attribute `parent` is 'nowhere', expected 'location'" in await findings(store)
 
 
-async def test_levels_are_held_to_what_they_may_stand_under(store: Store) -> None:
+async def test_levels_are_checked_against_their_parents(store: Store) -> None:
     await fill(store)
     levels = level("COUNTRY", "-"), level("TOWN", "COUNTRY"), level("CITY", "TOWN")
     elsewhere = {**HIERARCHIES, "location": hierarchy("location", *levels)}
@@ -321,7 +304,7 @@ async def test_levels_are_held_to_what_they_may_stand_under(store: Store) -> Non
 
 
 @pytest.mark.parametrize("places", [("US/NE/Omaha", "US/NE/Bellevue"), ("FR", "US")])
-async def test_two_siblings_in_one_place_made_by_hand_are_found(store: Store, places: tuple[str, str]) -> None:
+async def test_two_reordered_siblings_with_one_rank_are_found(store: Store, places: tuple[str, str]) -> None:
     await fill(store)
     for path in places:
         rank = f"{(await item(store, at(path)))['level']}##V5"
@@ -332,13 +315,13 @@ async def test_two_siblings_in_one_place_made_by_hand_are_found(store: Store, pl
                      [f"location {first}: attribute `rank` is the same as that of {last}"])  # fmt: skip
 
 
-async def test_only_hierarchies_that_are_asked_for_are_looked_at(store: Store) -> None:
+async def test_only_the_given_hierarchies_are_checked(store: Store) -> None:
     await fill(store)
     await change(store, PARIS, name=None)
     assert [one async for one in Check(store, {"category": CATEGORY}, AT).findings()] == []
 
 
-async def test_more_findings_than_are_held_are_counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_findings_beyond_the_bound_are_counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("store.checking.findings.MAX_KEPT", 2)
     await fill(store)
     for path in ("US", "US/NE", "US/NE/Omaha"):
@@ -361,7 +344,7 @@ VALUES = st.one_of(
 
 @given(key=st.sampled_from(NODES), name=st.sampled_from(DERIVED), value=VALUES)
 @settings(max_examples=60)
-async def test_any_other_value_of_what_follows_from_the_rest_is_found(key: Key, name: str, value: Any) -> None:
+async def test_any_wrong_value_of_a_derived_attribute_is_found(key: Key, name: str, value: Any) -> None:
     async with open_store("sqlite://:memory:") as store:
         await store.create()
         await fill(store)

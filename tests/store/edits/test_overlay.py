@@ -8,14 +8,7 @@ from store.edits.overlay import NotCombinable, WriteOverlay
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
-from store.model.items import (
-    ABSENT,
-    Change,
-    Delete,
-    Item,
-    Put,
-    holds,
-)
+from store.model.items import ABSENT, Change, Delete, Item, Put, holds
 from store.model.keys import Key
 from tests.readers import Witness
 
@@ -60,7 +53,7 @@ async def test_changes_of_one_item_come_to_the_same_in_one_commit_as_one_after_a
 
 
 @pytest.mark.parametrize("key", [THERE, NOT_THERE])
-async def test_what_the_first_change_requires_is_required_of_the_table(store: Store, key: Key) -> None:
+async def test_the_condition_of_the_first_change_is_that_of_the_commit(store: Store, key: Key) -> None:
     other = None if key is THERE else item(key, 7)  # of what the first change has seen
     first = put(key, 2, {"n": 1} if key is THERE else ABSENT)
     for second in (put(key, 3), Delete(key)):
@@ -73,14 +66,14 @@ async def test_what_the_first_change_requires_is_required_of_the_table(store: St
         assert await found(store, key) == other
 
 
-async def test_what_a_later_change_requires_is_required_of_what_is_pending(store: Store) -> None:
+async def test_the_condition_of_a_later_change_is_checked_against_pending_changes(store: Store) -> None:
     overlay = WriteOverlay(store)
     await overlay.add([put(THERE, 1)])
     with pytest.raises(Conflict):
         await overlay.add([put(THERE, 2, ABSENT)])
 
 
-async def test_what_is_known_is_not_read_and_all_else_once(store: Store) -> None:
+async def test_each_key_is_read_once(store: Store) -> None:
     await store.commit([put(THERE, 1)])
     witness: Any = Witness(store)
     overlay, changed = WriteOverlay(witness), Key("changed", "x")
@@ -91,7 +84,7 @@ async def test_what_is_known_is_not_read_and_all_else_once(store: Store) -> None
     assert [overlay.item(key) for key in (THERE, NOT_THERE, changed)] == [item(THERE, 1), None, item(changed, 5)]
 
 
-async def test_what_was_committed_stays_known_and_what_was_dropped_does_not(store: Store) -> None:
+async def test_committed_changes_stay_and_discarded_ones_do_not(store: Store) -> None:
     overlay = WriteOverlay(store)
     await overlay.read([THERE], ReadUsage())
     await overlay.add([put(THERE, 1)])
@@ -104,7 +97,7 @@ async def test_what_was_committed_stays_known_and_what_was_dropped_does_not(stor
     assert THERE not in overlay
 
 
-async def test_what_is_pending_looks_as_it_would_if_it_were_stored(store: Store) -> None:
+async def test_pending_items_look_like_stored_ones(store: Store) -> None:
     wanted = item(THERE, 1, price=3.0, gone=None)
     overlay = WriteOverlay(store)
     await overlay.add([Put(wanted)])
@@ -114,7 +107,7 @@ async def test_what_is_pending_looks_as_it_would_if_it_were_stored(store: Store)
     assert type(pending["price"]) is int
 
 
-async def test_no_more_is_pending_than_one_commit_holds(store: Store) -> None:
+async def test_pending_changes_fit_into_one_commit(store: Store) -> None:
     store.most_changes = 3
     overlay = WriteOverlay(store)
     await overlay.add([put(Key("a", "x"), 1), put(Key("b", "x"), 1)])

@@ -14,13 +14,7 @@ from store.sqlite.store import SQLiteStore
 from store.transfer.export import export
 from tests.hierarchies import CATEGORY
 from tests.store.background_moves import journaled
-from tests.store.background_moves.journaled import (
-    OTHERS,
-    SUBTREE,
-    create,
-    move,
-    write,
-)
+from tests.store.background_moves.journaled import OTHERS, SUBTREE, create, move, write
 
 PLACES = {"another parent": "r/b/c/a", "before it": "r/Z", "another tree": "o/p/q", "a root": "a"}
 
@@ -55,7 +49,7 @@ async def test_an_export_has_each_node_once_while_the_old_place_is_swept(store: 
         await exported(store, "r/a")
 
 
-async def test_an_export_lacks_what_a_cascade_is_removing(store: Store) -> None:
+async def test_an_export_has_no_nodes_that_a_cascade_is_removing(store: Store) -> None:
     await journaled.plant(store)
     await journaled.halted(store, journaled.cascade("r"), MoveState.SWEEPING)
     assert sorted(await exported(store)) == ["o", "o/p"]
@@ -78,9 +72,7 @@ MOVES = {
 
 
 @pytest.mark.parametrize("what", MOVES)
-async def test_an_export_is_of_one_moment_or_says_that_it_cannot_be_whole(
-    store: Store, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_export_is_of_one_moment_or_fails(store: Store, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("store.reading.pages.PAGE_ITEMS", 4)
     await journaled.plant(store)
     if isinstance(store, SQLiteStore):

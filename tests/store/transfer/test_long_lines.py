@@ -39,7 +39,7 @@ def test_a_line_that_is_too_long_is_rejected_with_its_number(tmp_path: Path, wha
 
 
 @pytest.mark.parametrize("what", ["json lines", "a taxonomy", "csv"])
-def test_the_lines_behind_it_are_taken_with_their_own_numbers(tmp_path: Path, what: str) -> None:
+def test_the_lines_after_it_keep_their_numbers(tmp_path: Path, what: str) -> None:
     kind, content = FILES[what]
     file = tmp_path / "nodes.txt"
     file.write_text(content)
