@@ -15,7 +15,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
-from store.model.keys import stamp_key
+from store.model.keys import tree_version_key
 from store.text import quantity
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
@@ -55,7 +55,7 @@ async def _load_demo(url: str, again: bool) -> None:
 
 async def _holds_something(store: Store) -> bool:
     """Whether anything was ever written to a served hierarchy: its stamp tells, also after all was deleted again."""
-    return any(await store.get([stamp_key(name) for name in hierarchies()], ReadUsage(), strong=True))
+    return any(await store.get([tree_version_key(name) for name in hierarchies()], ReadUsage(), strong=True))
 
 
 def _rows() -> dict[str, Iterable[dict[str, Any]]]:

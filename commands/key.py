@@ -14,7 +14,13 @@ from commands.table import StoreUrl
 from graph.hierarchies.registry import hierarchies
 from graph.settings import Settings
 from resolvers.access.grants import Grants
-from store.api_keys import ApiKey, add_key, all_keys, made, revoke_key
+from store.api_keys import (
+    ApiKey,
+    add_key,
+    find_keys,
+    new_key,
+    revoke_key,
+)
 from store.connect import opened
 from store.engine.usage import ReadUsage
 from store.errors import BadInput
@@ -46,7 +52,7 @@ def create(
     Example: clade key create --name shop --grant read:location --grant write:location/US/NE --expires 90d
     """
     _check(grant)
-    key, text = made(_checked_name(name), grant, None if expires is None else until(expires))
+    key, text = new_key(_checked_name(name), grant, None if expires is None else until(expires))
     asyncio.run(_add(store or Settings().store, key))
     typer.echo(text)
     typer.echo(f"This is the key {key.id}. It is not shown again; clade key revoke {key.id} takes it back.", err=True)
@@ -86,7 +92,7 @@ async def _add(url: str, key: ApiKey) -> None:
 
 async def _all(url: str) -> list[ApiKey]:
     async with opened(url) as store:
-        return await all_keys(store, ReadUsage())
+        return await find_keys(store, ReadUsage())
 
 
 async def _revoke(url: str, key_id: str) -> ApiKey:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from typing import Annotated
-from urllib.parse import parse_qs, urlsplit
 
 import typer
 from rich.console import Console
@@ -16,6 +15,7 @@ from store.engine.table_options import Capacity, TableOptions
 from store.errors import BadInput
 from store.metadata.schema_version import LAYOUT
 from store.model.attributes import Value
+from store.store_url import DynamoDBUrl, parse_store_url
 
 app = typer.Typer(help="Make the table that CLADE_STORE names, or look at it.", no_args_is_help=True)
 
@@ -90,10 +90,8 @@ def print_policy(use: For = Use.READING, account: Account = None, store: StoreUr
     Example: clade table policy --for writing --account 123456789012
     """
     url = store or Settings().store
-    from store.dynamodb.store import DynamoDBStore  # brings aioboto3 along, which others need not wait for
-
-    named = open_store(url)
-    if not isinstance(named, DynamoDBStore):
+    named = parse_store_url(url)
+    if not isinstance(named, DynamoDBUrl):
         raise BadInput(f'"{url}" is no table of DynamoDB, so it needs no policy; name one with --store.')
     print(json.dumps(policy(use, named.table, region=named.region, account=account), indent=2))
 
@@ -102,7 +100,8 @@ def _without(url: str, options: TableOptions) -> str:
     """A sentence of what a new table has not, since it is at an endpoint and nobody said what it shall have."""
     asked = {"recovery": options.recovery, "protection": options.protection}
     left = [name for name, wish in asked.items() if wish is None]
-    if not left or "endpoint" not in parse_qs(urlsplit(url).query):
+    named = parse_store_url(url)
+    if not left or not isinstance(named, DynamoDBUrl) or named.endpoint is None:
         return ""
     return f" At an endpoint it is without {' and '.join(left)} unless one asks for --{' --'.join(left)}."
 

@@ -57,7 +57,7 @@ def create_app(settings: Settings | None = None) -> ASGIApp:
         from graph.server import gauges
 
         observers.append(metrics.count)
-        background.append(gauges.vitals_of(store, drain, gate, cache, writer).watch)
+        background.append(gauges.vitals_of(store, drain, gate, writer).watch)
     app = build_app(
         store,
         execution_of(settings, store, writer, cache, traces),

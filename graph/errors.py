@@ -9,7 +9,12 @@ from typing import Any
 
 from graphql import GraphQLError, GraphQLSyntaxError
 
-from store.errors import NOT_KNOWN, CladeError, Unavailable, Uncertain
+from store.errors import (
+    UNCERTAIN_HINT,
+    CladeError,
+    Unavailable,
+    Uncertain,
+)
 
 PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
 VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
@@ -53,7 +58,7 @@ def format_error(error: GraphQLError) -> dict[str, Any]:
         told["path"] = error.path
     told["extensions"] = {"code": code_of(cause)}
     if isinstance(cause, Uncertain):
-        told["message"] = NOT_KNOWN
+        told["message"] = UNCERTAIN_HINT
         told["extensions"] |= UNCERTAIN
     elif isinstance(cause, Unavailable):
         told["message"] = STORE_MESSAGE

@@ -14,6 +14,7 @@ from graph.operation.persisted_documents import read_trusted
 from graph.unknown_settings import PREFIX, ignored, refuse_misspelt
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
 from store.errors import BadInput
+from store.store_url import SQLiteUrl, parse_store_url
 from store.text import shorten
 
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most"}
@@ -224,7 +225,7 @@ class Settings(BaseSettings):
     @property
     def keep_bytes(self) -> int:
         """How much may be kept of nodes, and of lists as much again: these are kept with SQLite alone."""
-        return self.keep_mb * (500_000 if self.store.startswith("sqlite:") else 1_000_000)
+        return self.keep_mb * (500_000 if isinstance(parse_store_url(self.store), SQLiteUrl) else 1_000_000)
 
     @field_validator("federation_expose")
     @classmethod

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from resolvers.access.grants import Visibility
 from resolvers.access.visibility import VisibilityFilter
 from resolvers.session.request import Request
-from store.metadata.history import place_of
-from store.metadata.redirects import lines, redirect_key, redirected_id
+from store.metadata.history import current_key
+from store.metadata.redirects import path_keys, redirect_key, redirected_id
 from store.model.items import Item
 from store.model.keys import MAX_SORT_KEY_BYTES, Key, id_key
 from store.model.records import Record
@@ -41,11 +41,11 @@ async def redirected(request: Request, missing: Iterable[Key]) -> Found:
 async def _hop(request: Request, ahead: Mapping[Key, Key], found: Found) -> dict[Key, Key]:
     """Where the aliases of these places lead; a read that failed is noted among the found."""
     aliases = await request.outcomes(
-        [redirect_key(line) for place in ahead.values() for line in lines(place)], now=True
+        [redirect_key(line) for place in ahead.values() for line in path_keys(place)], now=True
     )
     led: dict[Key, tuple[Key, str]] = {}  # the id's record that each is led to, and what of the key lies below
     for origin, place in ahead.items():
-        for line in lines(place):
+        for line in path_keys(place):
             alias = aliases[redirect_key(line)]
             if isinstance(alias, Exception):
                 found[origin] = alias
@@ -60,7 +60,7 @@ async def _hop(request: Request, ahead: Mapping[Key, Key], found: Found) -> dict
         if isinstance(item, Exception):
             found[origin] = item
             continue
-        base = place_of(item)
+        base = current_key(item)
         request.met_unknown_id |= base is None
         if base is not None and len((sk := base.sk + rest).encode()) <= MAX_SORT_KEY_BYTES:
             place = Key(base.pk, sk)

@@ -14,7 +14,7 @@ from store.sqlite.store import SQLiteStore
 
 def decoded_by(decoded: RecordCache) -> dict[bytes, Record]:
     """All records that are kept, by what they were decoded from."""
-    return {**decoded._old, **decoded._young}
+    return dict(decoded._records._entries)
 
 
 def kept_by(store: Store) -> dict[bytes, Record]:

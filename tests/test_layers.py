@@ -13,14 +13,15 @@ MAY_IMPORT = {
     "graph": {"resolvers"}
     | {
         f"store.{name}"
-        for name in "concurrency connect download engine errors metadata.tree_version model text".split()
+        for name in "bounded_cache concurrency connect download engine errors metadata.tree_version model store_url "
+        "text".split()
     },
     "commands": {"graph", "resolvers", "store", "clade"},
     "clade": {"graph"},
 }
 ORDER = {
-    "store": "errors text concurrency download model metadata engine sqlite dynamodb reading api_keys connect edits "
-    "background_moves writer checking transfer",
+    "store": "errors text store_url bounded_cache retry concurrency download model metadata engine sqlite dynamodb "
+    "reading api_keys connect edits background_moves writer checking transfer",
     "resolvers": "access session planning redirects lookup total_count planner pages restricted_lists past permissions "
     "mutations dataloaders",
     "graph": "errors unknown_settings federation_exposure operation settings hierarchies types federation schema "

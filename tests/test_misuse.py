@@ -18,7 +18,7 @@ from store.connect import open_store
 from store.engine.usage import ReadUsage
 from store.errors import NoTable
 from store.metadata.tree_version import TreeVersion
-from store.model.keys import stamp_key
+from store.model.keys import tree_version_key
 from tests.conftest import CLADE
 
 RUN_SECONDS = 120
@@ -150,7 +150,7 @@ def written(folder: Path) -> int:
 
     async def read() -> int:
         async with open_store(f"sqlite:///{folder / 'clade.db'}") as store:
-            (item,) = await store.get([stamp_key("location#US")], ReadUsage(), strong=True)
+            (item,) = await store.get([tree_version_key("location#US")], ReadUsage(), strong=True)
         return sum(TreeVersion.of("location#US", item).shape.values())
 
     try:

@@ -21,6 +21,7 @@ from store.engine.protocol import Store
 from store.errors import BadInput, CladeError, NoTable
 from store.metadata.change_log import Event
 from store.model.hierarchy import Hierarchy
+from store.store_url import SQLiteUrl, parse_store_url
 from store.text import quantity
 from store.transfer import formats
 from store.transfer.formats import Format
@@ -231,7 +232,7 @@ class _Import:
 
 async def _holds_table(url: str) -> bool:
     """Whether there is something to compare with; an SQLite file that is not there is as good as an empty one."""
-    if not url.startswith("sqlite:"):
+    if not isinstance(parse_store_url(url), SQLiteUrl):
         return True
     try:
         async with opened(url):

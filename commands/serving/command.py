@@ -20,6 +20,7 @@ from graph.observability.metrics_server import exported
 from graph.settings import Settings, host_and_port
 from store.connect import opened
 from store.errors import BadInput, Unavailable, WrongLayout
+from store.store_url import SQLiteUrl, parse_store_url
 
 READY_SECONDS = 2.0
 SILENT_MILLISECONDS = 30_000
@@ -44,7 +45,8 @@ def serve(
     settings = Settings()
     served(settings.hierarchies)  # a mistake in the settings is told before anything listens
     tokens_of(settings)
-    if settings.store == "sqlite://:memory:" and workers > 1:
+    store = parse_store_url(settings.store)
+    if isinstance(store, SQLiteUrl) and store.is_in_memory and workers > 1:
         raise BadInput(f"A store in memory is one process's own, and these would be {workers}; leave --workers out.")
     if settings.writes == "on" and not is_loopback(f"[{host}]" if ":" in host else host):
         os.environ["CLADE_WRITES"] = "granted"  # for the processes that serve: others than this machine can reach them

@@ -18,11 +18,13 @@ from graph.operation.lookahead import Types
 from graph.types.root_fields import Target
 from resolvers.lookup import Lookup
 from resolvers.planning.relations import Selection
+from store.bounded_cache import BoundedCache
 
 MAX_SEVERAL_CHARACTERS = 300_000
-"""Of the documents of which there are several plans, once for each, with the values that decide. A plan takes some 130
-bytes a character: 40 MB in all.
-"""
+"""Of the documents that have several plans, once for each, with the values that decide: 40 MB in all."""
+
+CHARACTER_BYTES = 130
+"""Of memory that a plan takes for each character of its document."""
 
 MAX_BOUND_CHARACTERS = 500
 """Of a document whose lists have variables, if its plan is to be kept with them. Measured were 25 bytes a character for
@@ -105,12 +107,16 @@ class PlanCache:
             prepared.deciding = deciding_variables(prepared.document)
         values = [repr(variables.coerced.get(name)) for name in prepared.deciding]
         key = (operation.name.value if operation.name else "", *values)
-        if key in prepared.plans:
-            prepared.plans.move_to_end(key)
-            plan = prepared.plans[key]
+        plans = prepared.plans
+        if plans is None:
+            size = CHARACTER_BYTES * len(question.query)
+            plans = prepared.plans = BoundedCache("plans", self._keep, bytes_each=size)
+        if key in plans:
+            plan = plans.get(key)
         else:
             plan = self._plan(prepared, operation, variables)
-            self._keep_plan(prepared, key, plan, sum(map(len, key)) + len(question.query))
+            plans.put(key, plan)
+            self._limit_several(prepared, sum(map(len, key)) + len(question.query))
         return None if plan is None else BoundPlan(plan, variables)
 
     def _plan(
@@ -123,18 +129,14 @@ class PlanCache:
         except UnsupportedByPlan:
             return None
 
-    def _keep_plan(
-        self, prepared: ParsedDocument, key: tuple[str, ...], plan: OperationPlan | None, characters: int
-    ) -> None:
-        """Keep a plan with its document; where too much is kept of those that have several, all of these begin anew."""
-        prepared.plans[key] = plan
-        if len(prepared.plans) > self._keep:
-            prepared.plans.popitem(last=False)
+    def _limit_several(self, prepared: ParsedDocument, characters: int) -> None:
+        """Count a plan of a document that can have several; past the limit the plans of all these are dropped."""
         if prepared.deciding:
             self._several.add(prepared)
             self._characters += characters
         if self._characters > MAX_SEVERAL_CHARACTERS:
             for one in self._several:
-                one.plans.clear()
+                if one.plans is not None:
+                    one.plans.clear()
             self._several.clear()
             self._characters = 0

@@ -40,7 +40,12 @@ from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_request import GraphQLRequest
 from resolvers.access.caller import ANYONE, Caller
 from resolvers.session.budget import Budget, ResponseTooLarge
-from store.errors import NOT_KNOWN, BudgetExceeded, CladeError, Unavailable
+from store.errors import (
+    UNCERTAIN_HINT,
+    BudgetExceeded,
+    CladeError,
+    Unavailable,
+)
 
 ATTEMPTS = 3  # at an answer while moves flip; each flips once
 
@@ -318,7 +323,7 @@ def timed_out(operation: OperationDefinitionNode, seconds: float) -> Answer:
         message += "; ask for less in each, or raise CLADE_REQUEST_SECONDS."
         error = GraphQLError(message, extensions={"code": TIMEOUT})
     else:
-        error = GraphQLError(f"{message}. {NOT_KNOWN}", extensions={"code": TIMEOUT, **UNCERTAIN})
+        error = GraphQLError(f"{message}. {UNCERTAIN_HINT}", extensions={"code": TIMEOUT, **UNCERTAIN})
     return Answer({"errors": format_errors([error]), "data": None}, executed=True)
 
 
@@ -327,7 +332,7 @@ def too_large(error: BudgetExceeded, call: Call, context: Any) -> Answer:
     message = str(error)
     extensions: dict[str, object] = {"code": error.code}
     if not call.is_query:
-        message, extensions = f"{message} {NOT_KNOWN}", {**extensions, **UNCERTAIN}
+        message, extensions = f"{message} {UNCERTAIN_HINT}", {**extensions, **UNCERTAIN}
     told = GraphQLError(message, extensions=extensions)
     return Answer({"errors": format_errors([told]), "data": None, **_extensions(call, context)}, executed=True)
 

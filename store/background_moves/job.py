@@ -9,7 +9,6 @@ have caught up with the table (settle). Each step can be stopped anywhere and re
 """
 
 import asyncio
-import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -28,7 +27,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NotFound
 from store.metadata.change_log import log_item
-from store.metadata.history import id_item, tombstone_item, version_item
+from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.move_record import Move, MoveState
 from store.metadata.redirects import redirect_key
 from store.model.items import Change, Delete, Item, Put, size_of
@@ -38,9 +37,10 @@ from store.model.paths import format_path
 from store.model.ranges import subtree
 from store.model.records import Record
 from store.reading.pages import Pages
+from store.retry import RetryPolicy
 from store.text import rfc3339, shorten
 
-LONGEST_DELAY_SECONDS = 0.25
+RETRIES = RetryPolicy(0.25, 0.25)
 
 ChangesOf = Callable[[Record], Sequence[Change]]
 
@@ -143,7 +143,7 @@ class MoveJob:
             key = record.key.moved(move.source, move.target)
             return [Delete(record.key), Put(id_item(replace(record, pk=key.pk, sk=key.sk)))]
         tombstone = tombstone_item(record, move.started_at, move.changed_by)
-        return [Delete(record.key), Put(version_item(record)), Put(tombstone)]
+        return [Delete(record.key), Put(revision_item(record)), Put(tombstone)]
 
     async def _remove_copies(self) -> None:
         if self.move.target is not None:
@@ -161,7 +161,7 @@ class MoveJob:
             for partition in self.move.running.partitions:
                 version = read_set.version(partition)
                 moves = tuple(ref for ref in version.moves if ref.id != self.move.id)
-                changes.append(version.raised({}, moves=moves, now=now))
+                changes.append(version.incremented({}, moves=moves, now=now))
                 if "#" in partition:
                     changes.append(log_item(version, [], rfc3339(now), now))
             return changes
@@ -191,13 +191,13 @@ class MoveJob:
 
     async def _commit(self, changes: Callable[[], Awaitable[list[Change]]], **progress: Any) -> None:
         """Commit changes and the move's progress; built again where another write to the same trees was first."""
-        while True:
+        for delay in RETRIES.delays():
+            await asyncio.sleep(delay)
             async with self._locks.turn(self.move.running.partitions):
                 try:
                     return await self.lease.write(await changes(), **progress)
                 except Conflict:
                     await self.lease.renew()
-            await asyncio.sleep(random.uniform(0, LONGEST_DELAY_SECONDS))  # noqa: S311 - no secret
 
 
 def _existing(read_set: ReadSet, key: Key) -> Record:

@@ -14,11 +14,12 @@ from store.concurrency import TreeLocks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict, Unavailable
-from store.metadata.move_record import Move, least_id
+from store.metadata.move_record import Move, move_id_from
 from store.reading.active_moves import recent_moves
 from store.reading.tree_versions import tree_versions
+from store.retry import RetryPolicy
 
-LONGEST_DELAY_SECONDS = 10.0
+RETRIES = RetryPolicy(0.1, 10.0)  # of a move after an outage of the store
 SHORTEST_DELAY_SECONDS = 1.0
 SKEW_SECONDS = 3600.0  # by so much the clocks of processes may differ
 STOP_SECONDS = 5.0  # to release the leases
@@ -75,7 +76,7 @@ class MoveWorker:
         moves = [
             move for move in await recent_moves(self._store, ReadUsage(), since=self._since) if move.ended_at is None
         ]
-        self._since = min([least_id(now - SKEW_SECONDS), *[move.id for move in moves]])
+        self._since = min([move_id_from(now - SKEW_SECONDS), *[move.id for move in moves]])
         left = [move for move in moves if move.id not in self._tasks]
         self._others = {move.id: self._others[move.id] for move in left if move.id in self._others}
         return left
@@ -170,13 +171,12 @@ async def _release(job: MoveJob) -> None:
 
 async def _persist(job: MoveJob) -> None:
     """Run a job, again after an outage of the store or conflicts with other writers."""
-    delay = 0.1
+    pauses = RETRIES.pauses()
     while True:
         try:
             return await job.run()
         except (Conflict, Unavailable) as error:
             logger.warning("The move %s waits: %s", job.move.id, error)
-            await asyncio.sleep(delay)
-            delay = min(2 * delay, LONGEST_DELAY_SECONDS)
+            await asyncio.sleep(next(pauses))
         with contextlib.suppress(Unavailable):
             await job.lease.refresh()

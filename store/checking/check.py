@@ -19,13 +19,13 @@ from store.checking.trees import TreeReader, TreeReport, number_of
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.move_record import Move, MoveState
-from store.metadata.tree_version import moves_of, tier_name, told_moves
+from store.metadata.tree_version import decode_moves, encode_moves, level_at_depth
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
-from store.model.keys import Key, hierarchy_of, stamp_key
+from store.model.keys import Key, hierarchy_of, tree_version_key
 from store.model.ranges import siblings
-from store.model.records import Counts, counted
+from store.model.records import Counts, nonzero_counts
 from store.model.undefined_values import Undefined
 from store.reading.active_moves import ActiveMoves, active_moves, recent_moves
 
@@ -95,13 +95,13 @@ class Check:
         places = {(pk, cast(str, item["sk"])) for item in page if (pk := self._tree_of(item))}
         chosen = {pk for pk, sk in places if sk == "#"}
         others = sorted({pk for pk, _ in places} - chosen)
-        keys = [key for pk in others for key in (Key(pk, "#"), stamp_key(pk))]
+        keys = [key for pk in others for key in (Key(pk, "#"), tree_version_key(pk))]
         items = await self.store.get(keys, self._reads, strong=True)
         present = {key for key, item in zip(keys, items, strict=True) if item is not None}
         for pk in others:
             if Key(pk, "#") in present or pk in rootless:
                 continue
-            if stamp_key(pk) not in present:
+            if tree_version_key(pk) not in present:
                 rootless.add(pk)
             elif (pk, "!") not in places:
                 continue
@@ -118,9 +118,9 @@ class Check:
         for move in await recent_moves(self.store, self._reads):
             if move.ended_at is not None or move.hierarchy not in self.hierarchies:
                 continue
-            keys = [*map(stamp_key, sorted(move.running.partitions)), move.key]
+            keys = [*map(tree_version_key, sorted(move.running.partitions)), move.key]
             *versions, item = await self.store.get(keys, self._reads, strong=True)
-            is_listed = all(move.running in moves_of(version) for version in versions)
+            is_listed = all(move.running in decode_moves(version) for version in versions)
             if item is not None and Move.of(item) == move and not is_listed:
                 problem = f"the move {move.id} has not ended, and no tree version lists it"
                 ended = replace(move, state=MoveState.UNDONE, ended_at=self._at).item()
@@ -132,8 +132,8 @@ class Check:
         """The finding on the version of a hierarchy's roots, which are counted in an index that may be behind."""
         before = None
         for _ in range(ATTEMPTS):
-            (version,) = await self.store.get([stamp_key(name)], self._reads, strong=True)
-            moves = await active_moves(self.store, moves_of(version), self._reads)
+            (version,) = await self.store.get([tree_version_key(name)], self._reads, strong=True)
+            moves = await active_moves(self.store, decode_moves(version), self._reads)
             shape = await self._listed(name, moves)
             problem = _roots_problem(version, shape, moves)
             if problem is None:
@@ -141,9 +141,9 @@ class Check:
             if before == (before := (version, shape)):
                 values: Item = {
                     "n": number_of(version) + 1, "shape": cast(Value, shape), "aliases": 0,
-                    "moves": told_moves(moves.refs) or None,
+                    "moves": encode_moves(moves.refs) or None,
                 }  # fmt: skip
-                return Finding(name, "", problem, Fix.of(stamp_key(name), version, values))
+                return Finding(name, "", problem, Fix.of(tree_version_key(name), version, values))
             await asyncio.sleep(SETTLE_SECONDS)
         return Finding(name, "", "the roots were not checked, since other writes to them did not stop")
 
@@ -155,7 +155,7 @@ class Check:
         for item in await self.store.get(hidden, self._reads, strong=True):
             if item is not None:
                 counts[cast(str, item["level"])] -= 1
-        return {tier_name(level, 0): count for level, count in counts.items() if count}
+        return {level_at_depth(level, 0): count for level, count in counts.items() if count}
 
     def _tree_of(self, item: Item) -> str | None:
         """The partition of the tree that an item belongs to, None if not of these hierarchies."""
@@ -170,7 +170,7 @@ def _roots_problem(version: Item | None, shape: Counts, moves: ActiveMoves) -> s
     problems = []
     if version is not None and not number_of(version):
         problems.append(mismatch("n", value_text(version.get("n")), "a positive integer"))
-    if counted(found) != shape:
+    if nonzero_counts(found) != shape:
         problems.append(mismatch("shape", counts_text(found), counts_text(shape)))
-    problems += [f"the move {ref.id} is not running" for ref in moves_of(version) if ref not in moves.refs]
+    problems += [f"the move {ref.id} is not running" for ref in decode_moves(version) if ref not in moves.refs]
     return f"version of the roots: {'; '.join(problems)}" if problems else None

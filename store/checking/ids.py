@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeGuard, cast
 
 from store.checking.findings import Finding, Fix, mismatch, path_text, value_text
-from store.checking.missing_versions import missing_versions
+from store.checking.missing_revisions import missing_revisions
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.metadata.history import led_to, versions
+from store.metadata.history import id_record_key, revisions
 from store.model.hierarchy import Hierarchy
 from store.model.items import Check, Item
 from store.model.keys import Key, id_key
@@ -32,12 +32,12 @@ class _Id(NamedTuple):
     is_on_page: bool
     record: Item | None
     node: Item | None
-    versions: Sequence[Item]
+    revisions: Sequence[Item]
 
     @property
     def key(self) -> Key | None:
         """The key to which the record points, or without a record, where the latest revision was."""
-        return led_to(self.record or (self.versions[-1] if self.versions else {}))
+        return id_record_key(self.record or (self.revisions[-1] if self.revisions else {}))
 
     @property
     def has_node(self) -> bool:
@@ -55,17 +55,17 @@ class OrphanCheck:
 
     async def check(self, page: Sequence[Item]) -> list[Finding]:
         """The findings on the ids of which any item is on a page of the table."""
-        versions: dict[str, list[Item]] = {}
+        revisions: dict[str, list[Item]] = {}
         on_page: dict[str, Item | None] = {}
         for item in page:
             pk, sk = cast(str, item["pk"]), cast(str, item["sk"])
             if pk.startswith(f"id#{self._hierarchy.name}:"):
-                versions.setdefault(pk[3:], []).extend([item] if sk != "v0" else [])
+                revisions.setdefault(pk[3:], []).extend([item] if sk != "v0" else [])
                 on_page |= {pk[3:]: item} if sk == "v0" else {}
         findings: list[Finding] = []
-        records = {**await self._records([node_id for node_id in versions if node_id not in on_page]), **on_page}
+        records = {**await self._records([node_id for node_id in revisions if node_id not in on_page]), **on_page}
         for _ in range(ATTEMPTS):
-            ids = [_Id(one, one in on_page, record, None, versions[one]) for one, record in records.items()]
+            ids = [_Id(one, one in on_page, record, None, revisions[one]) for one, record in records.items()]
             missing = await self._missing(ids)
             suspects = {
                 one.id: found
@@ -86,7 +86,7 @@ class OrphanCheck:
             for one in ids
             if one.is_on_page and _is_deleted(one.record) and is_revision(one.record.get("revision"))
         }
-        return await missing_versions(self._store, last, self._reads)
+        return await missing_revisions(self._store, last, self._reads)
 
     async def _with_nodes(self, ids: Sequence[_Id]) -> list[_Id]:
         """The same ids with the nodes to which their records point."""
@@ -101,7 +101,7 @@ class OrphanCheck:
     # -- findings ------------------------------------------------------------------------------------------------------
 
     async def _findings(self, one: _Id, missing: int) -> list[Finding]:
-        findings = [self._finding(one, problem) for problem in _version_problems(one)]
+        findings = [self._finding(one, problem) for problem in _revision_problems(one)]
         if one.record is not None and not one.is_on_page:
             return findings  # checked with the page that the record is on
         if not is_id(self._hierarchy, one.id):
@@ -118,7 +118,7 @@ class OrphanCheck:
 
     async def _orphan(self, one: _Id) -> Finding:
         """The finding on an id that the node has not to which its record points; the node may have lost it."""
-        node, key = one.node, led_to(one.record or {})
+        node, key = one.node, id_record_key(one.record or {})
         if node is None or key is None:
             lacking = "node" if one.record else "record"
             return self._finding(one, f"id {one.id} has no {lacking}", await self._tombstone(one))
@@ -133,7 +133,7 @@ class OrphanCheck:
     async def _is_wrong_id(self, node_id: str, key: Key) -> bool:
         """Whether the node at a key cannot have this id: it has no record, or is that of another node."""
         (record,) = (await self._records([node_id])).values()
-        led = led_to(record) if record else None
+        led = id_record_key(record) if record else None
         if led is None or led == key:
             return led is None
         (other,) = await self._store.get([led], self._reads, strong=True)
@@ -143,8 +143,8 @@ class OrphanCheck:
         """The fix of an id without a node: a tombstone of its last revision, or no record where there is none."""
         record, key = one.record, one.key
         checks = (Check(key, {"id": one.node.get("id") if one.node else None}),) if key else ()
-        all_versions = versions(one.id, MAX_REVISION)
-        last = await self._store.range(all_versions, self._reads, limit=1, reverse=True, strong=True)
+        history = revisions(one.id, MAX_REVISION)
+        last = await self._store.range(history, self._reads, limit=1, reverse=True, strong=True)
         if not last or key is None:
             when = {name: (record or {}).get(name) for name in ("tree", "key", "deleted")}
             return Fix(id_key(one.id), None, when, checks)
@@ -162,17 +162,17 @@ def _is_deleted(record: Item | None) -> TypeGuard[Item]:
     return record is not None and "deleted" in record
 
 
-def _version_problems(one: _Id) -> list[str]:
+def _revision_problems(one: _Id) -> list[str]:
     """Problems of the earlier revisions on the page; they are below the node's own revision, or a tombstone's."""
     problems = []
     is_deleted = _is_deleted(one.record)
     newest = one.record if is_deleted else one.node if one.has_node else None
     revision = (newest or {}).get("revision")
     last = cast(int, revision) - (not is_deleted) if is_revision(revision) else MAX_REVISION
-    for version in one.versions:
-        digits = cast(str, version["sk"])[1:]
-        if not digits.isdigit() or int(digits) != version.get("revision"):
-            problem = mismatch("revision", value_text(version.get("revision")), digits.lstrip("0") or digits)
+    for revision_item in one.revisions:
+        digits = cast(str, revision_item["sk"])[1:]
+        if not digits.isdigit() or int(digits) != revision_item.get("revision"):
+            problem = mismatch("revision", value_text(revision_item.get("revision")), digits.lstrip("0") or digits)
             problems.append(f"history of id {one.id}: {problem}")
         elif int(digits) > last:
             problems.append(f"history of id {one.id} has revision {int(digits)}, but the node is at {revision}")

@@ -11,8 +11,8 @@ from typing import NamedTuple, cast
 
 from store.checking.findings import Finding, Findings, Fix, counts_text, mismatch, path_text, value_text
 from store.errors import BadPath
-from store.metadata.history import led_to
-from store.metadata.tree_version import tier_name
+from store.metadata.history import id_record_key
+from store.metadata.tree_version import level_at_depth
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy, misplaced
 from store.model.items import Item, key_of
@@ -25,13 +25,13 @@ from store.model.keys import (
     first_rank,
     id_key,
     last_segment,
+    level_partition,
     parent_partition,
     parent_sort_key,
-    tier_partition,
 )
 from store.model.paths import checked_segment
 from store.model.ranks import is_valid
-from store.model.records import Counts, counted, is_id, is_revision
+from store.model.records import Counts, is_id, is_revision, nonzero_counts
 from store.model.undefined_values import Undefined
 from store.text import quantity
 
@@ -92,7 +92,7 @@ class NodeChecks:
         self._check_id(item, id_state)
         self._check_content(item, level)
         if level:
-            self.shape[tier_name(level, depth_of(sk))] += 1
+            self.shape[level_at_depth(level, depth_of(sk))] += 1
             if parent is not None:
                 parent.kids[level] += 1
         self._open.append(_OpenNode(item, level, [*above, level]))
@@ -125,7 +125,7 @@ class NodeChecks:
 
     def _expect_counts(self, node: _OpenNode, name: str, counts: Counts) -> None:
         found = node.item.get(name)
-        if counted(found) != counts:
+        if nonzero_counts(found) != counts:
             problem = mismatch(name, counts_text(found), counts_text(counts))
             self._report(node.item, problem, **{name: cast(Value, dict(counts))})
 
@@ -172,7 +172,7 @@ class NodeChecks:
         sk = cast(str, item["sk"])
         self._expect(item, "parent", parent_partition(self._pk, sk))
         if level:
-            self._expect(item, "tier", tier_partition(self._pk, level, depth_of(sk)))
+            self._expect(item, "tier", level_partition(self._pk, level, depth_of(sk)))
 
     def _check_rank(self, item: Item, level: str, siblings: dict[str, str]) -> None:
         """`siblings` are the ranks of reordered siblings with their paths; all other ranks are unique by themselves."""
@@ -196,7 +196,7 @@ class NodeChecks:
             return self._report(item, mismatch("id", value_text(node_id), f"an id of {self._hierarchy.name}"))
         if state.missing:
             self._report(item, f"{quantity(state.missing, 'earlier revision')} missing")
-        if record is not None and "deleted" not in record and led_to(record) == key:
+        if record is not None and "deleted" not in record and id_record_key(record) == key:
             return None
         if state.other is not None and state.other.get("id") == node_id:
             return self._report(item, f"id {node_id} is also the id of {path_text(*key_of(state.other))}")

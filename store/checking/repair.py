@@ -8,7 +8,6 @@ the trees, which write id records anew; then ids without a node; the roots are c
 """
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, cast
@@ -23,16 +22,17 @@ from store.edits.batching import Step, in_transactions
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.change_log import log_item
-from store.metadata.tree_version import TreeVersion, told_moves
+from store.metadata.tree_version import TreeVersion, encode_moves
 from store.model.attributes import Value
-from store.model.items import ABSENT, Change, Delete, Item, Put, settled, size_of
-from store.model.keys import Index, Key, stamp_key
+from store.model.items import ABSENT, Change, Delete, Item, Put, canonical_item, size_of
+from store.model.keys import Index, Key, tree_version_key
 from store.model.ranges import KeyRange
+from store.retry import RetryPolicy
 from store.text import rfc3339
 
 VERSION_CHANGES = 2  # of each transaction on a tree besides its fixes: version and log
 ROUNDS = 20  # to repair one tree while others write to it, or while it has more findings than are kept
-LONGEST_DELAY_SECONDS = 0.25
+RETRIES = RetryPolicy(0.02, 0.25)
 
 
 class RepairResult(NamedTuple):
@@ -86,6 +86,7 @@ class Repair:
     # -- trees ---------------------------------------------------------------------------------------------------------
 
     async def _tree(self, pk: str) -> AsyncIterator[RepairResult]:
+        pauses = RETRIES.pauses()
         for attempt in range(ROUNDS):
             report = await self._check.tree(pk, repeated=attempt > 0)
             if not any(finding.fix for finding in report.findings):
@@ -94,7 +95,7 @@ class Repair:
                 async for finding in self._fix_tree(report):
                     yield RepairResult(finding, is_fixed=True)
             except Conflict:
-                await _pause(attempt)
+                await asyncio.sleep(next(pauses))
         for finding in report.findings:
             yield RepairResult(finding, is_fixed=False)
 
@@ -102,10 +103,10 @@ class Repair:
         """The findings of a tree as they are fixed, transaction by transaction; raises Conflict for another write."""
         counts: Item = {
             "shape": cast(Value, report.shape), "aliases": report.redirects,
-            "moves": told_moves(report.moves.refs) or None,
+            "moves": encode_moves(report.moves.refs) or None,
         }  # fmt: skip
         bump = _VersionBump(report.pk, report.version, report.number, counts)
-        version_key = stamp_key(report.pk)
+        version_key = tree_version_key(report.pk)
         # The first transaction, which may have no other changes, fixes the version.
         found: dict[Key, list[Finding]] = {version_key: []}
         for finding in report.findings:
@@ -131,7 +132,8 @@ class Repair:
 
     async def _ids(self, page: Sequence[Item], *, only_nodes: bool) -> AsyncIterator[RepairResult]:
         """Give nodes their ids back, and unless `only_nodes` replace records of ids without a node."""
-        for attempt in range(ROUNDS):
+        pauses = RETRIES.pauses()
+        for _ in range(ROUNDS):
             conflicts, rest = 0, []
             for finding in await self._check.orphans(page):
                 fix = finding.fix
@@ -146,7 +148,7 @@ class Repair:
                     rest.append(finding)
             if not conflicts:
                 break
-            await _pause(attempt)
+            await asyncio.sleep(next(pauses))
         for finding in rest:
             yield RepairResult(finding, is_fixed=False)
 
@@ -161,7 +163,7 @@ class Repair:
 
     async def _bump(self, pk: str) -> "_VersionBump":
         """The version bump of a tree whose true counts are not known; they stay until the tree is checked."""
-        (version,) = await self._get([stamp_key(pk)])
+        (version,) = await self._get([tree_version_key(pk)])
         log = KeyRange(Index.TABLE, pk, "!0", "!:")
         last = await self._store.range(log, self._reads, limit=1, reverse=True, strong=True)
         logged = int(cast(str, last[0]["sk"])[1:]) if last else 0
@@ -199,7 +201,7 @@ class _VersionBump:
         log_expires = cast(int, self._counts.get("log_expires", 0))
         log = log_item(TreeVersion(self._pk, self._number, log_expires=log_expires), [], rfc3339(now), now)
         self._number += 1
-        key = stamp_key(self._pk)
+        key = tree_version_key(self._pk)
         self._version = {**self._counts, "pk": key.pk, "sk": key.sk, "n": self._number}
         return [Put(self._version, when), log]
 
@@ -208,12 +210,8 @@ def _put(key: Key, item: Item | None, fixes: Sequence[Fix]) -> Put:
     """The item with all these fixes, on condition that the attributes that they change are as they were read."""
     values = {name: value for fix in fixes for name, value in (fix.values or {}).items()}
     when = {name: value for fix in fixes for name, value in fix.when.items()}
-    return Put(settled({**(item or {}), "pk": key.pk, "sk": key.sk, **values}), when)
+    return Put(canonical_item({**(item or {}), "pk": key.pk, "sk": key.sk, **values}), when)
 
 
 def _is_node(key: Key) -> bool:
     return key.sk.startswith("#")
-
-
-async def _pause(attempt: int) -> None:
-    await asyncio.sleep(random.uniform(0, min(LONGEST_DELAY_SECONDS, 0.02 * (attempt + 1))))  # noqa: S311 - no secret

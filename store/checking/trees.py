@@ -10,19 +10,19 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from store.checking.findings import Finding, Findings, Fix, counts_text, mismatch, path_text, value_text
-from store.checking.missing_versions import missing_versions
+from store.checking.missing_revisions import missing_revisions
 from store.checking.nodes import IdState, NodeChecks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.metadata.history import led_to
+from store.metadata.history import id_record_key
 from store.metadata.redirects import redirect_key, redirected_id
-from store.metadata.tree_version import moves_of
+from store.metadata.tree_version import decode_moves
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item, key_of
-from store.model.keys import Index, Key, id_key, stamp_key
+from store.model.keys import Index, Key, id_key, tree_version_key
 from store.model.ranges import KeyRange, subtree
-from store.model.records import Counts, counted, is_id, is_revision
+from store.model.records import Counts, is_id, is_revision, nonzero_counts
 from store.model.undefined_values import Undefined
 from store.reading.active_moves import ActiveMoves, active_moves
 from store.reading.pages import LOG_PAGE_ITEMS, Pages
@@ -71,9 +71,9 @@ class TreeReader:
         """
         on_nodes = _ignore if repeated else self._on_nodes
         for _ in range(ATTEMPTS):
-            (version,) = await self._get([stamp_key(pk)])
+            (version,) = await self._get([tree_version_key(pk)])
             report = await self._read(pk, version, on_nodes)
-            if await self._get([stamp_key(pk)]) == [version]:
+            if await self._get([tree_version_key(pk)]) == [version]:
                 return report
             on_nodes = _ignore
         report = TreeReport(pk, version, Undefined(self._hierarchy))
@@ -82,7 +82,7 @@ class TreeReader:
 
     async def _read(self, pk: str, version: Item | None, on_nodes: Callable[[int], None]) -> TreeReport:
         checks = NodeChecks(self._hierarchy, pk, self._root_ranks)
-        moves = await active_moves(self._store, moves_of(version), self._reads)
+        moves = await active_moves(self._store, decode_moves(version), self._reads)
         async for page in Pages(self._store, subtree(pk, "#"), self._reads):
             items = moves.visible(page)
             for item, id_state in zip(items, await self._id_states(items, moves), strict=True):
@@ -99,7 +99,7 @@ class TreeReader:
 
     def _report(self, report: TreeReport, problem: str, **values: Value) -> None:
         """Add a finding on the tree's version, log or redirects."""
-        fix = Fix.of(stamp_key(report.pk), report.version, values) if values else None
+        fix = Fix.of(tree_version_key(report.pk), report.version, values) if values else None
         report.findings.add(Finding(self._hierarchy.name, path_text(report.pk, "#"), problem, fix))
 
     # -- ids of the nodes ----------------------------------------------------------------------------------------------
@@ -113,23 +113,23 @@ class TreeReader:
         records = await self._get_by_key([id_key(node_id) for node_id in ids if node_id])
         if moves.moves:
             records = {key: _as_moved(record, moves) for key, record in records.items()}
-        led = {node_id: led_to(records[id_key(node_id)] or {}) for node_id in ids if node_id}
+        led = {node_id: id_record_key(records[id_key(node_id)] or {}) for node_id in ids if node_id}
         keys = [led.get(node_id) for node_id in ids]
         elsewhere = [key for key, item in zip(keys, items, strict=True) if key and key != key_of(item)]
         others = await self._get_by_key(elsewhere)
-        missing = await self._missing_versions(items, ids)
+        missing = await self._missing_revisions(items, ids)
         return [
             IdState(records.get(id_key(node_id)), others.get(key) if key else None, missing.get(node_id, 0))
             for node_id, key in zip(ids, keys, strict=True)
         ]
 
-    async def _missing_versions(self, items: Sequence[Item], ids: Sequence[str]) -> dict[str, int]:
+    async def _missing_revisions(self, items: Sequence[Item], ids: Sequence[str]) -> dict[str, int]:
         last = {
             node_id: cast(int, item["revision"]) - 1
             for node_id, item in zip(ids, items, strict=True)
             if node_id and is_revision(item.get("revision"))
         }
-        return await missing_versions(self._store, last, self._reads)
+        return await missing_revisions(self._store, last, self._reads)
 
     # -- metadata of the tree ------------------------------------------------------------------------------------------
 
@@ -177,10 +177,10 @@ class TreeReader:
         if version.get("n") != report.number or not report.number:
             problem = mismatch("n", value_text(version.get("n")), str(max(1, report.number)))
             self._report(report, f"tree version: {problem}", n=report.number)
-        if counted(version.get("shape")) != report.shape:
+        if nonzero_counts(version.get("shape")) != report.shape:
             problem = mismatch("shape", counts_text(version.get("shape")), counts_text(report.shape))
             self._report(report, f"tree version: {problem}", shape=shape)
-        for ref in moves_of(version):
+        for ref in decode_moves(version):
             if ref not in report.moves.refs:
                 self._report(report, f"tree version: the move {ref.id} is not running", moves=None)
         if version.get("aliases") != report.redirects:
@@ -198,7 +198,7 @@ class TreeReader:
 
 def _as_moved(record: Item | None, moves: ActiveMoves) -> Item | None:
     """The record of an id as it will be when these moves have ended."""
-    key = led_to(record or {})
+    key = id_record_key(record or {})
     moved = moves.current(key) if key is not None else None
     if moved is None or moved == key:
         return record

@@ -12,13 +12,13 @@ from store.edits.read_set import ReadSet, WriteContext
 from store.edits.reader import Reader
 from store.edits.transaction import TransactionBuilder
 from store.errors import AlreadyExists, Conflict, Misplaced, NotFound, WrongLevel
-from store.metadata.history import place_of
+from store.metadata.history import current_key
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy, misplaced
 from store.model.items import ABSENT, Condition, Item, check_content
 from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, tree_key
 from store.model.paths import format_path
-from store.model.records import Record, made_id
+from store.model.records import Record, derived_id
 from store.text import shorten
 
 
@@ -93,11 +93,11 @@ class Create:
 
     @cached_property
     def _wanted_id(self) -> str:
-        return self.node_id or made_id(self.hierarchy.name, self.path)
+        return self.node_id or derived_id(self.hierarchy.name, self.path)
 
     async def _check_not_in_cascade(self, reader: Reader, read_set: ReadSet, id_record: Item | None) -> None:
         """Raise Conflict where the given id is that of a node which a running cascade is about to delete."""
-        place = place_of(id_record)
+        place = current_key(id_record)
         if self.node_id is not None and place is not None:
             await reader.read_into(read_set, [place.pk], [])
             for running in read_set.version(place.pk).moves:
@@ -111,7 +111,7 @@ class Create:
         """
         if id_record is None:
             return self._wanted_id, 1, ABSENT
-        place = place_of(id_record)
+        place = current_key(id_record)
         if self.node_id is not None and place is None:
             return self.node_id, 1 + cast(int, id_record["revision"]), {"deleted": id_record["deleted"]}
         if self.node_id is not None and place != key:

@@ -14,7 +14,7 @@ from store.edits.read_set import WriteContext
 from store.edits.reader import Reader
 from store.edits.transaction import TransactionBuilder
 from store.errors import NotEmpty, TooLarge
-from store.metadata.move_record import begun
+from store.metadata.move_record import new_move
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import format_path
@@ -67,7 +67,7 @@ class Delete:
         elif records is not None:
             await transaction.remove(records)
         else:
-            transaction.begin(begun(record, None, context.now, context.at, context.by))
+            transaction.begin(new_move(record, None, context.now, context.at, context.by))
         transaction.record = replace(record, kids={}, below={})
         return transaction
 

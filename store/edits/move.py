@@ -9,7 +9,7 @@ from store.edits.read_set import WriteContext
 from store.edits.reader import Reader
 from store.edits.transaction import TransactionBuilder
 from store.errors import Misplaced
-from store.metadata.move_record import begun
+from store.metadata.move_record import new_move
 from store.metadata.redirects import redirect_key
 from store.model.hierarchy import Hierarchy
 from store.model.key_rewrite import SubtreeRewrite
@@ -61,7 +61,7 @@ class Move:
         rewrite = await _rewrite(transaction, reader, self.hierarchy, top, self.target)
         if not transaction.collisions:
             transaction.record = rewrite.moved(top)
-            transaction.begin(begun(top, rewrite.target, context.now, context.at, context.by))
+            transaction.begin(new_move(top, rewrite.target, context.now, context.at, context.by))
             if rewrite.may_not_fit and transaction.nodes <= MAX_CHECKED_NODES:
                 await reader.check_fits(rewrite)
         return transaction

@@ -12,7 +12,18 @@ from store.concurrency import in_chunks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
-from store.model.items import MAX_BATCH_BYTES, Change, Check, Delete, Item, Put, holds, key_of, settled, size_of
+from store.model.items import (
+    MAX_BATCH_BYTES,
+    Change,
+    Check,
+    Delete,
+    Item,
+    Put,
+    canonical_item,
+    condition_holds,
+    key_of,
+    size_of,
+)
 from store.model.keys import Key, parent_partition
 
 
@@ -38,7 +49,7 @@ class WriteOverlay:
         change = self._pending.get(key) or self._committed.get(key)
         if change is None:
             return self._read[key]
-        return settled(change.item) if isinstance(change, Put) else None
+        return canonical_item(change.item) if isinstance(change, Put) else None
 
     async def read(self, keys: Iterable[Key], reads: ReadUsage) -> None:
         """Read the keys that were not read yet, strongly and in one request."""
@@ -103,14 +114,14 @@ class WriteOverlay:
         pending = self._pending.get(change.key)
         if pending is None:
             return change
-        if not holds(change.when, self.item(change.key)):
+        if not condition_holds(change.when, self.item(change.key)):
             raise Conflict.over()
         return pending if isinstance(change, Check) else replace(change, when=pending.when)
 
     def _size(self, change: Change) -> int:
         """The bytes of the item that a change writes, or of the one that it removes if that was read."""
         if isinstance(change, Put):
-            return size_of(settled(change.item))
+            return size_of(canonical_item(change.item))
         item = self.item(change.key) if isinstance(change, Delete) and change.key in self else None
         return 0 if item is None else size_of(item)
 

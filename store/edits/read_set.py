@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from store.metadata.tree_version import TreeVersion
 from store.model.items import Item
-from store.model.keys import Key, stamp_key
+from store.model.keys import Key, tree_version_key
 from store.model.records import Record
 
 
@@ -38,4 +38,4 @@ class ReadSet:
         return None if item is None else Record.of(item)
 
     def version(self, partition: str) -> TreeVersion:
-        return TreeVersion.of(partition, self._items[stamp_key(partition)])
+        return TreeVersion.of(partition, self._items[tree_version_key(partition)])

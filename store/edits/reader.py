@@ -14,10 +14,10 @@ from store.edits.read_set import ReadSet
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
-from store.metadata.history import former, place_of
+from store.metadata.history import current_key, with_revision
 from store.model.items import MAX_BATCH_BYTES, size_of
 from store.model.key_rewrite import SubtreeRewrite
-from store.model.keys import Key, depth_of, id_key, stamp_key, version_key
+from store.model.keys import Key, depth_of, id_key, revision_key, tree_version_key
 from store.model.ranges import KeyRange, below, subtree
 from store.model.records import Record
 from store.reading.active_moves import ActiveMoves, active_moves
@@ -52,7 +52,7 @@ class Reader:
 
     async def read_into(self, read_set: ReadSet, partitions: Iterable[str], keys: Iterable[Key]) -> None:
         """Read what the read set does not have yet."""
-        for wanted in (map(stamp_key, partitions), keys):
+        for wanted in (map(tree_version_key, partitions), keys):
             missing = [key for key in wanted if key not in read_set]
             await self._overlay.read(missing, self._reads)
             read_set.add({key: self._overlay.item(key) for key in missing})
@@ -122,11 +122,11 @@ class Reader:
 
     async def content_of(self, record: Record) -> Record:
         """A node with the name and attributes of its revision, from its history or from the table."""
-        keys = [version_key(record.id, record.revision), id_key(record.id)]
+        keys = [revision_key(record.id, record.revision), id_key(record.id)]
         read_set = await self.read([], keys)
         if (version := read_set.item(keys[0])) is not None:
-            return former(record, version)
-        place = place_of(read_set.item(keys[1]))
+            return with_revision(record, version)
+        place = current_key(read_set.item(keys[1]))
         await self.read_into(read_set, [], [] if place is None else [place])
         found = None if place is None else read_set.record(place)
         if found is None or found.revision != record.revision:

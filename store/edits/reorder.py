@@ -14,7 +14,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, node_key
 from store.model.paths import format_path
 from store.model.ranges import KeyRange
-from store.model.ranks import anew, between
+from store.model.ranks import evenly_spaced_ranks, rank_between
 from store.model.records import Record
 from store.text import shorten
 
@@ -63,7 +63,7 @@ class Reorder:
         lower, upper = await self._neighbours(siblings, beside, context)
         if (lower is None or lower < record.rank) and (upper is None or record.rank < upper):
             return transaction  # it is there already
-        rank = between(record.level, lower, upper)
+        rank = rank_between(record.level, lower, upper)
         if rank is None:
             await _rank_all(transaction, siblings, upper)
         else:
@@ -105,5 +105,5 @@ async def _rank_all(transaction: TransactionBuilder, siblings: SiblingOrder, upp
     index = next((index for index, other in enumerate(others) if upper and other.rank >= upper), len(others))
     ordered = [*others[:index], transaction.record, *others[index:]]
     transaction.record = transaction.reorder_all(
-        transaction.record, ordered, anew(transaction.record.level, len(ordered))
+        transaction.record, ordered, evenly_spaced_ranks(transaction.record.level, len(ordered))
     )

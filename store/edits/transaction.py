@@ -13,12 +13,22 @@ from msgspec.structs import replace
 from store.concurrency import in_chunks
 from store.edits.read_set import ReadSet, WriteContext
 from store.errors import Conflict, TooLarge
-from store.metadata.change_log import Event, LogEntry, log_item, root_name
-from store.metadata.history import id_item, tombstone_item, version_item
+from store.metadata.change_log import Event, LogEntry, log_item, root_log_key
+from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.move_record import Move
 from store.metadata.redirects import redirect_item, redirect_key, redirected_id
-from store.metadata.tree_version import ActiveMoveRef, tier_name
-from store.model.items import ABSENT, MAX_ITEM_BYTES, UNCONDITIONAL, Change, Condition, Delete, Put, settled, size_of
+from store.metadata.tree_version import ActiveMoveRef, level_at_depth
+from store.model.items import (
+    ABSENT,
+    MAX_ITEM_BYTES,
+    UNCONDITIONAL,
+    Change,
+    Condition,
+    Delete,
+    Put,
+    canonical_item,
+    size_of,
+)
 from store.model.key_rewrite import SubtreeRewrite
 from store.model.keys import Key, Path, ancestor_keys, parent_sort_key
 from store.model.paths import format_path
@@ -87,7 +97,7 @@ class TransactionBuilder:
     def update(self, old: Record, new: Record) -> None:
         """Write the next revision of a node's content."""
         self._put(new)
-        self._change(Put(version_item(old)))
+        self._change(Put(revision_item(old)))
         self._log(Event.UPDATED, new)
 
     def reorder(self, record: Record, rank: str) -> Record:
@@ -107,7 +117,7 @@ class TransactionBuilder:
         async for some in in_chunks(records):
             for record in some:
                 self._change(Delete(record.key))
-                self._change(Put(version_item(record)))
+                self._change(Put(revision_item(record)))
                 self._change(Put(tombstone_item(record, self.context.at, self.context.by)))
         self.nodes += len(records)
         self.count_removed(top, shape_of(records), alone=alone)
@@ -182,11 +192,11 @@ class TransactionBuilder:
 
     def _version_and_log(self, partition: str, tree: _TreeChange) -> list[Put]:
         version, now = self.read_set.version(partition), self.context.now
-        puts = [version.raised(tree.shape, tree.redirects, tree.moves, now=now)]
+        puts = [version.incremented(tree.shape, tree.redirects, tree.moves, now=now)]
         if "#" in partition or tree.entries:
             ranks = tree.ranks if len(tree.ranks) <= MAX_LOGGED_RANKS else {}
             log = log_item(version, tree.entries, self.context.at, now, ranks)
-            if len(tree.entries) > MAX_SMALL_ENTRIES and size_of(settled(log.item)) > MAX_ITEM_BYTES:
+            if len(tree.entries) > MAX_SMALL_ENTRIES and size_of(canonical_item(log.item)) > MAX_ITEM_BYTES:
                 raise TooLarge(
                     f"{len(tree.entries):,} subtrees would be moved at once, more than fit into one entry of the "
                     "change feed. Move some of them first."
@@ -200,7 +210,7 @@ class TransactionBuilder:
         new = replace(record, rank=rank)
         self._put(new)
         self._tree(record.pk)
-        log, name = (record.hierarchy, root_name(record.pk)) if record.is_root else (record.pk, record.sk)
+        log, name = (record.hierarchy, root_log_key(record.pk)) if record.is_root else (record.pk, record.sk)
         self._tree(log).ranks[name] = rank
         return new
 
@@ -233,7 +243,7 @@ class TransactionBuilder:
             for level, number in below.items():
                 counts.below[level] += sign * number
         if top.is_root:
-            self._tree(top.hierarchy).shape[tier_name(top.level, 0)] += sign
+            self._tree(top.hierarchy).shape[level_at_depth(top.level, 0)] += sign
         else:
             self._counts[Key(top.pk, parent_sort_key(top.sk))].kids[top.level] += sign
 
@@ -261,7 +271,7 @@ class TransactionBuilder:
         entry = LogEntry(event, record.sk, record.id, record.level, record.revision, old, new, alone)
         self._tree(record.pk).entries.append(entry)
         if record.is_root and event is not Event.UPDATED:
-            self._tree(record.hierarchy).entries.append(entry._replace(sk=root_name(record.pk)))
+            self._tree(record.hierarchy).entries.append(entry._replace(sk=root_log_key(record.pk)))
 
     def _tree(self, partition: str) -> _TreeChange:
         return self._trees.setdefault(partition, _TreeChange())
@@ -269,7 +279,7 @@ class TransactionBuilder:
 
 def shape_of(records: Sequence[Record]) -> Counts:
     """The number of records by level and depth: `{"CITY@2": 50}`."""
-    return Counter([tier_name(record.level, record.depth) for record in records])
+    return Counter([level_at_depth(record.level, record.depth) for record in records])
 
 
 def _by_level(shape: Counts) -> Counter[str]:
@@ -282,7 +292,7 @@ def _by_level(shape: Counts) -> Counter[str]:
 def _deeper(shape: Counts, depths: int) -> Counts:
     """The same counts, each so many depths further down."""
     split = [(*tier.rpartition("@")[::2], number) for tier, number in shape.items()]
-    return {tier_name(level, int(depth) + depths): number for level, depth, number in split}
+    return {level_at_depth(level, int(depth) + depths): number for level, depth, number in split}
 
 
 def _sum(counts: Counts, change: Mapping[str, int]) -> Counts:

@@ -1,7 +1,6 @@
 """Active moves: background moves that are running, read from their records, and what they hide."""
 
 import asyncio
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,9 +14,10 @@ from store.model.items import Item, key_of
 from store.model.keys import Index, Key
 from store.model.ranges import KeyRange
 from store.reading.tree_versions import tree_version
+from store.retry import RetryPolicy
 
 MOVE_SECONDS = 120.0  # how long to wait for the background moves of a tree
-MOVE_DELAY_SECONDS = 1.0
+MOVE_POLLS = RetryPolicy(1.0, 2.0, deadline_seconds=MOVE_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,11 @@ async def active_moves(store: Store, refs: Iterable[ActiveMoveRef], reads: ReadU
 
 async def wait_for_moves(store: Store, partition: str, reads: ReadUsage) -> TreeVersion:
     """The version of a tree once no move has an end in it; raises Conflict where one is still running after a while."""
-    last = time.monotonic() + MOVE_SECONDS
-    while (version := await tree_version(store, partition, reads)).moves:
-        if time.monotonic() > last:
-            refusal = version.moves[0].refusal(Key(partition, "#"))
-            raise Conflict(f"{refusal} clade repair ends a move that no process works on.")
-        await asyncio.sleep(MOVE_DELAY_SECONDS)
-    return version
+    version = TreeVersion(partition)
+    for delay in MOVE_POLLS.delays():
+        await asyncio.sleep(delay)
+        version = await tree_version(store, partition, reads)
+        if not version.moves:
+            return version
+    refusal = version.moves[0].refusal(Key(partition, "#"))
+    raise Conflict(f"{refusal} clade repair ends a move that no process works on.")

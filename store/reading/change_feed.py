@@ -9,7 +9,7 @@ from store.concurrency import in_chunks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import CursorExpired
-from store.metadata.change_log import LogEntry, entries_of
+from store.metadata.change_log import LogEntry, log_entries
 from store.model.items import Item
 from store.model.keys import Index, log_key
 from store.model.ranges import KeyRange
@@ -45,7 +45,7 @@ async def transactions(store: Store, tree: str, since: int | None, limit: int, r
     if found and found[0].number == start:
         if len(_without_gap(found)) < len(found):
             raise expired()
-    elif (await tree_version(store, tree, reads)).n != since:
+    elif (await tree_version(store, tree, reads)).number != since:
         raise expired()
     return [transaction for transaction in found if transaction.number > since][:limit]
 
@@ -62,4 +62,4 @@ def expired() -> CursorExpired:
 
 
 def _transaction(item: Item) -> Transaction:
-    return Transaction(int(cast(str, item["sk"])[1:]), cast(str, item["at"]), entries_of(item))
+    return Transaction(int(cast(str, item["sk"])[1:]), cast(str, item["at"]), log_entries(item))

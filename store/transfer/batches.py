@@ -12,8 +12,8 @@ import orjson
 from msgspec.structs import replace
 
 from store.metadata.change_log import Event, LogEntry
-from store.metadata.history import id_item, tombstone_item, version_item
-from store.metadata.tree_version import tier_name
+from store.metadata.history import id_item, revision_item, tombstone_item
+from store.metadata.tree_version import level_at_depth
 from store.model.attributes import Value
 from store.model.items import ABSENT, MAX_BATCH_BYTES, UNCONDITIONAL, Change, Condition, Delete, Put
 from store.model.keys import decode_segment, first_rank, last_segment, parent_sort_key
@@ -175,7 +175,7 @@ class _BatchBuilder:
         counted.record = new
         self._unwritten[new.sk] = counted
         self._log(Event.UPDATED, new)
-        self._batch.changes.append(Put(version_item(old)))
+        self._batch.changes.append(Put(revision_item(old)))
 
     def remove(self, record: Record) -> None:
         self._records.pop(record.sk, None)
@@ -184,7 +184,7 @@ class _BatchBuilder:
         self._log(Event.DELETED, record)
         self._batch.changes += [
             Delete(record.key),
-            Put(version_item(record)),
+            Put(revision_item(record)),
             Put(tombstone_item(record, self._batch.at)),
         ]
 
@@ -199,8 +199,8 @@ class _BatchBuilder:
         if records:
             _count(records[0].kids, record.level, change)
         else:
-            _count(self._batch.roots, tier_name(record.level, 0), change)
-        _count(self._batch.shape, tier_name(record.level, len(records)), change)
+            _count(self._batch.roots, level_at_depth(record.level, 0), change)
+        _count(self._batch.shape, level_at_depth(record.level, len(records)), change)
 
     def _log(self, event: Event, record: Record) -> None:
         self._batch.entries.append(LogEntry(event, record.sk, record.id, record.level, record.revision))

@@ -13,22 +13,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from store.api_keys import all_keys
+from store.api_keys import find_keys
 from store.connect import open_store, opened
 from store.edits.batching import Step, in_transactions
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, Unavailable
-from store.metadata.schema_version import COPYING, LAYOUT_KEY, layout_item, layout_of
-from store.metadata.tree_version import moves_of
+from store.metadata.schema_version import COPYING, LAYOUT_KEY, layout_in, layout_item
+from store.metadata.tree_version import decode_moves
 from store.model.items import Change, Delete, Item, Put, key_of, size_of
-from store.model.keys import path_of, stamp_key
+from store.model.keys import path_of, tree_version_key
 from store.model.paths import format_path
 from store.reading.tree_versions import tree_versions
+from store.store_url import SQLiteUrl, parse_store_url
 from store.text import shorten
 
 COMMITS_AT_ONCE = 8
-VERSION_SORT_KEY = stamp_key("").sk
+VERSION_SORT_KEY = tree_version_key("").sk
 ID = "id#"
 
 
@@ -38,10 +39,10 @@ async def new_store(url: str) -> AsyncIterator[Store]:
 
     When the block ends without error, others can open it. Raises BadInput where the address is in use.
     """
-    scheme, _, address = url.partition("://")
-    if scheme == "sqlite" and address.endswith(":memory:"):
+    target = parse_store_url(url)
+    if isinstance(target, SQLiteUrl) and target.is_in_memory:
         raise BadInput("A copy in memory is gone when the command ends; name a file: sqlite:///FILE.")
-    async with _file(address.removeprefix("/")) if scheme == "sqlite" else _table(url) as store:
+    async with _file(target.path) if isinstance(target, SQLiteUrl) else _table(url) as store:
         yield store
 
 
@@ -72,7 +73,7 @@ async def _table(url: str) -> AsyncIterator[Store]:
     """A table that is empty or has an incomplete copy, marked as such until the copy is complete."""
     async with open_store(url) as store:
         (layout,) = await store.get([LAYOUT_KEY], ReadUsage(), strong=True)
-        if layout_of(layout) != COPYING and not await is_empty(store):
+        if layout_in(layout) != COPYING and not await is_empty(store):
             raise BadInput(f'"{url}" is not empty; a copy goes into a new table, made with: clade table create')
         await store.commit([Put(layout_item(COPYING))])
         yield store
@@ -116,7 +117,7 @@ class Copy:
             if not is_consistent:
                 await self._check_unchanged(before, found)
                 await self._put(
-                    [key.item() for key in await all_keys(snapshot, self._reads)]
+                    [key.item() for key in await find_keys(snapshot, self._reads)]
                 )  # which are in no tree version
 
     async def _versions(self, source: Store) -> dict[str, object]:
@@ -173,7 +174,7 @@ class Copy:
         """Raise Unavailable unless the tree versions are the same before, during and after the copy."""
         for version in await tree_versions(self._source, sorted({*before, *found}), self._reads):
             partition = version.partition
-            if len({before.get(partition), found.get(partition), version.n or None}) > 1:
+            if len({before.get(partition), found.get(partition), version.number or None}) > 1:
                 name = format_path(path_of(partition, "#")) if "#" in partition else partition
                 raise Unavailable(
                     f"{shorten(name)} was written to during the copy, so the copy is not complete. Copy again while "
@@ -185,7 +186,7 @@ def _version_numbers(page: Sequence[Item]) -> dict[str, object]:
     """The numbers of the tree versions on a page; raises Conflict where one lists a running move."""
     versions = [item for item in page if item["sk"] == VERSION_SORT_KEY]
     for item in versions:
-        for move in moves_of(item):
+        for move in decode_moves(item):
             raise Conflict(f"{move.refusal(move.source)} clade repair ends a move that no process works on.")
     return {cast(str, item["pk"]): item["n"] for item in versions}
 

@@ -53,7 +53,7 @@ async def export(
                 yield b"".join([_line(hierarchy, Record.of(item), undefined) for item in page])
         after = await tree_versions(source, trees, reads)
         for key_range, then, now in zip(ranges, before, after, strict=True):
-            if now.n != then.n:
+            if now.number != then.number:
                 await _check_moves(source, then, Key(key_range.partition, key_range.lo), reads)
 
 
@@ -71,7 +71,7 @@ async def count(store: Store, hierarchy: Hierarchy, path: Path | None = None) ->
 
 async def _check_moves(store: Store, then: TreeVersion, top: Key, reads: ReadUsage) -> None:
     """Raise Unavailable where any move since a tree version began or ended at, above or below a node."""
-    number = then.n
+    number = then.number
     while found := await transactions(store, then.partition, number, LOG_PAGE_ITEMS, reads):
         for entry in [entry for transaction in found for entry in transaction.entries]:
             if entry.event is Event.MOVED and entry.source != entry.target and _concerns(entry, top):

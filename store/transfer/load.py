@@ -6,7 +6,7 @@ An import waits for background moves of a tree, since they hide parts of it. Nod
 file are moved before, or not at all (see `move_existing`)."""
 
 import asyncio
-import random
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,24 +17,25 @@ from store.concurrency import in_chunks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
-from store.metadata.change_log import Event, LogEntry, log_item, root_name
+from store.metadata.change_log import Event, LogEntry, log_item, root_log_key
 from store.metadata.tree_version import TreeVersion
 from store.model.items import Change, Item
 from store.model.keys import Key, id_key, parent_sort_key, path_of
 from store.model.paths import format_path
 from store.model.ranges import siblings, subtree
-from store.model.ranks import behind, is_made
-from store.model.records import made_id
+from store.model.ranks import is_manual, rank_after
+from store.model.records import derived_id
 from store.reading.active_moves import wait_for_moves
 from store.reading.pages import PAGE_ITEMS, Pages
 from store.reading.tree_versions import tree_version
+from store.retry import RetryPolicy
 from store.text import shorten
 from store.transfer.batches import Batch, Creation, batches
 from store.transfer.diff import TreeDiff, TreeMerge
 from store.transfer.rows import ImportPlan, Node, Rejection, Tree
 
 TREES_AT_ONCE = 8  # a tree's transactions follow one another, so only several trees make use of a remote table
-ATTEMPTS = 20  # to write one tree while others write to it, too
+RETRIES = RetryPolicy(0.02, 0.25, attempts=20)  # of writing one tree while others write to it, too
 EXAMPLES = 5  # paths of each kind in the result
 
 
@@ -126,9 +127,9 @@ class _Import:
             if self._root_ranks is None:
                 roots = await self.store.range(siblings(name), self.reads)
                 ranks = {cast(str, root["rank"]): cast(str, root["pk"]) for root in roots}
-                self._root_ranks = {rank: pk for rank, pk in ranks.items() if is_made(rank)}
+                self._root_ranks = {rank: pk for rank, pk in ranks.items() if is_manual(rank)}
             own = f"{name}#{node.root}"
-            node.rank = behind(cast(str, node.rank), [rank for rank, pk in self._root_ranks.items() if pk != own])
+            node.rank = rank_after(cast(str, node.rank), [rank for rank, pk in self._root_ranks.items() if pk != own])
             if node.rank is not None:
                 self._root_ranks[node.rank] = own
 
@@ -140,7 +141,7 @@ class _Import:
             async with self.roots_lock:
                 version = self.roots or await tree_version(self.store, self.plan.hierarchy.name, self.reads)
                 self.roots = None
-                raised = version.raised(batch.roots, now=batch.now)
+                raised = version.incremented(batch.roots, now=batch.now)
                 await self.store.commit([*changes, raised, log_item(version, roots, batch.at, batch.now)])
                 self.roots = TreeVersion.of(version.partition, raised.item)
         self.result.commits += 1
@@ -158,12 +159,11 @@ class _TreeImport:
         self._reported = 0
 
     async def run(self) -> None:
-        for attempt in range(ATTEMPTS):
+        for delay in RETRIES.delays():
+            await asyncio.sleep(delay)
             version = await wait_for_moves(self._import.store, self._pk, self._import.reads)
-            try:
+            with contextlib.suppress(Conflict):
                 return await self._attempt(version)
-            except Conflict:
-                await asyncio.sleep(random.uniform(0, 0.02 * (attempt + 1)))  # noqa: S311 - no secret
         name = format_path(path_of(self._pk, "#"))
         raise Conflict(f"Other writes to {name} prevented the import; the same command continues it.")
 
@@ -175,9 +175,9 @@ class _TreeImport:
         self._report(diff.unchanged + len(diff.rejections))
         for batch in batches(diff, creations, self._pk, self._import.store.max_changes):
             if not self._import.dry_run:
-                raised = version.raised(batch.shape, now=batch.now)
+                raised = version.incremented(batch.shape, now=batch.now)
                 log = log_item(version, batch.entries, batch.at, batch.now)
-                roots = [one._replace(sk=root_name(self._pk)) for one in batch.entries if one.sk == "#"]
+                roots = [one._replace(sk=root_log_key(self._pk)) for one in batch.entries if one.sk == "#"]
                 await self._import.commit([*batch.changes, raised, log], batch, roots)
                 version = TreeVersion.of(self._pk, raised.item)
             self._note(batch.entries)
@@ -211,7 +211,7 @@ class _TreeImport:
     def _id_of(self, node: Node) -> str:
         """The full id: the given one, or one made from the path, unless the file gives that to another node."""
         hierarchy = self._import.plan.hierarchy.name
-        return f"{hierarchy}:{self._import.plan.id_of(node) or made_id(hierarchy, node.path)}"
+        return f"{hierarchy}:{self._import.plan.id_of(node) or derived_id(hierarchy, node.path)}"
 
     def _id_rejection(self, node: Node, item: Item | None) -> Rejection | None:
         """The rejection of a node whose id belongs to another one, by the record of the id."""

@@ -18,7 +18,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, NotFound, WrongLevel
 from store.metadata.change_log import Event
-from store.metadata.history import place_of
+from store.metadata.history import current_key
 from store.model.items import Item
 from store.model.keys import Key, ancestor_keys, id_key, path_of
 from store.model.paths import format_path
@@ -102,7 +102,7 @@ class ImportMoves:
 
     async def _current_keys(self, nodes: Sequence[Node]) -> list[Key | None]:
         keys = [id_key(f"{self._plan.hierarchy.name}:{node.id}") for node in nodes]
-        return [place_of(item) for item in await self._store.get(keys, self._reads, strong=True)]
+        return [current_key(item) for item in await self._store.get(keys, self._reads, strong=True)]
 
     def _target(self, node: Node) -> Key:
         return Key(f"{self._plan.hierarchy.name}#{node.root}", node.sk)

@@ -12,8 +12,8 @@ from store.model.attributes import Value
 from store.model.hierarchy import LEVEL_NAME, MAX_NAME_CHARACTERS, Hierarchy, Level, may_stand, misplaced
 from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Path, encode_segment, first_rank, path_of
 from store.model.paths import check_sizes, checked_segment, format_path
-from store.model.ranks import rank_of
-from store.model.records import checked_id, checked_name, made_id
+from store.model.ranks import manual_rank
+from store.model.records import checked_id, checked_name, derived_id
 from store.model.undefined_values import undefined_values
 from store.text import shorten
 
@@ -135,7 +135,7 @@ class ImportPlan:
         """
         if node.id is not None:
             return node.id
-        return uuid4().hex if made_id(self.hierarchy.name, node.path) in self.ids else None
+        return uuid4().hex if derived_id(self.hierarchy.name, node.path) in self.ids else None
 
     def _reject(self, rejection: Rejection) -> None:
         self.rejections.append(rejection)
@@ -156,7 +156,7 @@ class ImportPlan:
                 continue
             node = Node(root, sk, level.name, checked_name(part.name), None, self._values(level, part), row.number)
             if part.rank is not None:
-                node.rank = rank_of(level.name, part.rank)
+                node.rank = manual_rank(level.name, part.rank)
             if part.id is not None:
                 node.id = self._id(part.id, node, found)
             if earlier is not None:

@@ -6,7 +6,7 @@ from store.concurrency import in_chunks
 from store.edits.transaction import TransactionBuilder
 from store.engine.protocol import Store
 from store.metadata.move_record import Move
-from store.model.items import Change, Delete, Put, settled, size_of
+from store.model.items import Change, Delete, Put, canonical_item, size_of
 from store.model.keys import Path
 
 WRITE_UNIT_BYTES = 1024
@@ -43,7 +43,7 @@ async def dry_run(transaction: TransactionBuilder, store: Store) -> DryRun:
 
 def _write_units(change: Change, hierarchy: str) -> int:
     """About the write units of a change: two for each KB of an item in a transaction, and its indexes'."""
-    size = size_of(settled(change.item)) if isinstance(change, Put) else 1
+    size = size_of(canonical_item(change.item)) if isinstance(change, Put) else 1
     is_node = isinstance(change, Put) and "tier" in change.item
     is_node = is_node or (isinstance(change, Delete) and change.key.pk.startswith(f"{hierarchy}#"))
     return -(-size // WRITE_UNIT_BYTES) * (2 + INDEXES * is_node)

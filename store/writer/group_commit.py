@@ -5,9 +5,8 @@ in which they came. A result or error that depends on changes which are not comm
 """
 
 import asyncio
-import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from store.edits.overlay import NotCombinable, WriteOverlay
@@ -16,14 +15,14 @@ from store.edits.reader import Reader
 from store.engine.protocol import Store
 from store.errors import BadInput, CladeError, Conflict, Unavailable, Uncertain
 from store.metadata.move_record import Move
-from store.model.keys import stamp_key
+from store.model.keys import tree_version_key
 from store.reading.recent_changes import RecentChanges
+from store.retry import RetryPolicy
 from store.text import rfc3339
 from store.writer.dry_run import dry_run
 from store.writer.request import EditRequest, EditResult
 
-ATTEMPTS = 20  # at one transaction while others write to the same tree
-LONGEST_DELAY_SECONDS = 0.25
+RETRIES = RetryPolicy(0.01, 0.1, attempts=20)  # of one transaction while others write to the same tree
 
 
 class _Built(NamedTuple):
@@ -64,7 +63,7 @@ class GroupCommit:
     async def _advance(self) -> None:
         """Settle the first requests, as many as fit into one transaction; retried where another writer was first."""
         group: list[_Built] = []
-        for delay in _delays():
+        for delay in RETRIES.delays():
             await asyncio.sleep(delay)
             group = await self._build_group()
             if await self._commit(group):
@@ -114,7 +113,7 @@ class GroupCommit:
             for request in requests
             if not request.result_key or self._overlay.item(request.result_key) is None
         ]
-        await self._overlay.read([stamp_key(one) for edit in edits for one in sorted(edit.partitions())], reads)
+        await self._overlay.read([tree_version_key(one) for edit in edits for one in sorted(edit.partitions())], reads)
         await self._overlay.read([key for edit in edits for key in edit.keys_to_read()], reads)
 
     async def _build(self, request: EditRequest) -> _Built:
@@ -193,10 +192,3 @@ class GroupCommit:
         results = await asyncio.gather(*[self._result_after(error, built.request) for built in group])
         for built, result in zip(group, results, strict=True):
             built.request.settle(result)
-
-
-def _delays() -> Iterator[float]:
-    """The wait before each attempt; random, so that writers that met once do not meet again."""
-    yield 0.0
-    for attempt in range(1, ATTEMPTS):
-        yield random.uniform(0.0, min(LONGEST_DELAY_SECONDS, 0.01 * attempt))  # noqa: S311 - no secret

@@ -8,7 +8,7 @@ from store.edits.create_update import Edit
 from store.edits.transaction import TransactionBuilder
 from store.engine.usage import ReadUsage
 from store.errors import AlreadyExists, TooLarge
-from store.metadata.idempotency import fingerprint, once_item, once_key, outcome
+from store.metadata.idempotency import idempotency_key, idempotency_record, request_fingerprint, stored_result
 from store.metadata.move_record import Move
 from store.model.items import Change, Item
 from store.model.keys import Key
@@ -52,7 +52,7 @@ class EditRequest:
         self.reads = reads
         self.options = options
         self.result_key = (
-            None if options.key is None else once_key(edit.hierarchy.name, options.key, options.caller)
+            None if options.key is None else idempotency_key(edit.hierarchy.name, options.key, options.caller)
         )  # fmt: skip
         self.result: asyncio.Future[EditResult] = asyncio.get_running_loop().create_future()
 
@@ -79,7 +79,7 @@ class EditRequest:
         if self.result_key is not None:
             now = transaction.context.now
             move_id = None if move is None else move.id
-            changes.append(once_item(self.result_key, self._fingerprint, transaction.record, now, move_id))
+            changes.append(idempotency_record(self.result_key, self._fingerprint, transaction.record, now, move_id))
         if max_changes is not None and len(changes) > max_changes:
             raise TooLarge(
                 f"This changes {transaction.nodes} nodes by {len(changes)} writes; one transaction of DynamoDB holds "
@@ -89,8 +89,8 @@ class EditRequest:
 
     def stored_result(self, item: Item) -> tuple[Record, Key | None]:
         """The node and the key of the move in a stored result; raises BadInput for that of another edit."""
-        return outcome(item, self._fingerprint)
+        return stored_result(item, self._fingerprint)
 
     @cached_property
     def _fingerprint(self) -> str:
-        return fingerprint(type(self.edit).__name__, self.edit.arguments())
+        return request_fingerprint(type(self.edit).__name__, self.edit.arguments())

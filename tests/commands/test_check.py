@@ -10,7 +10,7 @@ import pytest
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.errors import BadInput, NoTable
-from store.model.keys import stamp_key
+from store.model.keys import tree_version_key
 from tests import invariants
 from tests.commands.importing.test_command import (  # noqa: F401 - fixtures
     OPTIONS,
@@ -75,7 +75,7 @@ def test_what_cannot_be_repaired_is_printed_and_the_exit_status_is_one(filled: C
 
 
 def test_only_the_given_hierarchy_is_checked(filled: Clade, store_url: str) -> None:
-    within(store_url, lambda store: change(store, stamp_key("location#SG"), aliases=5))
+    within(store_url, lambda store: change(store, tree_version_key("location#SG"), aliases=5))
     assert filled("check", "category").exit_code == 0
     assert filled("check").exit_code == 1
 

@@ -11,7 +11,7 @@ from store.connect import open_store
 from store.engine.usage import ReadUsage
 from store.errors import NoTable
 from store.metadata.tree_version import TreeVersion
-from store.model.keys import stamp_key
+from store.model.keys import tree_version_key
 
 app = typer.Typer()
 app.command()(load_demo)
@@ -27,7 +27,7 @@ def run(monkeypatch, store_url):
 def stamps(url: str, *partitions: str) -> list[TreeVersion]:
     async def read() -> list[TreeVersion]:
         async with open_store(url) as store:
-            items = await store.get([stamp_key(partition) for partition in partitions], ReadUsage(), strong=True)
+            items = await store.get([tree_version_key(partition) for partition in partitions], ReadUsage(), strong=True)
         return [TreeVersion.of(partition, item) for partition, item in zip(partitions, items, strict=True)]
 
     return asyncio.run(read())
@@ -37,7 +37,7 @@ def make_table(url: str, *stamped: str) -> None:
     async def make() -> None:
         async with open_store(url) as store:
             await store.create()
-            await store.commit([TreeVersion(partition).raised({}) for partition in stamped])
+            await store.commit([TreeVersion(partition).incremented({}) for partition in stamped])
 
     asyncio.run(make())
 

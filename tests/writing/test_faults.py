@@ -18,6 +18,7 @@ from store.engine.usage import ReadUsage
 from store.errors import CladeError, Unavailable, Uncertain
 from store.model.paths import format_path
 from store.model.records import Record
+from store.retry import RetryPolicy
 from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
@@ -73,8 +74,7 @@ class Faulty:
 
 @pytest.fixture
 async def faulty(engine, monkeypatch) -> AsyncIterator[Faulty]:
-    monkeypatch.setattr("store.dynamodb.store.FIRST_DELAY_SECONDS", 0.0005)
-    monkeypatch.setattr("store.dynamodb.store.LONGEST_DELAY_SECONDS", 0.01)
+    monkeypatch.setattr("store.dynamodb.store.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
     monkeypatch.setattr("store.dynamodb.client.ATTEMPTS", 2)  # whose delays are long
     past = engine.address(f"faults-{uuid4().hex}")
     async with Proxy(engine.url) as proxy:

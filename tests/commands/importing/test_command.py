@@ -22,7 +22,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, NoTable
 from store.metadata.tree_version import TreeVersion
-from store.model.keys import stamp_key
+from store.model.keys import tree_version_key
 from tests import invariants
 
 Clade = Callable[..., Result]
@@ -248,8 +248,8 @@ def started(url: str, file: Path) -> subprocess.Popen[str]:
 
 
 async def commits(store: Store) -> int:
-    stamps = await store.get([stamp_key(f"location#C{n}") for n in range(6)], ReadUsage(), strong=True)
-    return sum(TreeVersion.of("", stamp).n for stamp in stamps)
+    stamps = await store.get([tree_version_key(f"location#C{n}") for n in range(6)], ReadUsage(), strong=True)
+    return sum(TreeVersion.of("", stamp).number for stamp in stamps)
 
 
 async def half_way(store: Store, process: subprocess.Popen[str], more: int) -> None:

@@ -13,6 +13,7 @@ from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.move_record import MoveState
 from store.model.paths import parse_path
+from store.retry import RetryPolicy
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writer.writer import EditOptions, Writer
@@ -164,7 +165,7 @@ def wanted(*paths: str) -> ImportPlan:
 
 
 async def test_an_import_waits_for_the_moves_in_its_trees(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.reading.active_moves.MOVE_DELAY_SECONDS", 0.01)
+    monkeypatch.setattr("store.reading.active_moves.MOVE_POLLS", RetryPolicy(0.01, 0.01))
     await journaled.plant(store, "other")
     await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
     await load(store, wanted("other/x"), LoadResult())
@@ -179,8 +180,7 @@ async def test_an_import_waits_for_the_moves_in_its_trees(store: Store, monkeypa
 
 
 async def test_an_import_fails_when_a_move_does_not_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.reading.active_moves.MOVE_DELAY_SECONDS", 0.001)
-    monkeypatch.setattr("store.reading.active_moves.MOVE_SECONDS", 0.01)
+    monkeypatch.setattr("store.reading.active_moves.MOVE_POLLS", RetryPolicy(0.001, 0.001, attempts=3))
     await journaled.plant(store)
     await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
     with pytest.raises(Conflict, match=r"r/a is being moved .* clade repair ends a move"):

@@ -17,7 +17,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model import items
 from store.model.items import Put
-from store.model.keys import Key, id_key, log_key, stamp_key, version_key
+from store.model.keys import Key, id_key, log_key, revision_key, tree_version_key
 from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY, LOCATION, hierarchy, level
 from tests.store.checking.broken import GONE_ID, HIERARCHIES, OMAHA, OMAHA_ID, US, at, change, fill, item, remove
@@ -117,11 +117,11 @@ BROKEN: dict[str, tuple[Break, list[str]]] = {
         ["location US/NE/Omaha: attribute `population` is 'some', expected Long"],
     ),
     "a former state": (
-        removed(version_key(OMAHA_ID, 2)),
+        removed(revision_key(OMAHA_ID, 2)),
         ["location US/NE/Omaha: 1 earlier revision missing"],
     ),
     "a former state that says another revision": (
-        changed(version_key(OMAHA_ID, 2), revision=1),
+        changed(revision_key(OMAHA_ID, 2), revision=1),
         ["location US/NE/Omaha: history of id location:5074472: attribute `revision` is 1, expected 2"],
     ),
     "a former state of nothing": (
@@ -129,7 +129,7 @@ BROKEN: dict[str, tuple[Break, list[str]]] = {
         ["location FR/X: id location:x has no record"],
     ),
     "the state of a deleted node": (
-        removed(version_key(GONE_ID, 1)),
+        removed(revision_key(GONE_ID, 1)),
         ["location US/NE/Gone: 1 revision of the deleted node location:gone missing"],
     ),
     "a deleted node without a revision": (
@@ -184,23 +184,23 @@ BROKEN: dict[str, tuple[Break, list[str]]] = {
         ],
     ),
     "the number of a stamp": (
-        changed(stamp_key(FR), n=0),
+        changed(tree_version_key(FR), n=0),
         ["location FR: tree version: attribute `n` is 0, expected 1"],
     ),
     "the shape of a stamp": (
-        changed(stamp_key(FR), shape={"CITY@1": 2}),
+        changed(tree_version_key(FR), shape={"CITY@1": 2}),
         ["location FR: tree version: attribute `shape` is 2 CITY@1, expected 1 CITY@1, 1 COUNTRY@0"],
     ),
     "the aliases of a stamp": (
-        changed(stamp_key(US), aliases=0),
+        changed(tree_version_key(US), aliases=0),
         ["location US: tree version: attribute `aliases` is 0, expected 1"],
     ),
     "a stamp": (
-        removed(stamp_key(FR)),
+        removed(tree_version_key(FR)),
         ["location FR: the tree version is missing"],
     ),
     "the stamp of the roots": (
-        changed(stamp_key("location"), shape={"COUNTRY@0": 3}),
+        changed(tree_version_key("location"), shape={"COUNTRY@0": 3}),
         ["location: version of the roots: attribute `shape` is 3 COUNTRY@0, expected 2 COUNTRY@0"],
     ),
     "an alias": (
@@ -212,7 +212,7 @@ BROKEN: dict[str, tuple[Break, list[str]]] = {
         ["location US: the change log lacks the numbers 3 to 4"],
     ),
     "the end of the log": (
-        changed(stamp_key(FR), n=2),
+        changed(tree_version_key(FR), n=2),
         ["location FR: the change log lacks number 2"],
     ),
     "a key that is not in normal form": (
@@ -281,7 +281,7 @@ async def test_a_node_without_a_parent_is_found_with_all_wrong_counts(store: Sto
 @pytest.mark.parametrize("stamped", [True, False])
 async def test_a_tree_without_a_root_is_found_once(store: Store, stamped: bool) -> None:
     await fill(store)
-    await remove(store, at("FR"), *([] if stamped else [stamp_key(FR)]))
+    await remove(store, at("FR"), *([] if stamped else [tree_version_key(FR)]))
     found = await findings(store)
     assert found.count("location FR/Paris: parent FR is missing") == 1
     assert sum(line.startswith("location FR: ") for line in found) == 2  # its id, and its stamp
@@ -349,7 +349,7 @@ async def test_any_wrong_value_of_a_derived_attribute_is_found(key: Key, name: s
         await store.create()
         await fill(store)
         good = await item(store, key)
-        assume(items.settled({name: value}) != {name: good[name]})
+        assume(items.canonical_item({name: value}) != {name: good[name]})
         assume(name not in ("parent", "rank", "tier") or value is None or isinstance(value, str))  # as an engine does
         await store.commit([Put({**good, name: value})])
         assert await findings(store)

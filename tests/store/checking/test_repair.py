@@ -10,7 +10,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.tree_version import TreeVersion
 from store.model.items import Item, Put, key_of
-from store.model.keys import Key, id_key, stamp_key
+from store.model.keys import Key, id_key, tree_version_key
 from store.transfer.load import LoadResult, load
 from tests import invariants
 from tests.store.checking.broken import HIERARCHIES, OMAHA, OMAHA_ID, US, at, change, fill, item, remove
@@ -113,11 +113,11 @@ async def test_the_id_of_a_lost_node_becomes_a_tombstone_of_its_last_revision(st
 async def test_a_repair_increments_the_version_and_adds_an_empty_log_item(store: Store) -> None:
     await fill(store)
     await change(store, OMAHA, kids={}, below={})
-    before = TreeVersion.of(US, await item(store, stamp_key(US)))
+    before = TreeVersion.of(US, await item(store, tree_version_key(US)))
     await repaired(store)
-    after = TreeVersion.of(US, await item(store, stamp_key(US)))
-    assert (after.n, after.shape, after.aliases) == (before.n + 1, before.shape, before.aliases)
-    assert (await item(store, Key(US, f"!{after.n:012d}")))["changes"] == []
+    after = TreeVersion.of(US, await item(store, tree_version_key(US)))
+    assert (after.number, after.shape, after.aliases) == (before.number + 1, before.shape, before.aliases)
+    assert (await item(store, Key(US, f"!{after.number:012d}")))["changes"] == []
 
 
 async def test_many_fixes_take_several_transactions(store: Store) -> None:
