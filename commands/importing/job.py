@@ -20,7 +20,7 @@ from store.transfer.formats import Format
 from store.transfer.load import LoadResult, load
 from store.transfer.move_existing import ImportMoves
 from store.transfer.rows import ImportPlan
-from store.transfer.scratch_copy import trial
+from store.transfer.scratch_copy import scratch_copy
 from store.writer.writer import Writer
 
 METER_ROWS = 1000
@@ -76,7 +76,7 @@ class ImportJob:
             if not self.moves:
                 await self._load(store)
             elif self.dry_run:
-                async with trial(store, self.plan) as scratch:
+                async with scratch_copy(store, self.plan) as scratch:
                     await self._move(scratch)
                     await self._load(scratch)
             else:

@@ -38,7 +38,7 @@ class Payload:
 
 
 async def _previous_parent(payload: Payload, info: Any) -> Record | None:
-    if payload.before is None or len(payload.before) == 1 or payload.result.forecast:
+    if payload.before is None or len(payload.before) == 1 or payload.result.dry_run:
         return None
     (found,) = await load(info, [(payload.hierarchy, payload.before[:-1])])
     return found
@@ -49,7 +49,7 @@ def payload_of(types: HierarchyTypes) -> Any:
     node: Any = types.interface
     fields = {
         "node": field(
-            lambda payload, info: None if payload.result.forecast else payload.result.record,
+            lambda payload, info: None if payload.result.dry_run else payload.result.record,
             node | None,
             "The node as written, or as it was before its deletion; null for a dry run.",
         ),
@@ -64,7 +64,7 @@ def payload_of(types: HierarchyTypes) -> Any:
             "The move that carries out a mutation of more than one transaction; else null.",
         ),
         "plan": field(
-            attribute_of("result.forecast"), WritePlan | None, "The changes that a dry run found necessary; else null."
+            attribute_of("result.dry_run"), WritePlan | None, "The changes that a dry run found necessary; else null."
         ),
     }
     made = class_of(f"{types.title}Payload", fields)

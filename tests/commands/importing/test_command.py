@@ -124,7 +124,7 @@ def test_rejected_rows_are_written_beside_the_file(clade: Clade, tmp_path: Path)
     assert (tmp_path / "places.rejected.csv").read_text(encoding="utf-8").splitlines()[:3] == [
         "row,reason,content",
         '3,"US/NE has the level STATE in row 2 already, not CITY.","{""path"": ""US/NE"", ""level"": ""CITY""}"',
-        '4,Its parent US/IA is neither in the file nor in the table.,"{""path"": ""US/IA/Ames"", ""level"": ""CITY""}"',
+        '4,Parent US/IA is neither in the file nor in the table.,"{""path"": ""US/IA/Ames"", ""level"": ""CITY""}"',
     ]
     assert clade("import", "location", file, "--allow-rejects").exit_code == 0
     written(file, json.dumps(rows[0]))
