@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -66,38 +66,45 @@ def create_app(settings: Settings | None = None) -> Application:
     settings = settings or Settings()
     classes = served(settings.hierarchies)
     store = open_store(settings.store, keep_bytes=settings.keep_bytes)
-    writer = resolvers.Writer(store, pace_of(settings)) if settings.writes != "off" else None
-    traces = traces_of(settings, store)
+    writer = resolvers.Writer(store, move_timing_of(settings)) if settings.writes != "off" else None
+    tracing = tracing_of(settings, store)
     cache = ResponseCache(settings.cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
-    gate, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
+    limiter, shutdown = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
+    authenticator = authenticator_of(settings, store)
     observers: list[Observer] = [RequestLog(settings.slow_seconds)]
-    callers = callers_of(settings, store)
-    background = [callers.watch]
+    background = [authenticator.watch]
     if settings.metrics:
         from graph.observability import metrics
         from graph.server import gauges
 
         observers.append(metrics.count)
-        background.append(gauges.vitals_of(store, drain, gate, cache, writer).watch)
+        background.append(gauges.vitals_of(store, shutdown, limiter, cache, writer).watch)
     app = build_app(
         store,
-        execution_of(settings, classes, store, writer, cache, traces),
+        execution_of(settings, classes, store, writer, cache, tracing),
         writer=writer,
-        max_body_bytes=settings.max_body_bytes,
-        body_seconds=settings.request_seconds,
-        graphiql=settings.shows("graphiql"),
         examples=partial(examples_of, settings, classes, store),
-        trusted=trusted_of(settings),
-        cors_origins=settings.cors_origins.replace(",", " ").split(),
-        gate=gate,
-        drain=drain,
+        gate=limiter,
+        drain=shutdown,
         observers=observers,
-        marking=traces.mark if traces else None,
+        marking=tracing.mark if tracing else None,
         background=background,
-        check_hosts=not settings.production,
-        callers=callers,
+        callers=authenticator,
+        **_http_options(settings),
     )
-    return Application(traces.around(app) if traces else app, lifespan_of(store, writer, None, background))
+    return Application(tracing.around(app) if tracing else app, lifespan_of(store, writer, None, background))
+
+
+def _http_options(settings: Settings) -> dict[str, Any]:
+    """The arguments of `build_app` that are settings alone."""
+    return {
+        "max_body_bytes": settings.max_body_bytes,
+        "body_seconds": settings.request_seconds,
+        "graphiql": settings.shows("graphiql"),
+        "trusted": persisted_documents_of(settings),
+        "cors_origins": settings.cors_origins.replace(",", " ").split(),
+        "check_hosts": not settings.production,
+    }
 
 
 async def examples_of(settings: Settings, classes: Sequence[type[Node]], store: Store) -> list[Example]:
@@ -112,15 +119,15 @@ def execution_of(
     store: Store,
     writer: resolvers.Writer | None,
     cache: ResponseCache,
-    traces: "Tracing | None",
+    tracing: "Tracing | None",
 ) -> Execution:
     """The execution of operations over the store, on the schema of these hierarchies."""
     schema, types = build_schema(classes, expose=exposed(settings.federation_expose))
     definitions = {cls.name: cls.definition() for cls in classes}
     return Execution(
         schema,
-        contexts_of(settings, store, definitions, types, writer),
-        span=traces.span if traces else nullcontext,
+        context_factory_of(settings, store, definitions, types, writer),
+        span=tracing.span if tracing else nullcontext,
         plans=PlanCache(schema._schema, types),
         cache=cache,
         keep_documents=settings.plan_cache_documents,
@@ -129,7 +136,7 @@ def execution_of(
     )
 
 
-def contexts_of(
+def context_factory_of(
     settings: Settings,
     store: Store,
     definitions: dict[str, Hierarchy],
@@ -158,33 +165,33 @@ def contexts_of(
     return make
 
 
-def traces_of(settings: Settings, store: Store) -> "Tracing | None":
+def tracing_of(settings: Settings, store: Store) -> "Tracing | None":
     """The maker of spans, of the store's work too, if the settings ask for any."""
     if settings.traces == "off":
         return None
     from graph.observability.tracing import Tracing, exporting
 
-    traces = Tracing(exporting())
-    traces.watch(store)
-    return traces
+    tracing = Tracing(exporting())
+    tracing.watch(store)
+    return tracing
 
 
-def callers_of(settings: Settings, store: Store) -> Authenticator:
+def authenticator_of(settings: Settings, store: Store) -> Authenticator:
     """The authenticator: API keys, tokens, and the rights of everybody else."""
     return Authenticator(
         ApiKeyAuthenticator(store),
         tokens_of(settings),
         open_reads=settings.reads == "open",
-        home_writes=home_writes(settings),
+        home_writes=local_writes(settings),
     )
 
 
-def home_writes(settings: Settings) -> bool:
+def local_writes(settings: Settings) -> bool:
     """Whether everybody on this machine may write."""
     return settings.writes == "on" and settings.reads == "open" and not settings.production
 
 
-def pace_of(settings: Settings) -> resolvers.MoveTiming:
+def move_timing_of(settings: Settings) -> resolvers.MoveTiming:
     """The waits of moves: the settings of the same names."""
     return resolvers.MoveTiming.of(settings.request_seconds, settings.settle_seconds, settings.move_wait_seconds)
 
@@ -202,7 +209,7 @@ def limits_of(settings: Settings) -> DocumentLimits:
     return DocumentLimits(**{**numbers, "introspection": settings.shows("introspection")})
 
 
-def trusted_of(settings: Settings) -> PersistedDocuments:
+def persisted_documents_of(settings: Settings) -> PersistedDocuments:
     """The persisted documents in the file that the settings name; without a file all other documents are accepted."""
     only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
     return PersistedDocuments(read_trusted(settings.trusted_documents), only=only)

@@ -1,4 +1,4 @@
-"""A catalogue: categories in categories, products in them, and the variants that are sold."""
+"""Hierarchy of a catalogue: categories in categories, products in them, and the variants that are sold."""
 
 from graph.hierarchies.attribute import Decimal, attribute
 from graph.hierarchies.node import Node
@@ -15,13 +15,13 @@ class Category(CategoryNode, under=[None, "self"]):
 class Product(CategoryNode, under=[Category]):
     """A product, which is sold as one or more variants."""
 
-    brand: str | None = attribute("Who makes it.")
-    price: Decimal | None = attribute("What it costs, in the shop's currency.")
+    brand: str | None = attribute("Its brand.")
+    price: Decimal | None = attribute("Its price in the shop's currency.")
 
 
 class Variant(CategoryNode, under=[Product]):
     """One variant of a product."""
 
     color: str | None = attribute("Its colour.")
-    price: Decimal | None = attribute("What it costs, where that differs from its product's price.")
-    stock: int | None = attribute("How many there are to sell, in pieces.")
+    price: Decimal | None = attribute("Its price, where that differs from its product's.")
+    stock: int | None = attribute("Number of pieces in stock.")

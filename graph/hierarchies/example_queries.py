@@ -149,7 +149,7 @@ query OneLevel($path: Path!, $first: Int!, $after: String) {{
 def _create(cls: type[Node], sample: Sample, *, is_there: bool) -> Example:
     """A mutation that makes a sibling of the sample, or a first root."""
     level, title = cls.levels[sample.level], cls.prefix + cls.title
-    attributes = {} if level.attributes else True  # a level without attributes is said by `true`
+    attributes: dict[str, Any] | bool = {} if level.attributes else True  # a level without attributes is said by `true`
     parent = sample.root if is_there and sample.root != sample.path else None
     return Example(
         f"Create{title}",

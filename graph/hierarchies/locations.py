@@ -1,4 +1,4 @@
-"""Places on Earth, from countries down to shops."""
+"""Hierarchy of places on Earth, from countries down to shops."""
 
 from graph.hierarchies.attribute import attribute
 from graph.hierarchies.node import Node
@@ -7,8 +7,8 @@ from graph.hierarchies.node import Node
 class Location(Node, hierarchy="location", many="locations"):
     """A place, of whatever level: a country, a city, a shop."""
 
-    code: str | None = attribute("A code by which others know the place, such as ISO 3166's.")
-    population: int | None = attribute("How many people live there.")
+    code: str | None = attribute("A code of the place in another system, such as ISO 3166.")
+    population: int | None = attribute("Number of inhabitants.")
     latitude: float | None = attribute("Degrees north of the equator.")
     longitude: float | None = attribute("Degrees east of Greenwich.")
 
@@ -48,7 +48,7 @@ class PostalCode(Location, under=[City, Neighborhood, County, State]):
 class Store(Location, under=[PostalCode, Neighborhood, City, County, State]):
     """A shop at an address."""
 
-    brand: str | None = attribute("Whose shop it is.")
+    brand: str | None = attribute("Brand of the shop.")
     street: str | None = attribute("Street and number.")
     phone: str | None = attribute("Its telephone number.")
     square_feet: int | None = attribute("The area of its floor, in square feet.")

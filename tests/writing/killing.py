@@ -22,7 +22,7 @@ _WRITES = ("BEGIN IMMEDIATE", "INSERT", "DELETE", "COMMIT")
 
 def hasten() -> None:
     """Have this process's moves wait less than they would anywhere else."""
-    graph.app.pace_of = lambda _: PACE
+    graph.app.move_timing_of = lambda _: PACE
 
 
 def die_at_statement(number: int) -> None:
