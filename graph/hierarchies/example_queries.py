@@ -146,48 +146,47 @@ query OneLevel($path: Path!, $first: Int!, $after: String) {{
         )
 
 
-def _create(cls: type[Node], sample: Sample, *, is_there: bool) -> Example:
-    """A mutation that makes a sibling of the sample, or a first root."""
-    level, title = cls.levels[sample.level], cls.prefix + cls.title
-    attributes: dict[str, Any] | bool = {} if level.attributes else True  # a level without attributes is said by `true`
-    parent = sample.root if is_there and sample.root != sample.path else None
-    return Example(
-        f"Create{title}",
-        f"""# Makes a node. A dry run writes nothing and answers
+_CREATE = """# Makes a node. A dry run writes nothing and answers
 # what it would; set dryRun to false to write.
-mutation Create{title}(
+mutation CreateTITLE(
   $parent: Path
   $key: String!
   $name: String!
-  $attributes: {title}Attributes!
+  $attributes: TITLEAttributes!
   $dryRun: Boolean!
-) {{
-  create{title}(
+) {
+  createTITLE(
     parent: $parent
     key: $key
     name: $name
     attributes: $attributes
     dryRun: $dryRun
-  ) {{
-    node {{
+  ) {
+    node {
       id
       path
-    }}
-    plan {{
+    }
+    plan {
       nodes
       writeUnits
-    }}
-  }}
-}}
-""",
-        {
-            "parent": parent,
-            "key": NEW_KEY,
-            "name": "An example",
-            "attributes": {camel(input_field_of(level.title)): attributes},
-            "dryRun": True,
-        },
-    )
+    }
+  }
+}
+"""
+
+
+def _create(cls: type[Node], sample: Sample, *, is_there: bool) -> Example:
+    """A mutation that makes a sibling of the sample, or a first root."""
+    level, title = cls.levels[sample.level], cls.prefix + cls.title
+    variables: dict[str, Any] = {
+        "parent": sample.root if is_there and sample.root != sample.path else None,
+        "key": NEW_KEY,
+        "name": "An example",
+        # A level without attributes is said by `true`.
+        "attributes": {camel(input_field_of(level.title)): {} if level.attributes else True},
+        "dryRun": True,
+    }
+    return Example(f"Create{title}", _CREATE.replace("TITLE", title), variables)
 
 
 def _node_field(cls: type[Node]) -> str:
