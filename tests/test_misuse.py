@@ -1,4 +1,4 @@
-"""What newcomers do wrong, on the command line as they see it: one clear sentence each, and nothing is lost."""
+"""Mistakes of newcomers on the command line: each is reported in one sentence with a way out, and nothing is lost."""
 
 import asyncio
 import csv
@@ -25,7 +25,7 @@ RUN_SECONDS = 120
 
 @pytest.fixture
 def clade(tmp_path, monkeypatch, capsys):
-    """Runs a command as a newcomer does, in an empty directory; its status, and what it printed on both outputs."""
+    """Runs a command as a newcomer does, in an empty directory; returns its status and its output."""
     for name in [name for name in os.environ if name.startswith("CLADE_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
@@ -92,9 +92,7 @@ def test_a_file_with_a_dozen_mistakes_is_imported_but_for_them_and_each_is_expla
         ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and stand under itself"),
     ],
 )  # fmt: skip
-def test_a_file_of_which_nothing_can_be_taken_is_told_in_one_sentence(
-    clade, tmp_path, file, content, options, sentence
-):
+def test_a_file_without_any_valid_row_is_rejected_in_one_sentence(clade, tmp_path, file, content, options, sentence):
     (tmp_path / file).write_text(content)
     status, said = clade("import", "location", file, *options)
     assert status == 1
@@ -127,7 +125,7 @@ def test_an_import_that_is_stopped_and_stopped_again_is_finished_by_the_same_com
 
 
 def stop(folder: Path, *, behind: int) -> int:
-    """Send Ctrl-C twice, as the impatient do, as soon as an import has written something more; its status."""
+    """Send Ctrl-C twice as soon as an import has written something more; returns its status."""
     command = [CLADE, "import", "location", "places.jsonl"]
     with (folder / "said.txt").open("w") as said:
         process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
@@ -145,7 +143,7 @@ def stop(folder: Path, *, behind: int) -> int:
 
 
 def written(folder: Path) -> int:
-    """How many nodes lie in the tree, as its stamp tells."""
+    """The number of nodes in the tree, from its version."""
 
     async def read() -> int:
         async with open_store(f"sqlite:///{folder / 'clade.db'}") as store:
@@ -181,7 +179,7 @@ def written(folder: Path) -> int:
         (["export", "location", "-o", "/proc/x"], {}, "/proc/x cannot be written: no such file or directory."),
     ],
 )  # fmt: skip
-def test_a_wrong_setting_or_place_is_told_in_one_sentence(clade, tmp_path, command, more, sentence):
+def test_a_wrong_setting_or_file_is_rejected_in_one_sentence(clade, tmp_path, command, more, sentence):
     (tmp_path / "README").write_text(
         "This is a text, which is long enough to be looked at as a database's first page." * 9
     )

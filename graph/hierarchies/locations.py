@@ -1,4 +1,4 @@
-"""Places on Earth, from countries down to shops."""
+"""Hierarchy of places on Earth, from countries down to shops."""
 
 from graph.hierarchies.attribute import attribute
 from graph.hierarchies.node import Node

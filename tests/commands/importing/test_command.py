@@ -163,7 +163,7 @@ def test_nodes_at_another_path_are_moved_only_with_the_option(clade: Clade, tmp_
     after = json_lines(tmp_path / "after.jsonl", [*lines, {"path": "b/x/1/y", "level": "CATEGORY", "id": "x"}])
     plain = clade("import", "category", after)
     assert "not moved: 2" in plain.stdout
-    assert "row 3: The id x belongs to a/x already; an import moves it only with --moves." in plain.stderr
+    assert "row 3: The id x belongs to a/x; use --moves to move it." in plain.stderr
     told = "moved: 1 (1 CATEGORY)\n  a/x -> b/x\nunchanged: 4\n"
     assert f"would be {told}" in clade("import", "category", after, "--moves", "--dry-run").stdout
     assert '"path":["a","x"]' in clade("export", "category").stdout
