@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     over = [one for one in found if DEFAULT.over(one.measured)]
     print(f"\n{len(found)} requests on {options.store}, {len(over)} past a bound\n\n{table(found)}")
     if over:
-        print(f"\nThe dearest took {max(share(one.measured) for one in over):.1f} times a bound.")
+        print(f"\nThe most expensive took {max(share(one.measured) for one in over):.1f} times a bound.")
     return 1 if over else 0
 
 

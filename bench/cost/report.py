@@ -20,8 +20,8 @@ HEADING = (
 
 def table(found: Sequence[Found], bounds: Bounds = DEFAULT) -> str:
     """The requests with the largest share of any bound, the largest first."""
-    dearest = sorted(found, key=lambda one: -share(one.measured, bounds))[:SHOWN]
-    return "\n".join([*HEADING, *[f"| {one.name} | {figures(one.measured)} |" for one in dearest]])
+    most = sorted(found, key=lambda one: -share(one.measured, bounds))[:SHOWN]
+    return "\n".join([*HEADING, *[f"| {one.name} | {figures(one.measured)} |" for one in most]])
 
 
 def share(measured: Measured, bounds: Bounds = DEFAULT) -> float:

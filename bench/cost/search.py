@@ -46,8 +46,9 @@ class Search:
                 yield operation, sent
 
     def learn(self, operation: Operation, measured: Measured) -> None:
-        """Keep an operation that is among the most expensive by any bound, unless it was rejected. One that was ended is
-        found already; changed it would be found again and again.
+        """Keep an operation that is among the most expensive by any bound, unless it was rejected or ended.
+
+        One that was ended is a result already; mutations of it would be found again and again.
         """
         if measured.is_refused or measured.ended:
             return
