@@ -5,7 +5,12 @@ import re
 import httpx
 
 from store.model.keys import node_key, parent_partition, tier_partition
-from tests.readme import DOCS, blocks, section, table
+from tests.readme import (
+    DOCS,
+    blocks,
+    section,
+    table,
+)
 
 PAGE = DOCS / "concepts.md"
 PART = section("Reads and their cost", PAGE)

@@ -17,7 +17,7 @@ from store.model.items import (
     holds,
 )
 from store.model.keys import Key
-from tests.readers import Witness
+from tests.recorded_reads import ReadRecorder
 
 THERE, NOT_THERE = Key("there", "x"), Key("not there", "x")
 
@@ -82,7 +82,7 @@ async def test_what_a_later_change_requires_is_required_of_what_is_pending(store
 
 async def test_what_is_known_is_not_read_and_all_else_once(store: Store) -> None:
     await store.commit([put(THERE, 1)])
-    witness: Any = Witness(store)
+    witness: Any = ReadRecorder(store)
     view, changed = WriteOverlay(witness), Key("changed", "x")
     await view.take([put(changed, 5)])
     await view.read([THERE, NOT_THERE, changed, THERE], ReadUsage())
