@@ -1,7 +1,7 @@
 """DynamoDB engines: local servers with DynamoDB's API, started and stopped by the tests.
 
-The engine is the endpoint that CLADE_TEST_DYNAMODB names; else dynoxide, from CLADE_TEST_DYNOXIDE or from an npm package
-of this checkout; else moto, which reports no consumed capacity and does not page.
+The engine is the endpoint that CLADE_TEST_DYNAMODB names; else dynoxide, from CLADE_TEST_DYNOXIDE or npm; else moto,
+which reports no consumed capacity and does not page.
 """
 
 import contextlib
