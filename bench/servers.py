@@ -39,7 +39,7 @@ class Server:
 def clade(name: str, store: str, *, queries: Sequence[Query] = PLACES, **settings: int | str) -> Server:
     """`clade serve`, without its response cache unless a setting says otherwise."""
     port = free_port()
-    variables = {f"CLADE_{key.upper()}": str(value) for key, value in ({"cache_mb": 0} | settings).items()}
+    variables = {f"CLADE_{key.upper()}": str(value) for key, value in ({"response_cache_mb": 0} | settings).items()}
     command = (*CLADE, "serve", "--port", str(port))
     # As the others, none of which writes a line for each request.
     environment = {"CLADE_STORE": store, "CLADE_LOG_LEVEL": "warning", **variables, **ANY_CREDENTIALS}

@@ -6,6 +6,7 @@ application that serves them. What is not listed here may change between version
 
 from typing import TYPE_CHECKING, Any
 
+from clade import packages as packages  # before the others: it says which module hides one of them
 from graph.hierarchies.attribute import Date, DateTime, Decimal, Long, attribute
 from graph.hierarchies.node import Node
 
@@ -17,7 +18,7 @@ __all__ = ["Date", "DateTime", "Decimal", "Long", "Node", "Settings", "attribute
 
 
 def __getattr__(name: str) -> Any:
-    """Load the application and its settings when they are asked for: modules of hierarchies need neither."""
+    """Load the application and its settings when they are used: modules of hierarchies need neither."""
     match name:
         case "create_app":
             from graph.app import create_app

@@ -6,20 +6,25 @@ from typing import Annotated
 
 import typer
 
-from commands.table import StoreUrl
+from commands.options import StoreUrl
 from graph.settings import Settings
 from store.connect import open_store
 from store.errors import BadInput
 from store.sqlite.store import SQLiteStore
 
-Target = Annotated[Path, typer.Argument(help="The file to write; one that is there is replaced.", dir_okay=False)]
-Source = Annotated[Path, typer.Argument(help="A file that clade backup has written.", exists=True, dir_okay=False)]
+Target = Annotated[
+    Path, typer.Argument(help="File to write, such as backup.db; an existing file is replaced.", dir_okay=False)
+]
+Source = Annotated[
+    Path, typer.Argument(help="File that clade backup wrote, such as backup.db.", exists=True, dir_okay=False)
+]
 
 
 def backup(file: Target, store: StoreUrl = None) -> None:
-    """Copy a SQLite store into a file as it is at one moment, while servers read and write.
+    """Copy a SQLite store into one file.
 
-    Nodes, revisions, changes and API keys are all in it. A table of DynamoDB is backed up by AWS.
+    The backup is consistent, and servers may read and write meanwhile. It has everything: nodes, revisions, changes
+    and API keys. Tables in DynamoDB are backed up by AWS.
 
     Example: clade backup backup.db
     """
@@ -28,9 +33,9 @@ def backup(file: Target, store: StoreUrl = None) -> None:
 
 
 def restore(file: Source, store: StoreUrl = None) -> None:
-    """Replace all that a SQLite store holds by a backup, in one transaction; servers may go on.
+    """Replace the whole content of a SQLite store with a backup.
 
-    What was written since the backup is lost.
+    This is one transaction, and servers may keep running. Everything written since the backup is lost.
 
     Example: clade restore backup.db
     """
@@ -40,21 +45,21 @@ def restore(file: Source, store: StoreUrl = None) -> None:
 
 
 async def _backup(url: str, file: Path) -> None:
-    async with _sqlite(url) as store:
+    async with _sqlite_store(url) as store:
         await store.health()
         await store.back_up(file)
 
 
 async def _restore(url: str, file: Path) -> None:
-    async with _sqlite(url) as store:
+    async with _sqlite_store(url) as store:
         await store.put_back(file)
 
 
-def _sqlite(url: str) -> SQLiteStore:
+def _sqlite_store(url: str) -> SQLiteStore:
     store = open_store(url)
     if not isinstance(store, SQLiteStore):
         raise BadInput(
-            f'"{url}" is a table of DynamoDB, which AWS backs up: by point-in-time recovery (clade table create '
-            "--recovery) and by aws dynamodb create-backup. docs/backup.md has both."
+            f'"{url}" is a DynamoDB table; back it up with AWS: by point-in-time recovery (clade table create '
+            "--recovery) or by aws dynamodb create-backup. docs/backup.md describes both."
         )
     return store

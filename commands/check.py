@@ -1,15 +1,14 @@
-"""`clade check`: whether the table is as it must be."""
+"""`clade check`: a consistency check of the table."""
 
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import Annotated
 
 import typer
 
-from commands.importing.command import hierarchy_named
-from commands.progress import progress
-from commands.table import StoreUrl
+from commands.interrupt import interruptible
+from commands.options import OptionalHierarchy, StoreUrl, hierarchy_named
+from commands.progress import Meter, progress
 from graph.hierarchies.registry import hierarchies
 from graph.settings import Settings
 from store.checking.check import Check
@@ -17,16 +16,11 @@ from store.connect import opened
 from store.model.hierarchy import Hierarchy
 from store.text import quantity, rfc3339
 
-EXIT_WRONG = 1
-EXIT_INTERRUPTED = 130
-
-MaybeHierarchy = Annotated[
-    str | None, typer.Argument(help="One hierarchy, such as location. Else all that are served.", metavar="[HIERARCHY]")
-]
+EXIT_FINDINGS = 1
 
 
-class Pass:
-    """One pass through the table of a store: when it began, how many nodes it met, and what no class defines."""
+class Scan:
+    """One scan of a table: the checked hierarchies, the start, the number of nodes, and undefined attributes."""
 
     def __init__(self, hierarchy: str | None, url: str | None) -> None:
         self.hierarchies: Mapping[str, Hierarchy] = (
@@ -35,52 +29,55 @@ class Pass:
         self.url = url or Settings().store
         self.nodes = 0
         self.undefined: list[str] = []
-        self._began = time.time()
+        self._started = time.time()
 
     @property
     def at(self) -> str:
-        return rfc3339(self._began)
+        """The start of the scan as stored times are written."""
+        return rfc3339(self._started)
+
+    def counting(self, meter: Meter) -> Meter:
+        """A meter that also counts the nodes of this scan."""
+
+        def count(steps: int = 1) -> None:
+            self.nodes += steps
+            meter(steps)
+
+        return count
 
     def summary(self, outcome: str) -> str:
-        seconds = time.time() - self._began
+        seconds = time.time() - self._started
         return f"{', '.join(self.hierarchies)}: {quantity(self.nodes, 'node')} in {seconds:.1f} s, {outcome}."
 
 
-def check(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
-    """Prove that parents, ids, counts, revisions, stamps, logs and aliases are right; print each thing that is not.
+def check(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
+    """Check that the table is consistent, and print each finding.
 
-    The whole table is read. Others may write meanwhile. The exit status is 1 where anything is wrong. Attributes and
-    levels that are stored and that no class defines are counted; such attributes are not wrong, and not served.
+    Checked are parents, ids, counts, revisions, tree versions, change logs and redirects. The whole table is read;
+    servers may write meanwhile. The exit status is 1 if there are findings. Stored attributes and levels that no class
+    defines are counted; such attributes are not findings and are not served.
 
     Example: clade check location
     """
-    work = Pass(hierarchy, store)
-    try:
-        findings = asyncio.run(_check(work))
-    except KeyboardInterrupt:
-        typer.echo("Stopped; what was not read is not proven.", err=True)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    found = f"{quantity(findings, 'finding')}; clade repair mends what it can"
-    typer.echo(work.summary(found if findings else "all is right"))
-    for sentence in work.undefined:
+    scan = Scan(hierarchy, store)
+    with interruptible(lambda: "Stopped; the rest of the table was not checked."):
+        findings = asyncio.run(_check(scan))
+    found = f"{quantity(findings, 'finding')}; run clade repair to repair what can be repaired"
+    typer.echo(scan.summary(found if findings else "no findings"))
+    for sentence in scan.undefined:
         typer.echo(sentence)
     if findings:
-        raise typer.Exit(EXIT_WRONG)
+        raise typer.Exit(EXIT_FINDINGS)
 
 
-async def _check(work: Pass) -> int:
-    """Print what is wrong; how many things that are."""
+async def _check(scan: Scan) -> int:
+    """Print the findings and return their number."""
     count = 0
-    async with opened(work.url) as store:
+    async with opened(scan.url) as store:
         with progress("Checking", "items") as meter:
-
-            def met(nodes: int) -> None:
-                work.nodes += nodes
-                meter(nodes)
-
-            check = Check(store, work.hierarchies, work.at, met, meter)
+            check = Check(store, scan.hierarchies, scan.at, scan.counting(meter), meter)
             async for finding in check.findings():
                 typer.echo(str(finding))
                 count += 1
-    work.undefined = [sentence for one in check.undefined.values() for sentence in one.sentences()]
+    scan.undefined = [sentence for level in check.undefined.values() for sentence in level.sentences()]
     return count

@@ -1,4 +1,4 @@
-"""`clade copy`: everything in one store into a new one."""
+"""`clade copy`: a whole store into a new one."""
 
 import asyncio
 import time
@@ -6,40 +6,38 @@ from typing import Annotated
 
 import typer
 
+from commands.interrupt import interruptible
 from commands.progress import progress
 from store.connect import opened
 from store.text import quantity
 from store.transfer.copy import Copy, new_store
 
-EXIT_INTERRUPTED = 130
-
-Source = Annotated[str, typer.Argument(help="The store to copy, such as sqlite:///clade.db.", metavar="SOURCE")]
-Target = Annotated[str, typer.Argument(help="A new file, or an empty table that clade table create made.")]
+Source = Annotated[str, typer.Argument(help="URL of the store to copy, such as sqlite:///clade.db.", metavar="SOURCE")]
+Target = Annotated[
+    str, typer.Argument(help="URL of a new SQLite file, or of an empty table that clade table create made.")
+]
 
 
 def copy_store(source: Source, target: Target) -> None:
-    """Copy everything in a store into a new one of either kind: SQLite or DynamoDB.
+    """Copy a whole store into a new one, SQLite or DynamoDB.
 
-    Unlike an export it loses nothing: ids, histories, deleted nodes, redirects, change logs, the order of siblings,
-    idempotency keys and API keys are as they were. It is refused while a large move is under way. Servers may write to
-    an SQLite source meanwhile; the copy of a table fails where anything was written to it. The target cannot be used
-    until the copy is whole. One that was stopped is finished by the same command in a table, begun anew in a file.
+    Unlike an export, a copy is complete: ids, histories, deleted nodes, redirects, change logs, sibling order,
+    idempotency keys and API keys. It is rejected while a large move is running. Servers may write to a SQLite source
+    meanwhile; the copy of a table fails if anything was written to it. The target can be used only when the copy is
+    complete. After an interrupt the same command continues in a table, and starts again in a file.
 
     Example: clade copy sqlite:///clade.db "dynamodb://clade?region=eu-west-1"
     """
-    began = time.monotonic()
-    try:
-        done = asyncio.run(_copy(source, target))
-    except KeyboardInterrupt:
-        typer.echo("Stopped: the copy is not whole.", err=True)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    seconds = time.monotonic() - began
-    typer.echo(f"Copied {quantity(done.items, 'item')}, {quantity(done.nodes, 'node')} among them, in {seconds:.1f} s.")
+    started = time.monotonic()
+    with interruptible(lambda: "Stopped: the copy is incomplete; run the same command to complete it."):
+        copy = asyncio.run(_copy(source, target))
+    seconds = time.monotonic() - started
+    typer.echo(f"Copied {quantity(copy.items, 'item')}, {quantity(copy.nodes, 'node')} among them, in {seconds:.1f} s.")
 
 
 async def _copy(source: str, target: str) -> Copy:
     async with opened(source) as original, new_store(target) as new:
         with progress("Copying", "items") as meter:
-            done = Copy(original, new, meter)
-            await done.run()
-    return done
+            copy = Copy(original, new, meter)
+            await copy.run()
+    return copy

@@ -1,4 +1,4 @@
-"""`clade export`: the nodes of a hierarchy, or of a subtree, as JSON lines."""
+"""`clade export`: the nodes of a hierarchy or of a subtree as JSON lines."""
 
 import asyncio
 import os
@@ -10,7 +10,8 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from commands.importing.command import HierarchyName, StoreUrl, hierarchy_named
+from commands.interrupt import interruptible
+from commands.options import HierarchyName, StoreUrl, hierarchy_named
 from commands.progress import progress
 from graph.settings import Settings
 from store.connect import opened
@@ -21,33 +22,29 @@ from store.model.paths import parse_path
 from store.model.undefined_values import Undefined
 from store.transfer.export import count, export
 
-EXIT_INTERRUPTED = 130
-
 
 def export_file(
     hierarchy: HierarchyName,
-    path: Annotated[str | None, typer.Argument(help="A node's path: it and all below it. Else all.")] = None,
+    path: Annotated[str | None, typer.Argument(help="Path of a subtree, such as US/NE; all nodes by default.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file; else the standard output.", dir_okay=False)
+        Path | None,
+        typer.Option("--output", "-o", help="File to write; the standard output by default.", dir_okay=False),
     ] = None,
     store: StoreUrl = None,
 ) -> None:
-    """Write the nodes of a hierarchy, or of one of its subtrees, in path order as JSON lines; import takes them back.
+    """Write the nodes of a hierarchy or of a subtree as JSON lines, which clade import reads.
 
-    Attributes and levels that the class does not define are written as well, and counted on the error output.
-    Histories, redirects and change logs are not; clade copy keeps them.
+    The lines are in path order. Stored attributes and levels that no class defines are written, too, and counted on
+    the error output. Histories, redirects and change logs are not written; use clade copy for these.
 
     Example: clade export location US/NE --output nebraska.jsonl
     """
-    kind = hierarchy_named(hierarchy)
+    definition = hierarchy_named(hierarchy)
     start = None if path is None else parse_path(path)
     try:
-        with _target(output) as target:
-            asyncio.run(_export(store or Settings().store, kind, start, target))
-    except KeyboardInterrupt:
-        typer.echo("Stopped: the export is not whole.", err=True)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    except BrokenPipeError:  # whoever reads has seen enough; Python would complain of it once more at its end
+        with interruptible(lambda: "Stopped: the export is incomplete."), _target(output) as target:
+            asyncio.run(_export(store or Settings().store, definition, start, target))
+    except BrokenPipeError:  # the reader closed the pipe; without this Python reports that again when it exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -65,19 +62,19 @@ async def _export(url: str, hierarchy: Hierarchy, path: NodePath | None, target:
 
 @contextmanager
 def _target(output: Path | None) -> Iterator[BinaryIO]:
-    """Where the lines go: a file appears when it is whole, and keeps what it had where that does not come to be."""
+    """The output. A file is written under another name and renamed at the end, so it is complete or unchanged."""
     if output is None:
         yield sys.stdout.buffer
         return
     part = output.with_name(f".{output.name}.{os.getpid()}.part")
-    is_ours = False
+    is_created = False
     try:
-        with part.open("xb") as target:  # what has this name already, or a link, is somebody else's
-            is_ours = True
+        with part.open("xb") as target:  # an existing file or link of this name is not overwritten
+            is_created = True
             yield target
         part.replace(output)
     except OSError as error:
         raise BadInput(f"{output} cannot be written: {(error.strerror or str(error)).lower()}.") from None
     finally:
-        if is_ours:
+        if is_created:
             part.unlink(missing_ok=True)

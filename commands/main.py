@@ -1,4 +1,4 @@
-"""The command line: which commands there are. `clade --help` shows them."""
+"""Command line: the list of commands; a command's module is imported when it is called."""
 
 import sys
 from collections.abc import Iterable
@@ -26,51 +26,52 @@ COMMANDS = {
     "table": "commands.table:app",
     "key": "commands.key:app",
 }
-"""By name, where each is."""
+"""The module and the function, or Typer application, of each command."""
 
 
-def _tell_version(is_asked: bool) -> None:
-    if is_asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"clade {version('clade-graphql')}")
         raise typer.Exit
 
 
 def clade(
-    tell_version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_tell_version, is_eager=True)
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Serve category and location hierarchies as GraphQL, out of DynamoDB or SQLite."""
+    """Serve hierarchies in DynamoDB or SQLite as GraphQL."""
 
 
 def app_of(names: Iterable[str] = tuple(COMMANDS)) -> typer.Typer:
-    """The command line with these commands, all others left out."""
+    """The command line with these commands only."""
     app = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
         add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="CLADE_STORE names the store, sqlite:///clade.db where it is not set; the README has all settings.",
+        epilog="Start with: clade demo, then clade serve. CLADE_STORE is the store URL, sqlite:///clade.db by default; "
+        "all settings are in docs/reference/settings.md.",
     )
     app.callback()(clade)
     for name in names:
         module, _, attribute = COMMANDS[name].partition(":")
-        found = getattr(import_module(module), attribute)
-        if isinstance(found, typer.Typer):
-            app.add_typer(found, name=name)
+        command = getattr(import_module(module), attribute)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
         else:
-            app.command(name)(found)
+            app.command(name)(command)
     return app
 
 
 def run() -> None:
-    """The entry point. What Clade or the system says no to is one line on the error output and exit status 1."""
+    """The entry point. An error of Clade or of the system is one line on the error output and exit status 1."""
     for variable in ignored_variables():
-        print(f"clade: {variable} is no setting, and is ignored; the README has all settings.", file=sys.stderr)
-    called = sys.argv[1:2]
-    try:  # a server starts sooner without the modules of all other commands
-        (app_of(called) if set(called) & set(COMMANDS) else app_of())()
+        print(f"clade: {variable} is not a setting and is ignored; see docs/reference/settings.md.", file=sys.stderr)
+    command = sys.argv[1:2]
+    try:  # a server starts faster without the modules of the other commands
+        (app_of(command) if set(command) & set(COMMANDS) else app_of())()
     except CladeError as error:
         sys.exit(f"clade: {error}")
     except OSError as error:

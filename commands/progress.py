@@ -1,4 +1,4 @@
-"""How far a long command is: a bar with rate and time left on a terminal, a plain line each few seconds elsewhere."""
+"""Progress of long commands: a bar with rate and remaining time on a terminal, elsewhere a line every few seconds."""
 
 import sys
 import time
@@ -15,20 +15,20 @@ LINE_SECONDS = 5.0
 
 class Meter(Protocol):
     def __call__(self, steps: int = 1) -> None:
-        """Tell of so many steps more."""
+        """Report this many further steps."""
         ...
 
 
 @contextmanager
-def progress(doing: str, unit: str, total: int | None = None) -> Iterator[Meter]:
-    """A meter that shows on the error output how many of `total` steps are done, as long as the block runs."""
+def progress(activity: str, unit: str, total: int | None = None) -> Iterator[Meter]:
+    """A meter of finished steps, of `total` if known, that is shown on the error output while the block runs."""
     console = Console(stderr=True)
     if console.is_terminal:
         with _bar(console, unit) as bar:
-            task = bar.add_task(doing, total=total)
+            task = bar.add_task(activity, total=total)
             yield lambda steps=1: bar.advance(task, steps)
     else:
-        yield _Lines(doing, unit, total)
+        yield _Lines(activity, unit, total)
 
 
 def _bar(console: Console, unit: str) -> Progress:
@@ -53,24 +53,24 @@ class _Rate(ProgressColumn):
 
 
 class _Lines:
-    """Lines for logs, none for what is done sooner than the first is due."""
+    """A line every `LINE_SECONDS`, none for a shorter command."""
 
-    def __init__(self, doing: str, unit: str, total: int | None) -> None:
-        self._doing = doing
+    def __init__(self, activity: str, unit: str, total: int | None) -> None:
+        self._activity = activity
         self._unit = unit
         self._total = total
         self._done = 0
-        self._began = self._told = time.monotonic()
+        self._started = self._printed = time.monotonic()
 
     def __call__(self, steps: int = 1) -> None:
         self._done += steps
         now = time.monotonic()
-        if now - self._told >= LINE_SECONDS:
-            self._told = now
-            print(self._line(self._done / (now - self._began)), file=sys.stderr, flush=True)
+        if now - self._printed >= LINE_SECONDS:
+            self._printed = now
+            print(self._line(self._done / (now - self._started)), file=sys.stderr, flush=True)
 
     def _line(self, rate: float) -> str:
-        line = f"{self._doing}: {self._done:,}"
+        line = f"{self._activity}: {self._done:,}"
         if self._total is not None:
             line += f" of {self._total:,}"
         line += f" {self._unit}, {rate:,.0f} a second"

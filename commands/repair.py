@@ -1,50 +1,45 @@
-"""`clade repair`: what a check finds, made right where it can be."""
+"""`clade repair`: repair of derived data that a check finds wrong."""
 
 import asyncio
 
 import typer
 
-from commands.check import EXIT_INTERRUPTED, EXIT_WRONG, MaybeHierarchy, Pass
-from commands.move_timing import pace
+from commands.check import EXIT_FINDINGS, Scan
+from commands.interrupt import interruptible
+from commands.options import OptionalHierarchy, StoreUrl
 from commands.progress import progress
-from commands.table import StoreUrl
+from graph.settings import Settings
 from store.checking.repair import Repair
 from store.connect import opened
 
 
-def repair(hierarchy: MaybeHierarchy = None, store: StoreUrl = None) -> None:
-    """Mend what follows from the rest: counts, levels above, keys, records of ids, stamps; print each thing mended.
+def repair(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
+    """Repair derived data, and print each repair.
 
-    Moves that a server has left half-way are brought to their ends, once it was silent for half a minute.
+    Derived data are counts, levels above, keys, id records and tree versions. A move that a server left unfinished is
+    completed, 30 seconds after that server's last sign of life.
 
-    What only a node itself or its history says is never changed or deleted; what is wrong with that is printed, too,
-    and the exit status is then 1. Others may write meanwhile. The same command goes on where it was stopped.
+    Data of the node itself and of its history are never changed or deleted: findings there are printed, and the exit
+    status is 1. Servers may write meanwhile. After an interrupt the same command continues.
 
     Example: clade repair location
     """
-    work = Pass(hierarchy, store)
-    try:
-        mended, lasting = asyncio.run(_repair(work))
-    except KeyboardInterrupt:
-        typer.echo("Stopped. What is printed is mended; the same command goes on.", err=True)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    rest = f", {lasting:,} cannot be mended" if lasting else ""
-    typer.echo(work.summary(f"{mended:,} mended{rest}" if mended or lasting else "all is right"))
-    if lasting:
-        raise typer.Exit(EXIT_WRONG)
+    scan = Scan(hierarchy, store)
+    with interruptible(lambda: "Stopped. All printed repairs were made; run the same command to continue."):
+        repaired, remaining = asyncio.run(_repair(scan))
+    rest = f", {remaining:,} cannot be repaired" if remaining else ""
+    typer.echo(scan.summary(f"{repaired:,} repaired{rest}" if repaired or remaining else "no findings"))
+    if remaining:
+        raise typer.Exit(EXIT_FINDINGS)
 
 
-async def _repair(work: Pass) -> tuple[int, int]:
-    """Print what is mended and what cannot be; how many things each are."""
+async def _repair(scan: Scan) -> tuple[int, int]:
+    """Print repaired and remaining findings and return the numbers of both."""
     counts = {True: 0, False: 0}
-    async with opened(work.url) as store:
+    async with opened(scan.url) as store:
         with progress("Repairing", "items") as meter:
-
-            def met(nodes: int) -> None:
-                work.nodes += nodes
-                meter(nodes)
-
-            async for finding, mended in Repair(store, work.hierarchies, work.at, met, meter, pace()).run():
-                typer.echo(f"{'mended' if mended else 'cannot mend'}: {finding}")
-                counts[mended] += 1
+            run = Repair(store, scan.hierarchies, scan.at, scan.counting(meter), meter, Settings().move_timing)
+            async for finding, is_repaired in run.run():
+                typer.echo(f"{'repaired' if is_repaired else 'cannot repair'}: {finding}")
+                counts[is_repaired] += 1
     return counts[True], counts[False]

@@ -1,4 +1,4 @@
-"""`clade schema`: the schema as a text, for code generators, composers and reviews."""
+"""`clade schema`: the GraphQL schema in SDL."""
 
 import sys
 from pathlib import Path
@@ -12,17 +12,21 @@ from graph.settings import Settings
 
 
 def schema(
-    file: Annotated[Path | None, typer.Argument(help="Where to write it; printed where left out.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail unless FILE holds it already.")] = False,
+    file: Annotated[
+        Path | None, typer.Argument(help="File to write, such as schema.graphql; the standard output by default.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail if FILE differs from the schema.")
+    ] = False,
     federation: Annotated[
-        bool, typer.Option("--federation", help="As a subgraph: with directives, and with what it exposes.")
+        bool, typer.Option("--federation", help="Write the Federation subgraph, with its directives.")
     ] = False,
 ) -> None:
-    """Write the schema of the hierarchies that are served.
+    """Write the GraphQL schema of the served hierarchies.
 
     Example: clade schema --federation clade.graphql
     """
-    # The libraries of the schema take longer to load than most commands take to run.
+    # Strawberry takes longer to import than most commands take to run.
     from graph.federation.subgraph_sdl import subgraph_sdl
     from graph.schema import build_schema
 
@@ -32,9 +36,9 @@ def schema(
     text = subgraph_sdl(built, expose) if federation else f"{built.as_str()}\n"
     if file is None:
         if check:
-            raise typer.BadParameter("name the file to check.", param_hint="FILE")
+            raise typer.BadParameter("missing with --check.", param_hint="FILE")
         sys.stdout.write(text)
     elif not check:
         file.write_text(text, encoding="utf-8")
     elif not file.is_file() or file.read_text(encoding="utf-8") != text:
-        sys.exit(f"clade: {file} is not the schema that is served; clade schema FILE writes it.")
+        sys.exit(f"clade: {file} differs from the served schema; run the command without --check to update it.")

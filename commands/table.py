@@ -1,4 +1,4 @@
-"""`clade table`: make the table, look at it, bring it to the layout of this version, tell which rights it takes."""
+"""`clade table`: create, describe and migrate the table, and print its IAM policy."""
 
 import asyncio
 import json
@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from commands.options import StoreUrl
 from graph.settings import Settings
 from store.connect import open_store
 from store.dynamodb.iam_policy import Use, policy
@@ -17,21 +18,26 @@ from store.errors import BadInput
 from store.metadata.schema_version import LAYOUT
 from store.model.attributes import Value
 
-app = typer.Typer(help="Make the table that CLADE_STORE names, or look at it.", no_args_is_help=True)
+app = typer.Typer(help="Create, describe and migrate the table of CLADE_STORE.", no_args_is_help=True)
 
-StoreUrl = Annotated[str | None, typer.Option("--store", help="Another store than CLADE_STORE names.", metavar="URL")]
 Recovery = Annotated[
-    bool | None, typer.Option("--recovery/--no-recovery", help="Point-in-time recovery; on in AWS.", show_default=False)
+    bool | None,
+    typer.Option("--recovery/--no-recovery", help="Point-in-time recovery; on by default in AWS.", show_default=False),
 ]
 Protection = Annotated[
-    bool | None, typer.Option("--protection/--no-protection", help="Against deletion; on in AWS.", show_default=False)
+    bool | None,
+    typer.Option("--protection/--no-protection", help="Deletion protection; on by default in AWS.", show_default=False),
 ]
-Units = Annotated[str | None, typer.Option(help="Provisioned, as READ:WRITE a second; else on demand.")]
-IndexUnits = Annotated[str | None, typer.Option(help="Those of each index, where not those of the table.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", help="NAME=VALUE; repeat it.")]
-Key = Annotated[str | None, typer.Option(help="A KMS key's ARN or alias; else one of DynamoDB's own.")]
-For = Annotated[Use, typer.Option("--for", help="What is to be allowed.")]
-Account = Annotated[str | None, typer.Option(help="The number of the AWS account; else any.")]
+Units = Annotated[
+    str | None, typer.Option(help="Provisioned READ:WRITE units per second, such as 50:10; on demand by default.")
+]
+IndexUnits = Annotated[
+    str | None, typer.Option(help="Units of each index, such as 50:10; those of the table by default.")
+]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="Tag, such as team=maps; repeatable.")]
+Key = Annotated[str | None, typer.Option(help="KMS key, such as alias/clade; a key of DynamoDB by default.")]
+For = Annotated[Use, typer.Option("--for", help="Use that the policy allows.")]
+Account = Annotated[str | None, typer.Option(help="AWS account id, such as 123456789012; any by default.")]
 
 
 @app.command()
@@ -44,10 +50,10 @@ def create(
     tags: Tags = None,
     kms_key: Key = None,
 ) -> None:
-    """Make the table with its indexes, and wait until it can be used.
+    """Create the table with its indexes, and wait until it is active.
 
-    A table that exists stays as it is, but --recovery turns recovery on. In AWS recovery and protection are on unless
-    these options say otherwise; on an engine that the address names by its endpoint they are off.
+    An existing table is not changed, except that --recovery enables recovery. By default, recovery and protection are
+    on in AWS, and off for an URL with an endpoint.
 
     Example: CLADE_STORE="dynamodb://clade?region=eu-west-1" clade table create --tag team=maps
     """
@@ -55,13 +61,13 @@ def create(
     options = TableOptions(
         recovery, protection, _capacity(units), _capacity(index_units), dict(map(_tag, tags or [])), kms_key
     )
-    made = asyncio.run(_create(url, options))
-    print(f"{url}: the table is made.{_without(url, options)}" if made else f"{url}: the table exists.")
+    is_new = asyncio.run(_create(url, options))
+    print(f"{url}: the table is made.{_disabled(url, options)}" if is_new else f"{url}: the table exists.")
 
 
 @app.command()
 def describe(store: StoreUrl = None) -> None:
-    """Show what there is: layout, status, items, size, indexes, capacity, recovery, protection, tags.
+    """Show the table: layout, status, items, size, indexes, capacity, recovery, protection and tags.
 
     Example: clade table describe
     """
@@ -74,43 +80,45 @@ def describe(store: StoreUrl = None) -> None:
 
 @app.command()
 def migrate(store: StoreUrl = None) -> None:
-    """Bring a table that an older Clade made to the layout of this one; harmless where it has it.
+    """Migrate the table to the layout of this version.
+
+    A table with this layout is not changed.
 
     Example: clade table migrate
     """
     url = store or Settings().store
-    found = asyncio.run(_migrate(url))
-    print(f"{url}: layout {LAYOUT}{'' if found == LAYOUT else f', which was {found}'}.")
+    previous = asyncio.run(_migrate(url))
+    print(f"{url}: layout {LAYOUT}{'' if previous == LAYOUT else f', before {previous}'}.")
 
 
 @app.command("policy")
 def print_policy(use: For = Use.READING, account: Account = None, store: StoreUrl = None) -> None:
-    """Print the least rights, as a policy of AWS IAM, for a server that reads, one that writes, or all commands.
+    """Print the minimal IAM policy of a reading server, a writing server, or all commands.
 
     Example: clade table policy --for writing --account 123456789012
     """
     url = store or Settings().store
-    from store.dynamodb.store import DynamoDBStore  # brings aioboto3 along, which others need not wait for
+    from store.dynamodb.store import DynamoDBStore  # imports aioboto3, which takes long
 
     named = open_store(url)
     if not isinstance(named, DynamoDBStore):
-        raise BadInput(f'"{url}" is no table of DynamoDB, so it needs no policy; name one with --store.')
+        raise BadInput(f'"{url}" is not a DynamoDB table; name one with --store.')
     print(json.dumps(policy(use, named.table, region=named.region, account=account), indent=2))
 
 
-def _without(url: str, options: TableOptions) -> str:
-    """A sentence of what a new table has not, since it is at an endpoint and nobody said what it shall have."""
-    asked = {"recovery": options.recovery, "protection": options.protection}
-    left = [name for name, wish in asked.items() if wish is None]
-    if not left or "endpoint" not in parse_qs(urlsplit(url).query):
+def _disabled(url: str, options: TableOptions) -> str:
+    """A sentence with the features that are off by default, because the URL has an endpoint."""
+    features = {"recovery": options.recovery, "protection": options.protection}
+    unset = [name for name, value in features.items() if value is None]
+    if not unset or "endpoint" not in parse_qs(urlsplit(url).query):
         return ""
-    return f" At an endpoint it is without {' and '.join(left)} unless one asks for --{' --'.join(left)}."
+    return f" The URL has an endpoint, so it has no {' and no '.join(unset)}; enable with --{' --'.join(unset)}."
 
 
 def _tag(text: str) -> tuple[str, str]:
     name, divider, value = text.partition("=")
     if not name or not divider:
-        raise BadInput(f'"{text}" is no tag; write --tag team=maps.')
+        raise BadInput(f'Invalid tag "{text}"; use --tag team=maps.')
     return name, value
 
 
@@ -121,7 +129,7 @@ def _capacity(text: str | None) -> Capacity | None:
         case [read, write] if read.isdecimal() and write.isdecimal():
             return Capacity(int(read), int(write))
         case _:
-            raise BadInput(f'"{text}" are no units; write READ:WRITE, such as 50:10.')
+            raise BadInput(f'Invalid units "{text}"; use READ:WRITE, such as 50:10.')
 
 
 async def _create(url: str, options: TableOptions) -> bool:

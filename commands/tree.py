@@ -1,4 +1,4 @@
-"""`clade tree`: a subtree in the terminal."""
+"""`clade tree`: a subtree as text."""
 
 import asyncio
 import math
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from commands.importing.command import HierarchyName, StoreUrl, hierarchy_named
+from commands.options import HierarchyName, StoreUrl, hierarchy_named
 from graph.settings import Settings
 from resolvers.pages import lists, roots
 from resolvers.planning.connection_arguments import ConnectionArguments
@@ -29,49 +29,49 @@ from store.model.paths import format_path, parse_path
 from store.model.records import Record
 from store.text import shorten
 
-MAX_NODES = 100_000  # more nobody reads, and all are held at once
-CHARACTERS_SHOWN = 200
+MAX_NODES = 100_000  # all are held in memory
+MAX_NAME_CHARACTERS = 200
 
-Family = dict[Key, list[Record]]
+Children = dict[Key, list[Record]]
 
 _CHILDREN = Relation(RelationKind.CHILDREN, ConnectionArguments(), NoSelection())
 
 
 def tree(
     hierarchy: HierarchyName,
-    path: Annotated[str | None, typer.Argument(help="A node's path; all roots where it is left out.")] = None,
-    depth: Annotated[int, typer.Option(help="How many levels below it to show.", min=0, max=32)] = 1,
+    path: Annotated[str | None, typer.Argument(help="Path of a node, such as US/NE; all roots by default.")] = None,
+    depth: Annotated[int, typer.Option(help="Number of levels below it.", min=0, max=32)] = 1,
     store: StoreUrl = None,
 ) -> None:
-    """Show a node and what lies below it, with levels and with the number of nodes below each.
+    """Show a node and its descendants, each with its level and the number of its descendants.
 
     Example: clade tree location US/NE --depth 2
     """
-    kind = hierarchy_named(hierarchy)
+    definition = hierarchy_named(hierarchy)
     start = None if path is None else parse_path(path)
     try:
-        tops, family = asyncio.run(_read(store or Settings().store, kind, start, depth))
+        tops, children = asyncio.run(_read(store or Settings().store, definition, start, depth))
     except BudgetExceeded:
         raise BadInput(
-            f"These are more than {MAX_NODES:,} nodes; a lesser --depth or a longer path shows fewer."
+            f"The subtree has more than {MAX_NODES:,} nodes; use a smaller --depth or a longer path."
         ) from None
     for top in tops:
-        for line in _lines(kind, top, family):
+        for line in _lines(definition, top, children):
             typer.echo(line)
 
 
-async def _read(url: str, hierarchy: Hierarchy, path: Path | None, depth: int) -> tuple[list[Record], Family]:
-    """The nodes at the top, and the children of every node above the lowest that is shown.
+async def _read(url: str, hierarchy: Hierarchy, path: Path | None, depth: int) -> tuple[list[Record], Children]:
+    """The top nodes, and the children of each node above the lowest shown level.
 
-    They are read anew where a large move has flipped meanwhile.
+    They are read again if a large move committed meanwhile.
     """
     async with opened(url) as store:
         request = Request(store, {hierarchy.name: hierarchy}, BudgetLimits(MAX_NODES, read_units=math.inf))
         while True:
             tops = await _tops(request, hierarchy, path)
-            family = await _family(request, tops, depth)
+            children = await _children(request, tops, depth)
             if await request.is_steady():
-                return tops, family
+                return tops, children
             request.forget()
             request.begin_again()
 
@@ -85,41 +85,43 @@ async def _tops(request: Request, hierarchy: Hierarchy, path: Path | None) -> li
 async def _node(request: Request, hierarchy: Hierarchy, path: Path) -> Record:
     key = node_key(hierarchy.name, path)
     if (record := (await request.records([key]))[key]) is None:
-        raise BadInput(f'{hierarchy.name} has no node "{shorten(format_path(path), CHARACTERS_SHOWN)}".')
+        raise BadInput(f'{hierarchy.name} has no node "{shorten(format_path(path), MAX_NAME_CHARACTERS)}".')
     return record
 
 
-async def _family(request: Request, parents: Sequence[Record], depth: int) -> Family:
-    """The children of these nodes, of their children and so on: all of a level are read together."""
-    family: Family = {}
+async def _children(request: Request, parents: Sequence[Record], depth: int) -> Children:
+    """The children of these nodes down to `depth` levels; each level is read in one batch."""
+    children: Children = {}
     for _ in range(depth):
         pages = await lists(request, [ListRequest(parent, _CHILDREN) for parent in parents])
         for parent, page in zip(parents, pages, strict=True):
             if isinstance(page, Exception):
                 raise page
-            family[parent.key] = page.records
-        parents = [child for parent in parents for child in family[parent.key]]
-    return family
+            children[parent.key] = page.records
+        parents = [child for parent in parents for child in children[parent.key]]
+    return children
 
 
-def _lines(kind: Hierarchy, record: Record, family: Family, branch: str = "", indent: str = "") -> Iterator[str]:
-    """A node's line behind its `branch`, and those of all below it behind their `indent`."""
-    yield branch + _described(kind, record)
-    children = family.get(record.key, [])
-    for child in children:
-        last = child is children[-1]
+def _lines(
+    hierarchy: Hierarchy, record: Record, children: Children, branch: str = "", indent: str = ""
+) -> Iterator[str]:
+    """The line of a node, which begins with `branch`, and the lines of its descendants, with `indent`."""
+    yield branch + _line(hierarchy, record)
+    below = children.get(record.key, [])
+    for child in below:
+        last = child is below[-1]
         yield from _lines(
-            kind, child, family, indent + ("└── " if last else "├── "), indent + ("    " if last else "│   ")
+            hierarchy, child, children, indent + ("└── " if last else "├── "), indent + ("    " if last else "│   ")
         )
 
 
-def _described(kind: Hierarchy, record: Record) -> str:
-    """Name, key where it is another, level, and how many nodes lie below."""
+def _line(hierarchy: Hierarchy, record: Record) -> str:
+    """Name, key if it differs from the name, level, and the number of descendants by level."""
     key = decode_segment(last_segment(record.pk, record.sk))
-    words = [typer.style(shorten(record.name, CHARACTERS_SHOWN), bold=True)]
+    words = [typer.style(shorten(record.name, MAX_NAME_CHARACTERS), bold=True)]
     if key != record.name:
-        words.append(shorten(key, CHARACTERS_SHOWN))
+        words.append(shorten(key, MAX_NAME_CHARACTERS))
     words.append(typer.style(record.level, fg="cyan"))
-    if counts := [f"{count:,} {level}" for level in kind.levels if (count := record.below.get(level))]:
+    if counts := [f"{count:,} {level}" for level in hierarchy.levels if (count := record.below.get(level))]:
         words.append(typer.style(f"({', '.join(counts)})", dim=True))
     return " ".join(words)

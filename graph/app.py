@@ -1,26 +1,30 @@
-"""The web application as the settings describe it: what is served, by what means, and within which limits."""
+"""Application factory: the ASGI application that the settings describe, of all its parts."""
 
-import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING
 
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.auth.authentication import Authenticator, tokens_of
 from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache
 from graph.federation_exposure import exposed
+from graph.hierarchies.example_queries import Example, example_queries
+from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
+from graph.hierarchies.sample_nodes import read_samples
 from graph.observability.access_log import RequestLog
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
-from graph.operation.lookahead import Types
+from graph.operation.graphql_core import core_schema
 from graph.operation.persisted_documents import PersistedDocuments, read_trusted
+from graph.operation.selected_fields import Types
 from graph.schema import build_schema
-from graph.server.asgi_app import build_app
+from graph.server.asgi_app import Lifespan, build_app, lifespan_of
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.request_observer import Observer
@@ -37,17 +41,35 @@ from store.model.hierarchy import Hierarchy
 if TYPE_CHECKING:
     from graph.observability.tracing import Tracing
 
-# The collector looks through what a request makes again and again, though next to nothing of it is in cycles.
-COLLECT_AFTER = (50_000, 20, 100)
+
+class Application:
+    """An ASGI application over a store, by itself or mounted in another.
+
+    A server calls its lifespan; where it is mounted in another application that one's lifespan must enter `lifespan`,
+    since Starlette and FastAPI start no mounted ones.
+    """
+
+    def __init__(self, asgi: ASGIApp, lifespan: Lifespan) -> None:
+        self.asgi = asgi
+        """The application itself, without this object around it."""
+        self.lifespan = lifespan
+        """Called with any application, a context manager: the store is open and moves run until it ends."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.asgi(scope, receive, send)
 
 
-def create_app(settings: Settings | None = None) -> ASGIApp:
-    """The ASGI application that these settings describe, or those of the environment; raises BadInput."""
+def create_app(settings: Settings | None = None) -> Application:
+    """The application that these settings describe, or those of the environment. Raises BadInput.
+
+    It changes nothing else in the process, so there may be several.
+    """
     settings = settings or Settings()
+    classes = served(settings.hierarchies)
     store = open_store(settings.store, keep_bytes=settings.keep_bytes)
     writer = resolvers.Writer(store, pace_of(settings)) if settings.writes != "off" else None
     traces = traces_of(settings, store)
-    cache = ResponseCache(settings.cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
+    cache = ResponseCache(settings.response_cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
     gate, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
     observers: list[Observer] = [RequestLog(settings.slow_seconds)]
     callers = callers_of(settings, store)
@@ -57,14 +79,15 @@ def create_app(settings: Settings | None = None) -> ASGIApp:
         from graph.server import gauges
 
         observers.append(metrics.count)
-        background.append(gauges.vitals_of(store, drain, gate, cache, writer).watch)
+        background.append(gauges.vitals_of(store, drain, gate, writer).watch)
     app = build_app(
         store,
-        execution_of(settings, store, writer, cache, traces),
+        execution_of(settings, classes, store, writer, cache, traces),
         writer=writer,
         max_body_bytes=settings.max_body_bytes,
         body_seconds=settings.request_seconds,
         graphiql=settings.shows("graphiql"),
+        examples=partial(examples_of, settings, classes, store),
         trusted=trusted_of(settings),
         cors_origins=settings.cors_origins.replace(",", " ").split(),
         gate=gate,
@@ -75,23 +98,31 @@ def create_app(settings: Settings | None = None) -> ASGIApp:
         check_hosts=not settings.production,
         callers=callers,
     )
-    gc.freeze()  # all that was made so far stays
-    gc.set_threshold(*COLLECT_AFTER)
-    return traces.around(app) if traces else app
+    return Application(traces.around(app) if traces else app, lifespan_of(store, writer, None, background))
+
+
+async def examples_of(settings: Settings, classes: Sequence[type[Node]], store: Store) -> list[Example]:
+    """The example queries, with paths that the store holds where everybody may read them."""
+    samples = await read_samples(store, classes) if settings.reads == "open" else {}
+    return example_queries(classes, samples, writable=settings.writes != "off")
 
 
 def execution_of(
-    settings: Settings, store: Store, writer: resolvers.Writer | None, cache: ResponseCache, traces: "Tracing | None"
+    settings: Settings,
+    classes: Sequence[type[Node]],
+    store: Store,
+    writer: resolvers.Writer | None,
+    cache: ResponseCache,
+    traces: "Tracing | None",
 ) -> Execution:
-    """What runs operations over the store, on the schema of the hierarchies that are served."""
-    classes = served(settings.hierarchies)
+    """The execution of operations over the store, on the schema of these hierarchies."""
     schema, types = build_schema(classes, expose=exposed(settings.federation_expose))
     definitions = {cls.name: cls.definition() for cls in classes}
     return Execution(
         schema,
         contexts_of(settings, store, definitions, types, writer),
         span=traces.span if traces else nullcontext,
-        plans=PlanCache(schema._schema, types),
+        plans=PlanCache(core_schema(schema), types),
         cache=cache,
         keep_documents=settings.plan_cache_documents,
         limits=limits_of(settings),
@@ -106,7 +137,7 @@ def contexts_of(
     types: Types,
     writer: resolvers.Writer | None,
 ) -> Callable[[], Context]:
-    """Makes the context of each operation."""
+    """A factory of the context of each operation."""
     kept = PageCache(settings.keep_bytes)
     limits, max_entities, parallel = budget_of(settings), settings.max_entities, settings.max_parallel_reads
     settle_seconds = settings.settle_seconds
@@ -129,7 +160,7 @@ def contexts_of(
 
 
 def traces_of(settings: Settings, store: Store) -> "Tracing | None":
-    """What makes spans, of the store's work too, if the settings ask for any."""
+    """The maker of spans, of the store's work too, if the settings ask for any."""
     if settings.traces == "off":
         return None
     from graph.observability.tracing import Tracing, exporting
@@ -140,7 +171,7 @@ def traces_of(settings: Settings, store: Store) -> "Tracing | None":
 
 
 def callers_of(settings: Settings, store: Store) -> Authenticator:
-    """Who may do what, as the settings say."""
+    """The authenticator: API keys, tokens, and the rights of everybody else."""
     return Authenticator(
         ApiKeyAuthenticator(store),
         tokens_of(settings),
@@ -150,29 +181,29 @@ def callers_of(settings: Settings, store: Store) -> Authenticator:
 
 
 def home_writes(settings: Settings) -> bool:
-    """Whether everybody on this machine may write; what comes by another name is then not taken for theirs."""
+    """Whether everybody on this machine may write."""
     return settings.writes == "on" and settings.reads == "open" and not settings.production
 
 
 def pace_of(settings: Settings) -> resolvers.MoveTiming:
-    """How long moves wait, by the settings of the same names."""
+    """The waits of moves: the settings of the same names."""
     return resolvers.MoveTiming.of(settings.request_seconds, settings.settle_seconds, settings.move_wait_seconds)
 
 
 def budget_of(settings: Settings) -> BudgetLimits:
-    """What one request may return and read: the settings of the same names."""
+    """The budget of one request: the settings of the same names."""
     return BudgetLimits(
         settings.max_nodes, settings.max_response_fields, settings.max_response_bytes, settings.max_read_units
     )
 
 
 def limits_of(settings: Settings) -> DocumentLimits:
-    """What one document may ask for: the settings of the same names."""
+    """The limits of one document: the settings of the same names."""
     numbers = {one.name: getattr(settings, one.name) for one in fields(DocumentLimits)}
     return DocumentLimits(**{**numbers, "introspection": settings.shows("introspection")})
 
 
 def trusted_of(settings: Settings) -> PersistedDocuments:
-    """The documents in the file that the settings name; without a file every other is taken too."""
+    """The persisted documents in the file that the settings name; without a file all other documents are accepted."""
     only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
     return PersistedDocuments(read_trusted(settings.trusted_documents), only=only)

@@ -1,4 +1,4 @@
-"""How errors are told to clients: a code, a sentence, where it happened, and never Python's words."""
+"""Errors in responses: a code, a message and a location; an unexpected error becomes one general message."""
 
 import logging
 import re
@@ -7,9 +7,15 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import orjson
 from graphql import GraphQLError, GraphQLSyntaxError
 
-from store.errors import NOT_KNOWN, CladeError, Unavailable, Uncertain
+from store.errors import (
+    UNCERTAIN_HINT,
+    CladeError,
+    Unavailable,
+    Uncertain,
+)
 
 PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
 VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
@@ -20,54 +26,59 @@ NO_OPERATION = "OPERATION_RESOLUTION_FAILURE"
 LIMIT_EXCEEDED = "LIMIT_EXCEEDED"
 TIMEOUT = "TIMEOUT"
 OVERLOADED = "OVERLOADED"
-# Clients of persisted queries know these two, and send the whole text when they get one.
+# The codes of Apollo's persisted queries: its clients send the whole document when they receive one of them.
 NO_SUCH_DOCUMENT = "PERSISTED_QUERY_NOT_FOUND"
 NO_DOCUMENTS = "PERSISTED_QUERY_NOT_SUPPORTED"
 INTERNAL = "INTERNAL_SERVER_ERROR"
 UNAVAILABLE = Unavailable.code
 
-UNREADABLE_MESSAGE = "A value in the request cannot be read; see the type of the argument or variable that it is for."
-NESTED_MESSAGE = "The query is nested too deeply to be answered; ask for its lower part in a request of its own."
-INTERNAL_MESSAGE = "Something went wrong inside the server."
+UNREADABLE_MESSAGE = "Invalid value in the request; see the type of its argument or variable."
+NESTED_MESSAGE = "The query is nested too deeply; request the lower part in a second request."
+INTERNAL_MESSAGE = "Internal server error."
 UNCERTAIN = {"uncertain": True}
-"""Stands in the extensions of an error of a mutation that may have been made all the same."""
-STORE_MESSAGE = "The store cannot answer now; try again later. The server's log says what is amiss."
+"""Extensions of a mutation's error if the mutation may have been made."""
+STORE_MESSAGE = "The store is unavailable; retry later. The server's log has the reason."
 
 MAX_MESSAGE_CHARACTERS = 1_000
-MAX_ALIKE = 100  # errors of one code in one answer; a list of too many lists would have one for each
+MAX_ERRORS_PER_CODE = 100  # in one response: a list of failed lists would have one error for each
 
 _FOUND = re.compile(r", found: .*", re.DOTALL)
 _CANNOT = re.compile(r"(cannot represent [\w -]*value): .*", re.DOTALL)
-_EXPECTED, _NOT_NONE = "Expected value of type", " not to be None."  # graphql-core's words
+_EXPECTED, _NOT_NONE = "Expected value of type", " not to be None."  # from graphql-core's messages
 
 logger = logging.getLogger("clade")
 
 
+def error_body(message: str, code: str, extensions: Mapping[str, Any] = MappingProxyType({})) -> bytes:
+    """The JSON body of a response with one error and no data."""
+    return orjson.dumps({"errors": [{"message": message, "extensions": {"code": code, **extensions}}]})
+
+
 def format_error(error: GraphQLError) -> dict[str, Any]:
-    """An error as it stands in an answer's `errors`. What Clade did not foresee is told in one general sentence."""
+    """The entry of an error in the `errors` of a response."""
     cause = cause_of(error)
-    told: dict[str, Any] = {"message": cut(error.message)}
+    entry: dict[str, Any] = {"message": _cut(error.message)}
     if error.locations:
-        told["locations"] = [{"line": location.line, "column": location.column} for location in error.locations]
+        entry["locations"] = [{"line": location.line, "column": location.column} for location in error.locations]
     if error.path is not None:
-        told["path"] = error.path
-    told["extensions"] = {"code": code_of(cause)}
+        entry["path"] = error.path
+    entry["extensions"] = {"code": code_of(cause)}
     if isinstance(cause, Uncertain):
-        told["message"] = NOT_KNOWN
-        told["extensions"] |= UNCERTAIN
+        entry["message"] = UNCERTAIN_HINT
+        entry["extensions"] |= UNCERTAIN
     elif isinstance(cause, Unavailable):
-        told["message"] = STORE_MESSAGE
+        entry["message"] = STORE_MESSAGE
     elif isinstance(cause, RecursionError):
-        told["message"] = NESTED_MESSAGE
+        entry["message"] = NESTED_MESSAGE
     elif isinstance(cause, GraphQLError):
-        told["extensions"] |= error.extensions or {}
+        entry["extensions"] |= error.extensions or {}
     elif not isinstance(cause, CladeError):
-        told["message"] = INTERNAL_MESSAGE
-    return told
+        entry["message"] = INTERNAL_MESSAGE
+    return entry
 
 
 def code_of(cause: Exception) -> str:
-    """The code of an error that `cause_of` has found."""
+    """The code of an error without wrappers, as `cause_of` returns it."""
     if isinstance(cause, CladeError):
         return cause.code
     if isinstance(cause, GraphQLSyntaxError):
@@ -77,15 +88,15 @@ def code_of(cause: Exception) -> str:
     return BAD_USER_INPUT if isinstance(cause, RecursionError) else INTERNAL
 
 
-def cut(message: str) -> str:
-    """A message of a length that one reads; GraphQL's own repeat whatever name they were sent."""
+def _cut(message: str) -> str:
+    """A message of bounded length: graphql-core's messages repeat names of any length from the document."""
     return message if len(message) <= MAX_MESSAGE_CHARACTERS else f"{message[:MAX_MESSAGE_CHARACTERS]}…"
 
 
 def format_errors(errors: Iterable[GraphQLError], left_out: Mapping[str, int] = MappingProxyType({})) -> list[Any]:
-    """All errors of an answer, of which some have been left out already, by their codes.
+    """The `errors` of a response. `left_out` counts, by code, errors that were dropped before.
 
-    Unforeseen ones are logged, each cause once: a batch that fails, fails many fields.
+    Unexpected errors are logged once for each cause: a failed batch fails many fields.
     """
     errors = list(errors)
     causes = {id(cause): cause for cause in map(cause_of, errors)}
@@ -93,67 +104,67 @@ def format_errors(errors: Iterable[GraphQLError], left_out: Mapping[str, int] = 
         if isinstance(cause, Unavailable):
             log_unavailable(cause)
         elif not isinstance(cause, CladeError | GraphQLError | RecursionError):
-            log_unforeseen(cause)
+            log_unexpected(cause)
     for error in errors:
-        without_frames(error, unforeseen=True)
-    return without_repeats(map(format_error, errors), left_out)
+        without_frames(error, unexpected=True)
+    return _without_repeats(map(format_error, errors), left_out)
 
 
-def without_repeats(told: Iterable[dict[str, Any]], left_out: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The first errors of each code, and one at the end for all others of it, which tells how many these are."""
+def _without_repeats(entries: Iterable[dict[str, Any]], left_out: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The first errors of each code, and one entry with the number of all others of that code."""
     counts: Counter[str] = Counter()
-    kept = []
-    for one in told:
-        code = one["extensions"]["code"]
+    first = []
+    for entry in entries:
+        code = entry["extensions"]["code"]
         counts[code] += 1
-        if counts[code] <= MAX_ALIKE:
-            kept.append(one)
+        if counts[code] <= MAX_ERRORS_PER_CODE:
+            first.append(entry)
     counts.update(left_out)
     for code, count in counts.items():
-        if more := max(0, count - MAX_ALIKE):
-            message = f"{more:,} more fields failed with {code}; only the first {MAX_ALIKE} are told one by one."
-            kept.append({"message": message, "extensions": {"code": code, "more": more}})
-    return kept
+        if more := max(0, count - MAX_ERRORS_PER_CODE):
+            message = f"{more:,} more fields failed with {code}; only the first {MAX_ERRORS_PER_CODE} are listed."
+            first.append({"message": message, "extensions": {"code": code, "more": more}})
+    return first
 
 
-def without_frames(error: BaseException, *, unforeseen: bool = False) -> None:
-    """Take the frames off an error and off those that it was made of, which hold all that the request has read.
+def without_frames(error: BaseException, *, unexpected: bool = False) -> None:
+    """Remove the tracebacks of an error and of its causes, whose frames hold all that the request has read.
 
-    Those of an unforeseen error stay until it is logged, unless this says otherwise.
+    An unexpected error keeps its traceback, for the log, unless `unexpected` is set.
     """
-    one: BaseException | None = error
-    while one is not None:
-        original = one.original_error if isinstance(one, GraphQLError) else None
-        if not unforeseen and original is None and not isinstance(one, CladeError | GraphQLError):
+    current: BaseException | None = error
+    while current is not None:
+        original = current.original_error if isinstance(current, GraphQLError) else None
+        if not unexpected and original is None and not isinstance(current, CladeError | GraphQLError):
             return
-        above = original or one.__context__
-        one.__traceback__ = one.__context__ = one.__cause__ = None
-        one = above
+        cause = original or current.__context__
+        current.__traceback__ = current.__context__ = current.__cause__ = None
+        current = cause
 
 
 def log_unavailable(error: Unavailable) -> None:
-    logger.warning("%s", error)  # it names tables and files, which are not the client's to know
+    logger.warning("%s", error)  # the message names tables and files, so clients do not receive it
 
 
-def log_unforeseen(error: Exception) -> None:
-    logger.error("A request met an unforeseen error.", exc_info=error)
+def log_unexpected(error: Exception) -> None:
+    logger.error("Unexpected error in a request.", exc_info=error)
 
 
 def log_fault(error: Exception) -> None:
-    logger.error("A compiled plan failed by a mistake of ours; the operation is interpreted instead.", exc_info=error)
+    logger.error("Unexpected error in a compiled query; it is interpreted instead.", exc_info=error)
 
 
 def request_error(error: GraphQLError, code: str) -> GraphQLError:
-    """An error that was found before anything ran, with the code of what it failed at: it is the client's.
+    """The error with this code and without Python's representations of values; for errors before execution.
 
-    Also where a scalar fails in Python's words, as at an integer of 5,000 digits.
+    A scalar may also fail with an exception of Python, for example on an integer of 5,000 digits.
     """
     cause = cause_of(error)
     if not isinstance(cause, CladeError | GraphQLError):
         return GraphQLError(UNREADABLE_MESSAGE, error.nodes, extensions={"code": code})
-    if isinstance(cause, CladeError):  # a scalar's own sentence, within one that tells the value as Python does
+    if isinstance(cause, CladeError):  # graphql-core puts the value and the scalar's message behind its own words
         error.message = f"{error.message.partition(_EXPECTED)[0]}{cause}"
-    else:  # graphql-core ends its own with the value, also as Python writes it
+    else:  # graphql-core ends its messages with the value in Python's notation
         error.message = _CANNOT.sub(r"\1.", _FOUND.sub(".", error.message))
     error.message = error.message.replace(_NOT_NONE, " not to be null.")
     error.extensions = {**(error.extensions or {}), "code": code}
@@ -161,7 +172,7 @@ def request_error(error: GraphQLError, code: str) -> GraphQLError:
 
 
 def cause_of(error: Exception) -> Exception:
-    """What was raised first: GraphQL wraps it, sometimes more than once."""
+    """The exception that was raised first; GraphQL may wrap it more than once."""
     cause = error
     while isinstance(cause, GraphQLError) and cause.original_error is not None:
         cause = cause.original_error

@@ -1,4 +1,4 @@
-"""What the subgraph's schema shows beyond the usual: the words that CLADE_FEDERATION_EXPOSE can name."""
+"""Optional fields of the subgraph schema, which CLADE_FEDERATION_EXPOSE enables."""
 
 from store.errors import BadInput
 
@@ -13,10 +13,10 @@ NODE, NODES, CHANGES, HISTORY, MOVES, MUTATIONS = EXPOSABLE = (
 
 
 def exposed(words: str) -> frozenset[str]:
-    """Words divided by commas. Raises BadInput for one that is none of EXPOSABLE."""
+    """The comma-separated words of the setting. Raises BadInput for a word that is not one of EXPOSABLE."""
     found = frozenset(word.strip() for word in words.split(",")) - {""}
     if unknown := found - set(EXPOSABLE):
         raise BadInput(
-            f"CLADE_FEDERATION_EXPOSE names {', '.join(sorted(unknown))}; it can name {', '.join(EXPOSABLE)}."
+            f"CLADE_FEDERATION_EXPOSE has unknown words: {', '.join(sorted(unknown))}; use {', '.join(EXPOSABLE)}."
         )
     return found

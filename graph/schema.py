@@ -4,19 +4,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import strawberry
+from graphql import GraphQLSchema
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types.field import StrawberryField
 
 from graph.federation.entities import REPRESENTATION, Representation, entities_field
-from graph.federation.subgraph_sdl import service_field
+from graph.federation.subgraph_sdl import service_field, subgraph_sdl
 from graph.hierarchies.names import field_of, list_field_of
 from graph.hierarchies.node import Node
-from graph.operation.lookahead import Types
+from graph.operation.graphql_core import core_schema
+from graph.operation.selected_fields import Types
 from graph.types.field import (
     REQUIRED,
     argument,
     class_of,
     field,
+    register_resolvers,
 )
 from graph.types.hierarchy_types import HierarchyTypes, NodeInterface
 from graph.types.history_fields import past_fields
@@ -44,8 +47,8 @@ def build_schema(
         fields |= _root_fields(types)
     fields |= move_fields([types.name for types in published])
     fields |= past_fields([types.name for types in published])
-    fields |= {"_entities": entities_field(published), "_service": service_field(expose)}
-    query = strawberry.type(class_of("Query", fields), description="Where every query begins.")
+    fields |= {"_entities": entities_field(published), "_service": service_field(lambda: subgraph_sdl(schema, expose))}
+    query = strawberry.type(class_of("Query", fields), description="The root type of queries.")
     schema = strawberry.Schema(
         query=query,
         mutation=mutation_type(published),
@@ -56,14 +59,16 @@ def build_schema(
         ],
         config=StrawberryConfig(scalar_map=SCALARS | {Representation: REPRESENTATION}),
     )
-    _tell_apart(schema, published)
+    core = core_schema(schema)
+    register_resolvers(schema, core)
+    _resolve_types(core, published)
     return schema, {key: name for types in published for key, name in types.type_names.items()}
 
 
-def _tell_apart(schema: strawberry.Schema, published: Sequence[HierarchyTypes]) -> None:
-    """Let records tell their types: Strawberry asks each type for its level, and two hierarchies may share its name."""
+def _resolve_types(schema: GraphQLSchema, published: Sequence[HierarchyTypes]) -> None:
+    """Resolve types by hierarchy and level. Strawberry goes by level alone, which two hierarchies may share."""
     by_hierarchy = {types.name: types for types in published}
-    kinds: dict[str, Any] = schema._schema.type_map
+    kinds: dict[str, Any] = schema.type_map
     kinds["Node"].resolve_type = kinds["_Entity"].resolve_type = lambda record, *_: by_hierarchy[
         record.hierarchy
     ].type_name(record)

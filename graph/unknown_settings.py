@@ -1,4 +1,4 @@
-"""Variables of the environment that look like settings and are none."""
+"""Unknown settings: environment variables with the prefix `CLADE_` that are not a setting."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -8,32 +8,36 @@ from store.errors import BadInput
 from store.text import shorten
 
 PREFIX = "CLADE_"
-TESTS = "TEST_"  # what the tests and the benchmark are told
-NEARNESS = 0.8  # one letter of five may be wrong
+RENAMED = {"KEEP_MB": "RECORD_CACHE_MB", "CACHE_MB": "RESPONSE_CACHE_MB"}
+"""Former names of settings, each with the name of today."""
+TESTS = "TEST_"  # variables of the tests and the benchmark
+MIN_SIMILARITY = 0.8  # one wrong letter of five
 
-# Where there is a service called "clade…", Kubernetes tells containers its addresses in such variables.
+# Kubernetes passes the addresses of a service called "clade…" to containers in such variables.
 _ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 _PART_OF_ADDRESS = re.compile(r"(.*_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)_(PROTO|PORT|ADDR))")
 
 
-def refuse_misspelt(environment: Mapping[str, str], settings: Collection[str]) -> None:
-    """Raise BadInput for a variable that is no setting, and nearly one of these: whoever wrote it meant that.
+def reject_misspelt(environment: Mapping[str, str], settings: Collection[str]) -> None:
+    """Raise BadInput for a variable that has the former name of a setting, or nearly the name of one.
 
-    Settings are named without their prefix, in capitals.
+    `settings` are names in capitals, without the prefix.
     """
     for variable in _unknown(environment, settings):
-        for near in _near(variable, settings):
-            raise BadInput(f"{shorten(variable)} is no setting, but {PREFIX}{near} is; correct the name, or unset it.")
+        if new := RENAMED.get(_name(variable)):
+            raise BadInput(f"{shorten(variable)} was renamed; set {PREFIX}{new} instead.")
+        for near in _similar(variable, settings):
+            raise BadInput(f"{shorten(variable)} is not a setting; use {PREFIX}{near}, or unset the variable.")
 
 
 def ignored(environment: Mapping[str, str], settings: Collection[str]) -> list[str]:
-    """The variables that begin as settings do and are nothing like these, but for our tests' and Kubernetes's."""
-    return [variable for variable in _unknown(environment, settings) if not _near(variable, settings)]
+    """Variables with the prefix that resemble no setting; those of tests and of Kubernetes are left out."""
+    return [variable for variable in _unknown(environment, settings) if not _similar(variable, settings)]
 
 
-def _near(variable: str, settings: Collection[str]) -> list[str]:
-    """The setting that a variable is nearly called, if there is any."""
-    return get_close_matches(_name(variable), settings, n=1, cutoff=NEARNESS)
+def _similar(variable: str, settings: Collection[str]) -> list[str]:
+    """The setting whose name is the most similar, or nothing."""
+    return get_close_matches(_name(variable), settings, n=1, cutoff=MIN_SIMILARITY)
 
 
 def _unknown(environment: Mapping[str, str], settings: Collection[str]) -> list[str]:

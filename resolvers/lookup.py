@@ -10,7 +10,7 @@ from resolvers.access.visibility import VisibilityFilter
 from resolvers.planning.relations import Relation, RelationKind, Selection
 from resolvers.redirects import redirected
 from resolvers.session.request import Outcomes, Request
-from store.metadata.history import place_of
+from store.metadata.history import current_key
 from store.model.items import Item
 from store.model.keys import (
     Key,
@@ -148,7 +148,7 @@ async def _followed(
     """The same keys and outcomes, with those to which these records of ids lead as of now."""
     request.met_unknown_id = True  # where one leads to nowhere, no stamp tells when it comes back
     items = await request.read_now(list(dict.fromkeys(astray.values())))
-    led = {number: place for number, key in astray.items() if (place := place_of(items[key])) is not None}
+    led = {number: place for number, key in astray.items() if (place := current_key(items[key])) is not None}
     await request.look_again(led.values())
     there = await request.current_outcomes(led.values())
     return [led.get(number, key) for number, key in enumerate(keys)], found | there

@@ -14,11 +14,11 @@ from resolvers.session.budget import refusal
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from resolvers.total_count import others, parent_key, totals
-from store.concurrency import PIECE, in_chunks, yield_to_loop
+from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import CladeError
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key, stamp_key
+from store.model.keys import Key, tree_version_key
 from store.model.paths import format_path
 from store.model.ranges import KeyRange, siblings
 from store.model.records import Record
@@ -55,8 +55,8 @@ async def lists(request: Request, jobs: Sequence[ListRequest]) -> list[Page | Ex
     """The pages of many lists, in order, read as `resolvers.planner` decides; what fails is an error in its place."""
     found: list[Page | Exception | None] = []
     is_exact = request.version is not None
-    for start in range(0, len(jobs), PIECE):
-        found += [_at_once(request, job, is_exact=is_exact) for job in jobs[start : start + PIECE]]
+    for start in range(0, len(jobs), CHUNK_LENGTH):
+        found += [_at_once(request, job, is_exact=is_exact) for job in jobs[start : start + CHUNK_LENGTH]]
         if start:
             await yield_to_loop()
     asked = [job for job, page in zip(jobs, found, strict=True) if page is None]
@@ -134,7 +134,7 @@ async def _batches(
     results: dict[ListRequest, Page | Exception] = {}
     by_hierarchy: dict[str, list[ListRequest]] = defaultdict(list)
     for job in jobs:
-        missing = None if job.owner.pk in request.stamps else stamps[stamp_key(job.owner.pk)]
+        missing = None if job.owner.pk in request.stamps else stamps[tree_version_key(job.owner.pk)]
         if isinstance(missing, Exception):
             results[job] = missing
         else:
@@ -173,7 +173,7 @@ class _Batch:
         for group in planner.groups:
             planner.plan(group)
             request.reads.check(len(planner.reads))
-            if len(jobs) > PIECE:
+            if len(jobs) > CHUNK_LENGTH:
                 await yield_to_loop()
         request.spend(expected)
         request.turn.expect(planner.nodes)

@@ -41,10 +41,10 @@ from resolvers.planning.sibling_runs import (
 )
 from resolvers.session.budget import refusal
 from resolvers.session.records_read import Read, RecordsRead
-from store.metadata.tree_version import TreeVersion, tier_name
+from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Index
-from store.model.ranges import KeyRange, subtree, tier
+from store.model.ranges import KeyRange, level_range, subtree
 from store.model.records import Record
 
 
@@ -139,7 +139,7 @@ class Planner:
         for level in sorted({level for job in jobs for level in job.levels}):
             owners = sorted_owners(job for job in jobs if level in job.levels)
             items = sum([owner.kids[level] for owner in owners]) + extras(owners, level, self.known, stamp)
-            reads.append((Read(tier(owners[0].pk, level, owners[0].depth + 1, *bounds(owners))), items))
+            reads.append((Read(level_range(owners[0].pk, level, owners[0].depth + 1, *bounds(owners))), items))
         return ReadOption.of(reads)
 
     def _ahead(self, jobs: list[ListRequest]) -> ReadOption | None:
@@ -199,7 +199,7 @@ class Planner:
             return table
         tiers = sorted({one for job in jobs for one in job.tiers(self.stamps[pk])})
         slices = [
-            (Read(tier(pk, level, depth, lo, hi)), sum([self._likely(job, level, depth) for job in jobs]))
+            (Read(level_range(pk, level, depth, lo, hi)), sum([self._likely(job, level, depth) for job in jobs]))
             for level, depth in tiers
         ]
         return cheapest(ReadOption.of(slices), table)
@@ -213,7 +213,7 @@ class Planner:
     def _likely(self, job: ListRequest, level: str, depth: int) -> int:
         """How many of a tier's nodes lie below a node, at most."""
         counts = job.owner.kids if job.relation.kind is RelationKind.CHILDREN else job.owner.below
-        return min(counts.get(level, 0), self.stamps[job.owner.pk].shape[tier_name(level, depth)])
+        return min(counts.get(level, 0), self.stamps[job.owner.pk].shape[level_at_depth(level, depth)])
 
     # -- what the reads planned so far will tell -----------------------------------------------------------------------
 
@@ -236,7 +236,7 @@ class Planner:
         ):
             return True
         tiers = job.tiers(self.stamps[owner.pk])
-        return bool(tiers) and all(self._promises(tier(owner.pk, *one, span.lo, span.hi)) for one in tiers)
+        return bool(tiers) and all(self._promises(level_range(owner.pk, *one, span.lo, span.hi)) for one in tiers)
 
     def _promises(self, span: KeyRange, limit: int | None = None, *, reverse: bool = False) -> bool:
         planned = self._planned.get((span.index, span.partition), ())

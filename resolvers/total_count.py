@@ -9,7 +9,7 @@ from resolvers.planning.list_request import ListRequest
 from resolvers.session.request import Request
 from store.concurrency import in_chunks
 from store.metadata.tree_version import TreeVersion
-from store.model.keys import Key, parent_sort_key, stamp_key
+from store.model.keys import Key, parent_sort_key, tree_version_key
 from store.model.ranges import KeyRange
 from store.model.records import Counts
 
@@ -79,7 +79,7 @@ def _stamp(
 ) -> TreeVersion | Exception:
     if hierarchy in stamps:
         return stamps[hierarchy]
-    error = outcomes[stamp_key(hierarchy)]
+    error = outcomes[tree_version_key(hierarchy)]
     assert isinstance(error, Exception)  # what is no stamp is why there is none  # noqa: S101
     return error
 

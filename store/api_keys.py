@@ -57,24 +57,24 @@ class ApiKey:
     def opens_with(self, secret: str, now: float) -> bool:
         """Whether this is its secret, and it may be used at this time in seconds since 1970."""
         # Compared first and in constant time, so that the time it takes tells nothing of either.
-        is_right = hmac.compare_digest(self.hash, hash_of(secret))
+        is_right = hmac.compare_digest(self.hash, secret_hash(secret))
         return is_right and self.revoked_at is None and (self.until is None or now < self.until)
 
 
-def made(name: str, grants: Sequence[str], until: int | None) -> tuple[ApiKey, str]:
+def new_key(name: str, grants: Sequence[str], until: int | None) -> tuple[ApiKey, str]:
     """A new key, and its text, which is shown once and kept nowhere."""
     key_id, secret = secrets.token_hex(ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
-    key = ApiKey(key_id, name, hash_of(secret), grants, rfc3339(time.time()), until)
+    key = ApiKey(key_id, name, secret_hash(secret), grants, rfc3339(time.time()), until)
     return key, f"{PREFIX}{key_id}_{secret}"
 
 
-def parts_of(text: str) -> tuple[str, str] | None:
+def parse_key(text: str) -> tuple[str, str] | None:
     """The id and the secret in a key's text, or None where it cannot be one."""
     match = _TEXT.fullmatch(text)
     return None if match is None else (match[1], match[2])
 
 
-def hash_of(secret: str) -> str:
+def secret_hash(secret: str) -> str:
     # 256 random bits cannot be guessed however fast one hashes; a slow hash is for passwords, and costs each request.
     return hashlib.sha256(secret.encode()).hexdigest()
 
@@ -90,7 +90,7 @@ async def find_key(store: Store, key_id: str, reads: ReadUsage, *, strong: bool 
     return None if item is None else ApiKey.of(item)
 
 
-async def all_keys(store: Store, reads: ReadUsage) -> list[ApiKey]:
+async def find_keys(store: Store, reads: ReadUsage) -> list[ApiKey]:
     """All that were ever given out, the oldest first."""
     span = KeyRange(Index.TABLE, PARTITION, "0", just_after("g"))  # ids begin with 0 to f
     return sorted(map(ApiKey.of, await store.range(span, reads, strong=True)), key=lambda key: (key.created_at, key.id))

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 T = TypeVar("T")
 
-PIECE = 500  # of nodes or rows, with which most things take some milliseconds
+CHUNK_LENGTH = 500  # of nodes or rows, with which most things take some milliseconds
 SLICE_SECONDS = 0.01  # of computation at a time, by all coroutines of one event loop together
 AT_A_TIME = 32  # coroutines that are resumed in one iteration of the loop
 
@@ -88,7 +88,7 @@ class in_chunks(Generic[T]):
     """All of some things in pieces of at most so many, yielding between two of them where a slice is used up."""
 
     # No generator: the loop looks after each of these, which takes longer than most lists do.
-    def __init__(self, things: Sequence[T], piece: int = PIECE) -> None:
+    def __init__(self, things: Sequence[T], piece: int = CHUNK_LENGTH) -> None:
         self._things = things
         self._piece = piece
         self._start = 0

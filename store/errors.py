@@ -26,7 +26,7 @@ A message names the value, the limit and the way out; it is shown to clients, so
 
 from typing import ClassVar, Self
 
-NOT_KNOWN = "It is not known whether this was changed; look, or repeat it with the same idempotencyKey."
+UNCERTAIN_HINT = "It is not known whether this was changed; look, or repeat it with the same idempotencyKey."
 
 
 class CladeError(Exception):
@@ -123,7 +123,7 @@ class Uncertain(Unavailable):
     @classmethod
     def after(cls, error: CladeError) -> Self:
         """What is told when a change may have been made before this error came."""
-        return cls(f"{error} {NOT_KNOWN}")
+        return cls(f"{error} {UNCERTAIN_HINT}")
 
 
 class NoTable(Unavailable):

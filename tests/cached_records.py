@@ -14,7 +14,7 @@ from store.sqlite.store import SQLiteStore
 
 def decoded_records(decoded: RecordCache) -> dict[bytes, Record]:
     """All cached records, by the bytes that they were decoded from."""
-    return {**decoded._old, **decoded._young}
+    return dict(decoded._records._entries)
 
 
 def cached_records(store: Store) -> dict[bytes, Record]:

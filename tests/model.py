@@ -15,7 +15,7 @@ from graph.hierarchies.node import Node
 from resolvers.planning.cursors import CursorKind, decode_cursor, encode_cursor
 from store.engine.protocol import Store
 from store.errors import BadCursor
-from store.metadata.tree_version import TreeVersion, tier_name
+from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.items import Item, Put
 from store.model.keys import Path, id_key
 from store.model.paths import format_path, parse_path
@@ -224,10 +224,10 @@ class Model:
         for record in self.nodes.values():
             place = id_key(record.id)
             items.append({"pk": place.pk, "sk": place.sk, "tree": record.pk, "key": record.sk})
-            shapes.setdefault(record.pk, Counter())[tier_name(record.level, record.depth)] += 1
+            shapes.setdefault(record.pk, Counter())[level_at_depth(record.level, record.depth)] += 1
             if record.is_root:
-                shapes.setdefault(self.hierarchy, Counter())[tier_name(record.level, 0)] += 1
-        return items + [TreeVersion(partition).raised(dict(shape)).item for partition, shape in shapes.items()]
+                shapes.setdefault(self.hierarchy, Counter())[level_at_depth(record.level, 0)] += 1
+        return items + [TreeVersion(partition).incremented(dict(shape)).item for partition, shape in shapes.items()]
 
     async def plant(self, store: Store) -> None:
         """Write all items into a store."""

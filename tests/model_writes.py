@@ -11,7 +11,7 @@ from store.edits.move import Move
 from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.metadata.history import versions
+from store.metadata.history import revisions
 from store.model.keys import Path, path_of
 from store.model.records import Record
 from tests import invariants
@@ -221,7 +221,7 @@ async def compare(store: Store, model: Model) -> None:
     assert nodes == model.nodes
     assert aliases == model.aliases
     for node_id, past in model.past.items():
-        kept = await store.range(versions(node_id, len(past) + 2), ReadUsage(), strong=True)
+        kept = await store.range(revisions(node_id, len(past) + 2), ReadUsage(), strong=True)
         told = [
             Node(node_id, v["level"], v["name"], {"note": v["note"]} if "note" in v else {}, v["revision"])
             for v in kept

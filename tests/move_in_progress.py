@@ -49,7 +49,7 @@ class MoveInProgress:
         stamps: list[Item] = []
         for partition in self.running.partitions:
             shape: Any = shapes.get(partition, {"shape": {}})["shape"]
-            stamps.append(TreeVersion(partition, 7 + flipped).raised(shape, moves=(self.running,)).item)
+            stamps.append(TreeVersion(partition, 7 + flipped).incremented(shape, moves=(self.running,)).item)
         return [*above, *stamps, self._move(MoveState.SWEEPING if flipped else MoveState.COPYING)]
 
     def _move(self, state: MoveState) -> Item:

@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from commands.main import run
-from graph.hierarchies.node import Node
 from store.connect import open_store
 from store.engine.usage import ReadUsage
 from store.errors import NoTable
 from store.metadata.tree_version import TreeVersion
-from store.model.keys import stamp_key
+from store.model.keys import tree_version_key
 from tests.conftest import CLADE
 
 RUN_SECONDS = 120
@@ -75,7 +74,7 @@ def test_a_file_is_imported_except_for_its_mistakes_and_each_is_explained(clade,
     status, said = clade("import", "location", "places.jsonl")
     assert status == 1
     assert "added: 3 (1 COUNTRY, 1 STATE, 1 CITY)" in said
-    assert "rejected: 12 rows; they are in places.rejected.csv." in said
+    assert "rejected: 12 rows; written to places.rejected.csv." in said
     with (tmp_path / "places.rejected.csv").open() as file:
         rejected = list(csv.DictReader(file))
     assert [row["content"] for row in rejected] == list(MISTAKES)
@@ -88,8 +87,8 @@ def test_a_file_is_imported_except_for_its_mistakes_and_each_is_explained(clade,
     ("file", "content", "options", "sentence"),
     [
         ("empty.csv", "", ["--level", "country=Country"], '"empty.csv" has no header: its first line must name the'),
-        ("levels.csv", "Country\nUS\n", [], 'A CSV file needs its levels from the root down, as in --level country='),
-        ("list.weird", "US\n", [], 'The ending of "list.weird" tells no format; say --format csv, jsonl, taxonomy.'),
+        ("levels.csv", "Country\nUS\n", [], 'A CSV file needs its levels from the root down, such as --level country='),
+        ("list.weird", "US\n", [], 'Unknown extension of "list.weird"; add --format csv, jsonl, taxonomy.'),
         ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and stand under itself"),
     ],
 )  # fmt: skip
@@ -138,7 +137,7 @@ def stop(folder: Path, *, behind: int) -> int:
         process.wait(RUN_SECONDS)
     text = (folder / "said.txt").read_text()
     assert "Stopped: " in text
-    assert "The same command goes on." in text
+    assert "Run the same command to continue." in text
     assert "Traceback" not in text
     return process.returncode
 
@@ -148,7 +147,7 @@ def written(folder: Path) -> int:
 
     async def read() -> int:
         async with open_store(f"sqlite:///{folder / 'clade.db'}") as store:
-            (item,) = await store.get([stamp_key("location#US")], ReadUsage(), strong=True)
+            (item,) = await store.get([tree_version_key("location#US")], ReadUsage(), strong=True)
         return sum(TreeVersion.of("location#US", item).shape.values())
 
     try:
@@ -169,11 +168,12 @@ def written(folder: Path) -> int:
         (["tree", "location"], {"CLADE_STORE": "mysql://x"}, '"mysql://x" is no store; write sqlite:///FILE or'),
         (["serve"], {"CLADE_MAX_NODES": "abc"}, 'CLADE_MAX_NODES cannot be "abc": it must be a whole number'),
         (["serve"], {"CLADE_MAX_NODES": "0"}, 'CLADE_MAX_NODES cannot be "0": it must be a whole number'),
-        (["serve"], {"CLADE_HIERARCHIES": "nope"}, 'CLADE_HIERARCHIES names the module "nope", which cannot be found.'),
-        (["serve"], {"CLADE_HIERARCHIES": "a,,b"}, 'CLADE_HIERARCHIES names the module "a", which cannot be found.'),
-        (["serve"], {"CLADE_HIERARCHIES": ","}, 'CLADE_HIERARCHIES names the module ""; write them like'),
-        (["serve"], {"CLADE_HIERARCHIES": "shelves"}, "In shelves: Board stands under SHELFF, which shelf has not."),
-        (["tree", "place"], {}, 'There is no hierarchy "place"; CLADE_HIERARCHIES names location, category.'),
+        (["serve"], {"CLADE_HIERARCHIES": "nope"}, 'CLADE_HIERARCHIES names the module "nope", which cannot be found;'),
+        (["serve"], {"CLADE_HIERARCHIES": "a,,b"}, 'CLADE_HIERARCHIES names the module "a", which cannot be found;'),
+        (["serve"], {"CLADE_HIERARCHIES": ","}, 'CLADE_HIERARCHIES names the module ""; write modules like'),
+        (["serve"], {"CLADE_HIERARCHIES": "x/y.py"}, 'CLADE_HIERARCHIES names the file "x/y.py", which is not there;'),
+        (["serve"], {"CLADE_HIERARCHIES": "shelves"}, "shelves.py:4: Board stands under SHELFF, which shelf has not."),
+        (["tree", "place"], {}, 'Unknown hierarchy "place"; CLADE_HIERARCHIES has location, category.'),
         (["tree", "location", "US//"], {}, "A path has an empty segment; write it like US/NE/Omaha, with no /"),
         (["schema", "/proc/schema"], {}, "/proc/schema: no such file or directory."),
         (["export", "location", "-o", "/proc/x"], {}, "/proc/x cannot be written: no such file or directory."),
@@ -198,64 +198,200 @@ def test_a_wrong_setting_or_path_gets_one_message(clade, tmp_path, command, more
 # -- a hierarchy of one's own ------------------------------------------------------------------------------------------
 
 ZOO = 'class Zoo(Node, hierarchy="zoo"{more}):\n    "A zoo."\n\nclass Cage(Zoo, under=None):\n    "A cage."\n\n{level}'
-LEVEL = 'class {title}(Zoo{under}):\n    "A level."\n    {attribute}\n'
+LEVEL = 'class {title}(Zoo{under}):\n    "A level."\n    {body}\n'
+HEAD = "from datetime import date\nfrom enum import Enum\nfrom clade import Node, attribute\nimport strawberry\n"
+ZOO_LINE, CAGE_LINE, LEVEL_LINE = 5, 8, 11
 MANY = 'give Zoo another many=, as in many="allZoo".'
-PREFIX = 'rename the class, or give Zoo another prefix=, as in prefix="My".'
+PREFIX = 'rename the class, or give Zoo a prefix=, as in prefix="My".'
 NOWHERE = "give the class under=, with levels that lie below a root themselves, or under=None for a root."
 
 
-def zoo(more: str = "", title: str = "Animal", under: str = ", under=[Cage]", attribute: str = "") -> str:
-    return ZOO.format(more=more, level=LEVEL.format(title=title, under=under, attribute=attribute))
+def zoo(more: str = "", title: str = "Animal", under: str = ", under=[Cage]", body: str = "") -> str:
+    """The text of a file with a hierarchy of three classes."""
+    return ZOO.format(more=more, level=LEVEL.format(title=title, under=under, body=body))
 
 
 CLASS = "the class Zoo of the hierarchy zoo"
 ANIMAL = "the level Animal of the hierarchy zoo"
+ALONE = "a class of a hierarchy has attributes alone, as in"
+TYPES = "str, int, Long, float, Decimal, bool, Date, DateTime, an Enum, or a list of one of these"
+UNKNOWN = "A hierarchy takes hierarchy=, many= and prefix=, a level under=."
 WRONG = [
-    (zoo(', many="moves"'),
+    # names
+    (zoo(', many="moves"'), ZOO_LINE,
      f'many="moves" of {CLASS} makes the field of Query moves, which Clade itself makes already; {MANY}'),
-    (zoo(', many="zoo"'), f'many="zoo" of {CLASS} makes the field of Query zoo, which {CLASS} makes already; {MANY}'),
-    (zoo(', many="the zoos"'),
+    (zoo(', many="zoo"'), ZOO_LINE,
+     f'many="zoo" of {CLASS} makes the field of Query zoo, which {CLASS} makes already; {MANY}'),
+    (zoo(', many="the zoos"'), ZOO_LINE,
      f'many="the zoos" of {CLASS} makes the field of Query "the zoos", which is no name of GraphQL; {MANY}'),
-    (zoo(title="Move"),
+    (zoo(title="Move"), LEVEL_LINE,
      f"the level Move of the hierarchy zoo makes the type Move, which Clade itself makes already; {PREFIX}"),
-    (zoo(title="ZooLevel"),
+    (zoo(title="Changes"), LEVEL_LINE,
+     f"the level Changes of the hierarchy zoo makes the field of Query changes, which Clade itself makes already; "
+     f"{PREFIX}"),
+    (zoo(title="ZooLevel"), LEVEL_LINE,
      f"the level ZooLevel of the hierarchy zoo makes the type ZooLevel, which {CLASS} makes already; {PREFIX}"),
-    (zoo(under=""), f"No node of zoo can be of the level Animal: {NOWHERE}"),
-    (zoo(under=', under=["self"]'), f"No node of zoo can be of the level Animal: {NOWHERE}"),
-    (zoo(title="CAGE"), "The classes CAGE and Cage are one level of zoo; rename one of them."),
-    (zoo(attribute='childCount: int | None = attribute("How many young ones.")'),
+    (zoo(body='childCount: int | None = attribute("How many young ones.")'), LEVEL_LINE,
      f"the attribute childCount of {ANIMAL} makes the field childCount, which every node has already; "
      "rename the attribute."),
-    (zoo(attribute='feet: int | None = "How many."'), 'Animal.feet needs a description: = attribute("…").'),
-    (zoo(attribute='feet: int = attribute("How many.")'), "Animal.feet must be optional, as in: str | None."),
+    (zoo(body='level: int | None = attribute("Its floor.")'), LEVEL_LINE,
+     "Animal has an attribute level, a name that every node has already."),
+    (zoo(body='diet: Enum("Diet", "true false") | None = attribute("Its food.")'), LEVEL_LINE,
+     'the enum Diet has the member "true", which is no value of GraphQL; rename the member.'),
+    # classes
+    (zoo(title="CAGE"), LEVEL_LINE,
+     f"CAGE and Cage (in line {CAGE_LINE}) are both the level CAGE of zoo; rename one of them."),
+    (zoo(title="Cage"), LEVEL_LINE,
+     f"Cage is the second class of this name, after that in line {CAGE_LINE}; rename one of them."),
+    (zoo() + 'class Zoo(Node, hierarchy="zoo2"):\n    "Another."\n', 14,
+     f"Zoo is the second class of this name, after that in line {ZOO_LINE}; rename one of them."),
+    (zoo() + 'class Farm(Node, hierarchy="zoo"):\n    "Another."\n', 14,
+     'Zoo and Farm both have hierarchy="zoo"; rename one.'),
+    (zoo().replace('"A level."', "pass"), LEVEL_LINE,
+     "Animal has no docstring; add one, which is the description that clients see."),
+    (zoo() + 'class Lion(Animal, date, under=[Cage]):\n    "A lion."\n', 14,
+     "Lion has several base classes; give it one, its hierarchy's class or Node."),
+    ('class Zoo(Node, many="zoos"):\n    "A zoo."\n', ZOO_LINE,
+     'Zoo has no hierarchy=; write class Zoo(Node, hierarchy="zoo").'),
+    ('class Cage(Node, under=None):\n    "A cage."\n', ZOO_LINE,
+     "Cage has under=, and so is a level; make it a subclass of its hierarchy's class."),
+    (zoo(under=', under=[Cage], many="animals"'), LEVEL_LINE,
+     "Animal is a level and has many=; give that to its hierarchy's class."),
+    # under=
+    (zoo(under=""), LEVEL_LINE,
+     "Animal has no under=; write the levels that it may stand under, as in under=[Country], "
+     "or under=None for a root."),
+    (zoo(under=', under=["self"]'), LEVEL_LINE, f"No node of zoo can be of the level Animal: {NOWHERE}"),
+    (zoo(under=', under=["Cagge"]'), LEVEL_LINE, "Animal stands under CAGGE, which zoo has not."),
+    (zoo(under=", under=[Zoo]"), LEVEL_LINE,
+     'Animal has under=Zoo, which is no level of zoo; write level classes, "self" or None.'),
+    (zoo(under=", parent=Cage"), LEVEL_LINE, f"Animal has parent=, which is unknown; write under=. {UNKNOWN}"),
+    (zoo(under=", under=Cage, colour=1"), LEVEL_LINE, f"Animal has colour=, which is unknown. {UNKNOWN}"),
+    ('class Zoo(Node, hierarchy="zoo"):\n    "A zoo."\n', ZOO_LINE,
+     "No level of zoo may be a root: give one under=None."),
+    # attributes
+    (zoo(body='feet: int | None = "How many."'), LEVEL_LINE,
+     'Animal.feet has no description; write feet: … = attribute("…").'),
+    (zoo(body='feet: int | None = attribute(" ")'), LEVEL_LINE,
+     'Animal.feet has no description; write feet: … = attribute("…").'),
+    (zoo(body='feet = attribute("How many.")'), LEVEL_LINE,
+     "Animal.feet has no type; write feet: str | None = attribute(…)."),
+    (zoo(body='feet: int = attribute("How many.")'), LEVEL_LINE,
+     "Animal.feet is not optional, and any node may lack an attribute; write feet: … | None."),
+    (zoo(body='feet: complex | None = attribute("How many.")'), LEVEL_LINE,
+     f"Animal.feet has a type that no attribute can have; write {TYPES}, and | None behind it."),
+    (zoo(body='feet: int | str | None = attribute("How many.")'), LEVEL_LINE,
+     f"Animal.feet has a type that no attribute can have; write {TYPES}, and | None behind it."),
+    (zoo(body='feet: list | None = attribute("How many.")'), LEVEL_LINE,
+     f"Animal.feet has a type that no attribute can have; write {TYPES}, and | None behind it."),
+    (zoo(body='feet: "Feet | None" = attribute("How many.")'), LEVEL_LINE,
+     "Animal has an attribute of the type Feet, which is not defined."),
+    (zoo(body="def feet(self):\n        return 4"), LEVEL_LINE,
+     f'Animal.feet is a method or a resolver; {ALONE} feet: str | None = attribute("…").'),
+    (zoo(body="@strawberry.field\n    def feet(self) -> int:\n        return 4"), LEVEL_LINE,
+     f'Animal.feet is a method or a resolver; {ALONE} feet: str | None = attribute("…").'),
+    (zoo(body="feet = 4"), LEVEL_LINE, f'Animal.feet is no attribute; {ALONE} feet: str | None = attribute("…").'),
+    # code
+    (zoo(body="feet: int | None ="), 13, "syntax error: invalid syntax; correct this line."),
+    (zoo(body='feet: Lnog | None = attribute("How many.")'), 13,
+     "NameError: name 'Lnog' is not defined; correct this line."),
+    ("\nimport panda_bears\n" + zoo(), 6,
+     'it imports the module "panda_bears", which cannot be found; install it, or correct the import.'),
+    ("1 / 0\n", 5, "ZeroDivisionError: division by zero; correct this line."),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("command", ["schema", "serve"])
-@pytest.mark.parametrize(("text", "sentence"), WRONG, ids=range(len(WRONG)))
-def test_an_invalid_hierarchy_gets_one_message(clade, tmp_path, monkeypatch, command, text, sentence):
-    monkeypatch.setattr(Node, "hierarchies", dict(Node.hierarchies))
-    monkeypatch.delitem(sys.modules, "my_zoo", raising=False)
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "my_zoo.py").write_text(f"from clade import Node, attribute\n\n{text}", encoding="utf-8")
-    assert clade(command, CLADE_HIERARCHIES="my_zoo") == (1, f"clade: In my_zoo: {sentence}\n")
+@pytest.mark.parametrize(("text", "line", "sentence"), WRONG, ids=range(len(WRONG)))
+def test_an_invalid_hierarchy_gets_one_message_with_its_line(
+    clade, tmp_path, command, text, line, sentence
+):
+    (tmp_path / "zoo.py").write_text(HEAD + text, encoding="utf-8")
+    assert clade(command, CLADE_HIERARCHIES="zoo.py") == (1, f"clade: zoo.py:{line}: {sentence}\n")
 
 
-def test_hierarchies_with_equal_level_names_are_rejected_until_one_has_a_prefix(clade, tmp_path, monkeypatch):
-    monkeypatch.setattr(Node, "hierarchies", dict(Node.hierarchies))
-    monkeypatch.syspath_prepend(tmp_path)
-    for module, more in (("their_zoo", ""), ("our_zoo", ', prefix="Our"')):
-        monkeypatch.delitem(sys.modules, module, raising=False)
-        text = zoo(more, title="City").replace('"zoo"', f'"{module}"')
-        (tmp_path / f"{module}.py").write_text(f"from clade import Node\n\n{text}")
-    assert clade("schema", CLADE_HIERARCHIES="graph.hierarchies.locations,their_zoo") == (
+def test_a_failing_import_gets_one_message_with_its_line(clade, tmp_path):
+    (tmp_path / "zoo.py").write_text("from clade import Node, Lnog\n")
+    status, said = clade("schema", CLADE_HIERARCHIES="zoo.py")
+    assert status == 1
+    assert said.startswith("clade: zoo.py:1: ImportError: cannot import name 'Lnog' from 'clade' (")
+    assert said.count("\n") == 1
+
+
+def test_hierarchies_with_equal_level_names_are_rejected_until_one_has_a_prefix(clade, tmp_path):
+    for name, more in (("their_zoo", ""), ("our_zoo", ', prefix="Our"')):
+        text = zoo(more, title="City").replace('"zoo"', f'"{name}"')
+        (tmp_path / f"{name}.py").write_text(HEAD + text)
+    assert clade("schema", CLADE_HIERARCHIES="graph.hierarchies.locations,their_zoo.py") == (
         1,
-        "clade: In their_zoo: the level City of the hierarchy their_zoo makes the type City, which the level City of "
-        f"the hierarchy location makes already; {PREFIX}\n",
+        f"clade: their_zoo.py:{LEVEL_LINE}: the level City of the hierarchy their_zoo makes the type City, which the "
+        f"level City of the hierarchy location makes already; {PREFIX}\n",
     )
-    status, said = clade("schema", "schema.graphql", CLADE_HIERARCHIES="graph.hierarchies.locations,our_zoo")
+    status, said = clade("schema", "schema.graphql", CLADE_HIERARCHIES="graph.hierarchies.locations,our_zoo.py")
     assert (status, said) == (0, "")
     assert "\ntype OurCityRevision implements OurZooRevision & NodeRevision {" in Path("schema.graphql").read_text()
+
+
+def test_two_hierarchies_of_one_name_are_refused(clade, tmp_path):
+    for name in ("zoo", "farm"):
+        (tmp_path / f"{name}.py").write_text(HEAD + zoo())
+    assert clade("serve", CLADE_HIERARCHIES="zoo.py, farm.py") == (
+        1,
+        f'clade: farm.py:{ZOO_LINE}: Zoo has hierarchy="zoo", as Zoo in zoo.py:{ZOO_LINE} has; rename one of them, or '
+        "serve only one.\n",
+    )
+
+
+def test_a_module_that_is_not_the_file_here_is_refused_with_the_way_to_name_the_file(clade, tmp_path):
+    (tmp_path / "store.py").write_text(HEAD + zoo())
+    status, said = clade("schema", CLADE_HIERARCHIES="store")
+    assert status == 1
+    assert said.startswith('clade: CLADE_HIERARCHIES names the module "store", which is ')
+    assert said.endswith("and declares no hierarchy; for the file here write CLADE_HIERARCHIES=store.py.\n")
+    assert clade("schema", "out.graphql", CLADE_HIERARCHIES="store.py") == (0, "")
+
+
+# -- a foreign module under the name of a package ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["clade", "commands", "graph", "resolvers", "store"])
+@pytest.mark.parametrize("way", ["PYTHONPATH", "-m"])
+def test_a_foreign_module_that_hides_a_package_is_refused_in_one_sentence(tmp_path, name, way):
+    (tmp_path / f"{name}.py").write_text(HEAD + zoo())
+    by_path = way == "PYTHONPATH"
+    ended = subprocess.run(
+        [CLADE, "schema"] if by_path else [sys.executable, "-m", "clade_graphql", "schema"],
+        env={**os.environ, "PYTHONPATH": "." if by_path else "", "CLADE_HIERARCHIES": f"{name}.py"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        f"clade: {tmp_path / name}.py hides Clade's own package {name}; rename it, or leave its folder out of "
+        "PYTHONPATH and start in another one. (A file of hierarchies may have any name: "
+        "CLADE_HIERARCHIES=shop/store.py.)\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["clade", "commands", "graph", "resolvers", "store"])
+def test_a_file_of_hierarchies_may_have_any_name(tmp_path, name):
+    (tmp_path / f"{name}.py").write_text(HEAD + zoo())
+    schema = subprocess.check_output(
+        [CLADE, "schema"], env={**os.environ, "CLADE_HIERARCHIES": f"{name}.py"}, cwd=tmp_path, timeout=RUN_SECONDS
+    )
+    assert b"type Animal implements Zoo & Node" in schema
+
+
+def test_a_program_that_imports_clade_beside_a_foreign_module_learns_its_file(tmp_path):
+    (tmp_path / "graph.py").write_text("")
+    (tmp_path / "mine.py").write_text("from clade import create_app\n")
+    ended = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ended.stderr.splitlines()[-1].startswith(f"ImportError: {tmp_path / 'graph.py'} hides Clade's own package")
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ def tracked() -> list[str]:
 def packaged() -> set[str]:
     """The files of the packages."""
     names = {name for name in tracked() if name.startswith(tuple(f"{floor}/" for floor in FLOORS))}
+    names.add("clade_graphql.py")
     return {name for name in names if not name.endswith("/.gitattributes")}
 
 

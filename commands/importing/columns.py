@@ -1,4 +1,4 @@
-"""The options that say which column of a CSV file holds what: `--level city=City`, `--attr store.street=Street`."""
+"""Column options of a CSV file: `--level city=City`, `--name`, `--id`, `--attr store.street=Street`, `--fold-case`."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,73 +14,69 @@ def columns(
     names: Iterable[str],
     ids: Iterable[str],
     attributes: Iterable[str],
-    folded: Iterable[str],
+    case_insensitive: Iterable[str],
 ) -> Columns:
-    """The format that the options describe; raises BadInput with a sentence for what is wrong in them."""
-    found: dict[str, LevelColumns] = {}
+    """The column mapping that the options describe. Raises BadInput for the first wrong option."""
+    mapping: dict[str, LevelColumns] = {}
     for option in levels:
         name, column = _split("--level", option)
         level = hierarchy.level(name)
-        if level.name in found:
+        if level.name in mapping:
             raise BadInput(f"--level {name} is given twice.")
-        found[level.name] = LevelColumns(level.name, column)
-    if not found:
+        mapping[level.name] = LevelColumns(level.name, column)
+    if not mapping:
         raise BadInput(
-            'A CSV file needs its levels from the root down, as in --level country="Country" --level city=City.'
+            'A CSV file needs its levels from the root down, such as --level country="Country" --level city=City.'
         )
-    _check_order([hierarchy.levels[name] for name in found])
-    for option in names:
-        level, column = _of_level("--name", hierarchy, found, option)
-        found[level.name] = replace(found[level.name], name=column)
-    for option in ids:
-        level, column = _of_level("--id", hierarchy, found, option)
-        found[level.name] = replace(found[level.name], id=column)
+    _check_order([hierarchy.levels[name] for name in mapping])
+    for field, options in (("name", names), ("id", ids)):
+        for option in options:
+            name, column = _split(f"--{field}", option)
+            level = _mapped(f"--{field}", hierarchy, mapping, name)
+            mapping[level.name] = replace(mapping[level.name], **{field: column})
     for option in attributes:
-        level, attribute, column = _attribute(hierarchy, found, option)
-        mapped = {**found[level.name].attributes, attribute: column}
-        found[level.name] = replace(found[level.name], attributes=mapped)
-    for option in folded:
-        level = _mapped("--fold-case", hierarchy, found, option)
-        found[level.name] = replace(found[level.name], fold=True)
-    return Columns(list(found.values()))
+        level, attribute, column = _attribute(hierarchy, mapping, option)
+        mapped = {**mapping[level.name].attributes, attribute: column}
+        mapping[level.name] = replace(mapping[level.name], attributes=mapped)
+    for option in case_insensitive:
+        level = _mapped("--fold-case", hierarchy, mapping, option)
+        mapping[level.name] = replace(mapping[level.name], fold=True)
+    return Columns(list(mapping.values()))
 
 
 def _split(option: str, value: str) -> tuple[str, str]:
     left, equals, column = value.partition("=")
     if not (left.strip() and equals and column.strip()):
-        raise BadInput(f'{option} {value} has no column; write it like {option} {left or "city"}="Column".')
+        raise BadInput(f'{option} {value} has no column; use {option} {left or "city"}="Column".')
     return left.strip(), column.strip()
 
 
-def _of_level(option: str, hierarchy: Hierarchy, found: dict[str, LevelColumns], value: str) -> tuple[Level, str]:
-    name, column = _split(option, value)
-    return _mapped(option, hierarchy, found, name), column
-
-
-def _mapped(option: str, hierarchy: Hierarchy, found: dict[str, LevelColumns], name: str) -> Level:
+def _mapped(option: str, hierarchy: Hierarchy, mapping: dict[str, LevelColumns], name: str) -> Level:
     level = hierarchy.level(name)
-    if level.name not in found:
-        raise BadInput(f"{option} {name} names a level that no --level gives a column.")
+    if level.name not in mapping:
+        raise BadInput(f"{option} {name} needs a column for this level; add --level {name}=Column.")
     return level
 
 
-def _attribute(hierarchy: Hierarchy, found: dict[str, LevelColumns], option: str) -> tuple[Level, str, str]:
+def _attribute(hierarchy: Hierarchy, mapping: dict[str, LevelColumns], option: str) -> tuple[Level, str, str]:
     target, column = _split("--attr", option)
     name, dot, attribute = target.partition(".")
     if not dot:
-        raise BadInput(f'--attr {option} names no attribute; write it like --attr store.street="Column".')
-    level = _mapped("--attr", hierarchy, found, name)
+        raise BadInput(f'--attr {option} has no attribute; use --attr store.street="Column".')
+    level = _mapped("--attr", hierarchy, mapping, name)
     if attribute not in level.attributes:
-        known = ", ".join(level.attributes) or "none"
-        raise BadInput(f'{level.name} has no attribute "{attribute}"; it has {known}.')
+        attributes = ", ".join(level.attributes) or "none"
+        raise BadInput(f'{level.name} has no attribute "{attribute}"; it has {attributes}.')
     return level, attribute, column
 
 
 def _check_order(levels: list[Level]) -> None:
-    """Each level must be able to stand under one of those in front of it, or no row could ever be taken."""
+    """Check that each level is allowed under one of the levels before it; otherwise every row would be rejected."""
     above: set[str | None] = {None}
     for level in levels:
         if not level.under & above:
             places = ", ".join(sorted(name or "the root" for name in level.under))
-            raise BadInput(f"--level {level.name.lower()} stands in the wrong place: {level.name} goes under {places}.")
+            raise BadInput(
+                f"--level {level.name.lower()} is in the wrong position: {level.name} is allowed under {places}."
+            )
         above.add(level.name)

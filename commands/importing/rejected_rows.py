@@ -1,6 +1,6 @@
 """File of rejected rows: a CSV file beside the one that was imported, with the reason for each row.
 
-A file, a link or anything else of its name that is not one of these is left alone.
+A file, link or anything else of this name that is not such a file is left alone.
 """
 
 import csv
@@ -12,17 +12,17 @@ from typing import BinaryIO
 
 HEADING = ("row", "reason", "content")
 FIRST_LINE = ",".join(HEADING).encode()
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the beginning of one
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters that spreadsheets read as a formula
 
 
-class NotOurs(OSError):
-    """Something else has the name."""
+class ForeignFile(OSError):
+    """The name belongs to something that is not a file of rejected rows."""
 
 
-def write_rejects(target: Path, reasons: Mapping[int, str], contents: Iterable[tuple[int, str]]) -> None:
-    """The rejected rows as they stand in the file; where none are, an earlier import's are taken away.
+def write_rejected_rows(target: Path, reasons: Mapping[int, str], contents: Iterable[tuple[int, str]]) -> None:
+    """Write the rejected rows with `reasons` by row number; without any, remove the file of an earlier import.
 
-    Raises NotOurs where something else lies there, OSError where it cannot be written.
+    `contents` are the numbers and texts of all rows. Raises ForeignFile, and OSError if it cannot be written.
     """
     if not reasons:
         return _remove(target)
@@ -42,19 +42,19 @@ def _remove(target: Path) -> None:
     try:
         with _opened(target, os.O_RDONLY):
             target.unlink()
-    except (FileNotFoundError, NotOurs):
+    except (FileNotFoundError, ForeignFile):
         return
 
 
 def _opened(target: Path, flags: int) -> BinaryIO:
-    """A file of rejected rows, or an empty new one; no link is followed, and no pipe is waited for."""
+    """A file of rejected rows or a new file. Links are not followed, and opening a pipe does not block."""
     if target.is_symlink() or target.is_dir():
-        raise NotOurs
+        raise ForeignFile
     file = os.fdopen(os.open(target, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666), "rb")
     try:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode) or (found.st_size and file.readline(100).strip() != FIRST_LINE):
-            raise NotOurs
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or (status.st_size and file.readline(100).strip() != FIRST_LINE):
+            raise ForeignFile
     except BaseException:
         file.close()
         raise
@@ -62,5 +62,5 @@ def _opened(target: Path, flags: int) -> BinaryIO:
 
 
 def _cell(text: str) -> str:
-    """A text as no spreadsheet takes it for a formula."""
+    """A text that spreadsheets do not read as a formula."""
     return f"'{text}" if text.startswith(FORMULA) else text

@@ -1,10 +1,11 @@
-"""`clade serve`: the server."""
+"""`clade serve`: start the server."""
 
 import asyncio
 import contextlib
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -14,47 +15,44 @@ from commands.serving.http_protocol import ServerConfig
 from commands.serving.workers import Workers
 from graph.auth.authentication import tokens_of
 from graph.auth.loopback import is_loopback
+from graph.hierarchies.example_queries import Example, Sample, example_queries
+from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
+from graph.hierarchies.sample_nodes import read_samples
 from graph.observability import log_handler
 from graph.observability.metrics_server import exported
 from graph.settings import Settings, host_and_port
 from store.connect import opened
 from store.errors import BadInput, Unavailable, WrongLayout
 
-READY_SECONDS = 2.0
-SILENT_MILLISECONDS = 30_000
-OTHER_DESCRIPTORS = 512  # of the store, the log and the port, beside those of clients
-
-EXAMPLES = (
-    '{ city(path: "US/NE/Omaha") { name population ancestors { name level } } }',
-    '{ location(path: "US/NE") { descendants(level: STORE) { nodes { path ... on Store { street } } } } }',
-    "{ categories { nodes { name children { nodes { name children { nodes { name } } } } } } }",
-)
+STORE_CHECK_SECONDS = 2.0
+MAX_UNACKNOWLEDGED_MILLISECONDS = 30_000  # of a client that does not read its response
+OTHER_DESCRIPTORS = 512  # for the store, the log and the port, in addition to client connections
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for every one.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on.", min=0, max=65535)] = 8000,
-    workers: Annotated[int, typer.Option(help="How many processes share the port.", min=1)] = 1,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all addresses.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8000,
+    workers: Annotated[int, typer.Option(help="Number of processes that share the port.", min=1)] = 1,
 ) -> None:
-    """Serve the hierarchies at http://HOST:PORT/graphql, with GraphiQL for browsers.
+    """Start the server at http://HOST:PORT/graphql, with GraphiQL for browsers.
 
     Example: clade serve --port 8080 --workers 2
     """
     settings = Settings()
-    served(settings.hierarchies)  # a mistake in the settings is told before anything listens
+    classes = served(settings.hierarchies)  # errors in the settings are reported before the server listens
     tokens_of(settings)
     if settings.store == "sqlite://:memory:" and workers > 1:
-        raise BadInput(f"A store in memory is one process's own, and these would be {workers}; leave --workers out.")
+        raise BadInput(f"A store in memory needs one process; remove --workers {workers}, or set another CLADE_STORE.")
     if settings.writes == "on" and not is_loopback(f"[{host}]" if ":" in host else host):
-        os.environ["CLADE_WRITES"] = "granted"  # for the processes that serve: others than this machine can reach them
-        print(f"clade: {host} can be reached by others, so CLADE_WRITES=on is taken as granted.", file=sys.stderr)
-    _check_free(host, port, "choose another --port or --host")
+        os.environ["CLADE_WRITES"] = "granted"  # read by the worker processes
+        print(f"clade: {host} is not a loopback address, so CLADE_WRITES=on is changed to granted.", file=sys.stderr)
+    _check_port(host, port, "use another --port or --host")
     if settings.metrics:
-        _check_free(*host_and_port(settings.metrics), "set another CLADE_METRICS")
-    asyncio.run(_check_store(settings.store))
-    _greet(settings.store, host, port)
-    _allow_descriptors(settings.max_connections)
+        _check_port(*host_and_port(settings.metrics), "set another CLADE_METRICS")
+    samples = asyncio.run(_check_store(settings.store, classes))
+    _print_examples(settings.store, host, port, example_queries(classes, samples))
+    _raise_file_limit(settings.max_connections)
     config = ServerConfig(
         "commands.serving.workers:worker_app",
         max_connections=settings.max_connections,
@@ -65,7 +63,7 @@ def serve(
         port=port,
         workers=workers,
         log_config=log_handler.config(settings.log_level, settings.log_format),
-        log_level="error",  # its warnings are of requests that are no HTTP, which have lines of their own
+        log_level="error",  # its warnings are about invalid HTTP, which the access log has
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=settings.stop_seconds,
@@ -75,11 +73,11 @@ def serve(
 
 
 def _run(config: uvicorn.Config, drain_seconds: float) -> None:
-    """Listen until the process is told to stop, in one process or in many."""
+    """Serve until the process is stopped, with one or several worker processes."""
     listener = config.bind_socket()
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        # Who takes no byte of an answer for so long holds its memory no longer; its connections inherit this.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_MILLISECONDS)
+        # Connections inherit the option: those whose client acknowledges nothing are closed, and their memory is freed.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, MAX_UNACKNOWLEDGED_MILLISECONDS)
     with contextlib.suppress(KeyboardInterrupt):
         if config.workers > 1:
             Workers(config, [listener], drain_seconds).run()
@@ -87,8 +85,8 @@ def _run(config: uvicorn.Config, drain_seconds: float) -> None:
             uvicorn.Server(config).run([listener])
 
 
-def _allow_descriptors(connections: int) -> None:
-    """Raise the limit on open files as far as the system lets us, so that the one on connections is met first."""
+def _raise_file_limit(connections: int) -> None:
+    """Raise the limit of open files, as far as allowed, so that the limit of connections is reached first."""
     try:
         import resource
     except ImportError:  # on Windows
@@ -101,8 +99,8 @@ def _allow_descriptors(connections: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _check_free(host: str, port: int, way_out: str) -> None:
-    """End with one sentence where the port cannot be listened on."""
+def _check_port(host: str, port: int, way_out: str) -> None:
+    """Exit with a message if the port is not available."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -110,25 +108,31 @@ def _check_free(host: str, port: int, way_out: str) -> None:
             probe.bind((host, port))
         except OSError as error:
             reason = error.strerror or str(error)
-            sys.exit(f"clade: {host}:{port} cannot be listened on ({reason.lower()}); {way_out}.")
+            sys.exit(f"clade: {host}:{port} is not available ({reason.lower()}); {way_out}.")
 
 
-async def _check_store(url: str) -> None:
-    """Say so where the store cannot be read yet: an engine may start later than its server. Raises WrongLayout."""
+async def _check_store(url: str, classes: Sequence[type[Node]]) -> dict[str, Sample]:
+    """Sample nodes of the store. Print a warning if it is unavailable, as it may start later than the server.
+
+    Raises WrongLayout.
+    """
     try:
-        async with asyncio.timeout(READY_SECONDS), opened(url):
-            pass
+        async with asyncio.timeout(STORE_CHECK_SECONDS), opened(url) as store:
+            return await read_samples(store, classes)
     except WrongLayout:
         raise
     except Unavailable as error:
-        print(f"clade: {error}\nQueries get errors until then.\n", file=sys.stderr)
+        print(f"clade: {error}\nUntil the store is available, queries return errors.\n", file=sys.stderr)
     except TimeoutError:
-        print(f"clade: {url} is silent.\nQueries get errors until it answers.\n", file=sys.stderr)
+        print(
+            f"clade: {url} does not respond.\nUntil the store is available, queries return errors.\n", file=sys.stderr
+        )
+    return {}
 
 
-def _greet(store: str, host: str, port: int) -> None:
-    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
-    print(f"Clade serves {store} at http://{shown}:{port}/graphql\n\nQueries to try:\n")
-    for example in EXAMPLES:
-        print(f"  {example}")
-    print("\nCtrl-C ends it.", flush=True)
+def _print_examples(store: str, host: str, port: int, examples: Sequence[Example]) -> None:
+    reachable = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
+    print(f"Clade serves {store} at http://{reachable}:{port}/graphql\n\nQueries to try:\n")
+    for example in examples:
+        print(f"  {example.one_line()}")
+    print("\nPress Ctrl-C to stop.", flush=True)

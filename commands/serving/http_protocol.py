@@ -1,87 +1,58 @@
-"""HTTP/1.1 connections: uvicorn's protocol with limits on heads, trailers, repeated headers and unfinished requests.
+"""HTTP/1.1 connections: uvicorn's protocol with limits on heads, trailers, repeated headers and incomplete requests.
 
-uvicorn bounds neither a head's size and time nor the number of connections, appends trailers to the headers, and reads
-bodies for as many requests as come. A reverse proxy usually does this; a server without one needs it here.
+uvicorn limits neither the size and the time of a request head nor the number of connections, adds trailers to the
+headers, and reads any number of pipelined requests. A reverse proxy usually has these limits; without one the server
+needs them.
 """
 
 from asyncio import TimerHandle, Transport
-from collections import OrderedDict
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-import orjson
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from graph.errors import BAD_REQUEST, OVERLOADED
+from commands.serving.incomplete_requests import IncompleteRequests
+from commands.serving.rejection import (
+    MAX_HEAD_BYTES,
+    Rejection,
+    body_too_large,
+    has_trailers,
+    head_timeout,
+    head_too_large,
+    too_many_connections,
+    too_many_pipelined,
+)
 from graph.observability.access_log import log_rejected
 
-MAX_HEAD_BYTES = 65_536
-MAX_UNFINISHED_BYTES = 64_000_000
-"""Of all requests of one process that have not come whole."""
 MAX_PIPELINED = 32
-"""Requests of one connection that may wait for the answers to those before them."""
+"""Requests of one connection that wait for the responses to earlier ones."""
 
 _data_received, _on_headers_complete = HttpToolsProtocol.data_received, HttpToolsProtocol.on_headers_complete
-HEAD = (
-    b"content-type: application/json; charset=utf-8\r\ncontent-length: %d\r\n%sx-content-type-options: nosniff\r\n"
-    b"cache-control: no-store\r\nconnection: close\r\n\r\n"
-)
-
-
-class Rejected(Exception):
-    """A request that ends its connection; the message goes to the client."""
-
-    def __init__(self, status: int, message: str, code: str = BAD_REQUEST) -> None:
-        super().__init__(message)
-        self.status = status
-        body = orjson.dumps({"errors": [{"message": message, "extensions": {"code": code}}]})
-        retry = b"retry-after: 1\r\n" if code == OVERLOADED else b""
-        self.response = STATUS_LINE[status] + HEAD % (len(body), retry) + body
 
 
 class ServerConfig(uvicorn.Config):
-    """uvicorn's configuration with limits of its connections."""
+    """uvicorn's configuration with limits for connections."""
 
     def __init__(
         self, app: str, *, max_connections: int, max_body_bytes: int, head_seconds: float, **options: Any
     ) -> None:
-        """`head_seconds` bounds a request's head, and what still comes of a body after the answer."""
+        """`head_seconds` limits the time for a request head, and for the rest of a body after its response."""
         super().__init__(app, http=HTTPProtocol, ws="none", **options)
         self.max_connections = max_connections
-        self.max_request_bytes = 2 * max_body_bytes + 1_000_000  # a body in chunks, and what the application rejects
+        self.max_request_bytes = 2 * max_body_bytes + 1_000_000  # with chunk sizes, and bodies that the app rejects
         self.head_seconds = head_seconds
 
 
-class Unfinished:
-    """The connections whose request has not come whole, the oldest first, each with its bytes so far."""
-
-    def __init__(self) -> None:
-        self._bytes: OrderedDict[HTTPProtocol, int] = OrderedDict()
-        self._total = 0
-
-    def add(self, connection: "HTTPProtocol", count: int) -> None:
-        """Count bytes of a connection. Where all take too much together, the oldest are ended."""
-        self._bytes[connection] = self._bytes.get(connection, 0) + count
-        self._total += count
-        while self._total > MAX_UNFINISHED_BYTES:
-            oldest = next(iter(self._bytes))
-            self.remove(oldest)
-            message = "Too many requests are being received at a time, and this one is the slowest; try again."
-            oldest.reject(Rejected(503, message, OVERLOADED))
-
-    def remove(self, connection: "HTTPProtocol") -> None:
-        self._total -= self._bytes.pop(connection, 0)
-
-
-_UNFINISHED: WeakKeyDictionary[ServerState, Unfinished] = WeakKeyDictionary()
+_INCOMPLETE: WeakKeyDictionary[ServerState, IncompleteRequests] = WeakKeyDictionary()
 
 
 class HTTPProtocol(HttpToolsProtocol):
-    """One connection. A request that breaks a limit gets a JSON error, and the connection ends.
+    """One connection. A request that exceeds a limit gets a JSON error, and the connection is closed.
 
-    Of uvicorn's methods that run for every request few are overridden, and briefly.
+    A "cycle" is uvicorn's word for one request and its response; `self.cycle` is the newest one. Few of uvicorn's
+    methods that run for each request are overridden, and they do little.
     """
 
     def __init__(self, config: ServerConfig, server_state: ServerState, app_state: dict[str, Any], **more: Any) -> None:
@@ -89,38 +60,38 @@ class HTTPProtocol(HttpToolsProtocol):
         self._max_connections = config.max_connections
         self._max_request_bytes = config.max_request_bytes
         self._head_seconds = config.head_seconds
-        self._unfinished = _UNFINISHED.setdefault(server_state, Unfinished())
+        self._incomplete = _INCOMPLETE.setdefault(server_state, IncompleteRequests())
         self._deadline: TimerHandle | None = None
-        self._earlier: list[Any] = []  # the cycles before `cycle` that were not answered when it began
-        self._rejected: Rejected | None = None
+        self._unanswered: list[Any] = []  # the cycles before `cycle` that had no complete response when it began
+        self._rejection: Rejection | None = None
         self._trailers: list[tuple[bytes, bytes]] = []
-        self._received_bytes = 0  # of a request that has not come whole
+        self._received_bytes = 0  # of the incomplete request
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether the client is to send something: no answer is being made."""
+    def is_idle(self) -> bool:
+        """Whether the connection waits for its client: no response is being made."""
         return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
     @property
     def is_in_head(self) -> bool:
-        """Whether the request that comes next, if any, has no head yet."""
+        """Whether the next bytes belong to the head of a request."""
         return self.cycle is None or self.scope is not self.cycle.scope or not self.cycle.more_body
 
     @property
-    def waits_until(self) -> float:
+    def idle_until(self) -> float:
+        """When the connection is closed if its client sends nothing, by the clock of the event loop."""
         timer = self.timeout_keep_alive_task or self._deadline
         return timer.when() if timer is not None else 0.0
 
-    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as uvicorn narrows it
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # narrowed by uvicorn
         super().connection_made(transport)
         self._set_deadline()
-        if len(self.connections) > self._max_connections and not self._make_room():
-            message = f"The server has {self._max_connections:,} connections already; try again in a moment."
-            self.reject(Rejected(503, message, OVERLOADED))
+        if len(self.connections) > self._max_connections and not self._close_idle():
+            self.reject(too_many_connections(self._max_connections))
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._abandon()
+        self._disconnect_cycles()
 
     def data_received(self, data: bytes) -> None:
         self._received_bytes += len(data)
@@ -130,127 +101,110 @@ class HTTPProtocol(HttpToolsProtocol):
             self._received_bytes = 0
             if self._deadline is None and not self.pipeline and not self._trailers:
                 return
-        self._look_at_rest(len(data))
+        self._check_limits(len(data))
 
-    def _look_at_rest(self, count: int) -> None:
-        """Bound what has come of requests that cannot be answered yet."""
+    def _check_limits(self, count: int) -> None:
+        """Limit time and size of requests that cannot be answered yet; `count` is the number of new bytes."""
         if self.transport.is_closing():
             return
         in_head = self.is_in_head
         if self._trailers:
-            return self.reject(_trailers(), is_next=False)
+            return self.reject(has_trailers(), is_next=False)
         if not self._received_bytes:
             self._cancel_deadline()
         elif self._received_bytes > (MAX_HEAD_BYTES if in_head else self._max_request_bytes):
-            message = (
-                f"The request is larger than {self._max_request_bytes:,} bytes; ask in parts, each in its own request."
-            )
-            return self.reject(_too_large() if in_head else Rejected(413, message))
+            return self.reject(head_too_large() if in_head else body_too_large(self._max_request_bytes))
         elif self._deadline is None:
             self._set_deadline()
-        is_kept = self.pipeline or (self._received_bytes and (in_head or not self.cycle.response_complete))
-        if is_kept:
-            self._unfinished.add(self, count)
+        is_buffered = self.pipeline or (self._received_bytes and (in_head or not self.cycle.response_complete))
+        if is_buffered:
+            self._incomplete.add(self, count)
         else:
-            self._unfinished.remove(self)
+            self._incomplete.remove(self)
 
-    def reject(self, rejected: Rejected, *, is_next: bool | None = None) -> None:
-        """End the connection; the client is told why unless that would be taken for the answer to another request.
+    def reject(self, rejection: Rejection, *, is_next: bool | None = None) -> None:
+        """Close the connection. The rejection is sent only if the client cannot take it for another response.
 
-        `is_next` is whether the request that is rejected comes after that of the newest cycle.
+        `is_next` is whether the rejected request is the one after the newest cycle.
         """
         cycle = self.cycle
         is_next = self.is_in_head if is_next is None else is_next
-        is_free = cycle is None or (cycle.response_complete if is_next else not cycle.response_started)
-        if is_free and not self.pipeline:
-            self.transport.write(rejected.response)
-        log_rejected(self.client, rejected.status, str(rejected))
+        is_next_response = cycle is None or (cycle.response_complete if is_next else not cycle.response_started)
+        if is_next_response and not self.pipeline:
+            self.transport.write(rejection.response)
+        log_rejected(self.client, rejection.status, str(rejection))
         self._close()
 
-    # -- what the parser calls -----------------------------------------------------------------------------------------
+    # -- called by the parser ------------------------------------------------------------------------------------------
 
     def on_headers_complete(self) -> None:
         if self._received_bytes > MAX_HEAD_BYTES and self._head_bytes() > MAX_HEAD_BYTES:
-            self._fail(_too_large())
+            self._stop_parser(head_too_large())
         if self._trailers:
-            self._fail(_trailers())
+            self._stop_parser(has_trailers())
         if self.cycle is not None and not self.cycle.response_complete:
-            self._pipeline()
+            if len(self.pipeline) >= MAX_PIPELINED:
+                self._stop_parser(too_many_pipelined(MAX_PIPELINED))
+            self._unanswered = [one for one in (*self._unanswered, self.cycle) if not one.response_complete]
         _on_headers_complete(self)
-        self.headers = self._trailers = []  # the request keeps the list that it was given
+        self.headers = self._trailers = []  # the request keeps its own list; the parser appends trailers to this one
 
-    # -- what uvicorn calls --------------------------------------------------------------------------------------------
+    # -- called by uvicorn ---------------------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
-        """Answer a request that the parser has not taken."""
-        self.reject(self._rejected or Rejected(400, "The request is not valid HTTP/1.1."))
+        """Reject a request at which the parser stopped."""
+        self.reject(self._rejection or Rejection(400, "The request is not valid HTTP/1.1."))
 
     def _unsupported_upgrade_warning(self) -> None:
-        """An offer of another protocol, as HTTP/2 by some clients, is not taken; the answer says so by HTTP/1.1."""
+        """Ignore an offer of another protocol, such as HTTP/2; the response is HTTP/1.1."""
 
     # ------------------------------------------------------------------------------------------------------------------
-
-    def _pipeline(self) -> None:
-        """Take a request while those before it are not answered."""
-        if len(self.pipeline) >= MAX_PIPELINED:
-            message = f"More than {MAX_PIPELINED} requests wait for answers on this connection; wait for some."
-            self._fail(Rejected(400, message))
-        self._earlier = [one for one in (*self._earlier, self.cycle) if not one.response_complete]
 
     def _head_bytes(self) -> int:
         line = len(self.parser.get_method()) + len(self.url) + len("  HTTP/1.1\r\n")
         return line + sum(len(name) + len(value) + len(": \r\n") for name, value in self.headers) + len("\r\n")
 
-    def _fail(self, rejected: Rejected) -> None:
-        """Stop the parser, which has uvicorn call `send_400_response`."""
-        self._rejected = rejected
-        raise rejected
+    def _stop_parser(self, rejection: Rejection) -> None:
+        """Raise within the parser, after which uvicorn calls `send_400_response`."""
+        self._rejection = rejection
+        raise rejection
 
     def _set_deadline(self) -> None:
-        self._deadline = self.loop.call_later(self._head_seconds, self._end)
+        self._deadline = self.loop.call_later(self._head_seconds, self._on_deadline)
 
     def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _end(self) -> None:
-        """End a connection that waits for too long; where an answer is being made, look again later."""
+    def _on_deadline(self) -> None:
+        """Close a connection that is idle for too long; while a response is being made, wait again."""
         if self.cycle is not None and not self.cycle.response_complete:
             self._set_deadline()
         elif self.is_in_head and self._received_bytes:
-            self.reject(Rejected(408, f"The head of the request did not come within {self._head_seconds:g} seconds."))
+            self.reject(head_timeout(self._head_seconds))
         else:
             self._close()
 
-    def _make_room(self) -> bool:
-        """End the connections that have waited longest, some at a time; whether there is room then."""
+    def _close_idle(self) -> bool:
+        """Close the connections that are idle longest, a sixteenth more than needed; whether there is room then."""
         others = [cast(HTTPProtocol, one) for one in self.connections if one is not self]
-        waiting = sorted((one for one in others if one.is_waiting), key=lambda one: one.waits_until)
-        for one in waiting[: len(self.connections) - self._max_connections + self._max_connections // 16]:
-            one._close()
+        idle = sorted((one for one in others if one.is_idle), key=lambda one: one.idle_until)
+        for connection in idle[: len(self.connections) - self._max_connections + self._max_connections // 16]:
+            connection._close()
         return len(self.connections) <= self._max_connections
 
     def _close(self) -> None:
         self.connections.discard(self)
-        self._abandon()
+        self._disconnect_cycles()
         self.transport.close()
 
-    def _abandon(self) -> None:
-        """Tell all requests that their client is gone: uvicorn tells the newest alone, and others write to nobody."""
+    def _disconnect_cycles(self) -> None:
+        """Disconnect all unanswered cycles: uvicorn disconnects the newest only, so others would write to nobody."""
         self._cancel_deadline()
-        self._unfinished.remove(self)
-        for cycle in (*self._earlier, self.cycle):
+        self._incomplete.remove(self)
+        for cycle in (*self._unanswered, self.cycle):
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
                 cycle.message_event.set()
         self.pipeline.clear()
-
-
-def _too_large() -> Rejected:
-    message = f"The head of the request is larger than {MAX_HEAD_BYTES:,} bytes; send the query in a POST's body."
-    return Rejected(431, message)
-
-
-def _trailers() -> Rejected:
-    return Rejected(400, "The request has trailers, which are not supported; send headers.")

@@ -1,5 +1,6 @@
-"""Several processes that share one port."""
+"""Worker processes that share one port."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -11,12 +12,15 @@ from typing import Any
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
+COLLECT_AFTER = (50_000, 20, 100)
+"""Thresholds of the garbage collector: a request makes many objects and hardly any cycles."""
+
 
 class Workers(Multiprocess):
-    """uvicorn's workers, of which none is left for new connections once they were told to stop.
+    """uvicorn's supervisor of workers, which also closes the parent's listening socket when the workers stop.
 
-    Each worker closes its own end of the listening socket, but the parent holds one too: who connected to that would
-    wait for an answer that nobody is there to give.
+    Each worker closes its own copy of the socket. The kernel would still accept connections for the parent's copy, and
+    nobody would answer them.
     """
 
     def __init__(self, config: uvicorn.Config, sockets: Sequence[socket.socket], drain_seconds: float) -> None:
@@ -25,22 +29,25 @@ class Workers(Multiprocess):
 
     def terminate_all(self) -> None:
         super().terminate_all()
-        threading.Timer(self._drain_seconds, self._refuse).start()
+        threading.Timer(self._drain_seconds, self._close_sockets).start()
 
-    def _refuse(self) -> None:
-        for one in self.sockets:
-            one.close()
+    def _close_sockets(self) -> None:
+        for listener in self.sockets:
+            listener.close()
 
 
 def worker_app() -> Any:
-    """The ASGI application of one worker, which stops when its parent is gone: killed, that could not tell it to."""
-    from graph.app import create_app  # not in the parent: what is loaded there says where metrics are kept
+    """The ASGI application of one worker; the worker stops when its parent ends, also when that was killed."""
+    from graph.app import create_app  # in the worker only: importing the metrics fixes their directory
 
     if parent := multiprocessing.parent_process():
-        threading.Thread(target=_stop_after, args=(parent,), daemon=True).start()
-    return create_app()
+        threading.Thread(target=_stop_with, args=(parent,), daemon=True).start()
+    app = create_app()
+    gc.freeze()  # objects of the start live until the end
+    gc.set_threshold(*COLLECT_AFTER)
+    return app.asgi
 
 
-def _stop_after(parent: multiprocessing.process.BaseProcess) -> None:
+def _stop_with(parent: multiprocessing.process.BaseProcess) -> None:
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)

@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import jwt
-from cachetools import TTLCache
 
 from graph.auth.jwks import (
     PublishedKeys,
@@ -24,6 +23,7 @@ from graph.auth.loopback import is_loopback
 from graph.settings import Settings
 from resolvers.access.caller import Caller
 from resolvers.access.grants import Grants
+from store.bounded_cache import ExpiringCache
 from store.errors import BadInput
 
 MIN_SECRET_BYTES = 32  # as long as what HS256 makes of it
@@ -31,6 +31,7 @@ MAX_SUBJECT_CHARACTERS = 256
 LEEWAY_SECONDS = 10.0  # how far clocks may differ
 KEPT_SECONDS = 10.0  # how long a token that was proven is not proven again
 MOST_KEPT = 10_000
+KEPT_BYTES = 2_000  # what one takes in memory
 
 ASYMMETRIC = frozenset("RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA".split())
 
@@ -55,7 +56,9 @@ class Tokens:
         self._keys = keys
         self._terms = terms
         self.watch = keys.watch
-        self._proven: TTLCache[bytes, tuple[Caller, float]] = TTLCache(MOST_KEPT, KEPT_SECONDS)
+        self._proven: ExpiringCache[bytes, tuple[Caller, float]] = ExpiringCache(
+            "tokens", MOST_KEPT, KEPT_SECONDS, entry_bytes=KEPT_BYTES
+        )
 
     async def caller(self, token: str) -> Caller | None:
         """Who sends a token, with all that it grants; None for one that proves nothing. Raises Unavailable."""
@@ -67,7 +70,8 @@ class Tokens:
                 key = await self._keys.find(header.get("kid"))
                 if key is None:
                     return None
-                proven = self._proven[digest] = self._proven_by(token, key)
+                proven = self._proven_by(token, key)
+                self._proven.put(digest, proven)
             except _UNREADABLE:
                 return None
         caller, expires = proven

@@ -1,4 +1,4 @@
-"""How a page is told as a connection: field by field, from nodes that are told already."""
+"""Connection writer: a page as the JSON of a connection, field by field, from nodes that are written already."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -7,36 +7,36 @@ from typing import Any
 
 import orjson
 
-from graph.compiler.leaf_codegen import KEPT_BYTES
+from graph.compiler.leaf_codegen import MAX_FRAGMENT_BYTES
 from resolvers.pages import Page
 from store.model.records import Record
 
-KEPT_FIELDS = 4  # of one page; more are asked for by no ordinary set of clients
+MAX_CACHED_FIELDS = 4  # of one page; ordinary clients select fewer
 
 EMPTY = Page([], total=0)
 _numbers = count()
 
 
-class Part:
-    """One field of a connection: its response key, its name, the type that a `__typename` in it tells, and the response
-    keys and names of the fields below it.
+class ConnectionField:
+    """One field of a connection: its response key, its name, the value of a `__typename` in it, and the response keys
+    and names of the fields below it.
     """
 
     def __init__(self, key: str, name: str, kind: str, fields: Sequence[tuple[str, str]] = ()) -> None:
         self.name = name
         self.kind = kind
         self.number = next(_numbers)
-        """Under which pages keep it told: a page may be kept for longer than its plan."""
+        """Key of its JSON in the pages that cache it: a page may be cached for longer than its plan."""
         self._start = key_of(key)
         self._fields = fields
 
-    def tell(self, page: Page, told: Iterator[bytes]) -> bytes:
-        """The field of a page with its key; `told` are nodes, of which it takes those of the page."""
+    def write(self, page: Page, nodes: Iterator[bytes]) -> bytes:
+        """The field of a page with its key. Takes the JSON of the page's nodes from `nodes`."""
         match self.name:
             case "nodes":
-                return b"".join((self._start, b"[", b",".join(islice(told, len(page.records))), b"]"))
+                return b"".join((self._start, b"[", b",".join(islice(nodes, len(page.records))), b"]"))
             case "edges":
-                edges = [self._edge(page, record, told) for record in page.records]
+                edges = [self._edge(page, record, nodes) for record in page.records]
                 return b"".join((self._start, b"[", b",".join(edges), b"]"))
             case "pageInfo":
                 values = {key: _page_info(page, name, self.kind) for key, name in self._fields}
@@ -47,18 +47,17 @@ class Part:
                 return self._start + orjson.dumps(self.kind)
 
     def count(self, pages: int, records: int) -> int:
-        """What it counts as in the budget of fields, on so many pages of so many records, without fields of nodes."""
+        """The fields it counts as in the budget for so many pages of so many records, without the fields of nodes."""
         return pages + len(self._fields) * (records if self.name == "edges" else pages)
 
-    def keep(self, page: Page, field: bytes, fields: int) -> None:
-        """Leave the field with its page, and what the nodes' fields in it count as, under the part's number; unless it
-        is uncommonly long or there are many others.
-        """
-        if page.records and len(field) <= KEPT_BYTES * (len(page.records) + 1) and len(page.told) < KEPT_FIELDS:
+    def cache(self, page: Page, field: bytes, fields: int) -> None:
+        """Cache the field's JSON and the number of its nodes' fields with the page, unless it is too long or many."""
+        is_short = len(field) <= MAX_FRAGMENT_BYTES * (len(page.records) + 1)
+        if page.records and is_short and len(page.told) < MAX_CACHED_FIELDS:
             page.told[self.number] = field, fields
 
-    def _edge(self, page: Page, record: Record, told: Iterator[bytes]) -> bytes:
-        values = {"cursor": lambda: orjson.dumps(page.cursor(record)), "node": lambda: next(told)}
+    def _edge(self, page: Page, record: Record, nodes: Iterator[bytes]) -> bytes:
+        values = {"cursor": lambda: orjson.dumps(page.cursor(record)), "node": lambda: next(nodes)}
         typename = orjson.dumps(self.kind)
         fields = [key_of(key) + (values[name]() if name in values else typename) for key, name in self._fields]
         return b"{" + b",".join(fields) + b"}"
@@ -85,12 +84,12 @@ def key_of(key: str) -> bytes:
 
 
 def objects(columns: Sequence[tuple[bytes, Iterable[bytes]]], size: int) -> list[bytes]:
-    """So many JSON objects, told column by column: the key of a field, empty where the field has it in it already, and
-    the field of each object. All of them may have been skipped.
+    """So many JSON objects from their columns: the key of a field, empty where the fields hold it already, and the
+    field of each object. Without columns the objects are empty.
     """
     if not columns:
         return [b"{}"] * size
-    parts: list[Iterable[bytes]] = []  # what is told may be long, and is copied once for each object that it is in
+    parts: list[Iterable[bytes]] = []  # fields may be long, and are copied once for each object around them
     before = b"{"
     for key, fields in columns:
         parts += (repeat(before + key), fields)

@@ -16,25 +16,22 @@ from graphql import (
 )
 from graphql.execution.values import VariableValues, get_directive_values
 
-from graph.compiler.leaf_codegen import UnsupportedByPlan, resolver_of
-from graph.operation.lookahead import Types
+from graph.operation.selected_fields import Types
+from graph.types.field import resolver_of
 
 
 def interpreted_fields(schema: GraphQLSchema, types: Types) -> frozenset[str]:
     """The names of the fields of nodes that no plan compiles."""
-    found: set[str] = set()
-    for name in types.values():
-        kind = schema.get_type(name)
-        if isinstance(kind, GraphQLObjectType):
-            found.update(field for field, definition in kind.fields.items() if not _is_compiled(definition))
-    return frozenset(found)
+    kinds = [kind for kind in map(schema.get_type, types.values()) if isinstance(kind, GraphQLObjectType)]
+    return frozenset(name for kind in kinds for name, field in kind.fields.items() if resolver_of(field) is None)
 
 
 def has_field(
     document: DocumentNode, operation: OperationDefinitionNode, variables: VariableValues, names: frozenset[str]
 ) -> bool:
-    """Whether an operation asks, below its root fields, for a field of one of these names."""
-    fragments = {one.name.value: one for one in document.definitions if isinstance(one, FragmentDefinitionNode)}
+    """Whether an operation selects, below its root fields, a field of one of these names."""
+    definitions = document.definitions
+    fragments = {one.name.value: one for one in definitions if isinstance(one, FragmentDefinitionNode)}
     ahead: list[tuple[bool, SelectionNode]] = [(True, one) for one in operation.selection_set.selections]
     while ahead:
         is_root, node = ahead.pop()
@@ -48,14 +45,6 @@ def has_field(
         if below is not None and below.selection_set:
             ahead += [(is_root, one) for one in below.selection_set.selections]
     return False
-
-
-def _is_compiled(definition: Any) -> bool:
-    try:
-        resolver_of(definition)
-    except UnsupportedByPlan:
-        return False
-    return True
 
 
 def _is_included(node: SelectionNode, variables: VariableValues) -> bool:

@@ -1,8 +1,7 @@
-"""From records to JSON bytes: for each object type at a place of a response a function is generated that tells its
-leaf fields.
+"""Code generation for leaf fields: a function per object type and position that writes a record's fields as JSON.
 
-A generated function accepts by sight what is surely valid; anything else goes through the field's resolver and
-GraphQL's own serialisation, and what these refuse is a surprise that the whole plan gives way to.
+A generated function checks values by their Python type alone. Any other value goes through the field's resolver and
+GraphQL's serialization; where these raise, the whole plan gives way to the interpreter.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,18 +14,20 @@ import orjson
 from graphql import GraphQLOutputType, is_enum_type, is_list_type, is_non_null_type
 from graphql.execution.values import VariableValues
 
+from graph.types.field import resolver_of
 from graph.types.node_fields import AttributeField, RecordField
 from store.model.attributes import Kind
 from store.model.records import Record
 
-KEPT_FRAGMENTS = 8  # of one record; more kinds of leaf sets are asked for by no ordinary set of clients
+MAX_FRAGMENTS = 8  # cached with one record; ordinary clients select fewer sets of leaf fields
 
-KEPT_BYTES = 500  # of a node that is told, if it is to be kept; more is asked for by no ordinary client
+MAX_FRAGMENT_BYTES = 500  # of one node's JSON, to be cached; ordinary clients select less
 
 _numbers = count()
 
-# What is valid at a glance, by GraphQL type; `{v}` is the value. Numbers are bounded well inside their types.
-_AT_SIGHT = {
+# Conditions for values that are valid without a look at the resolver, by GraphQL type; `{v}` is the value. Numbers are
+# bounded well inside their types.
+_VALID = {
     "String": "type({v}) is str",
     "ID": "type({v}) is str",
     "Int": "type({v}) is int and -2147483648 <= {v} <= 2147483647",
@@ -37,7 +38,7 @@ _AT_SIGHT = {
 
 
 class UnsupportedByPlan(Exception):
-    """Something that a plan does not cover; Strawberry answers instead."""
+    """A field or value that a plan does not cover; the operation is interpreted instead."""
 
 
 Arguments = Mapping[str, Any]
@@ -45,9 +46,9 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class LeafField:
-    """A leaf of an object: its response key, its type, and what answers it with which arguments.
+    """A leaf field of an object: its response key, its type, its resolver and the arguments of this.
 
-    Where variables are among the arguments, `bind` makes them of a request's variables.
+    Where variables are among the arguments, `bind` gives the arguments for a request's variables.
     """
 
     key: str
@@ -56,8 +57,8 @@ class LeafField:
     arguments: Arguments = field(default_factory=dict)
     bind: Callable[[VariableValues], Arguments] | None = None
 
-    def slowly(self, record: Record, arguments: Arguments) -> Any:
-        """Its value as JSON can hold it, or an exception where GraphQL would tell an error."""
+    def resolved(self, record: Record, arguments: Arguments) -> Any:
+        """The serialized value. Raises where GraphQL would report an error."""
         return _complete(self.kind, self.resolve(record, None, **arguments))
 
 
@@ -71,80 +72,81 @@ class TypeName:
 
 @dataclass(frozen=True)
 class Constant:
-    """A field that every node tells alike: its response key, and its value as JSON."""
+    """A field with the same value in every node: its response key, and the value as JSON."""
 
     key: str
     json: bytes
 
 
 class LeafWriter:
-    """Some leaf fields of one object type; calling it tells them as JSON, without the braces unless `whole`.
+    """Writer of some leaf fields of one object type: called with a record, it returns their JSON, without the braces
+    unless `whole`.
 
-    What was told of a record that is kept is kept with it, for the next time that it is told the same way. Where it
-    `varies` there are variables among the arguments: what `bound` returns is called instead, and nothing is kept.
+    The JSON of a cached record is cached with it. Where the writer `varies` there are variables among the arguments:
+    what `bound` returns is called instead, and nothing is cached.
     """
 
     def __init__(self, fields: Sequence[LeafField | TypeName | Constant], *, whole: bool) -> None:
         self._number = next(_numbers)
         leaves = {n: leaf for n, leaf in enumerate(fields) if isinstance(leaf, LeafField)}
-        self._given = {n: leaf.arguments for n, leaf in leaves.items()}
+        self._arguments = {n: leaf.arguments for n, leaf in leaves.items()}
         self._bind = {n: leaf.bind for n, leaf in leaves.items() if leaf.bind is not None}
         self.varies = bool(self._bind)
-        self._tell = _generate(fields, whole)
+        self._write = _generate(fields, whole)
 
     def bound(self, variables: VariableValues) -> Callable[[Record], bytes]:
-        """What tells the fields of a record with these variables. Raises GraphQLError where they do not fit."""
+        """The writer with these variables. Raises GraphQLError where they do not fit."""
         if not self.varies:
             return self
-        given = self._given | {n: bind(variables) for n, bind in self._bind.items()}
-        return partial(self._tell, given=given)
+        arguments = self._arguments | {n: bind(variables) for n, bind in self._bind.items()}
+        return partial(self._write, arguments=arguments)
 
     def __call__(self, record: Record) -> bytes:
         fragments = record.fragments
         if fragments is None:
-            return self._tell(record, self._given)
+            return self._write(record, self._arguments)
         found = fragments.get(self._number)
         if found is None:
-            if len(fragments) >= KEPT_FRAGMENTS:
+            if len(fragments) >= MAX_FRAGMENTS:
                 fragments.clear()
-            # A copy of just its size: what orjson makes has some kilobytes of room behind it.
-            found = bytes(memoryview(self._tell(record, self._given)))
-            if len(found) <= KEPT_BYTES:
+            # A copy of its exact size: orjson's own bytes have some kilobytes of room behind them.
+            found = bytes(memoryview(self._write(record, self._arguments)))
+            if len(found) <= MAX_FRAGMENT_BYTES:
                 fragments[self._number] = found
         return found
 
 
 def _generate(fields: Sequence[LeafField | TypeName | Constant], whole: bool) -> Callable[..., bytes]:
-    """A function of the record and of the fields' arguments by their numbers, as `def tell(record, given): v0 =
-    record.name; if not …: v0 = slowly0(record, given[0]); return …`.
+    """A function of the record and of the fields' arguments by their numbers, as `def write(record, arguments): v0 =
+    record.name; if not …: v0 = resolve0(record, arguments[0]); return …`.
     """
     scope: dict[str, Any] = {"dumps": orjson.dumps}
-    lines, shown = [], []
+    lines, members = [], []
     for n, leaf in enumerate(fields):
-        # A response key is a GraphQL name, and so is a type's: letters, digits and _ alone come into the code.
+        # Response keys and types' names are GraphQL names: only letters, digits and _ come into the code.
         if isinstance(leaf, TypeName):
-            shown.append(f'"{leaf.key}": "{leaf.name}"')
+            members.append(f'"{leaf.key}": "{leaf.name}"')
             continue
-        shown.append(f'"{leaf.key}": v{n}')
+        members.append(f'"{leaf.key}": v{n}')
         if isinstance(leaf, Constant):
             scope[f"v{n}"] = orjson.Fragment(leaf.json)
             continue
-        scope[f"slowly{n}"] = leaf.slowly
+        scope[f"resolve{n}"] = leaf.resolved
         quick = _quick(leaf, n, scope)
-        lines += [f"v{n} = slowly{n}(record, given[{n}])"] if quick is None else [
+        lines += [f"v{n} = resolve{n}(record, arguments[{n}])"] if quick is None else [
             f"v{n} = {quick[0]}",
             f"if not ({quick[1]}):",
-            f"    v{n} = slowly{n}(record, given[{n}])",
+            f"    v{n} = resolve{n}(record, arguments[{n}])",
         ]  # fmt: skip
-    lines.append(f"return dumps({{{', '.join(shown)}}})" + ("" if whole else "[1:-1]"))
-    source = "def tell(record, given):\n" + "".join(f"    {line}\n" for line in lines)
-    exec(source, scope)  # noqa: S102  # the text is ours, made of names that the schema has checked
-    made: Callable[..., bytes] = scope["tell"]
-    return made
+    lines.append(f"return dumps({{{', '.join(members)}}})" + ("" if whole else "[1:-1]"))
+    source = "def write(record, arguments):\n" + "".join(f"    {line}\n" for line in lines)
+    exec(source, scope)  # noqa: S102  # the text is ours, made of names that validation has checked
+    write: Callable[..., bytes] = scope["write"]
+    return write
 
 
 def _quick(leaf: LeafField, n: int, scope: dict[str, Any]) -> tuple[str, str] | None:
-    """The code of a leaf's value, and of what makes it surely valid; None where only its resolver can tell."""
+    """The code of a leaf's value, and of the condition that it is valid; None where the resolver has to be called."""
     nullable = not is_non_null_type(leaf.kind)
     kind = leaf.kind if nullable else leaf.kind.of_type  # type: ignore[union-attr]
     if is_list_type(kind):
@@ -158,17 +160,17 @@ def _quick(leaf: LeafField, n: int, scope: dict[str, Any]) -> tuple[str, str] | 
             return None
     if is_enum_type(kind):
         scope[f"members{n}"] = frozenset(kind.values)
-        at_sight = f"type({{v}}) is str and {{v}} in members{n}"
-    elif kind.name in _AT_SIGHT:  # type: ignore[union-attr]
-        at_sight = _AT_SIGHT[kind.name]  # type: ignore[union-attr]
+        valid = f"type({{v}}) is str and {{v}} in members{n}"
+    elif kind.name in _VALID:  # type: ignore[union-attr]
+        valid = _VALID[kind.name]  # type: ignore[union-attr]
     else:
         return None
-    condition = at_sight.format(v=f"v{n}")
+    condition = valid.format(v=f"v{n}")
     return value, f"v{n} is None or {condition}" if nullable else condition
 
 
 def _complete(kind: GraphQLOutputType, value: Any) -> Any:
-    """A value as GraphQL completes it, or Surprise where that would be an error."""
+    """A value as GraphQL completes it. Raises UnsupportedByPlan where that would be an error."""
     if is_non_null_type(kind):
         if value is None:
             raise UnsupportedByPlan
@@ -180,11 +182,9 @@ def _complete(kind: GraphQLOutputType, value: Any) -> Any:
     return kind.serialize(value)  # type: ignore[union-attr]
 
 
-def resolver_of(definition: Any) -> Any:
-    """What answers a field, as `field()` was given it; raises Surprise for a field that is made otherwise."""
-    strawberry_field = (definition.extensions if definition is not None else {}).get("strawberry-definition")
-    resolver = getattr(strawberry_field, "base_resolver", None)
-    resolve = getattr(getattr(resolver, "wrapped_func", None), "resolve", None)
+def compiled_resolver(definition: Any) -> Any:
+    """The resolver of a field. Raises UnsupportedByPlan for a field that plans do not compile."""
+    resolve = None if definition is None else resolver_of(definition)
     if resolve is None:
         raise UnsupportedByPlan
     return resolve

@@ -1,4 +1,4 @@
-"""The plans of operations."""
+"""Plan cache: compiled plans by operation and deciding variables, kept with the parsed document."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,32 +10,38 @@ from graphql.execution.values import VariableValues, get_variable_values
 
 from graph.compiler.interpreted_fields import has_field, interpreted_fields
 from graph.compiler.leaf_codegen import UnsupportedByPlan
-from graph.compiler.operation_plan import FoundRoot, OperationPlan, Relations
-from graph.compiler.plan_variables import arguments_of, deciding_variables
+from graph.compiler.operation_plan import FoundRoot, OperationPlan
+from graph.compiler.plan_variables import deciding_variables, varying_fields
+from graph.operation.arguments import resolver_arguments
 from graph.operation.document_cache import ParsedDocument
 from graph.operation.graphql_request import GraphQLRequest
-from graph.operation.lookahead import Types
+from graph.operation.lookahead import LookAhead
+from graph.operation.selected_fields import SelectedFields, Types
 from graph.types.root_fields import Target
 from resolvers.lookup import Lookup
 from resolvers.planning.relations import Selection
+from store.bounded_cache import BoundedCache
 
 MAX_SEVERAL_CHARACTERS = 300_000
-"""Of the documents of which there are several plans, once for each, with the values that decide. A plan takes some 130
-bytes a character: 40 MB in all.
+"""Maximum characters of the documents that have several plans, counted once for each plan, with the deciding values:
+40 MB in all.
 """
+
+CHARACTER_BYTES = 130
+"""Memory of a plan for each character of its document."""
 
 MAX_BOUND_CHARACTERS = 500
-"""Of a document whose lists have variables, if its plan is to be kept with them. Measured were 25 bytes a character for
-each question.
+"""Maximum characters of a document with variables in its lists, for its bound plan to be cached. Measured were 25 bytes
+a character for each request.
 """
 
 
-_NONE = VariableValues({}, {})
+_NO_VARIABLES = VariableValues({}, {})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RootLookup:
-    """What one field of Query looks up: its arguments, and what they mean."""
+    """The lookups of one field of Query: its arguments, and the targets that they name."""
 
     root: FoundRoot
     arguments: Mapping[str, Any]
@@ -43,33 +49,33 @@ class RootLookup:
 
     @classmethod
     def of(cls, root: FoundRoot, variables: VariableValues) -> "RootLookup":
-        arguments = arguments_of(root.definition, root.details[0].node, variables)
+        arguments = resolver_arguments(root.definition, root.node, variables)
         return cls(root, arguments, root.resolve.targets(arguments))
 
 
 class BoundPlan:
-    """A plan with the variables of one question: the relations that these make, and all that is to be looked up."""
+    """A plan with the variables of one request: its look-ahead, and all that it looks up."""
 
     def __init__(self, plan: OperationPlan, variables: VariableValues) -> None:
-        """Raises GraphQLError where the variables do not fit, BadInput where what they say means nothing."""
+        """Raises GraphQLError where the variables do not fit, BadInput for invalid arguments."""
         self.plan = plan
-        self.relations = plan.relations or Relations(variables)
-        self.wanted = [RootLookup.of(root, variables) for root in plan.found]
+        self.look_ahead = plan.look_ahead or LookAhead(plan.fields, variables)
+        self.roots = [RootLookup.of(root, variables) for root in plan.found]
         self.lookups: list[tuple[Lookup, Selection]] = []
-        for wanted in self.wanted:
-            selection = self.relations.selection(wanted.root.place)
+        for lookup in self.roots:
+            selection = self.look_ahead.selection(lookup.root.position.selected)
             self.lookups += [
-                (one, selection.expecting(field.level)) for field, one in wanted.targets if one is not None
+                (target, selection.expecting(field.level)) for field, target in lookup.targets if target is not None
             ]
 
 
-def _is_small(bound: BoundPlan, question: GraphQLRequest) -> bool:
-    """Whether it takes little beside the plan, also where a thousand questions have one each."""
-    return bound.plan.relations is not None or len(question.query) <= MAX_BOUND_CHARACTERS
+def _is_small(bound: BoundPlan, request: GraphQLRequest) -> bool:
+    """Whether it takes little memory beside the plan, also with a thousand requests of one each."""
+    return bound.plan.look_ahead is not None or len(request.query) <= MAX_BOUND_CHARACTERS
 
 
 class PlanCache:
-    """Plans by operation, and by the values of those variables that decide what a plan is; kept with the document."""
+    """Plans by operation and by the values of the variables in directives, kept with the document."""
 
     def __init__(self, schema: GraphQLSchema, types: Types, *, keep: int = 16) -> None:
         """At most `keep` plans of one document."""
@@ -81,60 +87,61 @@ class PlanCache:
         self._characters = 0
 
     def get(
-        self, prepared: ParsedDocument, operation: OperationDefinitionNode, question: GraphQLRequest
+        self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest
     ) -> BoundPlan | None:
-        """The plan of an operation with its coerced variables; None where Strawberry has to answer."""
-        found = prepared.bound.get(question)
+        """The plan of an operation with its coerced variables; None where the operation has to be interpreted."""
+        found = document.bound.get(request)
         if found is None:
-            found = self._bind(prepared, operation, question)
-            # Where variables decide what a plan is, more than `keep` plans would be held.
-            if found is not None and not prepared.deciding and _is_small(found, question):
-                prepared.bound[question] = found
+            found = self._bind(document, operation, request)
+            # Where variables decide which plan it is, more than `keep` plans would be held.
+            if found is not None and not document.deciding and _is_small(found, request):
+                document.bound[request] = found
         return found
 
     def _bind(
-        self, prepared: ParsedDocument, operation: OperationDefinitionNode, question: GraphQLRequest
+        self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest
     ) -> BoundPlan | None:
-        variables = _NONE
+        variables = _NO_VARIABLES
         if operation.variable_definitions:
-            coerced = get_variable_values(self._schema, operation.variable_definitions, question.variables or {})
+            coerced = get_variable_values(self._schema, operation.variable_definitions, request.variables or {})
             if isinstance(coerced, list):
                 return None
             variables = coerced
-        if prepared.deciding is None:
-            prepared.deciding = deciding_variables(prepared.document)
-        values = [repr(variables.coerced.get(name)) for name in prepared.deciding]
+        if document.deciding is None:
+            document.deciding = deciding_variables(document.document)
+        values = [repr(variables.coerced.get(name)) for name in document.deciding]
         key = (operation.name.value if operation.name else "", *values)
-        if key in prepared.plans:
-            prepared.plans.move_to_end(key)
-            plan = prepared.plans[key]
+        plans = document.plans
+        if plans is None:
+            size = CHARACTER_BYTES * len(request.query)
+            plans = document.plans = BoundedCache("plans", self._keep, bytes_each=size)
+        if key in plans:
+            plan = plans.get(key)
         else:
-            plan = self._plan(prepared, operation, variables)
-            self._keep_plan(prepared, key, plan, sum(map(len, key)) + len(question.query))
+            plan = self._compile(document, operation, variables)
+            plans.put(key, plan)
+            self._limit_several(document, sum(map(len, key)) + len(request.query))
         return None if plan is None else BoundPlan(plan, variables)
 
-    def _plan(
-        self, prepared: ParsedDocument, operation: OperationDefinitionNode, variables: VariableValues
+    def _compile(
+        self, document: ParsedDocument, operation: OperationDefinitionNode, variables: VariableValues
     ) -> OperationPlan | None:
-        if has_field(prepared.document, operation, variables, self._interpreted):
+        if has_field(document.document, operation, variables, self._interpreted):
             return None
+        fields = SelectedFields.of(self._schema, self._types, document.document, operation, variables)
         try:
-            return OperationPlan(self._schema, self._types, prepared.document, operation, variables)
+            return OperationPlan(fields, variables, varying_fields(document.document))
         except UnsupportedByPlan:
             return None
 
-    def _keep_plan(
-        self, prepared: ParsedDocument, key: tuple[str, ...], plan: OperationPlan | None, characters: int
-    ) -> None:
-        """Keep a plan with its document; where too much is kept of those that have several, all of these begin anew."""
-        prepared.plans[key] = plan
-        if len(prepared.plans) > self._keep:
-            prepared.plans.popitem(last=False)
-        if prepared.deciding:
-            self._several.add(prepared)
+    def _limit_several(self, document: ParsedDocument, characters: int) -> None:
+        """Count a plan of a document that can have several; past the limit the plans of all these are dropped."""
+        if document.deciding:
+            self._several.add(document)
             self._characters += characters
         if self._characters > MAX_SEVERAL_CHARACTERS:
-            for one in self._several:
-                one.plans.clear()
+            for several in self._several:
+                if several.plans is not None:
+                    several.plans.clear()
             self._several.clear()
             self._characters = 0

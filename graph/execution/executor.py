@@ -16,9 +16,10 @@ from graphql.pyutils import Path
 from graphql.pyutils.gather_with_cancel import gather_with_cancel
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
-from graph.compiler.leaf_codegen import LeafField, UnsupportedByPlan, resolver_of
-from graph.compiler.plan_variables import arguments_of
-from graph.errors import MAX_ALIKE, cause_of, code_of, without_frames
+from graph.compiler.leaf_codegen import LeafField
+from graph.errors import MAX_ERRORS_PER_CODE, cause_of, code_of, without_frames
+from graph.operation.arguments import resolver_arguments
+from graph.types.field import resolver_of
 from resolvers.planning.relations import RelationKind
 from resolvers.session.budget import RELATION_FIELDS, Budget
 from store.concurrency import is_slice_over, yield_to_loop
@@ -107,15 +108,15 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         """The function that gives a leaf's value; None for a field that is none, or has to be resolved otherwise."""
         if definition is None or not is_leaf_type(get_named_type(definition.type)):
             return None
-        try:
-            resolve = resolver_of(definition)
-            given = arguments_of(definition, details.node, self.variable_values)
-        except (UnsupportedByPlan, GraphQLError):
+        resolve = resolver_of(definition)
+        if resolve is None or iscoroutinefunction(resolve):
             return None
-        if iscoroutinefunction(resolve):
+        try:
+            arguments = resolver_arguments(definition, details.node, self.variable_values)
+        except GraphQLError:
             return None
         leaf = LeafField(name, definition.type, resolve)
-        return lambda record: leaf.slowly(record, given)
+        return lambda record: leaf.resolved(record, arguments)
 
     # -- lists ---------------------------------------------------------------------------------------------------------
 
@@ -163,7 +164,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         if not is_non_null_type(return_type):
             code = code_of(cause_of(raw_error))
             self._errors[code] += 1
-            if self._errors[code] > MAX_ALIKE:
+            if self._errors[code] > MAX_ERRORS_PER_CODE:
                 self.context_value.errors_left_out[code] += 1
                 return
         super().handle_field_error(raw_error, return_type, field_details_list, path)

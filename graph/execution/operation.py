@@ -37,10 +37,16 @@ from graph.execution.response_cache import Entry, ResponseCache, sight_of
 from graph.observability.request_info import RequestInfo
 from graph.operation.document_cache import DocumentCache, InvalidDocument, ParsedDocument
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
 from resolvers.access.caller import ANYONE, Caller
 from resolvers.session.budget import Budget, ResponseTooLarge
-from store.errors import NOT_KNOWN, BudgetExceeded, CladeError, Unavailable
+from store.errors import (
+    UNCERTAIN_HINT,
+    BudgetExceeded,
+    CladeError,
+    Unavailable,
+)
 
 ATTEMPTS = 3  # at an answer while moves flip; each flips once
 
@@ -117,7 +123,7 @@ class Execution:
     ) -> None:
         """`span` is what each run of a plan happens in, by its name."""
         self._span = span
-        self._schema = schema
+        self._schema = core_schema(schema)
         self._plans = plans
         self._cache = cache or None
         self._limits = limits
@@ -208,7 +214,7 @@ class Execution:
         if call.is_query and (whole := await self._whole(call, context)) is not None:
             return whole
         result = execute(
-            self._schema._schema,
+            self._schema,
             call.prepared.document,
             context_value=context,
             variable_values=call.question.variables,
@@ -242,13 +248,14 @@ class Execution:
             if bound is None:
                 self.unplanned += 1
                 return None
+            context.fields = bound.plan.fields
             with self._span("plan"):
                 told = await run(bound, context)
         except Exception as error:  # whatever it was, Strawberry meets it again and tells it at its place
             if context.budget.refusal is not None:
                 return too_large(context.budget.refusal, call, context)
             self._hand_over(error, context)
-            without_frames(error, unforeseen=True)  # it may be kept with the plan
+            without_frames(error, unexpected=True)  # it may be kept with the plan
             return None
         if not await context.is_steady():
             raise Flipped
@@ -318,7 +325,7 @@ def timed_out(operation: OperationDefinitionNode, seconds: float) -> Answer:
         message += "; ask for less in each, or raise CLADE_REQUEST_SECONDS."
         error = GraphQLError(message, extensions={"code": TIMEOUT})
     else:
-        error = GraphQLError(f"{message}. {NOT_KNOWN}", extensions={"code": TIMEOUT, **UNCERTAIN})
+        error = GraphQLError(f"{message}. {UNCERTAIN_HINT}", extensions={"code": TIMEOUT, **UNCERTAIN})
     return Answer({"errors": format_errors([error]), "data": None}, executed=True)
 
 
@@ -327,7 +334,7 @@ def too_large(error: BudgetExceeded, call: Call, context: Any) -> Answer:
     message = str(error)
     extensions: dict[str, object] = {"code": error.code}
     if not call.is_query:
-        message, extensions = f"{message} {NOT_KNOWN}", {**extensions, **UNCERTAIN}
+        message, extensions = f"{message} {UNCERTAIN_HINT}", {**extensions, **UNCERTAIN}
     told = GraphQLError(message, extensions=extensions)
     return Answer({"errors": format_errors([told]), "data": None, **_extensions(call, context)}, executed=True)
 

@@ -8,17 +8,18 @@ asking at the earliest, and costs nothing more at its first.
 """
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from resolvers.access.grants import Grants
 from resolvers.session.request import Request
+from store.bounded_cache import BoundedCache
 
 MAX_AGE_SECONDS = 60.0
 ENTRY_BYTES = 1_000  # what an entry takes beside its data
 MAX_SIGHTINGS = 100_000  # numbers of stamps that are remembered, and questions
+SIGHTING_BYTES = 300  # what one of them takes
 
 
 @dataclass(frozen=True)
@@ -43,15 +44,11 @@ class ResponseCache:
         self._max_bytes = max_bytes
         self._settle = settle_seconds
         self._clock = clock
-        self._entries: OrderedDict[Hashable, Entry] = OrderedDict()
-        self._bytes = 0
-        self._asked: OrderedDict[Hashable, float] = OrderedDict()
-        self._sightings: OrderedDict[str, tuple[int, float]] = OrderedDict()
-
-    @property
-    def size_bytes(self) -> int:
-        """What is kept by now."""
-        return self._bytes
+        self._entries: BoundedCache[Hashable, Entry] = BoundedCache("responses", max_bytes, weigh=_size)
+        self._asked: BoundedCache[Hashable, float] = BoundedCache("requests", MAX_SIGHTINGS, bytes_each=SIGHTING_BYTES)
+        self._sightings: BoundedCache[str, tuple[int, float]] = BoundedCache(
+            "tree_versions", MAX_SIGHTINGS, bytes_each=SIGHTING_BYTES
+        )
 
     def __bool__(self) -> bool:
         return self._max_bytes > 0
@@ -59,23 +56,16 @@ class ResponseCache:
     def proven(self, question: Hashable, version: object) -> Entry | None:
         """The kept answer, if the store's version proves it to be current, which takes no read."""
         entry = self._entries.get(question)
-        if entry is None or version is None or entry.version != version:
-            return None
-        self._entries.move_to_end(question)
-        return entry
+        return None if entry is None or version is None or entry.version != version else entry
 
     async def get(self, question: Hashable, request: Request) -> Entry | None:
         """The kept answer, if it is proven to be current; on DynamoDB that takes one read of its stamps."""
         entry = self._entries.get(question)
-        if entry is None:
-            return None
-        is_current = await self._is_current(entry, request)
-        if self._entries.get(question) is entry:  # another request may have dropped it while this one read the proof
-            if is_current:
-                self._entries.move_to_end(question)
-            else:
-                self._drop(question)
-        return entry if is_current else None
+        if entry is None or await self._is_current(entry, request):
+            return entry
+        if self._entries.get(question) is entry:  # another request may have replaced it while this one read the proof
+            self._entries.drop(question)
+        return None
 
     async def put(self, question: Hashable, told: bytes, request: Request, began: float) -> None:
         """Keep an answer that `request` has read since `began`, if it can be proven; an answer with errors never is."""
@@ -89,11 +79,7 @@ class ResponseCache:
             stamps = await request.stamps_now()
             if not self._is_settled(stamps, began):
                 return
-        self._drop(question)
-        self._entries[question] = Entry.of(told, version, stamps, began, request.grants)
-        self._bytes += len(told) + ENTRY_BYTES
-        while self._bytes > self._max_bytes:
-            self._drop(next(iter(self._entries)))
+        self._entries.put(question, Entry.of(told, version, stamps, began, request.grants))
 
     async def _is_current(self, entry: Entry, request: Request) -> bool:
         if entry.version is not None:
@@ -101,32 +87,27 @@ class ResponseCache:
         if self._clock() - entry.read_at > MAX_AGE_SECONDS:
             return False
         await request.get([], trees=entry.stamps)
-        return all(request.stamps[tree].n == n for tree, n in entry.stamps.items())
+        return all(request.stamps[tree].number == n for tree, n in entry.stamps.items())
 
     def _is_asked_again(self, question: Hashable, now: float) -> bool:
         """Whether this was asked a short time ago already; remembers that it is asked now."""
-        before = self._asked.pop(question, None)
-        self._asked[question] = now
-        if len(self._asked) > MAX_SIGHTINGS:
-            self._asked.popitem(last=False)
+        before = self._asked.get(question)
+        self._asked.put(question, now)
         return before is not None and now - before < MAX_AGE_SECONDS
 
     def _is_settled(self, stamps: dict[str, int], began: float) -> bool:
         """Whether all these numbers were seen long enough before; remembers them as seen now."""
         settled = True
         for tree, n in stamps.items():
-            seen, since = self._sightings.get(tree, (-1, 0.0))
+            seen, since = self._sightings.get(tree) or (-1, 0.0)
             if seen != n:
-                self._sightings[tree] = n, self._clock()
-                if len(self._sightings) > MAX_SIGHTINGS:
-                    self._sightings.popitem(last=False)
+                self._sightings.put(tree, (n, self._clock()))
             settled = settled and seen == n and began - since >= self._settle
         return settled
 
-    def _drop(self, question: Hashable) -> None:
-        entry = self._entries.pop(question, None)
-        if entry is not None:
-            self._bytes -= len(entry.told) + ENTRY_BYTES
+
+def _size(question: Hashable, entry: Entry) -> int:
+    return len(entry.told) + ENTRY_BYTES
 
 
 def etag_of(told: bytes, grants: Grants | None = None) -> str:

@@ -112,7 +112,7 @@ def _key(name: str, representation: Mapping[str, Any]) -> dict[str, str]:
 
 async def _load(info: Any, asked: Sequence[Asked | CladeError]) -> list[Any]:
     """The nodes that are looked up, None where there is none, and what went wrong in a node's place."""
-    selection = info.context.asked(info._raw_info).selection(info._raw_info)
+    selection = info.context.look_ahead(info).selection_of(info)
     load = info.context.loaders.node.load
 
     async def one(asked: Asked | CladeError) -> Any:

@@ -1,6 +1,6 @@
 """The schema as a subgraph of Federation 2: what is composed with other subgraphs, and `_service`, which tells it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -31,18 +31,18 @@ _OF_NODES = {"history": HISTORY, "atRevision": HISTORY}
 _MACHINERY = {"_service", "_entities"}
 
 
-def service_field(expose: frozenset[str]) -> StrawberryField:
-    """`_service`, where gateways read the subgraph's schema; it is printed when it is first asked for."""
-    sdl = cache(lambda schema: subgraph_sdl(schema, expose))
+def service_field(sdl: Callable[[], str]) -> StrawberryField:
+    """`_service`, where gateways read the subgraph's schema; it is printed at the first request."""
+    printed = cache(sdl)
     service = strawberry.type(
         class_of(
             "_Service",
-            {"sdl": field(lambda schema, info: sdl(schema), str, "The subgraph's schema, with its directives.")},
+            {"sdl": field(lambda service, info: printed(), str, "The subgraph's schema, with its directives.")},
         ),
         name="_Service",
         description="What a gateway reads of a subgraph.",
     )
-    return field(lambda root, info: info.schema, service, "The schema as it is composed with others.", name="_service")
+    return field(lambda root, info: (), service, "The schema as it is composed with others.", name="_service")
 
 
 def subgraph_sdl(schema: strawberry.Schema, expose: frozenset[str] = frozenset()) -> str:

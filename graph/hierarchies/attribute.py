@@ -1,5 +1,7 @@
-"""How a level's own attributes are written in its class, and what they become in the store and in GraphQL."""
+"""Attributes of a level: how a class declares them, and their types in the store and in GraphQL."""
 
+import datetime
+import decimal
 import inspect
 import types
 import typing
@@ -24,14 +26,18 @@ _KINDS: dict[Any, Kind] = {
     Date: Kind.DATE,
     DateTime: Kind.DATETIME,
 }
+_SAME: dict[Any, Any] = {decimal.Decimal: Decimal, datetime.date: Date, datetime.datetime: DateTime}
+"""Python's own types, which mean the scalars of the same names."""
+
+_TYPES = "str, int, Long, float, Decimal, bool, Date, DateTime, an Enum, or a list of one of these"
 
 
 class WrongClass(TypeError):
-    """A class of a hierarchy is not written as it must be; the sentence names it and tells how."""
+    """A class of a hierarchy is written wrongly. The sentence names the class, the fact and the way out."""
 
 
 class _Described:
-    """What `attribute()` leaves in a class body until the class registers."""
+    """The value that `attribute()` leaves in a class body until the class is registered."""
 
     def __init__(self, description: str, max_length: int) -> None:
         self.description = description
@@ -39,41 +45,67 @@ class _Described:
 
 
 def attribute(description: str, *, max_length: int = MAX_TEXT_CHARACTERS) -> Any:
-    """One own attribute of a level: `population: int | None = attribute("How many people live there.")`.
+    """Declare an attribute of a level: `population: int | None = attribute("Number of inhabitants.")`.
 
     The type is one of str, int (32 bits), Long, float, Decimal, bool, Date, DateTime, an Enum, or a list of one of
-    these, and always optional, since any node may lack it. A text may have `max_length` characters.
+    these; Python's `decimal.Decimal`, `datetime.date` and `datetime.datetime` mean the same. It is always optional,
+    since any node may lack the attribute. `description` is what clients see; a text may have `max_length` characters.
     """
     return _Described(description, max_length)
 
 
 def own_attributes(cls: type) -> dict[str, tuple[Any, Attribute]]:
-    """The attributes that a class body itself declares: for each name its Python type and what the store knows of it.
+    """The attributes that a class body itself declares: by name their type in GraphQL and their type in the store.
 
-    Raises WrongClass with a sentence that names the class and the attribute.
+    Raises WrongClass where the body holds anything else.
     """
-    hints = typing.get_type_hints(cls)
+    annotated = inspect.get_annotations(cls)
+    _check_body(cls, annotated)
+    try:
+        hints = typing.get_type_hints(cls)
+    except NameError as error:
+        raise WrongClass(f"{cls.__name__} has an attribute of the type {error.name}, which is not defined.") from None
     found = {}
-    for name in inspect.get_annotations(cls):
+    for name in annotated:
         described = cls.__dict__.get(name)
-        if not isinstance(described, _Described):
-            raise WrongClass(f'{cls.__name__}.{name} needs a description: = attribute("…").')
-        made = _attribute(f"{cls.__name__}.{name}", hints[name], described.description)
-        found[name] = (hints[name], replace(made, max_length=described.max_length))
+        where = f"{cls.__name__}.{name}"
+        if not isinstance(described, _Described) or not str(described.description).strip():
+            raise WrongClass(f'{where} has no description; write {name}: … = attribute("…").')
+        hint, made = _attribute(where, hints[name], described.description)
+        found[name] = (hint, replace(made, max_length=described.max_length))
     return found
 
 
-def _attribute(where: str, hint: Any, description: str) -> Attribute:
-    if get_origin(hint) not in (types.UnionType, typing.Union) or type(None) not in get_args(hint):
-        raise WrongClass(f"{where} must be optional, as in: str | None.")
-    (inner,) = [arg for arg in get_args(hint) if arg is not type(None)]
-    many = get_origin(inner) is list
-    if many:
-        (inner,) = get_args(inner)
+def _check_body(cls: type, annotated: typing.Container[str]) -> None:
+    """Refuse what a class of a hierarchy cannot have, such as methods: it would have no effect."""
+    for name, value in vars(cls).items():
+        where = f"{cls.__name__}.{name}"
+        if name in annotated or (name.startswith("__") and name.endswith("__")):
+            continue
+        if isinstance(value, _Described):
+            raise WrongClass(f"{where} has no type; write {name}: str | None = attribute(…).")
+        kind = "a method or a resolver" if hasattr(value, "__get__") or callable(value) else "no attribute"
+        raise WrongClass(
+            f"{where} is {kind}; a class of a hierarchy has attributes alone, "
+            f'as in {name}: str | None = attribute("…").'
+        )
+
+
+def _attribute(where: str, hint: Any, description: str) -> tuple[Any, Attribute]:
+    """An attribute's type in GraphQL, and the attribute; `where` is class and name."""
     name = where.rpartition(".")[2]
-    if isinstance(inner, type) and issubclass(inner, Enum):
-        members = frozenset(member.name for member in inner)
-        return Attribute(name, Kind.ENUM, description, many, members, inner.__name__)
-    if inner not in _KINDS:
-        raise WrongClass(f"{where} has a type that no attribute can have; see attribute() for those it can.")
-    return Attribute(name, _KINDS[inner], description, many)
+    inner = [arg for arg in get_args(hint) if arg is not type(None)]
+    if get_origin(hint) not in (types.UnionType, typing.Union) or len(inner) == len(get_args(hint)):
+        raise WrongClass(f"{where} is not optional, and any node may lack an attribute; write {name}: … | None.")
+    many = len(inner) == 1 and get_origin(inner[0]) is list
+    if many:
+        inner = list(get_args(inner[0]))
+    kind = inner[0] if len(inner) == 1 else None
+    kind = _SAME.get(kind, kind)
+    shown: Any = list[kind] if many else kind
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        members = frozenset(member.name for member in kind)
+        return shown | None, Attribute(name, Kind.ENUM, description, many, members, kind.__name__)
+    if kind not in _KINDS:
+        raise WrongClass(f"{where} has a type that no attribute can have; write {_TYPES}, and | None behind it.")
+    return shown | None, Attribute(name, _KINDS[kind], description, many)

@@ -1,4 +1,4 @@
-"""Names of the schema: each type and each field of Query comes from one class alone, or the hierarchies are refused."""
+"""Names in the schema: each type and each field of Query comes from one class alone, or the hierarchies are refused."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, get_args
 
+from graph.hierarchies.loading import shown
 from graph.hierarchies.node import Node
 from store.errors import BadInput
 from store.model.hierarchy import RESERVED
@@ -37,7 +38,7 @@ _OF_LEVEL = ("", "Attributes", "Revision")
 
 @dataclass(frozen=True)
 class Use:
-    """A name that something makes, and what to do where it cannot have it; `made_by` is who is told of it."""
+    """A name that a class makes in the schema: `made_by` and `way_out` are parts of the sentence that refuses it."""
 
     name: str
     source: object
@@ -48,6 +49,11 @@ class Use:
 def field_of(title: str) -> str:
     """The field of Query that finds a node of the type of this title."""
     return title[:1].lower() + title[1:]
+
+
+def input_field_of(title: str) -> str:
+    """The attribute of a mutation's input that holds the attributes of a level: postal_code for PostalCode."""
+    return "".join(f"_{c.lower()}" if c.isupper() and place else c.lower() for place, c in enumerate(title))
 
 
 def list_field_of(cls: type[Node]) -> str:
@@ -70,29 +76,40 @@ def check_names(classes: Sequence[type[Node]]) -> None:
 
 def types_of(cls: type[Node]) -> Iterator[Use]:
     """The types of a hierarchy."""
-    rename = f'rename the class, or give {cls.title} another prefix=, as in prefix="My"'
+    rename = _rename(cls)
     for ending in _OF_TITLE:
-        yield Use(f"{cls.prefix}{cls.title}{ending}", cls, _told(cls), rename)
+        yield Use(f"{cls.prefix}{cls.title}{ending}", cls, _described(cls), rename)
     for level in cls.levels.values():
         for ending in _OF_LEVEL:
-            yield Use(f"{cls.prefix}{level.title}{ending}", level, _told(cls, level), rename)
+            yield Use(f"{cls.prefix}{level.title}{ending}", level, _described(cls, level), rename)
     for one in (cls, *cls.levels.values()):
         for enum in _enums_of(one):
-            yield Use(enum.__name__, enum, f"the enum {enum.__name__} of {_told(cls, one)}", "rename the enum")
+            yield Use(enum.__name__, enum, f"the enum {enum.__name__} of {_described(cls, one)}", "rename the enum")
 
 
 def fields_of(cls: type[Node]) -> Iterator[Use]:
     """The fields of Query of a hierarchy."""
-    rename = f'rename the class, or give {cls.title} another prefix=, as in prefix="My"'
-    yield Use(field_of(cls.prefix + cls.title), cls, _told(cls), rename)
+    rename = _rename(cls)
+    yield Use(field_of(cls.prefix + cls.title), cls, _described(cls), rename)
     for level in cls.levels.values():
-        yield Use(field_of(cls.prefix + level.title), level, _told(cls, level), rename)
+        yield Use(field_of(cls.prefix + level.title), level, _described(cls, level), rename)
     way_out = f'give {cls.title} another many=, as in many="all{cls.title}"'
-    yield Use(list_field_of(cls), None, f'many="{cls.many}" of {_told(cls)}', way_out)
+    yield Use(list_field_of(cls), None, f'many="{cls.many}" of {_described(cls)}', way_out)
+
+
+def _rename(cls: type[Node]) -> str:
+    return f'rename the class, or give {cls.title} {"another" if cls.prefix else "a"} prefix=, as in prefix="My"'
+
+
+def location(cls: type[Node]) -> str:
+    """File and line of a class as messages name them."""
+    file, line = cls.declared_at
+    return f"{shown(file)}:{line}"
 
 
 def _take(cls: type[Node], kind: str, taken: dict[str, Use], use: Use) -> None:
-    where = f"In {cls.__module__}: {use.made_by} makes the {kind}"
+    source = use.source if isinstance(use.source, type) and issubclass(use.source, Node) else cls
+    where = f"{location(source)}: {use.made_by} makes the {kind}"
     if not _NAME.fullmatch(use.name):
         raise BadInput(f'{where} "{use.name}", which is no name of GraphQL; {use.way_out}.')
     other = taken.setdefault(use.name, use)
@@ -101,19 +118,26 @@ def _take(cls: type[Node], kind: str, taken: dict[str, Use], use: Use) -> None:
 
 
 def _check_attributes(cls: type[Node], one: type[Node]) -> None:
-    """Refuse an attribute whose field would take the place of another one."""
-    known = {_camel(name): "every node" for name in RESERVED}
+    """Refuse an attribute whose field would take the place of another one, and an enum that GraphQL cannot have."""
+    known = {camel(name): "every node" for name in RESERVED}
     for name in one.attributes:
-        field = _camel(name)
-        where = f"In {cls.__module__}: the attribute {name} of {_told(cls, one)} makes the field"
+        field = camel(name)
+        where = f"{location(one)}: the attribute {name} of {_described(cls, one)} makes the field"
         if not _NAME.fullmatch(field):
             raise BadInput(f'{where} "{field}", which is no name of GraphQL; rename the attribute.')
         if field in known:
             raise BadInput(f"{where} {field}, which {known[field]} has already; rename the attribute.")
         known[field] = f"the attribute {name}"
+    for enum in _enums_of(one):
+        for member in enum.__members__ or [""]:
+            if not _NAME.fullmatch(member) or member in ("true", "false", "null"):
+                raise BadInput(
+                    f'{location(one)}: the enum {enum.__name__} has the member "{member}", '
+                    "which is no value of GraphQL; rename the member."
+                )
 
 
-def _told(cls: type[Node], level: type[Node] | None = None) -> str:
+def _described(cls: type[Node], level: type[Node] | None = None) -> str:
     """A class as messages name it."""
     if level is None or level is cls:
         return f"the class {cls.title} of the hierarchy {cls.name}"
@@ -130,7 +154,7 @@ def _enums_of(cls: type[Node]) -> Iterator[type[Enum]]:
             yield hint
 
 
-def _camel(name: str) -> str:
-    """A Python name as Strawberry writes it in the schema."""
+def camel(name: str) -> str:
+    """A Python name in camel case, as Strawberry writes it in the schema."""
     first, *rest = name.split("_")
     return first + "".join(one.capitalize() or "_" for one in rest)

@@ -1,9 +1,10 @@
-"""The classes that hierarchies are written with: a subclass of Node is a hierarchy, a subclass of that is a level.
+"""Classes that hierarchies are written with: a subclass of Node is a hierarchy, a subclass of that is a level.
 
-Classes only register here; `graph.types.hierarchy_types` makes GraphQL types of them when all are there.
+Classes are only registered here; `graph.types.hierarchy_types` makes GraphQL types of them when all are there.
 """
 
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -12,6 +13,13 @@ from graph.hierarchies.attribute import own_attributes
 from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy, Level
 
+_NOT_GIVEN: Any = object()
+_MEANT = {"parent": "under", "parents": "under", "below": "under", "name": "hierarchy", "plural": "many"}
+"""Keywords that are easily written for another."""
+
+_declared: dict[str, tuple[object, list[type["Node"]]]] = {}
+"""By module: its spec, which a reload replaces, and the hierarchies that it declares."""
+
 
 class Node:
     """What every node of every hierarchy has. Subclass it for a hierarchy, and that class for each level.
@@ -19,10 +27,8 @@ class Node:
     A hierarchy is declared with `hierarchy=` (its name in ids and in the table), `many=` (the root field that lists
     its roots) and perhaps `prefix=` (before the names of its types and root fields); a level with `under=`: the level
     classes that it may stand under, None for a root, "self" for itself. The docstrings become the descriptions.
+    Raises WrongClass where a class is not written like that.
     """
-
-    hierarchies: ClassVar[dict[str, type["Node"]]] = {}
-    """All hierarchies that modules have registered, by name."""
 
     name: ClassVar[str]
     many: ClassVar[str]
@@ -32,42 +38,42 @@ class Node:
     under: ClassVar[frozenset[str | None]]
     levels: ClassVar[dict[str, type["Node"]]]
     attributes: ClassVar[dict[str, tuple[Any, Attribute]]]
+    declared_at: ClassVar[tuple[str, int]]
+    """File and line of the class."""
 
     def __init_subclass__(
         cls,
         hierarchy: str | None = None,
         many: str = "",
         prefix: str = "",
-        under: "Sequence[type[Self] | str | None] | str | None" = (),
+        under: "Sequence[type[Self] | str | None] | type[Self] | str | None" = _NOT_GIVEN,
         **rest: Any,
     ) -> None:
-        super().__init_subclass__(**rest)
-        if not (cls.__doc__ or "").strip():
-            raise WrongClass(f"{cls.__name__} needs a docstring: it is the description that clients see.")
+        super().__init_subclass__()
+        _check_class(cls, rest)
         own = own_attributes(cls)
         for name in own:
             delattr(cls, name)  # so that none hides what every class has itself, such as its title
+        caller = sys._getframe(1)
+        cls.declared_at = caller.f_code.co_filename, caller.f_lineno
         cls.title = cls.__name__
-        if hierarchy is not None:
-            cls.name, cls.many, cls.prefix, cls.levels = hierarchy, many or f"{hierarchy}s", prefix, {}
+        if cls.__bases__ == (Node,):
+            _check_hierarchy(cls, hierarchy, under)
+            cls.name, cls.many, cls.prefix, cls.levels = str(hierarchy), many or f"{hierarchy}s", prefix, {}
             cls.attributes = own
-            known = Node.hierarchies.setdefault(hierarchy, cls)
-            if (known.__module__, known.__name__) != (cls.__module__, cls.__name__):
-                raise WrongClass(f'{known.__module__} has a hierarchy named "{hierarchy}" already.')
-            Node.hierarchies[hierarchy] = cls
+            _declare(cls)
             return
-        cls.level = _upper(cls.__name__)
+        for keyword, value in {"hierarchy": hierarchy, "many": many, "prefix": prefix}.items():
+            if value:
+                raise WrongClass(f"{cls.title} is a level and has {keyword}=; give that to its hierarchy's class.")
+        cls.level = _upper(cls.title)
         cls.attributes = {**cls.attributes, **own}
-        cls.under = frozenset(_level_name(cls, one) for one in _several(under))
-        known = cls.levels.setdefault(cls.level, cls)
-        if known is not cls:
-            raise WrongClass(
-                f"The classes {cls.__name__} and {known.__name__} are one level of {cls.name}; rename one of them."
-            )
+        cls.under = _under(cls, under)
+        _refuse_double(cls, cls.levels.setdefault(cls.level, cls))
 
     @classmethod
     def definition(cls) -> Hierarchy:
-        """The hierarchy as the store knows it; raises ValueError where its levels do not fit together."""
+        """The hierarchy's schema for the store; raises ValueError where its levels do not fit together."""
         return Hierarchy(
             cls.name,
             {
@@ -83,19 +89,94 @@ class Node:
         )
 
 
+def declared_in(module: str) -> list[type[Node]]:
+    """The hierarchies that a module declares, in their order."""
+    return list(_declared.get(module, (None, []))[1])
+
+
 def description(cls: type) -> str:
     """The docstring of a class on one line."""
     return " ".join((cls.__doc__ or "").split())
 
 
-def _several(under: Any) -> Sequence[Any]:
-    return under if isinstance(under, list | tuple) else [under]
+# -- checks ------------------------------------------------------------------------------------------------------------
 
 
-def _level_name(cls: type[Node], under: type[Node] | str | None) -> str | None:
-    if under is None:
-        return None
-    return cls.level if under == "self" else _upper(under if isinstance(under, str) else under.__name__)
+def _check_class(cls: type[Node], unknown: dict[str, Any]) -> None:
+    for keyword in unknown:
+        meant = f"; write {_MEANT[keyword]}=" if keyword in _MEANT else ""
+        raise WrongClass(
+            f"{cls.__name__} has {keyword}=, which is unknown{meant}. A hierarchy takes hierarchy=, many= and prefix=, "
+            "a level under=."
+        )
+    if len(cls.__bases__) != 1:
+        raise WrongClass(f"{cls.__name__} has several base classes; give it one, its hierarchy's class or Node.")
+    if not (cls.__doc__ or "").strip():
+        raise WrongClass(f"{cls.__name__} has no docstring; add one, which is the description that clients see.")
+
+
+def _check_hierarchy(cls: type[Node], name: object, under: object) -> None:
+    if under is not _NOT_GIVEN:
+        raise WrongClass(f"{cls.title} has under=, and so is a level; make it a subclass of its hierarchy's class.")
+    if not isinstance(name, str):
+        raise WrongClass(
+            f'{cls.title} has no hierarchy=; write class {cls.title}(Node, hierarchy="{cls.title.lower()}").'
+        )
+
+
+def _declare(cls: type[Node]) -> None:
+    """Register a hierarchy in its module."""
+    spec = getattr(sys.modules.get(cls.__module__), "__spec__", None)
+    if cls.__module__ not in _declared or _declared[cls.__module__][0] is not spec:
+        _declared[cls.__module__] = spec, []
+    others = _declared[cls.__module__][1]
+    for other in others:
+        if other.title == cls.title:
+            _refuse_double(cls, other)
+        if other.name == cls.name:
+            raise WrongClass(f'{other.title} and {cls.title} both have hierarchy="{cls.name}"; rename one.')
+    others.append(cls)
+
+
+def _refuse_double(cls: type[Node], other: type[Node]) -> None:
+    """Refuse a class beside another of its hierarchy or module that makes the same."""
+    if other is cls:
+        return
+    file, line = other.declared_at
+    place = f"line {line}" if file == cls.declared_at[0] else f"{file}, line {line}"
+    if other.title == cls.title:
+        raise WrongClass(f"{cls.title} is the second class of this name, after that in {place}; rename one of them.")
+    raise WrongClass(
+        f"{cls.title} and {other.title} (in {place}) are both the level {cls.level} of {cls.name}; rename one of them."
+    )
+
+
+def _under(cls: type[Node], under: Any) -> frozenset[str | None]:
+    """The names of the levels that a level may stand under."""
+    several = list(under) if isinstance(under, list | tuple | set | frozenset) else [under]
+    if under is _NOT_GIVEN or not several:
+        raise WrongClass(
+            f"{cls.title} has no under=; write the levels that it may stand under, as in under=[Country], "
+            "or under=None for a root."
+        )
+    return frozenset(_level_name(cls, one) for one in several)
+
+
+def _level_name(cls: type[Node], under: Any) -> str | None:
+    match under:
+        case None:
+            return None
+        case "self":
+            return cls.level
+        case str():
+            return _upper(under)
+    hierarchy = next(base for base in cls.__mro__ if base.__bases__ == (Node,))
+    if isinstance(under, type) and issubclass(under, hierarchy) and under is not hierarchy:
+        return under.level
+    shown = under.__name__ if isinstance(under, type) else repr(under)
+    raise WrongClass(
+        f'{cls.title} has under={shown}, which is no level of {cls.name}; write level classes, "self" or None.'
+    )
 
 
 def _upper(title: str) -> str:

@@ -1,53 +1,62 @@
-"""Served hierarchies: those that the modules named by the settings register."""
+"""Served hierarchies: those that the modules and files named by the settings declare."""
 
-import importlib
-import sys
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
-from graph.hierarchies.names import check_names
-from graph.hierarchies.node import Node, WrongClass
+from graph.hierarchies.loading import load, shown
+from graph.hierarchies.names import check_names, location
+from graph.hierarchies.node import Node, declared_in
 from graph.settings import Settings
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 
 
-def served(modules: str | None = None) -> list[type[Node]]:
-    """The hierarchy classes of these modules (divided by commas), else of those that the settings name, in order.
+def served(names: str | None = None) -> list[type[Node]]:
+    """The hierarchy classes of these modules and files (divided by commas), else of those that the settings name.
 
-    A module is looked for beside the working directory too. Raises BadInput where one is missing, registers nothing, or
-    has levels that do not fit together, and where names of the schema clash.
+    A module is looked for in the working directory too. Raises BadInput where one is missing, cannot be loaded,
+    declares no hierarchy or one that another declares, has levels that do not fit together, and where names clash.
     """
     found: dict[str, type[Node]] = {}
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)
-    for name in (modules or Settings().hierarchies).split(","):
-        module = _module(name.strip())
-        classes = {cls.name: cls for cls in Node.hierarchies.values() if cls.__module__ == module}
-        if not classes:
-            raise BadInput(f"{module} registers no hierarchy: it needs a class such as Location(Node, hierarchy=…).")
-        try:
-            for cls in classes.values():
-                cls.definition()
-        except ValueError as wrong:
-            raise BadInput(f"In {module}: {wrong}") from None
-        found |= classes
+    for name in dict.fromkeys((names or Settings().hierarchies).split(",")):
+        module = load(name.strip())
+        for cls in _declared_by(module):
+            other = found.setdefault(cls.name, cls)
+            if other is not cls:
+                raise BadInput(
+                    f'{location(cls)}: {cls.title} has hierarchy="{cls.name}", as {other.title} in {location(other)} '
+                    "has; rename one of them, or serve only one."
+                )
+            _check_levels(cls)
     check_names(list(found.values()))
     return list(found.values())
 
 
-def hierarchies(modules: str | None = None) -> dict[str, Hierarchy]:
-    """The same as the store knows them, by name."""
-    return {cls.name: cls.definition() for cls in served(modules)}
+def hierarchies(names: str | None = None) -> dict[str, Hierarchy]:
+    """The same as the store's schemas, by name."""
+    return {cls.name: cls.definition() for cls in served(names)}
 
 
-def _module(name: str) -> str:
-    if not all(part.isidentifier() for part in name.split(".")):
-        raise BadInput(f'CLADE_HIERARCHIES names the module "{name}"; write them like graph.locations,my_hierarchy.')
+def _declared_by(module: ModuleType) -> Sequence[type[Node]]:
+    if classes := declared_in(module.__name__):
+        return classes
+    file = shown(module.__file__ or module.__name__)
+    mine = Path(f"{module.__name__.replace('.', '/')}.py")
+    if mine.is_file() and mine.resolve() != Path(file).resolve():
+        raise BadInput(
+            f'CLADE_HIERARCHIES names the module "{module.__name__}", which is {file} and declares no hierarchy; '
+            f"for the file here write CLADE_HIERARCHIES={mine}."
+        )
+    raise BadInput(f'{file} declares no hierarchy; it needs a class like Location(Node, hierarchy="location").')
+
+
+def _check_levels(cls: type[Node]) -> None:
+    """Raise BadInput where the levels do not fit together, with the line of the level that the sentence names."""
     try:
-        return importlib.import_module(name).__name__
-    except WrongClass as wrong:
-        raise BadInput(f"In {name}: {wrong}") from None
-    except ModuleNotFoundError as error:
-        if error.name and name.startswith(error.name):
-            raise BadInput(f'CLADE_HIERARCHIES names the module "{name}", which cannot be found.') from None
-        raise
+        cls.definition()
+    except ValueError as error:
+        words = set(re.findall(r"\w+", str(error)))
+        level = next((level for level in cls.levels.values() if level.title in words), cls)
+        raise BadInput(f"{location(level)}: {error}") from None

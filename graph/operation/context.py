@@ -1,4 +1,4 @@
-"""What the resolvers of one operation share."""
+"""Context of one operation: the state that its resolvers share."""
 
 from collections import Counter
 from functools import cached_property
@@ -7,7 +7,8 @@ from weakref import WeakSet
 
 from graphql import GraphQLResolveInfo
 
-from graph.operation.lookahead import LookAhead, Types
+from graph.operation.lookahead import LookAhead
+from graph.operation.selected_fields import SelectedFields, Types
 from resolvers.access.caller import Caller
 from resolvers.dataloaders import Loaders
 from resolvers.session.budget import Budget, refusal
@@ -16,52 +17,55 @@ from store.errors import BudgetExceeded
 
 
 class Context:
-    """A request, its dataloaders, and what its operation asks for."""
+    """A request, its dataloaders, and the look-ahead of its operation."""
 
     def __init__(self, request: Request, types: Types, *, max_entities: int = 1_000) -> None:
         self.request = request
         self._max_entities = self._entities_left = max_entities
         self._max_ids = self._ids_left = request.nodes_left
         self._types = types
-        self._asked: LookAhead | None = None
+        self._look_ahead: LookAhead | None = None
+        self.fields: SelectedFields | None = None
+        """The operation's selected fields, where a plan has them."""
         self.how: str | None = None
         """How it was answered: `kept`, `planned`, `resolved`, or where a plan handed over `surprised` or `failed`."""
 
     @cached_property
     def errors_left_out(self) -> Counter[str]:
-        """Of the interpreter's errors, how many of each code there are beyond the first."""
+        """The number of the interpreter's errors of each code that are left out of the response."""
         return Counter()
 
     @cached_property
     def unfinished(self) -> WeakSet[object]:
-        """What of the interpreter's work waits for its turn."""
+        """Parts of the interpreter's work that wait for the event loop."""
         return WeakSet()
 
     def act_for(self, caller: Caller) -> None:
-        """Show and change only what this caller may."""
+        """Restrict reads and writes to what this caller may see and change."""
         self.request.act_for(caller)
 
     @cached_property
     def loaders(self) -> Loaders:
-        """Made when a resolver asks: plans go past them."""
+        """The dataloaders. Plans do without them."""
         return Loaders(self.request, lambda: len(self.unfinished) > 0)
 
     @property
     def budget(self) -> Budget:
-        """What the response may still hold."""
+        """The budget that is left for the response."""
         return self.request.budget
 
-    def asked(self, info: GraphQLResolveInfo[Any]) -> LookAhead:
-        if self._asked is None:
-            self._asked = LookAhead(info, self._types)
-        return self._asked
+    def look_ahead(self, info: GraphQLResolveInfo[Any]) -> LookAhead:
+        """That of the interpreted operation."""
+        if self._look_ahead is None:
+            self._look_ahead = LookAhead.of(info, self._types, self.fields)
+        return self._look_ahead
 
     def renew(self) -> None:
-        """Forget what was loaded: a mutation has changed something."""
+        """Drop the dataloaders: a mutation has changed something."""
         self.__dict__.pop("loaders", None)
 
     def spend_entities(self, count: int) -> None:
-        """Take entities from what the request may ask for, by all aliases of `_entities` together."""
+        """Spend entities of the request's limit, which all aliases of `_entities` share. Raises BudgetExceeded."""
         if count > self._entities_left:
             raise BudgetExceeded(
                 f"The request asks for more than {self._max_entities} entities; ask for them in several requests, "
@@ -70,45 +74,45 @@ class Context:
         self._entities_left -= count
 
     def spend_ids(self, count: int) -> None:
-        """Take ids from what the request may look up, by all fields together: no more than nodes."""
+        """Spend ids of the request's limit of nodes, which all fields share. Raises BudgetExceeded."""
         if count > self._ids_left:
             raise refusal("The nodes that are looked up", count, self._ids_left)
         self._ids_left -= count
 
     def begin_again(self) -> None:
-        """Give back all budgets: the answer is made anew, from what is known by now."""
+        """Reset all budgets: the answer is made anew, from what was read so far."""
         self._entities_left = self._max_entities
         self._ids_left = self._max_ids
         self.__dict__.pop("errors_left_out", None)
         self.request.begin_again()
 
     def snapshot_if_torn(self) -> Store | None:
-        """What to read instead, where something was written between the reads; None where the answer may stay."""
+        """A snapshot to read instead where something was written between the reads; None for a consistent answer."""
         return self.request.store.snapshot() if self.request.is_torn else None
 
     def begin_in(self, store: Store) -> None:
-        """Make the answer anew, all of it from this store."""
+        """Reset everything, and read the whole answer from this store."""
         self.renew()
         self.begin_again()
         self.request.read_from(store)
 
     def forget(self) -> None:
-        """Begin again, and read everything anew."""
+        """Reset everything, and read anew."""
         self.begin_again()
         self.request.forget()
         self.renew()
 
     async def is_steady(self) -> bool:
-        """Whether no running move that was met has flipped since."""
+        """Whether no running move among the nodes read has flipped since."""
         return await self.request.is_steady()
 
     def stop(self) -> None:
-        """End what still reads for the operation: nobody waits for its answer."""
+        """Cancel the operation's reads: nobody waits for its answer."""
         self.request.stop()
 
     def reads_report(self) -> dict[str, Any]:
-        """`extensions.reads`: requests to the store, rounds of them, items they brought, DynamoDB read units, and
-        whether the answer was kept from before, so that only its proof was read.
+        """`extensions.reads`: requests to the store, rounds of them, items read, DynamoDB read units, and whether the
+        answer came from the cache, so that only its versions were read.
         """
         reads = self.request.reads
         return {

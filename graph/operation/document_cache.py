@@ -1,6 +1,5 @@
 """Parsed and validated queries, kept by their text."""
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,13 +18,15 @@ from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
 from graph.errors import NESTED_MESSAGE, VALIDATION_FAILED, request_error
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
+from store.bounded_cache import BoundedCache
 
 RULES = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
 
 MAX_ERRORS = 20  # of validation, each of which takes longer to find than a field takes to answer
-KEPT_CHARACTERS = 300_000
-"""In all kept queries together. A parsed one takes up to 300 bytes a character: at most 90 MB."""
+KEPT_CHARACTERS = 300_000  # of all cached queries together: at most 90 MB
+CHARACTER_BYTES = 300  # of memory, at most, that a parsed query takes for each of its characters
 
 
 class InvalidDocument(Exception):
@@ -41,8 +42,8 @@ class ParsedDocument:
     """A query ready to run, and what was compiled of it, which is given up with it."""
 
     document: DocumentNode
-    plans: OrderedDict[tuple[str, ...], Any] = field(default_factory=OrderedDict)
-    """By operation, and by the values that decide what a plan is; see graph.plans."""
+    plans: BoundedCache[tuple[str, ...], Any] | None = None
+    """By operation, and by the values that decide what a plan is; made by the `PlanCache`."""
     bound: WeakKeyDictionary[GraphQLRequest, Any] = field(default_factory=WeakKeyDictionary)
     """The plans with the variables of questions, for as long as these are remembered."""
     deciding: list[str] | None = None
@@ -64,28 +65,26 @@ class DocumentCache:
         self, schema: Schema, *, keep: int, limits: DocumentLimits = DocumentLimits(), suggestions: bool = True
     ) -> None:
         """`suggestions` is whether the error for an unknown name tells names that are like it."""
-        self._schema = schema
+        self._schema = core_schema(schema)
         self._limits = limits
         self._suggestions = suggestions
-        self._max_documents = keep
-        self._kept: OrderedDict[str, ParsedDocument] = OrderedDict()
-        self._characters = 0
+        self._documents: BoundedCache[str, ParsedDocument] = BoundedCache(
+            "documents", KEPT_CHARACTERS, max_entries=keep, weigh=_characters, bytes_each=CHARACTER_BYTES
+        )
 
     def get(self, query: str) -> ParsedDocument:
         """The valid document of a query. Raises InvalidDocument."""
-        prepared = self._kept.get(query)
-        if prepared is not None:
-            self._kept.move_to_end(query)
-            return prepared
-        prepared = ParsedDocument(self._prepare(query))
-        self._keep(query, prepared)
+        prepared = self._documents.get(query)
+        if prepared is None:
+            prepared = ParsedDocument(self._prepare(query))
+            self._documents.put(query, prepared)
         return prepared
 
     def _prepare(self, query: str) -> DocumentNode:
         try:
             document = self._limits.parse(query)
             errors = validate(
-                self._schema._schema,
+                self._schema,
                 document,
                 RULES,
                 max_errors=MAX_ERRORS,
@@ -102,9 +101,6 @@ class DocumentCache:
             raise InvalidDocument([request_error(error, VALIDATION_FAILED) for error in errors])
         return document
 
-    def _keep(self, query: str, prepared: ParsedDocument) -> None:
-        self._kept[query] = prepared
-        self._characters += len(query)
-        while len(self._kept) > self._max_documents or self._characters > KEPT_CHARACTERS:
-            dropped, _ = self._kept.popitem(last=False)
-            self._characters -= len(dropped)
+
+def _characters(query: str, prepared: ParsedDocument) -> int:
+    return len(query)

@@ -1,14 +1,14 @@
-"""What one document may ask for, found from its syntax alone: before it is validated, planned or run.
+"""Document limits: the maximum size of one GraphQL document, checked before it is validated, compiled or executed.
 
-Validation compares fields pairwise and plans follow every fragment, so what is too much is refused before both. A
-document that is kept has passed, and is not looked at again.
+Validation compares fields pairwise and plans follow every fragment, so a document that is too large is rejected before
+both. A cached document has passed, and is not checked again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from graphql import DirectiveNode, DocumentNode, GraphQLError, GraphQLSyntaxError, parse
+from graphql import DocumentNode, GraphQLError, GraphQLSyntaxError, parse
 
 from graph.errors import LIMIT_EXCEEDED
 from graph.operation.document_size import Size, TooManyFields
@@ -17,9 +17,9 @@ from store.errors import Forbidden
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentLimits:
-    """Of one document, fragments counted wherever they are spread; `request_seconds` is how long it may run.
+    """Limits of one document, each fragment counted wherever it is spread; `request_seconds` is its time limit.
 
-    `introspection` is whether it may ask for the schema.
+    `introspection` is whether it may select the schema.
     """
 
     max_tokens: int = 2_000
@@ -34,7 +34,7 @@ class DocumentLimits:
     introspection: bool = True
 
     def parse(self, query: str) -> DocumentNode:
-        """The document of a query that keeps all limits; raises GraphQLError for one that does not, or is none."""
+        """The parsed document. Raises GraphQLError for a syntax error, and for one that exceeds a limit."""
         try:
             document = parse(
                 query,
@@ -55,8 +55,8 @@ class DocumentLimits:
         except TooManyFields:
             many = f"more than {self.max_fields:,}"
             raise too_much(many, "fields, each fragment written out", self.max_fields, "MAX_FIELDS") from None
-        directives = [len(place) for place in directives_in(document)]
-        for found, what, limit, setting in (
+        directives = [len(node.directives or ()) for node in nodes_in(document)]
+        for found, unit, limit, setting in (
             (max(directives), "directives at one place", self.max_directives_at_once, "MAX_DIRECTIVES_AT_ONCE"),
             (sum(directives), "directives", self.max_directives, "MAX_DIRECTIVES"),
             (size.depth, "levels of fields", self.max_depth, "MAX_DEPTH"),
@@ -65,23 +65,23 @@ class DocumentLimits:
             (size.repeats, "times the same field at one place", self.max_repeats, "MAX_REPEATS"),
         ):
             if found > limit:
-                raise too_much(f"{found:,}", what, limit, setting)
+                raise too_much(f"{found:,}", unit, limit, setting)
         if size.introspects and not self.introspection:
-            raise GraphQLError("This server does not tell its schema.", extensions={"code": Forbidden.code})
+            raise GraphQLError("Introspection is disabled.", extensions={"code": Forbidden.code})
 
 
-def directives_in(document: DocumentNode) -> Iterator[Sequence[DirectiveNode]]:
-    """The directives at each place of a document, in no order; fragments once, as they are written."""
+def nodes_in(document: DocumentNode) -> Iterator[Any]:
+    """Every node of a document that can have directives, in no order; fragments once, as they are written."""
     ahead: list[Any] = list(document.definitions)
     while ahead:
         node = ahead.pop()
-        yield node.directives or ()
+        yield node
         ahead += getattr(node, "variable_definitions", None) or ()
         selections = getattr(node, "selection_set", None)
         ahead += selections.selections if selections else ()
 
 
-def too_much(found: str, what: str, limit: int, setting: str) -> GraphQLError:
-    """The refusal of a document, with what it has and what it may have."""
+def too_much(found: str, unit: str, limit: int, setting: str) -> GraphQLError:
+    """The error for a document that exceeds a limit."""
     allowed = f"the limit is {limit:,}. Ask in several requests, or raise CLADE_{setting}."
-    return GraphQLError(f"The query has {found} {what}; {allowed}", extensions={"code": LIMIT_EXCEEDED, "limit": limit})
+    return GraphQLError(f"The query has {found} {unit}; {allowed}", extensions={"code": LIMIT_EXCEEDED, "limit": limit})

@@ -1,4 +1,4 @@
-"""What a client asks: a document and the values that go with it."""
+"""GraphQL request: a document and the values that go with it."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ from orjson import OPT_SORT_KEYS, dumps
 
 @dataclass(frozen=True, eq=False)
 class GraphQLRequest:
-    """One operation as a client asks for it; nobody changes its values, since they may be asked again."""
+    """One operation as a client sent it. Its values are not changed: equal requests share them."""
 
     query: str
     variables: dict[str, Any] | None = None
@@ -19,9 +19,9 @@ class GraphQLRequest:
 
     @cached_property
     def digest(self) -> bytes | None:
-        """What an answer is kept under, since texts and variables may be long; None where there is none."""
+        """Key of the response in the cache, 32 bytes; None where the variables cannot be serialized."""
         try:
-            asked = dumps([self.query, self.operation_name, self.variables], option=OPT_SORT_KEYS)
-        except TypeError:  # variables that are nested deeper than JSON is written
+            content = dumps([self.query, self.operation_name, self.variables], option=OPT_SORT_KEYS)
+        except TypeError:  # variables nested deeper than orjson serializes
             return None
-        return blake2b(asked, digest_size=32).digest()
+        return blake2b(content, digest_size=32).digest()

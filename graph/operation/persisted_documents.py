@@ -1,4 +1,4 @@
-"""Trusted documents: the queries that the clients of a server are known to send, each with an id to send instead."""
+"""Persisted (trusted) documents: the queries of a server's own clients, each with an id that can be sent instead."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ PREFIX = "sha256:"
 
 
 class UnknownDocument(Exception):
-    """A request whose document is not known; the message goes to the client, with the code."""
+    """The document of a request is not known; the client gets the message and the code."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -20,32 +20,30 @@ class UnknownDocument(Exception):
 
 
 class PersistedDocuments:
-    """Documents by their ids; `only` is whether no others are taken."""
+    """Documents by their ids; with `only` all others are rejected."""
 
     def __init__(self, documents: Mapping[str, str], *, only: bool = False) -> None:
         self._documents = documents
         self._texts = frozenset(documents.values()) if only else None
 
     def document(self, query: str | None, document_id: str | None) -> str:
-        """The document that a request means by its text, its id or both; raises Untrusted where there is none."""
+        """The document of a request by its text, its id or both. Raises UnknownDocument."""
         if document_id is not None:
             found = self._documents.get(document_id.removeprefix(PREFIX))
             if found is not None:
                 return found
         if query is None:
-            message = "This server has no document with this id; send its text."
+            message = "Unknown document id; send the document's text."
             raise UnknownDocument(message, NO_SUCH_DOCUMENT if self._documents else NO_DOCUMENTS)
         if self._texts is not None and query not in self._texts:
-            raise UnknownDocument(
-                "This server answers only documents that it was given, and this is none.", NO_SUCH_DOCUMENT
-            )
+            raise UnknownDocument("Unknown document; this server answers only its trusted documents.", NO_SUCH_DOCUMENT)
         return query
 
 
 def read_trusted(file: str) -> dict[str, str]:
-    """The documents in a JSON file, by their ids without prefix; none where no file is named.
+    """The documents in a JSON file, by their ids without prefix; none without a file.
 
-    Raises BadInput for a file that cannot be read, or is no object of ids and documents.
+    Raises BadInput for a file that cannot be read or is not an object of ids and documents.
     """
     if not file:
         return {}
@@ -62,7 +60,7 @@ def read_trusted(file: str) -> dict[str, str]:
 
 
 def id_in(sent: Mapping[str, Any]) -> str | None:
-    """The id of a document in a request's parameters, as `documentId` or as Apollo's clients send it."""
+    """The id of a document in a request's parameters: `documentId`, or `extensions.persistedQuery` (Apollo)."""
     extensions = sent.get("extensions")
     persisted = extensions.get("persistedQuery") if isinstance(extensions, dict) else None
     hashed = persisted.get("sha256Hash") if isinstance(persisted, dict) else None

@@ -21,6 +21,7 @@ from graph.server import graphiql as pages
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.endpoint import GraphQLEndpoint
 from graph.server.graceful_shutdown import GracefulShutdown
+from graph.server.graphiql import Examples, examples_page, no_examples
 from graph.server.health import Readiness, alive
 from graph.server.request_observer import Observer, RequestObserver
 from graph.server.security_headers import SecurityHeaders
@@ -34,6 +35,9 @@ METHODS = ("GET", "HEAD", "POST")
 Background = Sequence[Callable[[], Coroutine[Any, Any, None]]]
 """What runs as long as the application does."""
 
+Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
+"""Starlette's: called with the application, the block runs from its start to its end."""
+
 
 def build_app(
     store: Store,
@@ -43,6 +47,7 @@ def build_app(
     max_body_bytes: int = 262_144,
     body_seconds: float = 10.0,
     graphiql: bool = True,
+    examples: Examples = no_examples,
     trusted: PersistedDocuments = PersistedDocuments({}),
     cors_origins: Sequence[str] = (),
     check_hosts: bool = False,
@@ -71,6 +76,7 @@ def build_app(
     routes = [
         Route(GRAPHQL_PATH, endpoint),
         *([Route("/graphql/static/{digest}/{name}", pages.static)] if graphiql else []),
+        *([Route("/graphql/examples.json", examples_page(examples))] if graphiql else []),
         Route("/healthz", alive),
         Route("/readyz", Readiness(store, drain).ready),
         Route("/", to_graphql),
@@ -90,14 +96,14 @@ def guarded(app: ASGIApp, cors_origins: Sequence[str], *, check_hosts: bool) -> 
 
 
 def lifespan_of(
-    store: Store, writer: Writer | None, drain: GracefulShutdown, background: Background
-) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
-    """What is there from the application's start to its end."""
+    store: Store, writer: Writer | None, drain: GracefulShutdown | None, background: Background
+) -> Lifespan:
+    """The lifespan of an application; without `drain` it leaves SIGTERM to the server, as one of several must."""
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Any) -> AsyncIterator[None]:
         async with store, writer.watching() if writer else nullcontext(), beside(background):
-            with drain.on_sigterm():
+            with drain.on_sigterm() if drain else nullcontext():
                 yield
         log_handler.flush()
 
@@ -130,4 +136,4 @@ async def beside(background: Background) -> AsyncIterator[None]:
 
 
 async def to_graphql(request: Request) -> Response:
-    return RedirectResponse(GRAPHQL_PATH)
+    return RedirectResponse(request.scope.get("root_path", "") + GRAPHQL_PATH)

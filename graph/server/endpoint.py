@@ -4,7 +4,7 @@ A refused request gets JSON as well: `errors` that say what to write instead, an
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import orjson
 from graphql import GraphQLError
@@ -19,7 +19,7 @@ from graph.errors import (
     UNAUTHENTICATED,
     UNAVAILABLE,
     log_unavailable,
-    log_unforeseen,
+    log_unexpected,
 )
 from graph.execution.eager import EagerCoroutine, within
 from graph.execution.operation import (
@@ -43,7 +43,6 @@ from graph.server.content_negotiation import (
 )
 from graph.server.request_parser import (
     Header,
-    RequestParameters,
     RequestRejected,
     read_json,
     read_query_string,
@@ -89,13 +88,12 @@ class GraphQLEndpoint:
         self._gate = gate
         self._execution = execution
         self._callers = callers
-        self._trusted = trusted
         self._page = page
         self._max_body_bytes = max_body_bytes
         self._body_seconds = body_seconds
         self._sending = ResponseSender()
-        self._question_in_body = self._remembering(read_json)
-        self._question_in_address = self._remembering(read_query_string)
+        self._question_in_body = self._remembering(partial(read_json, documents=trusted))
+        self._question_in_address = self._remembering(partial(read_query_string, documents=trusted))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         observed: RequestInfo | None = scope.get(KEY)
@@ -131,7 +129,7 @@ class GraphQLEndpoint:
             return
         except Exception as error:
             # Answered here and not further out: there the server would cut the connection as well.
-            log_unforeseen(error)
+            log_unexpected(error)
             status, content = 500, only_error(INTERNAL_MESSAGE, INTERNAL)
             tell(observed, INTERNAL)
         await send(start_of(status, media_type or JSON, content, extra))
@@ -196,16 +194,10 @@ class GraphQLEndpoint:
             raise RequestRejected(414, f"The address is longer than {self._max_body_bytes} bytes; send a POST.")
         return self._question_in_address(query_string)
 
-    def _remembering(self, read: Callable[[bytes], RequestParameters]) -> Callable[[bytes], GraphQLRequest]:
-        """What reads the question that bytes hold, short ones once; raises Refused, or Untrusted."""
-
-        def question_in(sent: bytes) -> GraphQLRequest:
-            parameters = read(sent)
-            query = self._trusted.document(parameters.query, parameters.document_id)
-            return GraphQLRequest(query, parameters.variables, parameters.operation_name, parameters.extensions)
-
-        remembered = lru_cache(REMEMBERED)(question_in)
-        return lambda sent: question_in(sent) if len(sent) > REMEMBERED_BYTES else remembered(sent)
+    def _remembering(self, read: Callable[[bytes], GraphQLRequest]) -> Callable[[bytes], GraphQLRequest]:
+        """A parser that parses short requests once. Raises RequestRejected and UnknownDocument."""
+        remembered = lru_cache(REMEMBERED)(read)
+        return lambda sent: read(sent) if len(sent) > REMEMBERED_BYTES else remembered(sent)
 
     async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
         """The body of a POST. Raises Refused for one that is not taken or comes too slowly, Gone."""

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from prometheus_client import Counter, Gauge
 
-from graph.execution.response_cache import ResponseCache
 from graph.observability import log_handler
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.graceful_shutdown import GracefulShutdown
 from resolvers.session.request import Writer
+from store.bounded_cache import cache_usage
 from store.engine.protocol import Store
 
 SAMPLE_SECONDS = 1.0
@@ -35,21 +35,21 @@ GAUGES = {
     "in_flight": _gauge("in_flight", "Operations that run now."),
     "writes_waiting": _gauge("writes_waiting", "Edits that wait for those before them."),
     "moves_running": _gauge("moves_running", "Moves and large deletions under way."),
-    "cache_bytes": _gauge("cache_bytes", "What whole answers that are kept take, in bytes."),
     "draining": _gauge("draining", "Processes that were told to stop."),
     "store_silent": _gauge("store_silent", "Processes whose calls to DynamoDB got no answer lately."),
     "loop_lag_seconds": _gauge("loop_lag_seconds", "How late the event loop was at the last look.", "livemax"),
     "memory_bytes": _gauge("memory_bytes", "The memory of a process, in bytes.", "liveall"),
 }
+CACHE_BYTES = Gauge(
+    "clade_cache_bytes", "Estimated memory of each cache, in bytes.", ["cache"], multiprocess_mode="livesum"
+)
+CACHE_HITS = Counter("clade_cache_hits", "Entries found in each cache.", ["cache"])
 
 
-def vitals_of(
-    store: Store, drain: GracefulShutdown, gate: ConcurrencyLimiter, cache: ResponseCache, writer: Writer | None
-) -> "Vitals":
+def vitals_of(store: Store, drain: GracefulShutdown, gate: ConcurrencyLimiter, writer: Writer | None) -> "Vitals":
     """What to look at in these parts of a server."""
     gauges: dict[str, Callable[[], float]] = {
         "in_flight": lambda: gate.inside,
-        "cache_bytes": lambda: cache.size_bytes,
         "draining": lambda: drain.draining,
         "memory_bytes": memory_bytes,
     }
@@ -70,6 +70,7 @@ class Vitals:
         self._gauges = gauges
         self._totals = totals
         self._seen = dict.fromkeys(totals, 0)
+        self._hits: dict[str, int] = {}
 
     async def watch(self) -> None:
         """Look again and again, until it is cancelled."""
@@ -87,6 +88,10 @@ class Vitals:
             now = total()
             counter.inc(now - self._seen[counter])
             self._seen[counter] = now
+        for name, usage in cache_usage().items():
+            CACHE_BYTES.labels(name).set(usage.bytes)
+            CACHE_HITS.labels(name).inc(max(0, usage.hits - self._hits.get(name, 0)))  # fewer where caches are gone
+            self._hits[name] = usage.hits
 
 
 def memory_bytes() -> float:

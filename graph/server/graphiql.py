@@ -1,13 +1,16 @@
-"""GraphiQL for browsers, from files that lie beside this one: nothing is asked of any other host."""
+"""GraphiQL for browsers, served from the files beside this one: nothing is loaded from another host."""
 
 import gzip
 import hashlib
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from importlib.resources import files
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
+
+from graph.hierarchies.example_queries import Example
 
 FOLDER = files("graph.server") / "graphiql_assets"
 
@@ -18,7 +21,6 @@ MEDIA_TYPES = {
     "graphiql.min.css": "text/css",
     "boot.js": "text/javascript",
     "boot.css": "text/css",
-    "examples.graphql": "text/plain",
 }
 
 # graphiql 4 is the last to run under this policy: 5 needs inline styles and workers made of text.
@@ -37,9 +39,12 @@ POLICY = "; ".join(
     ]
 )
 
+Examples = Callable[[], Awaitable[Sequence[Example]]]
+"""Makes the example queries, of what the store holds now."""
+
 
 async def page(request: Request) -> Response:
-    """The page itself; it names the other files with their digest, so it is asked for anew each time."""
+    """The page itself, never cached: it names the other files with their digest."""
     return Response(
         html(),
         media_type="text/html",
@@ -48,7 +53,7 @@ async def page(request: Request) -> Response:
 
 
 async def static(request: Request) -> Response:
-    """One of the page's files, to be kept for good under the address of its digest."""
+    """One of the page's files; under the address of the current digest it may be cached for good."""
     name, asked = request.path_params["name"], request.path_params["digest"]
     if name not in MEDIA_TYPES:
         raise HTTPException(404)
@@ -61,6 +66,20 @@ async def static(request: Request) -> Response:
     return Response(content(name), media_type=MEDIA_TYPES[name], headers=headers)
 
 
+async def no_examples() -> Sequence[Example]:
+    return []
+
+
+def examples_page(examples: Examples) -> Callable[[Request], Awaitable[Response]]:
+    """The endpoint of the tabs that GraphiQL opens with: a list of name, query and variables."""
+
+    async def answer(request: Request) -> Response:
+        tabs = [{"name": one.name, "query": one.query, "variables": one.variables} for one in await examples()]
+        return JSONResponse(tabs, headers={"cache-control": "no-store"})
+
+    return answer
+
+
 @cache
 def html() -> bytes:
     return content("index.html").replace(b"/static/", b"/static/" + digest().encode() + b"/")
@@ -68,7 +87,7 @@ def html() -> bytes:
 
 @cache
 def digest() -> str:
-    """Of all files together: they fit each other only as one set."""
+    """The digest of all files together: they fit each other only as one set."""
     return hashlib.sha256(b"".join(content(name) for name in MEDIA_TYPES)).hexdigest()[:16]
 
 

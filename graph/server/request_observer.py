@@ -15,7 +15,7 @@ from graph.observability.request_info import (
     RequestInfo,
 )
 from graph.server.graceful_shutdown import GracefulShutdown
-from store.errors import NOT_KNOWN, Unavailable
+from store.errors import UNCERTAIN_HINT, Unavailable
 
 PROBES = frozenset({"/healthz", "/readyz"})
 """Asked every few seconds by machines, about the process and not of the data: never observed."""
@@ -96,7 +96,7 @@ def repeated(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 
 
 async def _tell_stopping(send: Send, *, may_be_made: bool) -> None:
-    message = f"The server stops, and the request was ended. {NOT_KNOWN if may_be_made else 'Send it again.'}"
+    message = f"The server stops, and the request was ended. {UNCERTAIN_HINT if may_be_made else 'Send it again.'}"
     extensions = {"code": Unavailable.code, **(UNCERTAIN if may_be_made else {})}
     body = orjson.dumps({"errors": [{"message": message, "extensions": extensions}]})
     headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body)), CLOSE]

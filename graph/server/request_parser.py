@@ -1,14 +1,14 @@
-"""What a GraphQL request says, read from the body of a POST or the address of a GET."""
+"""Request parser: a GraphQLRequest from the body of a POST or the query string of a GET."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
 import orjson
 
 from graph.errors import BAD_REQUEST
-from graph.operation.persisted_documents import id_in
+from graph.operation.graphql_request import GraphQLRequest
+from graph.operation.persisted_documents import PersistedDocuments, id_in
 
 Header = tuple[bytes, bytes]
 
@@ -23,19 +23,8 @@ class RequestRejected(Exception):
         self.headers = headers
 
 
-@dataclass(frozen=True, slots=True)
-class RequestParameters:
-    """What a GraphQL request says, with every part of the type that it must have."""
-
-    query: str | None
-    document_id: str | None
-    variables: dict[str, Any] | None
-    operation_name: str | None
-    extensions: dict[str, Any] | None
-
-
-def read_json(body: bytes) -> RequestParameters:
-    """The parameters in a POST's body. Raises Refused."""
+def read_json(body: bytes, documents: PersistedDocuments) -> GraphQLRequest:
+    """The request in a POST's body. Raises RequestRejected and UnknownDocument."""
     try:
         sent = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -44,11 +33,11 @@ def read_json(body: bytes) -> RequestParameters:
         raise RequestRejected(400, "Batches are not taken: send each operation in a request of its own.")
     if not isinstance(sent, dict):
         raise RequestRejected(400, 'The body must be a JSON object such as {"query": "{ __typename }"}.')
-    return parameters_of(sent)
+    return request_of(sent, documents)
 
 
-def read_query_string(query_string: bytes) -> RequestParameters:
-    """The parameters in a GET's address, where `variables` and `extensions` are JSON. Raises Refused."""
+def read_query_string(query_string: bytes, documents: PersistedDocuments) -> GraphQLRequest:
+    """The request in a GET's query string, where `variables` and `extensions` are JSON. Raises as `read_json` does."""
     try:
         sent: dict[str, Any] = dict(parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="strict"))
     except ValueError:
@@ -59,11 +48,11 @@ def read_query_string(query_string: bytes) -> RequestParameters:
                 sent[name] = orjson.loads(sent[name] or b"null")
             except orjson.JSONDecodeError:
                 raise RequestRejected(400, f'"{name}" is not JSON.') from None
-    return parameters_of(sent)
+    return request_of(sent, documents)
 
 
-def parameters_of(sent: Mapping[str, Any]) -> RequestParameters:
-    """What was sent, when every part has the type that it must have. Raises Refused."""
+def request_of(sent: Mapping[str, Any], documents: PersistedDocuments) -> GraphQLRequest:
+    """The request in these parameters, once each has its type and the document is found. Raises as `read_json` does."""
     query, document_id = sent.get("query"), id_in(sent)
     if not isinstance(query, str | None) or not (query or document_id):
         raise RequestRejected(400, '"query" is missing: it must be a string that holds a GraphQL document.')
@@ -71,7 +60,8 @@ def parameters_of(sent: Mapping[str, Any]) -> RequestParameters:
     if not isinstance(operation_name, str | None):
         raise RequestRejected(400, '"operationName" must be a string or null.')
     variables, extensions = (object_of(sent, name) for name in ("variables", "extensions"))
-    return RequestParameters(query or None, document_id, variables, operation_name or None, extensions)
+    document = documents.document(query or None, document_id)
+    return GraphQLRequest(document, variables, operation_name or None, extensions)
 
 
 def object_of(sent: Mapping[str, Any], name: str) -> dict[str, Any] | None:

@@ -1,6 +1,6 @@
-"""How Clade's fields are made for Strawberry, which usually reads them from annotations in a class body.
+"""Fields and arguments for Strawberry, made of values: types differ from hierarchy to hierarchy.
 
-Here types differ from hierarchy to hierarchy, so a field is given its types as values.
+A field's resolver is registered with it, so that plans and the executor can call it without Strawberry.
 """
 
 import inspect
@@ -8,13 +8,20 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import strawberry
+from graphql import GraphQLField, GraphQLSchema
 from strawberry.types.field import StrawberryField
 
+from graph.operation.graphql_core import core_info
+
 REQUIRED = inspect.Parameter.empty
+RESOLVER = "clade-resolver"
+"""The key of a field's resolver in the metadata of Strawberry's field, and in the extensions of graphql-core's."""
+
+Resolver = Callable[..., Any]
 
 
 def argument(name: str, kind: Any, description: str, *, default: Any = strawberry.UNSET) -> inspect.Parameter:
-    """One argument of a field, by its name in the schema; it is optional unless `default` is REQUIRED."""
+    """An argument of a field, by its name in the schema; it is optional unless `default` is REQUIRED."""
     return inspect.Parameter(
         f"{name}_",
         inspect.Parameter.KEYWORD_ONLY,
@@ -24,28 +31,41 @@ def argument(name: str, kind: Any, description: str, *, default: Any = strawberr
 
 
 def field(
-    resolve: Callable[..., Any],
+    resolve: Resolver,
     returns: Any,
     description: str,
     *arguments: inspect.Parameter,
     name: str | None = None,
-    planned: bool = True,
+    compiled: bool = True,
 ) -> StrawberryField:
-    """A field that `resolve(root, info, **arguments)` answers; argument names end in `_` there.
+    """A field with the resolver `resolve(root, info, **arguments)`, whose argument names end in `_`.
 
-    Plans know only leaves and the relations between nodes; whatever else leads to nodes is not `planned`.
+    Plans compile leaf fields and the relations between nodes; any other field that leads to nodes is not `compiled`.
     """
 
     def answer(root: Any, info: Any, **given: Any) -> Any:
-        return resolve(root, info, **given)
+        return resolve(root, core_info(info), **given)
 
-    if planned:
-        answer.resolve = resolve  # type: ignore[attr-defined]  # plans find it here
     plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
     taken = [inspect.Parameter("root", plain), inspect.Parameter("info", plain, annotation=strawberry.Info)]
     answer.__signature__ = inspect.Signature([*taken, *arguments], return_annotation=returns)  # type: ignore[attr-defined]
-    made: StrawberryField = strawberry.field(resolver=answer, description=description, name=name)
+    metadata = {RESOLVER: resolve} if compiled else {}
+    made: StrawberryField = strawberry.field(resolver=answer, description=description, name=name, metadata=metadata)
     return made
+
+
+def register_resolvers(schema: strawberry.Schema, core: GraphQLSchema) -> None:
+    """Give graphql-core's fields the resolvers that `field` was given."""
+    for kind in core.type_map.values():
+        for name, definition in getattr(kind, "fields", {}).items():
+            made = schema.get_field_for_type(name, kind.name) if isinstance(definition, GraphQLField) else None
+            if made is not None and RESOLVER in made.metadata:
+                definition.extensions[RESOLVER] = made.metadata[RESOLVER]
+
+
+def resolver_of(definition: GraphQLField) -> Resolver | None:
+    """The resolver of a compiled field; None for every other field."""
+    return definition.extensions.get(RESOLVER)
 
 
 def class_of(name: str, fields: dict[str, StrawberryField], *bases: type) -> type:

@@ -158,13 +158,15 @@ class HierarchyTypes:
 
 
 def _list(record: Record, info: Any, **_: Any) -> "Future[Page]":
-    context, raw = info.context, info._raw_info
-    return cast("Future[Page]", context.loaders.list.load(ListRequest(record, context.asked(raw).relation(raw))))
+    context = info.context
+    relation = context.look_ahead(info).relation_of(info)
+    return cast("Future[Page]", context.loaders.list.load(ListRequest(record, relation)))
 
 
 def _above(record: Record, info: Any) -> "Future[list[Record]]":
-    context, raw = info.context, info._raw_info
-    return cast("Future[list[Record]]", context.loaders.above.load((record, context.asked(raw).relation(raw))))
+    context = info.context
+    relation = context.look_ahead(info).relation_of(info)
+    return cast("Future[list[Record]]", context.loaders.above.load((record, relation)))
 
 
 def _one_above(record: Record, info: Any) -> Awaitable[Record | None]:

@@ -20,7 +20,7 @@ from graph.types.root_fields import by_id
 from graph.types.scalars import Path
 from resolvers.past import change_feed as feeds
 from resolvers.past import history as states
-from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.planning.relations import RelationKind
 from store.errors import BadInput
 from store.model.paths import parse_path
 from store.model.records import Record
@@ -36,22 +36,21 @@ def history_fields(revision: Any, connection: Any) -> dict[str, StrawberryField]
             "Its revisions, the newest first.",
             argument("first", int | None, "At most so many; all where it is left out."),
             argument("after", str | None, "Only what follows this cursor of the same list."),
-            planned=False,
+            compiled=False,
         ),
         "at_revision": field(
             _at_revision,
             revision | None,
             "Its content as of this revision; null where there is none of this number.",
             argument("n", int, "The revision's number.", default=REQUIRED),
-            planned=False,
+            compiled=False,
         ),
     }
 
 
-def _history(subject: Any, info: Any, first_: Any = None, after_: Any = None) -> Any:
-    window = ConnectionArguments(first=first_, after=after_)
-    relation = info.context.asked(info._raw_info).connection(info._raw_info)
-    return states.history(info.context.request, _record(subject), window, nodes=relation.nodes)
+def _history(subject: Any, info: Any, **_: Any) -> Any:
+    relation = info.context.look_ahead(info).relation_of(info, RelationKind.CHILDREN)
+    return states.history(info.context.request, _record(subject), relation.window, nodes=relation.nodes)
 
 
 def _at_revision(subject: Any, info: Any, n_: int) -> Any:

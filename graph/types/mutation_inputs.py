@@ -6,6 +6,7 @@ from typing import Any
 
 import strawberry
 
+from graph.hierarchies.names import input_field_of
 from graph.hierarchies.node import Node
 from store.errors import BadInput
 from store.model.attributes import Attribute, Value
@@ -17,7 +18,7 @@ class Inputs:
     """`attributes` is the input that holds the attributes of exactly one level."""
 
     def __init__(self, cls: type[Node]) -> None:
-        self._levels = {_member(level.__name__): level for level in cls.levels.values()}
+        self._levels = {input_field_of(level.__name__): level for level in cls.levels.values()}
         members = {member: _maybe(_level_input(cls, level)) for member, level in self._levels.items()}
         self.attributes = _input(
             f"{cls.prefix}{cls.__name__}Attributes",
@@ -73,8 +74,3 @@ def _input(name: str, description: str, parts: Mapping[str, tuple[Any, str]], *,
 
 def _maybe(kind: Any) -> Any:
     return kind | None
-
-
-def _member(title: str) -> str:
-    """A level's class as a Python name, of which the schema makes the same in camel case: PostalCode is postal_code."""
-    return "".join(f"_{c.lower()}" if c.isupper() and place else c.lower() for place, c in enumerate(title))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from resolvers.lookup import Lookup
 from resolvers.pages import Page
+from resolvers.planning.relations import RelationKind
 from resolvers.restricted_lists import roots
 from store.errors import BadInput, WrongLevel
 from store.model.paths import format_path, parse_path
@@ -101,7 +102,7 @@ class RootsField:
     hierarchy: str
 
     async def __call__(self, root: Any, info: Any, **given: Any) -> Page:
-        relation = info.context.asked(info._raw_info).connection(info._raw_info)
+        relation = info.context.look_ahead(info).relation_of(info, RelationKind.CHILDREN)
         request = info.context.request
         return await roots(request, self.hierarchy, relation.window, nodes=relation.nodes, total=relation.total)
 
@@ -115,6 +116,6 @@ def by_id(hierarchies: Collection[str], node_id: str) -> Lookup | None:
 
 async def load(info: Any, lookups: Sequence[Lookup | None]) -> list[Record | None]:
     """The nodes that are looked up for a field, None where there are none."""
-    selection = info.context.asked(info._raw_info).selection(info._raw_info)
+    selection = info.context.look_ahead(info).selection_of(info)
     found = iter(await info.context.loaders.node.load_many([(one, selection) for one in lookups if one is not None]))
     return [None if lookup is None else next(found) for lookup in lookups]

@@ -3,21 +3,25 @@
 import asyncio
 import time
 
-from cachetools import TTLCache
-
 from resolvers.access.caller import Caller
 from resolvers.access.grants import Grants
-from store.api_keys import PREFIX, ApiKey, find_key, parts_of
+from store.api_keys import (
+    PREFIX,
+    ApiKey,
+    find_key,
+    parse_key,
+)
+from store.bounded_cache import ExpiringCache
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 
 KEPT_SECONDS = 10.0  # so long a key may still be used by a server that has seen it, after it was revoked
 MOST_KEPT = 10_000
+KEPT_BYTES = 2_000  # what one takes in memory
 LOOK_UP_SECONDS = 5.0
 
 Holders = list[tuple[ApiKey, Caller]]  # one or none
-_UNASKED: Holders = []
 
 
 class ApiKeyAuthenticator:
@@ -25,7 +29,9 @@ class ApiKeyAuthenticator:
 
     def __init__(self, store: Store, *, kept_seconds: float = KEPT_SECONDS) -> None:
         self._store = store
-        self._found: TTLCache[str, Holders] = TTLCache(MOST_KEPT, kept_seconds)
+        self._found: ExpiringCache[str, Holders] = ExpiringCache(
+            "api_keys", MOST_KEPT, kept_seconds, entry_bytes=KEPT_BYTES
+        )
         self.reads = ReadUsage()
         """What all look-ups have cost together."""
 
@@ -34,14 +40,15 @@ class ApiKeyAuthenticator:
 
         Raises Unavailable.
         """
-        parts = parts_of(text)
+        parts = parse_key(text)
         if parts is None:
             return None
         key_id, secret = parts
-        found = self._found.get(key_id, _UNASKED)
-        if found is _UNASKED:
+        found = self._found.get(key_id)
+        if found is None:
             key = await self._find(key_id)
-            found = self._found[key_id] = [] if key is None else [(key, holder_of(key))]
+            found = [] if key is None else [(key, holder_of(key))]
+            self._found.put(key_id, found)
         return next((caller for key, caller in found if key.opens_with(secret, time.time())), None)
 
     async def _find(self, key_id: str) -> ApiKey | None:

@@ -8,13 +8,13 @@ from resolvers.pages import Page, paged
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.cursors import CursorKind, decode_number, encode_cursor
 from resolvers.session.request import Request
-from store.metadata.history import former, last_state, versions
+from store.metadata.history import deleted_record, revisions, with_revision
 from store.model.items import Item
 from store.model.keys import (
     hierarchy_of,
     id_key,
     path_of,
-    version_key,
+    revision_key,
 )
 from store.model.records import Record
 
@@ -52,13 +52,13 @@ async def history(request: Request, record: Record, window: ConnectionArguments,
     limit = None if window.limit is None else window.limit - len(found)
     total = record.revision
     if request.grants is not None:
-        items = await request.items(versions(record.id, record.revision), reverse=True)
+        items = await request.items(revisions(record.id, record.revision), reverse=True)
         seen = [one for one in items if _is_seen(request, one)]
         total = len(seen) + 1
-        found += [former(record, one) for one in seen if nodes and cast(int, one["revision"]) < newest]
+        found += [with_revision(record, one) for one in seen if nodes and cast(int, one["revision"]) < newest]
     elif nodes and newest > 1 and (limit is None or limit > 0):
-        span = versions(record.id, min(newest, record.revision))
-        found += [former(record, item) for item in await request.items(span, limit=limit, reverse=True)]
+        span = revisions(record.id, min(newest, record.revision))
+        found += [with_revision(record, item) for item in await request.items(span, limit=limit, reverse=True)]
     request.spend(len(found[: window.size]))
     return paged(found, window, total, states)
 
@@ -70,9 +70,9 @@ async def at_revision(request: Request, record: Record, revision: int) -> Record
         return record
     if not 0 < revision < record.revision:
         return None
-    key = version_key(record.id, revision)
+    key = revision_key(record.id, revision)
     version = (await request.get([key], now=True))[key]
-    return former(record, version) if version is not None and _is_seen(request, version) else None
+    return with_revision(record, version) if version is not None and _is_seen(request, version) else None
 
 
 def _is_seen(request: Request, item: Item) -> bool:
@@ -90,9 +90,9 @@ async def deleted(request: Request, node_id: str) -> Deleted | None:
     tombstone = (await request.get([place], now=True))[place]
     if tombstone is None or "deleted" not in tombstone or not _is_seen(request, tombstone):
         return None
-    key = version_key(node_id, cast(int, tombstone["revision"]))
+    key = revision_key(node_id, cast(int, tombstone["revision"]))
     version = (await request.get([key], now=True))[key]
     if version is None:
         return None
     by = cast(str | None, tombstone.get("deleted_by"))
-    return Deleted(last_state(tombstone, version), cast(str, tombstone["deleted"]), by)
+    return Deleted(deleted_record(tombstone, version), cast(str, tombstone["deleted"]), by)

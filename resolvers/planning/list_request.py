@@ -17,9 +17,9 @@ from store.metadata.tree_version import TreeVersion
 from store.model.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Index
 from store.model.ranges import (
     KeyRange,
+    level_range,
     segments_between,
     siblings,
-    tier,
 )
 from store.model.records import Counts, Record
 
@@ -132,7 +132,7 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     def tier_span(self, level: str, depth: int) -> KeyRange:
         """What of one tier belongs to it, likewise."""
         span = self.table_span
-        return tier(self.owner.pk, level, depth, span.lo, span.hi)
+        return level_range(self.owner.pk, level, depth, span.lo, span.hi)
 
     def tiers(self, stamp: TreeVersion) -> list[tuple[str, int]]:
         """Level and depth of the tiers that can hold its nodes."""

@@ -13,10 +13,10 @@ from resolvers.planning.read_cost import ReadOption, cheapest
 from resolvers.planning.relations import Relation
 from resolvers.planning.sibling_runs import bounds, sorted_owners
 from resolvers.session.records_read import Read
-from store.metadata.tree_version import TreeVersion, tier_name
+from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Index
-from store.model.ranges import KeyRange, tier
+from store.model.ranges import KeyRange, level_range
 from store.model.records import Record
 
 Tier = tuple[str, int]
@@ -76,7 +76,7 @@ def _exactly(owners: list[Record], below: Counter[str], one: Tier, stamp: TreeVe
     """How many nodes of a tier lie below the owners, None where the counts do not tell."""
     level, depth = one
     if len(owners) == 1 and owners[0].is_root:
-        return stamp.shape[tier_name(level, depth)]
+        return stamp.shape[level_at_depth(level, depth)]
     if len(stamp.depths(level)) == 1:
         return below[level]
     if depth == owners[0].depth + 1:
@@ -99,7 +99,7 @@ def _as_tiers(
     reads = []
     for level, depth in asked:
         count = counts[level, depth]
-        likely = min(below[level], stamp.shape[tier_name(level, depth)]) if count is None else count
+        likely = min(below[level], stamp.shape[level_at_depth(level, depth)]) if count is None else count
         if likely:
-            reads.append((Read(tier(owners[0].pk, level, depth, lo, hi)), likely))
+            reads.append((Read(level_range(owners[0].pk, level, depth, lo, hi)), likely))
     return ReadOption.of(reads)

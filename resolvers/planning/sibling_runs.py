@@ -8,13 +8,13 @@ from collections.abc import Iterable
 
 from resolvers.planning.list_request import ListRequest
 from resolvers.session.records_read import RecordsRead
-from store.metadata.tree_version import TreeVersion, tier_name
+from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.keys import Index, Key, parent_sort_key
 from store.model.ranges import (
     KeyRange,
     children,
     just_after,
-    tier,
+    level_range,
 )
 from store.model.records import Record
 
@@ -42,7 +42,7 @@ def extras(owners: list[Record], level: str, known: RecordsRead, stamp: TreeVers
     """How many children of a level the nodes in between have, at most: the least bound that is known."""
     if len(owners) == 1:
         return 0
-    most = [stamp.shape.get(tier_name(level, owners[0].depth + 1), 0)]
+    most = [stamp.shape.get(level_at_depth(level, owners[0].depth + 1), 0)]
     parent = _common_parent(owners, known)
     if parent is not None:
         most.append(parent.below.get(level, 0))
@@ -61,7 +61,7 @@ def _between(owners: list[Record], known: RecordsRead, stamp: TreeVersion) -> li
         return [record for record in family if lo <= record.sk < hi]
     levels = [level for level, count in parent.kids.items() if count] if parent is not None else None
     tiers = [level for level, at in stamp.tiers() if at == depth] if levels is None else levels
-    parts = [known.take(tier(pk, level, depth, lo, hi)) for level in tiers]
+    parts = [known.take(level_range(pk, level, depth, lo, hi)) for level in tiers]
     if None not in parts:
         return [record for part in parts for record in part or ()]
     whole = known.take(KeyRange(Index.TABLE, pk, lo, hi))

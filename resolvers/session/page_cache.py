@@ -1,49 +1,49 @@
-"""Cache of what earlier requests have read and decoded, as long as the store proves that nothing has changed since.
+"""Page cache: what earlier requests have read and decoded, as long as the store proves that nothing has changed since.
 
 The proof is the store's version, a value that differs after any write by anyone; a store that cannot tell it without a
-read (DynamoDB) keeps nothing here. A request that began at another version neither takes from here nor adds to it.
+read (DynamoDB) caches nothing here. A request that began at another version neither takes from here nor adds to it.
 """
 
-from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any
 
-# What a record takes in memory with what was told of it: measured were 1,350 bytes after one query, 2,150 after three.
+from store.bounded_cache import BoundedCache
+
+# Memory of a record with its serialized fragments: measured were 1,350 bytes after one query, 2,150 after three.
 RECORD_BYTES = 2_000
 
+Page = tuple[Any, int]  # what was read, and its weight in records
 
-class PageCache:
-    """Answers by what was asked, those used last, up to so many bytes as `RECORD_BYTES` makes of their records."""
+
+class PageCache(BoundedCache[Hashable, Page]):
+    """Pages by their requests, up to so many bytes as `RECORD_BYTES` makes of their records."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._most = max_bytes // RECORD_BYTES
+        super().__init__("pages", max_bytes // RECORD_BYTES, weigh=_records_in, bytes_each=RECORD_BYTES)
         self._version: object = None
-        self._answers: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._records = 0
 
     def renew(self, version: object) -> None:
-        """Forget everything unless the store is still at this version."""
+        """Remove everything unless the store is still at this version."""
         if version != self._version:
             self._version = version
-            self._answers.clear()
-            self._records = 0
+            self.clear()
 
-    def get(self, version: object, key: Hashable) -> Any:
-        """The answer that was kept for this question at this version, or None."""
+    def page(self, version: object, key: Hashable) -> Any:
+        """The page that was cached for this request at this version, or None."""
         if version != self._version:
             return None
-        found = self._answers.get(key)
+        found = self._entries.get(key)  # `get`, but without its call, since this is done for each node
         if found is None:
             return None
-        self._answers.move_to_end(key)
+        self._entries.move_to_end(key)
+        self.hits += 1
         return found[0]
 
-    def put(self, version: object, key: Hashable, answer: Any, records: int) -> None:
-        """Keep an answer of so many records, which was read at this version or later."""
-        if version != self._version or records > self._most or key in self._answers:
-            return
-        self._answers[key] = answer, records + 1
-        self._records += records + 1
-        while self._records > self._most:
-            _, (_, gone) = self._answers.popitem(last=False)
-            self._records -= gone
+    def put_page(self, version: object, key: Hashable, page: Any, records: int) -> None:
+        """Cache a page of so many records, which was read at this version or later."""
+        if version == self._version and key not in self._entries:
+            self.put(key, (page, records + 1))
+
+
+def _records_in(key: Hashable, page: Page) -> int:
+    return page[1]

@@ -24,7 +24,7 @@ from store.engine.usage import (
 from store.errors import CladeError
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.items import Item
-from store.model.keys import Index, Key, stamp_key
+from store.model.keys import Index, Key, tree_version_key
 from store.model.ranges import KeyRange
 from store.model.records import Record
 
@@ -87,12 +87,12 @@ class ReadState:
 
     def recall(self, question: Hashable) -> Any:
         """What an earlier request kept for a question, where nothing has changed since; else None."""
-        return None if self.version is None or self._kept is None else self._kept.get(self.version, question)
+        return None if self.version is None or self._kept is None else self._kept.page(self.version, question)
 
     def keep(self, question: Hashable, answer: Any, records: int = 1) -> None:
         """Keep an answer of so many records for the requests to come."""
         if self.version is not None and self._kept is not None:
-            self._kept.put(self.version, question, answer, records)
+            self._kept.put_page(self.version, question, answer, records)
 
     def knows_node(self, key: Key, *, now: bool) -> bool:
         """Whether a node was read, by this request or by one before; for `now` strongly, where there is no version."""
@@ -109,7 +109,7 @@ class ReadState:
         if now:
             self.known.current[key] = record
         if record is not None:
-            self.keep(key, record.kept())
+            self.keep(key, record.with_fragments())
 
     def _knows_stamp(self, tree: str) -> bool:
         if tree not in self.stamps and (stamp := self.recall(tree)) is not None:
@@ -122,6 +122,15 @@ class ReadState:
         """What lies at these keys as of now, however often it was read before."""
         items = await self._run(self._store.get(keys, self._usage, strong=True))
         return dict(zip(keys, items, strict=True))
+
+    def read_again(self, keys: Iterable[Key]) -> None:
+        """Have these keys read once more when they are asked for, unless the store proves that nothing has changed."""
+        if self.version is None:
+            for key in keys:
+                self._reads.pop(key, None)
+                self._strong.discard(key)
+                if self.known.current.get(key, key) is None:
+                    del self.known.current[key]
 
     async def items(self, keys: Sequence[Key], trees: Sequence[str], *, keep: bool, now: bool = False) -> Items:
         """What lies at these keys, or why it could not be read; with the stamps of these trees come running moves.
@@ -140,7 +149,7 @@ class ReadState:
 
     async def _items(self, keys: Iterable[Key], trees: Iterable[str], *, keep: bool, now: bool) -> Items:
         found: Items = {}
-        missing = [stamp_key(tree) for tree in trees if not self._knows_stamp(tree)]
+        missing = [tree_version_key(tree) for tree in trees if not self._knows_stamp(tree)]
         stamps = len(missing)
         for key in keys:
             item = self.recall(("item", key)) if keep else None
@@ -166,7 +175,7 @@ class ReadState:
         new = [key for key in keys if key not in self._reads or (now and key not in self._strong)]
         for start in range(0, len(new), CHUNK):
             chunk = new[start : start + CHUNK]
-            strong = now or any(key == stamp_key(key.pk) or self._is_moving(key) for key in chunk)
+            strong = now or any(key == tree_version_key(key.pk) or self._is_moving(key) for key in chunk)
             if strong:
                 self._strong.update(chunk)
             self._reads.update(dict.fromkeys(chunk, self._begin(chunk[0], self._read_chunk(chunk, strong=strong))))

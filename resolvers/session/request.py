@@ -21,7 +21,7 @@ from store.engine.usage import ReadUsage
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
-from store.model.keys import Key, stamp_key
+from store.model.keys import Key, tree_version_key
 from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.writer.writer import Writer as Writer
@@ -162,6 +162,10 @@ class Request:
         """What lies at these keys as of now, however often it was read before."""
         return await self._state.read_now(keys)
 
+    def read_again(self, keys: Iterable[Key]) -> None:
+        """Have these keys read once more when they are asked for: what lies there may have changed meanwhile."""
+        self._state.read_again(keys)
+
     async def look_again(self, keys: Iterable[Key]) -> None:
         """Read nodes as of now, however often they were read before; those out of sight are left out."""
         seen = [key for key in dict.fromkeys(keys) if self.grants is None or self._sees(key)]
@@ -177,8 +181,8 @@ class Request:
 
     async def stamps_now(self) -> dict[str, int]:
         """The numbers that the stamps of all partitions read from have by now."""
-        items = await self.read_now([stamp_key(partition) for partition in sorted(self.partitions)])
-        return {key.pk: TreeVersion.of(key.pk, item).n for key, item in items.items()}
+        items = await self.read_now([tree_version_key(partition) for partition in sorted(self.partitions)])
+        return {key.pk: TreeVersion.of(key.pk, item).number for key, item in items.items()}
 
     async def records(self, keys: Iterable[Key]) -> dict[Key, Record | None]:
         """The nodes at these keys, each read once a request, with their trees' stamps."""

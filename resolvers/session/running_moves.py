@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from store.metadata.move_record import Move, move_key
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.items import Item
-from store.model.keys import Key, ancestor_keys, stamp_key
+from store.model.keys import Key, ancestor_keys, tree_version_key
 from store.model.records import Record
 
 ReadNow = Callable[[Sequence[Key]], Awaitable[Mapping[Key, Item | None]]]
@@ -51,8 +51,10 @@ class RunningMoves:
         ends = [end for move_id in flipped for end in running[move_id].ends]
         stamps = {partition for move_id in flipped for partition in running[move_id].partitions}
         above = {key for end in ends for key in ancestor_keys(end)}
-        found = await self.read_now([*map(stamp_key, stamps), *above])
-        self.stamps |= {partition: TreeVersion.of(partition, found[stamp_key(partition)]) for partition in stamps}
+        found = await self.read_now([*map(tree_version_key, stamps), *above])
+        self.stamps |= {
+            partition: TreeVersion.of(partition, found[tree_version_key(partition)]) for partition in stamps
+        }
         self.above |= {key: Record.of(item) for key in above if (item := found[key]) is not None}
         self.trees |= {end.pk for end in ends}
         for move_id, has_flipped in flipped.items():

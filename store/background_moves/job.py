@@ -29,7 +29,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NotFound
 from store.metadata.change_log import log_item
-from store.metadata.history import id_item, tombstone_item, version_item
+from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.move_record import Move, MoveState
 from store.metadata.redirects import redirect_key
 from store.model.items import MAX_BATCH_BYTES, Change, Delete, Put, size_of
@@ -148,7 +148,7 @@ class MoveJob:
             place = record.key.moved(move.source, move.target)
             return [Delete(record.key), Put(id_item(replace(record, pk=place.pk, sk=place.sk)))]
         tombstone = tombstone_item(record, move.started_at, move.changed_by)
-        return [Delete(record.key), Put(version_item(record)), Put(tombstone)]
+        return [Delete(record.key), Put(revision_item(record)), Put(tombstone)]
 
     async def _undo(self) -> None:
         """Remove the copies."""
@@ -167,7 +167,7 @@ class MoveJob:
             for partition in self.move.running.partitions:
                 stamp = seen.stamp(partition)
                 moves = tuple(one for one in stamp.moves if one.id != self.move.id)
-                changes.append(stamp.raised({}, moves=moves, now=now))
+                changes.append(stamp.incremented({}, moves=moves, now=now))
                 if "#" in partition:
                     changes.append(log_item(stamp, [], rfc3339(now), now))
             return changes

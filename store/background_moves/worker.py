@@ -14,9 +14,9 @@ from store.concurrency import TreeLocks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict, Unavailable
-from store.metadata.move_record import Move, least_id
+from store.metadata.move_record import Move, move_id_from
 from store.metadata.tree_version import TreeVersion
-from store.model.keys import stamp_key
+from store.model.keys import tree_version_key
 from store.reading.active_moves import recent_moves
 
 LONGEST_DELAY_SECONDS = 10.0
@@ -80,7 +80,7 @@ class MoveWorker:
         moves = [
             move for move in await recent_moves(self._store, ReadUsage(), since=self._since) if move.ended_at is None
         ]
-        self._since = min([least_id(now - SKEW_SECONDS), *[move.id for move in moves]])
+        self._since = min([move_id_from(now - SKEW_SECONDS), *[move.id for move in moves]])
         left = [move for move in moves if move.id not in self._tasks]
         self._met = {move.id: self._met[move.id] for move in left if move.id in self._met}
         return left
@@ -165,7 +165,7 @@ class MoveWorker:
 async def _is_registered(store: Store, move: Move) -> bool:
     """Whether the stamps keep others off its ends; if not, the table is damaged and nothing is known to be its own."""
     partitions = sorted(move.running.partitions)
-    items = await store.get(list(map(stamp_key, partitions)), ReadUsage(), strong=True)
+    items = await store.get(list(map(tree_version_key, partitions)), ReadUsage(), strong=True)
     stamps = [TreeVersion.of(*one) for one in zip(partitions, items, strict=True)]
     return all(move.running in stamp.moves for stamp in stamps)
 

@@ -24,13 +24,13 @@ from store.checking.trees import Examined, TreeReader, stamped
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.move_record import Move, MoveState
-from store.metadata.tree_version import moves_of, tier_name, told_moves
+from store.metadata.tree_version import decode_moves, encode_moves, level_at_depth
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
-from store.model.keys import Key, hierarchy_of, stamp_key
+from store.model.keys import Key, hierarchy_of, tree_version_key
 from store.model.ranges import siblings
-from store.model.records import Counts, counted
+from store.model.records import Counts, nonzero_counts
 from store.model.undefined_values import Undefined
 from store.reading.active_moves import active_moves, recent_moves
 
@@ -99,13 +99,13 @@ class Check:
         places = {(pk, cast(str, item["sk"])) for item in page if (pk := self._tree_of(item))}
         chosen = {pk for pk, sk in places if sk == "#"}
         others = sorted({pk for pk, _ in places} - chosen)
-        keys = [key for pk in others for key in (Key(pk, "#"), stamp_key(pk))]
+        keys = [key for pk in others for key in (Key(pk, "#"), tree_version_key(pk))]
         found = await self._store.get(keys, self._reads, strong=True)
         there = {key for key, item in zip(keys, found, strict=True) if item is not None}
         for pk in others:
             if Key(pk, "#") in there or pk in rootless:
                 continue
-            if stamp_key(pk) not in there:
+            if tree_version_key(pk) not in there:
                 rootless.add(pk)
             elif (pk, "!") not in places:
                 continue
@@ -122,9 +122,9 @@ class Check:
         for move in await recent_moves(self._store, self._reads):
             if move.ended_at is not None or move.hierarchy not in self._hierarchies:
                 continue
-            keys = [*map(stamp_key, sorted(move.running.partitions)), move.key]
+            keys = [*map(tree_version_key, sorted(move.running.partitions)), move.key]
             *stamps, item = await self._store.get(keys, self._reads, strong=True)
-            is_told = all(move.running in moves_of(stamp) for stamp in stamps)
+            is_told = all(move.running in decode_moves(stamp) for stamp in stamps)
             if item is not None and Move.of(item) == move and not is_told:
                 wrong = f"the move {move.id} has not ended, and no stamp tells of it"
                 ended = replace(move, state=MoveState.UNDONE, ended_at=self._at).item()
@@ -136,11 +136,11 @@ class Check:
         """Whether the stamp of a hierarchy counts its roots rightly; they are counted in an index, which may trail."""
         before = None
         for _ in range(ATTEMPTS):
-            (stamp,) = await self._store.get([stamp_key(name)], self._reads, strong=True)
-            moves = await active_moves(self._store, moves_of(stamp), self._reads)
+            (stamp,) = await self._store.get([tree_version_key(name)], self._reads, strong=True)
+            moves = await active_moves(self._store, decode_moves(stamp), self._reads)
             shape = await self._listed(name, moves)
-            number, counts = stamped(stamp), counted(stamp.get("shape")) if stamp else {}
-            lost = [one.id for one in moves_of(stamp) if one not in [move.running for move in moves]]
+            number, counts = stamped(stamp), nonzero_counts(stamp.get("shape")) if stamp else {}
+            lost = [one.id for one in decode_moves(stamp) if one not in [move.running for move in moves]]
             if counts == shape and (number or stamp is None) and not lost:
                 return None
             if before == (before := (stamp, shape)):
@@ -149,9 +149,9 @@ class Check:
                 wrong += "".join(f"; it names the move {one}, which is not under way" for one in lost)
                 values: Item = {
                     "n": number + 1, "shape": cast(Value, shape), "aliases": 0,
-                    "moves": told_moves(move.running for move in moves) or None,
+                    "moves": encode_moves(move.running for move in moves) or None,
                 }  # fmt: skip
-                return Finding(name, "", wrong, Fix.of(stamp_key(name), stamp, values))
+                return Finding(name, "", wrong, Fix.of(tree_version_key(name), stamp, values))
             await asyncio.sleep(SETTLE_SECONDS)
         return Finding(name, "", "its roots were not proven, since others make and remove some all the time")
 
@@ -163,7 +163,7 @@ class Check:
         for item in await self._store.get(hidden, self._reads, strong=True):
             if item is not None:
                 counts[cast(str, item["level"])] -= 1
-        return {tier_name(level, 0): count for level, count in counts.items() if count}
+        return {level_at_depth(level, 0): count for level, count in counts.items() if count}
 
     def _tree_of(self, item: Item) -> str | None:
         """The partition of the tree that an item belongs to, if it does to any that is asked for."""

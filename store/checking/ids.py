@@ -12,7 +12,7 @@ from store.checking.findings import Finding, Fix, place
 from store.checking.missing_states import missing_states
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.metadata.history import led_to, versions
+from store.metadata.history import id_record_key, revisions
 from store.model.hierarchy import Hierarchy
 from store.model.items import Check, Item
 from store.model.keys import Key, id_key
@@ -34,7 +34,7 @@ class _Stray(NamedTuple):
     @property
     def place(self) -> Key | None:
         """Where the record leads, or where the latest state lay where there is no record."""
-        return led_to(self.record or (self.states[-1] if self.states else {}))
+        return id_record_key(self.record or (self.states[-1] if self.states else {}))
 
     @property
     def is_at_home(self) -> bool:
@@ -118,7 +118,7 @@ class OrphanCheck:
 
     async def _lost(self, stray: _Stray) -> Finding:
         """An id that no node has where its record leads; the node there may have lost it."""
-        node, led = stray.node, led_to(stray.record or {})
+        node, led = stray.node, id_record_key(stray.record or {})
         if node is None or led is None:
             there = "no node" if stray.record else "no record"
             return self._finding(stray, f"the id {stray.id} has {there}", await self._buried(stray))
@@ -133,7 +133,7 @@ class OrphanCheck:
     async def _is_mistaken(self, node_id: str, key: Key) -> bool:
         """Whether a node at a key cannot have this id: no record knows it, or it is that of another node."""
         (record,) = (await self._records([node_id])).values()
-        led = led_to(record) if record else None
+        led = id_record_key(record) if record else None
         if led is None or led == key:
             return led is None
         (other,) = await self._store.get([led], self._reads, strong=True)
@@ -143,7 +143,7 @@ class OrphanCheck:
         """What is left of a lost node becomes a tombstone of its last state that is known, or goes where none is."""
         key, record, led = id_key(stray.id), stray.record, stray.place
         checks = (Check(led, {"id": stray.node.get("id") if stray.node else None}),) if led else ()
-        span = versions(stray.id, MAX_REVISION)
+        span = revisions(stray.id, MAX_REVISION)
         last = await self._store.range(span, self._reads, limit=1, reverse=True, strong=True)
         if not last or led is None:
             return Fix(key, None, {name: (record or {}).get(name) for name in ("tree", "key", "deleted")}, checks)

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.metadata.history import versions
-from store.model.keys import Key, version_key
+from store.metadata.history import revisions
+from store.model.keys import Key, revision_key
 
 PAGE_ITEMS = 1000
 MOST_STATES = 100  # of a node that are looked up together with others'; more are counted
@@ -18,9 +18,9 @@ async def missing_states(store: Store, last: Mapping[str, int], reads: ReadUsage
     keys: dict[Key, str] = {}
     for node_id, number in last.items():
         if number > MOST_STATES:
-            missing[node_id] = number - await store.count(versions(node_id, number + 1), reads)
+            missing[node_id] = number - await store.count(revisions(node_id, number + 1), reads)
         else:
-            keys.update({version_key(node_id, one): node_id for one in range(1, number + 1)})
+            keys.update({revision_key(node_id, one): node_id for one in range(1, number + 1)})
     wanted = list(keys)
     for start in range(0, len(wanted), PAGE_ITEMS):
         some = wanted[start : start + PAGE_ITEMS]

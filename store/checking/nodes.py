@@ -16,8 +16,8 @@ from store.checking.findings import (
     told,
 )
 from store.errors import BadPath
-from store.metadata.history import led_to
-from store.metadata.tree_version import tier_name
+from store.metadata.history import id_record_key
+from store.metadata.tree_version import level_at_depth
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy, misplaced
 from store.model.items import Item, key_of
@@ -30,13 +30,18 @@ from store.model.keys import (
     first_rank,
     id_key,
     last_segment,
+    level_partition,
     parent_partition,
     parent_sort_key,
-    tier_partition,
 )
 from store.model.paths import checked_segment
 from store.model.ranks import is_valid
-from store.model.records import Counts, counted, is_id, is_revision
+from store.model.records import (
+    Counts,
+    is_id,
+    is_revision,
+    nonzero_counts,
+)
 from store.model.undefined_values import Undefined
 from store.text import shorten
 
@@ -96,7 +101,7 @@ class NodeChecks:
         self._check_id(item, beside)
         self._check_content(item, level)
         if level:
-            self.shape[tier_name(level, depth_of(sk))] += 1
+            self.shape[level_at_depth(level, depth_of(sk))] += 1
             if parent is not None:
                 parent.kids[level] += 1
         self._stack.append(_Open(item, level, [*line, level]))
@@ -124,7 +129,7 @@ class NodeChecks:
 
     def _compare(self, left: _Open, name: str, what: str, counts: Counts) -> None:
         says = left.item.get(name)
-        if counted(says) != counts:
+        if nonzero_counts(says) != counts:
             true = cast(Value, dict(counts))
             self._tell(left.item, f"its {what} are counted as {told(says)}; there are {told(true)}", **{name: true})
 
@@ -172,7 +177,7 @@ class NodeChecks:
         sk = cast(str, item["sk"])
         if item.get("parent") != (parent := parent_partition(self._pk, sk)):
             self._tell(item, "it is not listed among its siblings", parent=parent)
-        if level and item.get("tier") != (tier := tier_partition(self._pk, level, depth_of(sk))):
+        if level and item.get("tier") != (tier := level_partition(self._pk, level, depth_of(sk))):
             self._tell(item, "it is not listed among the nodes of its level", tier=tier)
 
     def _check_rank(self, item: Item, level: str, made: dict[str, str]) -> None:
@@ -197,7 +202,7 @@ class NodeChecks:
         if beside.missing:
             self._tell(item, f"{beside.missing} of its former states are missing")
         key = key_of(item)
-        if record is not None and "deleted" not in record and led_to(record) == key:
+        if record is not None and "deleted" not in record and id_record_key(record) == key:
             return None
         if beside.other is not None and beside.other.get("id") == node_id:
             return self._tell(item, f"its id {node_id} is that of {place(*key_of(beside.other))} as well")

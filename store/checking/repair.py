@@ -23,7 +23,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.change_log import log_item
-from store.metadata.tree_version import TreeVersion, told_moves
+from store.metadata.tree_version import TreeVersion, encode_moves
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.items import (
@@ -33,10 +33,10 @@ from store.model.items import (
     Delete,
     Item,
     Put,
-    settled,
+    canonical_item,
     size_of,
 )
-from store.model.keys import Index, Key, stamp_key
+from store.model.keys import Index, Key, tree_version_key
 from store.model.ranges import KeyRange
 from store.text import rfc3339
 
@@ -127,13 +127,13 @@ class Repair:
         """The findings of a tree as they are mended, batch by batch; raises Conflict where somebody else writes."""
         counts: Item = {
             "shape": cast(Value, examined.shape), "aliases": examined.aliases,
-            "moves": told_moves(move.running for move in examined.moves) or None,
+            "moves": encode_moves(move.running for move in examined.moves) or None,
         }  # fmt: skip
         seal = _VersionBump(examined.pk, examined.stamp, examined.number, counts)
         waiting: list[Finding] = []  # what is wrong with the stamp, which the first transaction makes right
         found: dict[Key, list[Finding]] = {}
         for finding in examined.findings:
-            if finding.mend is not None and finding.mend.key == stamp_key(examined.pk):
+            if finding.mend is not None and finding.mend.key == tree_version_key(examined.pk):
                 waiting.append(finding)
             elif finding.mend is not None:
                 found.setdefault(finding.mend.key, []).append(finding)
@@ -180,7 +180,7 @@ class Repair:
 
     async def _seal(self, pk: str) -> "_VersionBump":
         """The seal of a tree whose true counts are not known; they stay as they are until the tree is examined."""
-        (stamp,) = await self._get([stamp_key(pk)])
+        (stamp,) = await self._get([tree_version_key(pk)])
         logs = KeyRange(Index.TABLE, pk, "!0", "!:")
         last = await self._store.range(logs, self._reads, limit=1, reverse=True, strong=True)
         logged = int(cast(str, last[0]["sk"])[1:]) if last else 0
@@ -223,7 +223,7 @@ class _VersionBump:
         kept = cast(int, self._counts.get("log_expires", 0))
         log = log_item(TreeVersion(self._pk, self._number, log_expires=kept), [], rfc3339(now), now)
         self._number += 1
-        key = stamp_key(self._pk)
+        key = tree_version_key(self._pk)
         self._stamp = {**self._counts, "pk": key.pk, "sk": key.sk, "n": self._number}
         return [Put(self._stamp, when), log]
 
@@ -250,7 +250,7 @@ def _put(key: Key, item: Item | None, mends: Sequence[Fix]) -> Put:
     """The item with all these mends, on condition that it is in what they change as it was seen."""
     values = {name: value for mend in mends for name, value in (mend.values or {}).items()}
     when = {name: value for mend in mends for name, value in mend.when.items()}
-    return Put(settled({**(item or {}), "pk": key.pk, "sk": key.sk, **values}), when)
+    return Put(canonical_item({**(item or {}), "pk": key.pk, "sk": key.sk, **values}), when)
 
 
 def _is_node(key: Key) -> bool:

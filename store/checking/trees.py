@@ -21,20 +21,25 @@ from store.checking.missing_states import missing_states
 from store.checking.nodes import Beside, NodeChecks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.metadata.history import led_to
+from store.metadata.history import id_record_key
 from store.metadata.move_record import Move
 from store.metadata.redirects import redirect_key, redirected_id
-from store.metadata.tree_version import moves_of
+from store.metadata.tree_version import decode_moves
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item, key_of
 from store.model.keys import (
     Index,
     Key,
     id_key,
-    stamp_key,
+    tree_version_key,
 )
 from store.model.ranges import KeyRange, subtree
-from store.model.records import Counts, counted, is_id, is_revision
+from store.model.records import (
+    Counts,
+    is_id,
+    is_revision,
+    nonzero_counts,
+)
 from store.model.undefined_values import Undefined
 from store.reading.active_moves import active_moves
 from store.text import shorten
@@ -85,9 +90,9 @@ class TreeReader:
         """
         met = _unheard if again else self._met
         for _ in range(ATTEMPTS):
-            (stamp,) = await self._get([stamp_key(pk)])
+            (stamp,) = await self._get([tree_version_key(pk)])
             found = await self._read(pk, stamp, met)
-            if await self._get([stamp_key(pk)]) == [stamp]:
+            if await self._get([tree_version_key(pk)]) == [stamp]:
                 return found
             met = _unheard
         found = Examined(pk, stamp, Undefined(self._hierarchy))
@@ -96,7 +101,7 @@ class TreeReader:
 
     async def _read(self, pk: str, stamp: Item | None, met: Callable[[int], None]) -> Examined:
         walk = NodeChecks(self._hierarchy, pk, self._ranks)
-        moves = await active_moves(self._store, moves_of(stamp), self._reads)
+        moves = await active_moves(self._store, decode_moves(stamp), self._reads)
         hidden = [move.hidden for move in moves if move.hidden is not None]
         async for page in self._pages(subtree(pk, "#")):
             items = [item for item in page if not any(end.holds(key_of(item)) for end in hidden)]
@@ -114,7 +119,7 @@ class TreeReader:
 
     def _tell(self, found: Examined, wrong: str, **values: object) -> None:
         """Note what is wrong with the tree's stamp, its log or its aliases."""
-        mend = Fix.of(stamp_key(found.pk), found.stamp, cast(Item, values)) if values else None
+        mend = Fix.of(tree_version_key(found.pk), found.stamp, cast(Item, values)) if values else None
         found.findings.add(Finding(self._hierarchy.name, place(found.pk, "#"), wrong, mend))
 
     # -- beside the nodes ----------------------------------------------------------------------------------------------
@@ -127,7 +132,7 @@ class TreeReader:
         ids = [cast(str, item["id"]) if is_id(self._hierarchy, item.get("id")) else "" for item in items]
         found = await self._look([id_key(node_id) for node_id in ids if node_id])
         records = {key: _as_moved(record, moves) for key, record in found.items()} if moves else found
-        led = {node_id: led_to(records[id_key(node_id)] or {}) for node_id in ids if node_id}
+        led = {node_id: id_record_key(records[id_key(node_id)] or {}) for node_id in ids if node_id}
         keys = [led.get(node_id) for node_id in ids]
         others = await self._look([key for key, item in zip(keys, items, strict=True) if key and key != key_of(item)])
         missing = await self._missing(items, ids)
@@ -182,11 +187,11 @@ class TreeReader:
         if stamp.get("n") != found.number or not found.number:
             wrong = f"its stamp has the number {shorten(repr(stamp.get('n')))}, its log goes up to {found.logged}"
             self._tell(found, wrong, n=found.number)
-        if counted(stamp.get("shape")) != found.shape:
+        if nonzero_counts(stamp.get("shape")) != found.shape:
             wrong = f"its stamp counts {told(stamp.get('shape'))}; there are {told(found.shape)}"
             self._tell(found, wrong, shape=found.shape)
         known = {move.id for move in found.moves}
-        for one in moves_of(stamp):
+        for one in decode_moves(stamp):
             if one.id not in known:
                 self._tell(found, f"its stamp names the move {one.id}, which is not under way", moves=None)
         if stamp.get("aliases") != found.aliases:
@@ -212,7 +217,7 @@ class TreeReader:
 
 def _as_moved(record: Item | None, moves: Sequence[Move]) -> Item | None:
     """The record of an id as it will be when these moves have ended."""
-    place = led_to(record or {})
+    place = id_record_key(record or {})
     for move in moves:
         if place is not None and (moved := move.led(place)) not in (None, place):
             return {**(record or {}), "tree": moved.pk, "key": moved.sk}

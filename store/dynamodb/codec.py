@@ -8,7 +8,12 @@ import orjson
 from msgspec import Struct
 
 from store.model.attributes import Value
-from store.model.items import _LONG, Condition, Item, _settled
+from store.model.items import (
+    INT64_BOUND,
+    Condition,
+    Item,
+    canonical_value,
+)
 from store.model.keys import MAX_SORT_KEY_BYTES, Index, Key, index_name
 from store.model.ranges import KeyRange
 
@@ -104,8 +109,8 @@ def _decode_number(text: str) -> int | float:
         return int(text)
     number: int | float = orjson.loads(text)
     if isinstance(number, float):
-        return int(number) if number.is_integer() and -_LONG <= number < _LONG else number
-    return number if -_LONG <= number < _LONG else float(number)
+        return int(number) if number.is_integer() and -INT64_BOUND <= number < INT64_BOUND else number
+    return number if -INT64_BOUND <= number < INT64_BOUND else float(number)
 
 
 def condition(when: Condition, now: int) -> Json:
@@ -119,7 +124,7 @@ def condition(when: Condition, now: int) -> Json:
             parts.append(f"attribute_not_exists(#c{number})")
         else:
             parts.append(f"#c{number} = :c{number}")
-            values[f":c{number}"] = encode_value(_settled(value))
+            values[f":c{number}"] = encode_value(canonical_value(value))
     required = " AND ".join(parts)
     absence_will_do = len(values) == 1
     return {

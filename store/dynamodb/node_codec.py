@@ -87,7 +87,7 @@ class NodeParser:
         """
         try:
             page = self._split(body)
-            nodes = [self._decoded.of(content, self._record) for content in map(_ENCODE, page.Items)]
+            nodes = self._decoded.records(map(_ENCODE, page.Items), self._record)
         except msgspec.ValidationError:
             told = parse_answer(body)
             names = set(filter(str.isidentifier, {*self._names}.union(*told.get("Items", ())) - _KNOWN - _NEVER_LEARNT))

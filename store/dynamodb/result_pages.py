@@ -54,7 +54,7 @@ def is_through(span: KeyRange, found: Sequence[Item | Record], reverse: bool) ->
     return last < span.lo if reverse else last >= span.hi
 
 
-def units_told(answer: codec.Answer) -> float | None:
+def consumed_units(answer: codec.Answer) -> float | None:
     """The read units that a call took, None where the engine does not tell."""
     told = answer.get("ConsumedCapacity") or []
     parts = told if isinstance(told, list) else [told]

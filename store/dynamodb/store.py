@@ -17,11 +17,11 @@ from store.dynamodb.node_codec import NodeParser
 from store.dynamodb.result_pages import (
     Row,
     alive,
+    consumed_units,
     is_through,
     items_of,
     records_of,
     row_size,
-    units_told,
     within,
 )
 from store.dynamodb.table_admin import TableAdmin
@@ -39,9 +39,9 @@ from store.model.items import (
     Delete,
     Item,
     Put,
-    checked_size,
+    canonical_item,
+    checked_item_size,
     key_of,
-    settled,
     size_of,
 )
 from store.model.keys import Index, Key
@@ -126,7 +126,7 @@ class DynamoDBStore:
             reads.check()
             answer = await self._aws.call("batch_get_item", RequestItems=pending, ReturnConsumedCapacity="TOTAL")
             items = [codec.decode(item) for item in answer["Responses"].get(self.table, ())]
-            units = units_told(answer)
+            units = consumed_units(answer)
             if units is None:
                 units = sum(units_of(size_of(item), strong=strong) for item in items)
             lasting = alive(items)
@@ -182,7 +182,7 @@ class DynamoDBStore:
                 "query", parse=parse, TableName=self.table, ReturnConsumedCapacity="TOTAL", **query
             )
             found = rows(page)
-            units = units_told(page)
+            units = consumed_units(page)
             if units is None:
                 units = units_of(sum(map(row_size, found)), strong=strong)
             new = within(span, found)[: None if limit is None else limit - len(kept)]
@@ -214,7 +214,7 @@ class DynamoDBStore:
             reads.check()
             page = await self._aws.call("query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
             total += page["Count"]
-            reads.add(items=0, units=units_told(page) or units_of(0))
+            reads.add(items=0, units=consumed_units(page) or units_of(0))
             if "LastEvaluatedKey" not in page:
                 return total
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
@@ -224,7 +224,7 @@ class DynamoDBStore:
         while True:
             page = await self._aws.call("scan", ReturnConsumedCapacity="TOTAL", **query)
             found = [codec.decode(item) for item in page["Items"]]
-            units = units_told(page)
+            units = consumed_units(page)
             if units is None:
                 units = units_of(sum(map(size_of, found)), strong=True)
             lasting = [item for item in alive(found) if item["pk"] != LAYOUT_KEY.pk]  # which is the table's own
@@ -281,7 +281,7 @@ class DynamoDBStore:
 
     async def _is_made(self, changes: Sequence[Change]) -> bool:
         """Whether the table holds all that a transaction would have written; not, where it cannot be read now."""
-        puts = [settled(one.item) for one in changes if isinstance(one, Put)]
+        puts = [canonical_item(one.item) for one in changes if isinstance(one, Put)]
         left: dict[Key, Item | None] = {key_of(item): item for item in puts}
         left |= dict.fromkeys([one.key for one in changes if isinstance(one, Delete)])
         try:
@@ -297,8 +297,8 @@ class DynamoDBStore:
             where = {"TableName": self.table, **codec.condition(change.when, now)}
             match change:
                 case Put(item):
-                    kept = settled(item)
-                    size += checked_size(kept)
+                    kept = canonical_item(item)
+                    size += checked_item_size(kept)
                     items.append({"Put": {**where, "Item": codec.encode(kept)}})
                 case Delete(key):
                     items.append({"Delete": {**where, "Key": codec.encode_key(key)}})

@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator, Iterator
 from store.dynamodb import codec
 from store.dynamodb.client import DynamoDBClient, Refused
 from store.dynamodb.codec import Json
-from store.dynamodb.table_definition import differences, table_definition, told
+from store.dynamodb.table_definition import differences, table_definition, table_summary
 from store.engine.table_options import TableOptions
 from store.errors import BadInput, NoTable, Unavailable
 from store.metadata.schema_version import (
     LAYOUT_KEY,
-    check_known,
     check_layout,
+    check_supported,
+    layout_in,
     layout_item,
-    layout_of,
 )
 from store.model.attributes import Value
 
@@ -87,7 +87,7 @@ class TableAdmin:
         answer = await self._aws.call(
             "get_item", TableName=self._table, Key=codec.encode_key(LAYOUT_KEY), ConsistentRead=True
         )
-        return layout_of(codec.decode(answer["Item"]) if "Item" in answer else None)
+        return layout_in(codec.decode(answer["Item"]) if "Item" in answer else None)
 
     async def check(self) -> None:
         """Raise NoTable or Unavailable unless the table can be read now, and is of this Clade's layout."""
@@ -98,7 +98,7 @@ class TableAdmin:
         if wrong := differences(await self._described()):
             raise BadInput(f'"{self._table}" is no table of Clade: {", ".join(wrong)}.')
         found = await self.layout()
-        check_known(self._table, found)
+        check_supported(self._table, found)
         await self.mark()
         return found
 
@@ -156,7 +156,7 @@ class TableAdmin:
                 asked[name] = await ask()
             except (Refused, NoTable):  # an engine may know the table and not its tags
                 asked[name] = "unknown"
-        return {"name": self._table, "layout": str(await self.layout()), **told(found), **asked}
+        return {"name": self._table, "layout": str(await self.layout()), **table_summary(found), **asked}
 
     async def _ttl(self) -> str:
         return "expires" if await self._has_ttl() else "off"

@@ -59,7 +59,7 @@ def differences(found: Json) -> list[str]:
     return wrong
 
 
-def told(found: Json) -> dict[str, Value]:
+def table_summary(found: Json) -> dict[str, Value]:
     """What DescribeTable tells that people want to know."""
     indexes = sorted(found.get("GlobalSecondaryIndexes", ()), key=lambda one: str(one["IndexName"]))
     encryption = found.get("SSEDescription", {})

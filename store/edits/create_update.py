@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from store.edits.reader import Reader
 from store.edits.transaction import ReadSet, TransactionBuilder, WriteContext
 from store.errors import AlreadyExists, Conflict, Misplaced, NotFound, WrongLevel
-from store.metadata.history import place_of
+from store.metadata.history import current_key
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy, misplaced
 from store.model.items import ABSENT, Condition, Item, check_content
@@ -24,7 +24,7 @@ from store.model.keys import (
     tree_key,
 )
 from store.model.paths import format_path
-from store.model.records import Record, made_id
+from store.model.records import Record, derived_id
 from store.text import shorten
 
 
@@ -94,11 +94,11 @@ class Create:
 
     @cached_property
     def _wanted_id(self) -> str:
-        return self.node_id or made_id(self.hierarchy.name, self.path)
+        return self.node_id or derived_id(self.hierarchy.name, self.path)
 
     async def _check_gone(self, reader: Reader, seen: ReadSet, found: Item | None) -> None:
         """Raise Conflict where the given id is that of a node which is about to go with a cascade."""
-        place = place_of(found)
+        place = current_key(found)
         if self.node_id is not None and place is not None:
             await reader.add(seen, [place.pk], [])
             for running in seen.stamp(place.pk).moves:
@@ -112,7 +112,7 @@ class Create:
         """
         if found is None:
             return node_id, 1, ABSENT
-        place = place_of(found)
+        place = current_key(found)
         if self.node_id is not None and place is None:
             return node_id, 1 + cast(int, found["revision"]), {"deleted": found["deleted"]}
         if self.node_id is not None and place != key:

@@ -13,7 +13,7 @@ from store.edits.move import move_in, needs_of_move
 from store.edits.reader import Reader
 from store.edits.transaction import TransactionBuilder, WriteContext
 from store.errors import NotEmpty, TooLarge
-from store.metadata.move_record import begun
+from store.metadata.move_record import new_move
 from store.model.hierarchy import Hierarchy
 from store.model.keys import (
     Key,
@@ -71,7 +71,7 @@ class Delete:
         elif records is not None:
             await draft.remove(records)
         else:
-            draft.begin(begun(record, None, moment.now, moment.at, moment.by))
+            draft.begin(new_move(record, None, moment.now, moment.at, moment.by))
         draft.record = replace(record, kids={}, below={})
         return draft
 

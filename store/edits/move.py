@@ -8,7 +8,7 @@ from store.edits.create_update import existing, levels_above, touched
 from store.edits.reader import Reader
 from store.edits.transaction import TransactionBuilder, WriteContext
 from store.errors import Misplaced
-from store.metadata.move_record import begun
+from store.metadata.move_record import new_move
 from store.metadata.redirects import redirect_key
 from store.model.hierarchy import Hierarchy
 from store.model.key_rewrite import SubtreeRewrite
@@ -65,7 +65,7 @@ class Move:
         way = await _way(draft, reader, self.hierarchy, top, self.target)
         if not draft.collisions:
             draft.record = way.moved(top)
-            draft.begin(begun(top, way.target, moment.now, moment.at, moment.by))
+            draft.begin(new_move(top, way.target, moment.now, moment.at, moment.by))
             if way.may_not_fit and draft.nodes <= MAX_SURVEYED:
                 await reader.survey(way)
         return draft

@@ -19,9 +19,9 @@ from store.model.items import (
     Delete,
     Item,
     Put,
-    holds,
+    canonical_item,
+    condition_holds,
     key_of,
-    settled,
     size_of,
 )
 from store.model.keys import Key, parent_partition
@@ -49,7 +49,7 @@ class WriteOverlay:
         change = self._pending.get(key) or self._made.get(key)
         if change is None:
             return self._read[key]
-        return settled(change.item) if isinstance(change, Put) else None
+        return canonical_item(change.item) if isinstance(change, Put) else None
 
     async def read(self, keys: Iterable[Key], reads: ReadUsage) -> None:
         """Read what is not known yet, strongly and in one go."""
@@ -114,14 +114,14 @@ class WriteOverlay:
         below = self._pending.get(change.key)
         if below is None:
             return change
-        if not holds(change.when, self.item(change.key)):
+        if not condition_holds(change.when, self.item(change.key)):
             raise Conflict.over()
         return below if isinstance(change, Check) else replace(change, when=below.when)
 
     def _size(self, change: Change) -> int:
         """The bytes of what a change writes, and of what it removes, as far as that is known."""
         if isinstance(change, Put):
-            return size_of(settled(change.item))
+            return size_of(canonical_item(change.item))
         item = self.item(change.key) if isinstance(change, Delete) and change.key in self else None
         return 0 if item is None else size_of(item)
 

@@ -15,15 +15,15 @@ from store.edits.transaction import ReadSet
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
-from store.metadata.history import former, place_of
+from store.metadata.history import current_key, with_revision
 from store.model.items import MAX_BATCH_BYTES, Item, size_of
 from store.model.key_rewrite import SubtreeRewrite
 from store.model.keys import (
     Key,
     depth_of,
     id_key,
-    stamp_key,
-    version_key,
+    revision_key,
+    tree_version_key,
 )
 from store.model.ranges import KeyRange, below, subtree
 from store.model.records import Record
@@ -59,7 +59,7 @@ class Reader:
 
     async def add(self, seen: ReadSet, partitions: Iterable[str], keys: Iterable[Key]) -> None:
         """Read what is not among the seen yet."""
-        for wanted in (map(stamp_key, partitions), keys):
+        for wanted in (map(tree_version_key, partitions), keys):
             missing = [key for key in wanted if key not in seen]
             await self._view.read(missing, self._reads)
             seen.add({key: self._view.item(key) for key in missing})
@@ -138,11 +138,11 @@ class Reader:
 
     async def content_of(self, record: Record) -> Record:
         """A node with the name and the attributes of its revision, from its history or from where it lies now."""
-        keys = [version_key(record.id, record.revision), id_key(record.id)]
+        keys = [revision_key(record.id, record.revision), id_key(record.id)]
         seen = await self.seen([], keys)
         if (version := seen.item(keys[0])) is not None:
-            return former(record, version)
-        place = place_of(seen.item(keys[1]))
+            return with_revision(record, version)
+        place = current_key(seen.item(keys[1]))
         await self.add(seen, [], [] if place is None else [place])
         found = None if place is None else seen.record(place)
         if found is None or found.revision != record.revision:

@@ -13,7 +13,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, node_key
 from store.model.paths import format_path
 from store.model.ranges import KeyRange
-from store.model.ranks import anew, between
+from store.model.ranks import evenly_spaced_ranks, rank_between
 from store.model.records import Record
 from store.text import shorten
 
@@ -62,7 +62,7 @@ class Reorder:
         lower, upper = await self._neighbours(siblings, beside, moment)
         if (lower is None or lower < record.rank) and (upper is None or record.rank < upper):
             return draft  # it stands there already
-        rank = between(record.level, lower, upper)
+        rank = rank_between(record.level, lower, upper)
         if rank is None:
             await _rank_anew(draft, siblings, upper)
         else:
@@ -103,4 +103,4 @@ async def _rank_anew(draft: TransactionBuilder, siblings: SiblingOrder, upper: s
     others = await siblings.all()
     place = next((place for place, one in enumerate(others) if upper and one.rank >= upper), len(others))
     line = [*others[:place], draft.record, *others[place:]]
-    draft.record = draft.rank_anew(draft.record, line, anew(draft.record.level, len(line)))
+    draft.record = draft.rank_anew(draft.record, line, evenly_spaced_ranks(draft.record.level, len(line)))

@@ -16,12 +16,12 @@ from store.metadata.change_log import (
     Event,
     LogEntry,
     log_item,
-    root_name,
+    root_log_key,
 )
-from store.metadata.history import id_item, tombstone_item, version_item
+from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.move_record import Move
 from store.metadata.redirects import redirect_item, redirect_key, redirected_id
-from store.metadata.tree_version import ActiveMoveRef, TreeVersion, tier_name
+from store.metadata.tree_version import ActiveMoveRef, TreeVersion, level_at_depth
 from store.model.items import (
     ABSENT,
     MAX_ITEM_BYTES,
@@ -31,7 +31,7 @@ from store.model.items import (
     Delete,
     Item,
     Put,
-    settled,
+    canonical_item,
     size_of,
 )
 from store.model.key_rewrite import SubtreeRewrite
@@ -40,7 +40,7 @@ from store.model.keys import (
     Path,
     ancestor_keys,
     parent_sort_key,
-    stamp_key,
+    tree_version_key,
 )
 from store.model.paths import format_path
 from store.model.records import Counts, Record
@@ -78,7 +78,7 @@ class ReadSet:
         return None if item is None else Record.of(item)
 
     def stamp(self, partition: str) -> TreeVersion:
-        return TreeVersion.of(partition, self._items[stamp_key(partition)])
+        return TreeVersion.of(partition, self._items[tree_version_key(partition)])
 
     def add(self, items: Mapping[Key, Item | None]) -> None:
         self._items |= items
@@ -140,7 +140,7 @@ class TransactionBuilder:
     def update(self, old: Record, new: Record) -> None:
         """The next revision of a node's content."""
         self._put(new)
-        self._change(Put(version_item(old)))
+        self._change(Put(revision_item(old)))
         self._log(Event.UPDATED, new)
 
     def reorder(self, record: Record, rank: str) -> Record:
@@ -161,7 +161,7 @@ class TransactionBuilder:
         async for some in in_chunks(records):
             for record in some:
                 self._change(Delete(record.key))
-                self._change(Put(version_item(record)))
+                self._change(Put(revision_item(record)))
                 self._change(Put(tombstone_item(record, self.moment.at, self.moment.by)))
         self.nodes += len(records)
         self.count_removed(top, shape_of(records), alone=alone)
@@ -231,7 +231,7 @@ class TransactionBuilder:
                 found[key] = Put(new.item())
         for partition, touched in self._trees.items():
             stamp = self.seen.stamp(partition)
-            put = stamp.raised(touched.shape, touched.aliases, touched.moves, now=moment.now)
+            put = stamp.incremented(touched.shape, touched.aliases, touched.moves, now=moment.now)
             found[put.key] = put
             if "#" in partition or touched.entries:
                 ranks = touched.ranks if len(touched.ranks) <= MOST_RANKS else {}
@@ -248,13 +248,13 @@ class TransactionBuilder:
         return units
 
     def _units_of(self, change: Change) -> int:
-        size = size_of(settled(change.item)) if isinstance(change, Put) else 1
+        size = size_of(canonical_item(change.item)) if isinstance(change, Put) else 1
         is_node = isinstance(change, Put) and "tier" in change.item
         is_node = is_node or (isinstance(change, Delete) and change.key.pk.startswith(f"{self.record.hierarchy}#"))
         return -(-size // WRITE_UNIT_BYTES) * (2 + INDEXES * is_node)
 
     def _check_log(self, entries: Sequence[LogEntry], item: Item) -> None:
-        if len(entries) > MOST_SMALL_ENTRIES and size_of(settled(item)) > MAX_ITEM_BYTES:
+        if len(entries) > MOST_SMALL_ENTRIES and size_of(canonical_item(item)) > MAX_ITEM_BYTES:
             raise TooLarge(
                 f"{len(entries):,} nodes would get other places at once, each with all below it, more than the "
                 "change feed tells as one change. Move some of them by themselves before."
@@ -264,7 +264,7 @@ class TransactionBuilder:
         new = replace(record, rank=rank)
         self._put(new)
         self._tree(record.pk)
-        log, name = (record.hierarchy, root_name(record.pk)) if record.is_root else (record.pk, record.sk)
+        log, name = (record.hierarchy, root_log_key(record.pk)) if record.is_root else (record.pk, record.sk)
         self._tree(log).ranks[name] = rank
         return new
 
@@ -297,7 +297,7 @@ class TransactionBuilder:
             for level, number in below.items():
                 counts.below[level] += sign * number
         if top.is_root:
-            self._tree(top.hierarchy).shape[tier_name(top.level, 0)] += sign
+            self._tree(top.hierarchy).shape[level_at_depth(top.level, 0)] += sign
         else:
             self._counts[Key(top.pk, parent_sort_key(top.sk))].kids[top.level] += sign
 
@@ -325,7 +325,7 @@ class TransactionBuilder:
         entry = LogEntry(event, record.sk, record.id, record.level, record.revision, old, new, alone)
         self._tree(record.pk).entries.append(entry)
         if record.is_root and event is not Event.UPDATED:
-            self._tree(record.hierarchy).entries.append(entry._replace(sk=root_name(record.pk)))
+            self._tree(record.hierarchy).entries.append(entry._replace(sk=root_log_key(record.pk)))
 
     def _tree(self, partition: str) -> _Touched:
         return self._trees.setdefault(partition, _Touched())
@@ -333,7 +333,7 @@ class TransactionBuilder:
 
 def shape_of(records: Sequence[Record]) -> Counts:
     """How many of some records each tier has."""
-    return Counter([tier_name(record.level, record.depth) for record in records])
+    return Counter([level_at_depth(record.level, record.depth) for record in records])
 
 
 def _levels(shape: Counts) -> Counter[str]:
@@ -346,7 +346,7 @@ def _levels(shape: Counts) -> Counter[str]:
 def _deeper(shape: Counts, depths: int) -> Counts:
     """The same nodes so many depths further down."""
     split = [(*tier.rpartition("@")[::2], number) for tier, number in shape.items()]
-    return {tier_name(level, int(depth) + depths): number for level, depth, number in split}
+    return {level_at_depth(level, int(depth) + depths): number for level, depth, number in split}
 
 
 def _sum(counts: Counts, change: Mapping[str, int]) -> Counts:

@@ -41,7 +41,7 @@ class LogEntry(NamedTuple):
     alone: bool = False
 
 
-def root_name(pk: str) -> str:
+def root_log_key(pk: str) -> str:
     """How the log of a hierarchy names the root of a tree."""
     return f"{pk[pk.index('#') :]}#"
 
@@ -53,7 +53,7 @@ def log_item(
 
     `ranks` are the new ranks of siblings that were put in another order, by what stands for `sk` in entries.
     """
-    key = log_key(stamp.partition, stamp.n + 1)
+    key = log_key(stamp.partition, stamp.number + 1)
     changes: list[Value] = [[*_needed(entry)] for entry in entries]
     item: Item = {"pk": key.pk, "sk": key.sk, "at": at, "changes": changes, "expires": stamp.next_expires(now)}
     if ranks:
@@ -66,6 +66,6 @@ def _needed(entry: LogEntry) -> tuple[Value, ...]:
     return (entry.event.value, *entry[1 : None if entry.alone else 7 if entry.source else 5])
 
 
-def entries_of(item: Item) -> list[LogEntry]:
+def log_entries(item: Item) -> list[LogEntry]:
     """What an item of the log tells."""
     return [LogEntry(Event(event), *rest) for event, *rest in cast(dict[str, Any], item)["changes"]]

@@ -14,7 +14,7 @@ from store.model.keys import (
     Index,
     Key,
     id_key,
-    version_key,
+    revision_key,
 )
 from store.model.ranges import KeyRange
 from store.model.records import Record
@@ -28,9 +28,9 @@ def id_item(record: Record) -> Item:
     return {"pk": key.pk, "sk": key.sk, "tree": record.pk, "key": record.sk}
 
 
-def version_item(record: Record) -> Item:
+def revision_item(record: Record) -> Item:
     """A state of a node that is kept beside its id record when the next one is written, or none is."""
-    key = version_key(record.id, record.revision)
+    key = revision_key(record.id, record.revision)
     return {
         "pk": key.pk, "sk": key.sk, "tree": record.pk, "key": record.sk, "level": record.level, "name": record.name,
         "revision": record.revision, "updated_at": record.updated_at, "changed_by": record.changed_by,
@@ -46,20 +46,20 @@ def tombstone_item(record: Record, at: str, by: str | None = None) -> Item:
     }  # fmt: skip
 
 
-def place_of(item: Item | None) -> Key | None:
+def current_key(item: Item | None) -> Key | None:
     """Where the node of an id record lies; None for none and for a deleted one."""
     if item is None or "deleted" in item:
         return None
     return Key(cast(str, item["tree"]), cast(str, item["key"]))
 
 
-def versions(node_id: str, before: int) -> KeyRange:
+def revisions(node_id: str, before: int) -> KeyRange:
     """The states of a node from its first one to the one before a revision."""
-    key = version_key(node_id, 1)
-    return KeyRange(Index.TABLE, key.pk, key.sk, version_key(node_id, before).sk)
+    key = revision_key(node_id, 1)
+    return KeyRange(Index.TABLE, key.pk, key.sk, revision_key(node_id, before).sk)
 
 
-def former(record: Record, version: Item) -> Record:
+def with_revision(record: Record, version: Item) -> Record:
     """A node with the content that it had in a former state, also of another level; it lies where it lies now."""
     found = cast(dict[str, Any], version)
     return replace(
@@ -69,17 +69,17 @@ def former(record: Record, version: Item) -> Record:
     )  # fmt: skip
 
 
-def last_state(tombstone: Item, version: Item) -> Record:
+def deleted_record(tombstone: Item, version: Item) -> Record:
     """A deleted node as it was at last, at the place where it lay."""
     place = cast(dict[str, Any], tombstone)
     blank = Record(
         pk=place["tree"], sk=place["key"], rank="", id=place["pk"].removeprefix("id#"), level=place["level"], name="",
         above=place["above"], kids={}, below={}, revision=0, updated_at="", attributes={},
     )  # fmt: skip
-    return former(blank, version)
+    return with_revision(blank, version)
 
 
-def led_to(record: Item) -> Key | None:
+def id_record_key(record: Item) -> Key | None:
     """Where an id record leads, None where it does not say so in the form of a key."""
     tree, key = record.get("tree"), record.get("key")
     return Key(tree, key) if isinstance(tree, str) and isinstance(key, str) and tree and key else None

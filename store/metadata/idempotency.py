@@ -18,11 +18,11 @@ from store.model.keys import Key
 from store.model.records import Record
 from store.text import shorten
 
-ONCE_SECONDS = 24 * 3600
+RECORD_SECONDS = 24 * 3600
 MAX_KEY_CHARACTERS = 128
 
 
-def once_key(hierarchy: str, key: str, caller: str = "") -> Key:
+def idempotency_key(hierarchy: str, key: str, caller: str = "") -> Key:
     """Where the outcome of a caller's write with an idempotency key lies; raises BadInput for a key that cannot be one.
 
     Each caller has its own, so that nobody learns by a key what another has written.
@@ -34,23 +34,23 @@ def once_key(hierarchy: str, key: str, caller: str = "") -> Key:
     return Key(f"once#{hierarchy}:{key}", f"v0#{digest(caller)}" if caller else "v0")
 
 
-def fingerprint(kind: str, fields: Mapping[str, Any]) -> str:
+def request_fingerprint(kind: str, fields: Mapping[str, Any]) -> str:
     """The same text for the same write, whatever the order of what it names; None is as if it were left out."""
     given = {name: value for name, value in fields.items() if value is not None}
     return digest(json.dumps([kind, given], sort_keys=True))
 
 
-def once_item(key: Key, wanted: str, record: Record, now: float, move_id: str | None = None) -> Put:
+def idempotency_record(key: Key, wanted: str, record: Record, now: float, move_id: str | None = None) -> Put:
     """The result of a write with the fingerprint `wanted`: the node of its payload, and the move that it began."""
     node = replace(record, name="", attributes={}).item()
     item: Item = {
         "pk": key.pk, "sk": key.sk, "wanted": wanted, "node": cast(Value, node), "move": move_id,
-        "expires": int(now) + ONCE_SECONDS,
+        "expires": int(now) + RECORD_SECONDS,
     }  # fmt: skip
     return Put(item, ABSENT)
 
 
-def outcome(item: Item, wanted: str) -> tuple[Record, Key | None]:
+def stored_result(item: Item, wanted: str) -> tuple[Record, Key | None]:
     """The node of a write, without its name and attributes, and where the state of the move lies that it began, if any.
 
     Raises BadInput where another write has used the key.

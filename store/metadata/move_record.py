@@ -16,7 +16,7 @@ from store.model.records import Record
 
 PARTITION = "moves"
 LEASE_SECONDS = 30.0  # how long nobody else works on a move after its last sign of life
-KEPT_SECONDS = 24 * 3600  # how long the record of a move stays when it has ended
+RECORD_SECONDS = 24 * 3600  # how long the record of a move stays when it has ended
 
 
 class MoveState(StrEnum):
@@ -77,7 +77,7 @@ class Move:
         if self.target is not None:
             item |= {"to_pk": self.target.pk, "to_sk": self.target.sk}
         if self.ended_at is not None:
-            item["expires"] = int(self.lease) + KEPT_SECONDS  # the lease was as good as now when it ended
+            item["expires"] = int(self.lease) + RECORD_SECONDS  # the lease was as good as now when it ended
         return item
 
     @property
@@ -110,14 +110,14 @@ class Move:
         return None if self.target is None else place.moved(self.source, self.target)
 
 
-def begun(top: Record, target: Key | None, now: float, at: str, by: str | None) -> Move:
+def new_move(top: Record, target: Key | None, now: float, at: str, by: str | None) -> Move:
     """The move of a node with all below it that somebody begins `now`, which is `at` as text."""
-    move_id = least_id(now) + secrets.token_hex(6)
+    move_id = move_id_from(now) + secrets.token_hex(6)
     nodes = 1 + sum(top.below.values())
     return Move(move_id, top.key, target, top.id, MoveState.COPYING, nodes, 0, 1, now + LEASE_SECONDS, at, None, by)
 
 
-def least_id(now: float) -> str:
+def move_id_from(now: float) -> str:
     """What the ids of moves begin with that begin at a time, in seconds since 1970; they are in the order of time."""
     return f"{int(now * 1000):012x}"
 

@@ -24,6 +24,6 @@ def redirected_id(item: Item) -> str:
     return cast(str, item["id"])
 
 
-def lines(place: Key) -> list[Key]:
+def path_keys(place: Key) -> list[Key]:
     """A place and all above it, the longest first: where an alias may lie that answers for it."""
     return [place, *ancestor_keys(place)[::-1]]

@@ -22,12 +22,12 @@ def layout_item(version: int | None = None) -> Item:
     return {"pk": LAYOUT_KEY.pk, "sk": LAYOUT_KEY.sk, "version": LAYOUT if version is None else version}
 
 
-def layout_of(item: Item | None) -> object:
+def layout_in(item: Item | None) -> object:
     """The version that a table's item tells."""
     return 1 if item is None else item.get("version")
 
 
-def check_known(name: str, found: object) -> None:
+def check_supported(name: str, found: object) -> None:
     """Raise WrongLayout for an unfinished copy, and for a table of a version that a newer Clade made."""
     if found == COPYING:
         raise WrongLayout(f'"{name}" holds an unfinished copy; the same clade copy again finishes it.')
@@ -37,6 +37,6 @@ def check_known(name: str, found: object) -> None:
 
 def check_layout(name: str, found: object) -> None:
     """Raise WrongLayout unless a table of this version can be read and written."""
-    check_known(name, found)
+    check_supported(name, found)
     if found != LAYOUT:
         raise WrongLayout(f'"{name}" has layout {found}, and this Clade needs {LAYOUT}; run: clade table migrate')

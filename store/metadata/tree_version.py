@@ -16,7 +16,7 @@ from store.model.keys import (
     Key,
     hierarchy_of,
     path_of,
-    stamp_key,
+    tree_version_key,
 )
 from store.model.paths import format_path
 from store.text import shorten
@@ -66,7 +66,7 @@ class TreeVersion:
     """
 
     partition: str
-    n: int = 0
+    number: int = 0
     shape: dict[str, int] = field(default_factory=dict)
     aliases: int = 0
     moves: tuple[ActiveMoveRef, ...] = ()
@@ -79,12 +79,12 @@ class TreeVersion:
             return cls(partition)
         found = cast(dict[str, Any], item)
         return cls(
-            partition, found["n"], found["shape"], found["aliases"], moves_of(item), found.get("log_expires", 0)
+            partition, found["n"], found["shape"], found["aliases"], decode_moves(item), found.get("log_expires", 0)
         )  # fmt: skip
 
     @property
     def key(self) -> Key:
-        return stamp_key(self.partition)
+        return tree_version_key(self.partition)
 
     def depths(self, level: str) -> list[int]:
         """The depths at which the tree has nodes of a level."""
@@ -106,7 +106,7 @@ class TreeVersion:
         """When a log item that is written now expires: never before those in front of it, whatever clocks say."""
         return max(self.log_expires, int(now) + LOG_SECONDS)
 
-    def raised(
+    def incremented(
         self,
         change: dict[str, int],
         aliases: int = 0,
@@ -120,22 +120,22 @@ class TreeVersion:
         """
         shape = {tier: self.shape.get(tier, 0) + change.get(tier, 0) for tier in {**self.shape, **change}}
         item: Item = {
-            "pk": self.key.pk, "sk": self.key.sk, "n": self.n + 1,
+            "pk": self.key.pk, "sk": self.key.sk, "n": self.number + 1,
             "shape": {tier: count for tier, count in shape.items() if count}, "aliases": self.aliases + aliases,
         }  # fmt: skip
         if expires := self.next_expires(now) if now else self.log_expires:
             item["log_expires"] = expires
         if running := self.moves if moves is None else moves:
-            item["moves"] = told_moves(running)
-        return Put(item, {"n": self.n} if self.n else ABSENT)
+            item["moves"] = encode_moves(running)
+        return Put(item, {"n": self.number} if self.number else ABSENT)
 
 
-def moves_of(stamp: Item | None) -> tuple[ActiveMoveRef, ...]:
+def decode_moves(stamp: Item | None) -> tuple[ActiveMoveRef, ...]:
     """The moves that a stamp's item tells of."""
     return tuple([_running(one) for one in cast(dict[str, Any], stamp or {}).get("moves", ())])
 
 
-def told_moves(moves: Iterable[ActiveMoveRef]) -> Value:
+def encode_moves(moves: Iterable[ActiveMoveRef]) -> Value:
     """Moves as a stamp's item tells them."""
     return [[one.id, *one.source, *(one.target or ())] for one in moves]
 
@@ -145,6 +145,6 @@ def _running(told: Any) -> ActiveMoveRef:
     return ActiveMoveRef(move_id, Key(pk, sk), Key(*target) if target else None)
 
 
-def tier_name(level: str, depth: int) -> str:
+def level_at_depth(level: str, depth: int) -> str:
     """How a shape names a tier."""
     return f"{level}@{depth}"

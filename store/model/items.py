@@ -61,22 +61,26 @@ def key_of(item: Item) -> Key:
     return Key(cast(str, item["pk"]), cast(str, item["sk"]))
 
 
-def holds(condition: Condition, item: Item | None) -> bool:
+def condition_holds(condition: Condition, item: Item | None) -> bool:
     """Whether a condition is true of the item that lies at its key, or of nothing there."""
     found = item or {}
     return all(found.get(name) == value for name, value in condition.items())
 
 
 MAX_CONTENT_BYTES = MAX_ITEM_BYTES - 16 * 1024  # of a node's own; its item also holds keys and counts
-_LONG = 2**63
+INT64_BOUND = 2**63
 
 
-def settled(item: Item) -> Item:
+def canonical_item(item: Item) -> Item:
     """The item as both stores keep it and give it back; raises BadInput where DynamoDB could not hold a value."""
-    return {name: value if type(value) is str else _settled(value) for name, value in item.items() if value is not None}
+    return {
+        name: value if type(value) is str else canonical_value(value)
+        for name, value in item.items()
+        if value is not None
+    }
 
 
-def _settled(value: Value) -> Value:
+def canonical_value(value: Value) -> Value:
     # Every value that is written comes by here; asking for its type is four times as fast as matching classes.
     kind = type(value)
     if kind is str or kind is bool or value is None:
@@ -84,9 +88,9 @@ def _settled(value: Value) -> Value:
     if kind is int or kind is float:
         return _number(cast(int | float, value))
     if kind is dict:
-        return {name: _settled(one) for name, one in cast(dict[str, Value], value).items()} if value else {}
+        return {name: canonical_value(one) for name, one in cast(dict[str, Value], value).items()} if value else {}
     if kind is list:
-        return [_settled(one) for one in cast(list[Value], value)]
+        return [canonical_value(one) for one in cast(list[Value], value)]
     raise BadInput(f"{shorten(repr(value))} is nothing that can be stored.")
 
 
@@ -94,13 +98,13 @@ def _number(number: int | float) -> int | float:
     if isinstance(number, float):
         if not (number == 0 or 1e-130 <= abs(number) < 1e126):  # false of NaN, too
             raise BadInput(f"The number {number} cannot be stored; numbers reach from 1E-130 to 1E+126.")
-        return int(number) if number.is_integer() and -_LONG <= number < _LONG else number
-    if not -_LONG <= number < _LONG:
+        return int(number) if number.is_integer() and -INT64_BOUND <= number < INT64_BOUND else number
+    if not -INT64_BOUND <= number < INT64_BOUND:
         raise BadInput("A whole number of more than 64 bits cannot be stored.")
     return number
 
 
-def checked_size(item: Item) -> int:
+def checked_item_size(item: Item) -> int:
     """The size of an item; raises BadInput past 400 KB."""
     if (size := size_of(item)) > MAX_ITEM_BYTES:
         name = shorten(str(item.get("name", item.get("id", item["sk"]))))

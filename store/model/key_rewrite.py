@@ -15,7 +15,7 @@ from store.model.keys import (
     last_segment,
     parent_partition,
 )
-from store.model.ranks import is_made
+from store.model.ranks import is_manual
 from store.model.records import Record
 from store.text import shorten
 
@@ -34,7 +34,7 @@ class SubtreeRewrite:
 
     @classmethod
     def of(cls, top: Record, target: Key, above: list[str]) -> Self:
-        keeps = is_made(top.rank) and parent_partition(*target) == top.siblings
+        keeps = is_manual(top.rank) and parent_partition(*target) == top.siblings
         rank = top.rank if keeps else first_rank(top.level, last_segment(*target))
         return cls(top.key, target, above, rank)
 

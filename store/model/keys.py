@@ -119,7 +119,7 @@ def first_rank(level: str, segment: str) -> str:
     return f"{level}#{segment}#"
 
 
-def tier_partition(pk: str, level: str, depth: int) -> str:
+def level_partition(pk: str, level: str, depth: int) -> str:
     """The partition of `by_level` with all nodes of one level at one depth of a tree: `location#US@CITY@2`."""
     return f"{pk}@{level}@{depth}"
 
@@ -129,12 +129,12 @@ def id_key(node_id: str) -> Key:
     return Key(f"id#{node_id}", "v0")
 
 
-def version_key(node_id: str, revision: int) -> Key:
+def revision_key(node_id: str, revision: int) -> Key:
     """Where an old state of a node lies, beside its id record."""
     return Key(f"id#{node_id}", f"v{revision:010d}")
 
 
-def stamp_key(partition: str) -> Key:
+def tree_version_key(partition: str) -> Key:
     """The stamp of a tree (`location#US`) or of a hierarchy's roots (`location`)."""
     return Key(partition, "!")
 

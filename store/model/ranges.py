@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from store.model.keys import Index, tier_partition
+from store.model.keys import Index, level_partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,14 @@ def siblings(parent: str, level: str | None = None) -> KeyRange:
     return KeyRange(Index.BY_PARENT, parent, f"{level}#", f"{level}$")
 
 
-def tier(pk: str, level: str, depth: int, lo: str, hi: str) -> KeyRange:
+def level_range(pk: str, level: str, depth: int, lo: str, hi: str) -> KeyRange:
     """The nodes of one level and depth of a tree whose keys lie between two bounds, in key order."""
-    return KeyRange(Index.BY_LEVEL, tier_partition(pk, level, depth), lo, hi)
+    return KeyRange(Index.BY_LEVEL, level_partition(pk, level, depth), lo, hi)
 
 
-def tier_below(pk: str, sk: str, level: str, depth: int) -> KeyRange:
+def level_range_below(pk: str, sk: str, level: str, depth: int) -> KeyRange:
     """The nodes of one level and depth below a node."""
-    return tier(pk, level, depth, sk, sk[:-1] + "$")
+    return level_range(pk, level, depth, sk, sk[:-1] + "$")
 
 
 def segments_between(sk: str, start: str | None, end: str | None) -> tuple[str, str]:

@@ -18,7 +18,7 @@ DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # in 
 _MADE = re.compile(f"[^#]+#[^#]*#[{DIGITS}]+")
 
 
-def is_made(rank: str) -> bool:
+def is_manual(rank: str) -> bool:
     """Whether a hand has put the node there."""
     return not rank.endswith("#")
 
@@ -28,12 +28,12 @@ def is_valid(rank: str) -> bool:
     return len(rank.encode()) <= MAX_SORT_KEY_BYTES and _MADE.fullmatch(rank) is not None
 
 
-def made_part(level: str, rank: str) -> str | None:
+def manual_part(level: str, rank: str) -> str | None:
     """A made rank without its level, as files hold it; None for a first rank."""
-    return rank.removeprefix(f"{level}#") if is_made(rank) else None
+    return rank.removeprefix(f"{level}#") if is_manual(rank) else None
 
 
-def rank_of(level: str, part: object) -> str:
+def manual_rank(level: str, part: object) -> str:
     """The made rank of a level whose other part a file holds; raises BadInput where there can be none such."""
     rank = f"{level}#{part}"
     if not isinstance(part, str) or not part.isprintable() or not is_valid(rank) or rank.endswith(DIGITS[0]):
@@ -41,14 +41,14 @@ def rank_of(level: str, part: object) -> str:
     return rank
 
 
-def behind(rank: str, taken: Collection[str]) -> str | None:
+def rank_after(rank: str, taken: Collection[str]) -> str | None:
     """This rank, or one close behind it where others have it; None where no key can hold such a one."""
     while rank in taken:
         rank += DIGITS[len(DIGITS) // 2]
     return rank if len(rank.encode()) <= MAX_SORT_KEY_BYTES else None
 
 
-def between(level: str, lower: str | None, upper: str | None) -> str | None:
+def rank_between(level: str, lower: str | None, upper: str | None) -> str | None:
     """A rank of this level above `lower` and below `upper`, its neighbours' ranks, None at either end.
 
     None where no rank that a key can hold lies between them; then the siblings have to be ranked anew.
@@ -61,7 +61,7 @@ def between(level: str, lower: str | None, upper: str | None) -> str | None:
     return rank if len(rank.encode()) <= MAX_SORT_KEY_BYTES else None
 
 
-def anew(level: str, count: int) -> Sequence[str]:
+def evenly_spaced_ranks(level: str, count: int) -> Sequence[str]:
     """The ranks of so many siblings of a level, evenly spaced behind its beginning."""
     width = 1
     while len(DIGITS) ** width <= 2 * count:

@@ -19,10 +19,10 @@ from store.model.keys import (
     first_rank,
     hierarchy_of,
     last_segment,
+    level_partition,
     node_key,
     parent_partition,
     path_of,
-    tier_partition,
 )
 from store.model.paths import format_path
 from store.text import shorten
@@ -59,7 +59,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     changed_by: str | None = None
 
     fragments: ClassVar[dict[int, bytes] | None] = None
-    """What others have told of this record and would tell again, by numbers of theirs; None where nobody keeps it."""
+    """Serialized parts of this record by the numbers of their writers; None where the record is not cached."""
 
     @classmethod
     def new(
@@ -124,8 +124,8 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     def path(self) -> Path:
         return path_of(self.pk, self.sk)
 
-    def kept(self) -> Self:
-        """This record, for those who keep it: from now on it keeps what is told of it."""
+    def with_fragments(self) -> Self:
+        """This record, to be cached: from now on its serialized fragments are cached with it."""
         self.__dict__.setdefault("fragments", {})
         return self
 
@@ -149,7 +149,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def tier(self) -> str:
         """The partition of `by_level` that it lies in."""
-        return tier_partition(self.pk, self.level, self.depth)
+        return level_partition(self.pk, self.level, self.depth)
 
 
 def checked_name(name: object) -> str | None:
@@ -178,7 +178,7 @@ def checked_id(text: object) -> str:
     return text
 
 
-def made_id(hierarchy: str, path: Path) -> str:
+def derived_id(hierarchy: str, path: Path) -> str:
     """The id of a node that was given none: always the same for the same path, so that importing twice is harmless."""
     digest = hashlib.blake2b(f"{hierarchy}:{format_path(path)}".encode(), digest_size=10).digest()
     return b32encode(digest).decode().lower()
@@ -199,7 +199,7 @@ def is_revision(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_REVISION
 
 
-def counted(value: object) -> Counts | None:
+def nonzero_counts(value: object) -> Counts | None:
     """Counts without zeros, which say the same as absence; None where they are none."""
     if not isinstance(value, dict) or not all(type(count) is int for count in value.values()):
         return None

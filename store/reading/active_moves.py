@@ -9,11 +9,7 @@ from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.move_record import PARTITION, Move, move_key
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
-from store.model.keys import (
-    Index,
-    Key,
-    stamp_key,
-)
+from store.model.keys import Index, Key, tree_version_key
 from store.model.ranges import KeyRange
 
 
@@ -51,5 +47,5 @@ async def wait_for_moves(store: Store, pk: str, reads: ReadUsage) -> TreeVersion
 
 
 async def _stamp(store: Store, partition: str, reads: ReadUsage) -> TreeVersion:
-    (item,) = await store.get([stamp_key(partition)], reads, strong=True)
+    (item,) = await store.get([tree_version_key(partition)], reads, strong=True)
     return TreeVersion.of(partition, item)

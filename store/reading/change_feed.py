@@ -9,10 +9,10 @@ from store.concurrency import in_chunks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import CursorExpired
-from store.metadata.change_log import LogEntry, entries_of
+from store.metadata.change_log import LogEntry, log_entries
 from store.metadata.tree_version import TreeVersion
 from store.model.items import Item
-from store.model.keys import Index, log_key, stamp_key
+from store.model.keys import Index, log_key, tree_version_key
 from store.model.ranges import KeyRange
 
 LAST_NUMBER = 10**12 - 1
@@ -45,8 +45,8 @@ async def transactions(store: Store, tree: str, since: int | None, limit: int, r
         if len(_without_gap(found)) < len(found):
             raise expired()
     else:
-        (stamp,) = await store.get([stamp_key(tree)], reads, strong=True)
-        if TreeVersion.of(tree, stamp).n != since:
+        (stamp,) = await store.get([tree_version_key(tree)], reads, strong=True)
+        if TreeVersion.of(tree, stamp).number != since:
             raise expired()
     return [one for one in found if one.number > since][:limit]
 
@@ -63,4 +63,4 @@ def expired() -> CursorExpired:
 
 
 def _transaction(item: Item) -> Transaction:
-    return Transaction(int(cast(str, item["sk"])[1:]), cast(str, item["at"]), entries_of(item))
+    return Transaction(int(cast(str, item["sk"])[1:]), cast(str, item["at"]), log_entries(item))

@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.metadata.change_log import Event, LogEntry, entries_of
+from store.metadata.change_log import Event, LogEntry, log_entries
 from store.model.items import Item
 from store.model.keys import (
     Index,
@@ -52,7 +52,7 @@ class RecentChange:
         partition = cast(str, item["pk"])
         at = datetime.fromisoformat(cast(str, item["at"])).timestamp()
         change = cls(int(cast(str, item["sk"])[1:]), at)
-        for entry in entries_of(item):
+        for entry in log_entries(item):
             if entry.event is Event.UPDATED:
                 continue
             places = list(_places(partition, entry))

@@ -12,7 +12,7 @@ PAGES = 1000  # copied between two looks at Ctrl-C
 
 
 @contextmanager
-def appearing(target: Path) -> Iterator[Path]:
+def atomic_file(target: Path) -> Iterator[Path]:
     """Where to write a file that gets its name at the end of the block, and is removed where that fails."""
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -31,5 +31,5 @@ def check_other(file: Path, path: str) -> None:
         raise BadInput(f"{file} is the store itself; name another file.")
 
 
-def heed(*_: int) -> None:
+def allow_interrupt(*_: int) -> None:
     """Nothing: Python raises KeyboardInterrupt between two steps that tell of their progress."""

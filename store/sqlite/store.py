@@ -14,14 +14,14 @@ from typing import Any, Self
 
 import msgspec
 
-from store.concurrency import PIECE, in_chunks, yield_to_loop
+from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.engine.call_stats import CallStats
 from store.engine.protocol import check_changes
 from store.engine.record_cache import RecordCache
 from store.engine.table_options import TableOptions
 from store.engine.usage import ReadUsage, units_of
 from store.errors import BadInput, Conflict
-from store.metadata.schema_version import check_known, check_layout
+from store.metadata.schema_version import check_layout, check_supported
 from store.model.attributes import Value
 from store.model.items import (
     ABSENT,
@@ -30,18 +30,18 @@ from store.model.items import (
     Delete,
     Item,
     Put,
-    checked_size,
-    holds,
-    settled,
+    canonical_item,
+    checked_item_size,
+    condition_holds,
 )
 from store.model.keys import Index, Key, index_name
 from store.model.ranges import KeyRange, just_after
 from store.model.records import Record
 from store.sqlite.backup import (
     PAGES,
-    appearing,
+    allow_interrupt,
+    atomic_file,
     check_other,
-    heed,
 )
 from store.sqlite.connection import (
     Connection,
@@ -135,7 +135,7 @@ class SQLiteStore:
         records: list[Record] = []
         async for some in in_chunks(bodies):  # so that small requests are answered before a large one is decoded
             with self._database.translated():
-                records += [self._decoded.of(body, _record) for body in some]
+                records += self._decoded.records(some, _record)
         return records
 
     def _bodies(self, span: KeyRange, reads: ReadUsage, limit: int | None, reverse: bool, strong: bool) -> list[bytes]:
@@ -150,7 +150,7 @@ class SQLiteStore:
             )
             bodies: list[bytes] = []
             size = 0
-            while some := rows.fetchmany(PIECE):
+            while some := rows.fetchmany(CHUNK_LENGTH):
                 bodies += [row[0] for row in some]
                 size += _size(bodies[-len(some) :])
                 if units_of(size, strong=strong) > reads.limit - reads.units:
@@ -258,7 +258,7 @@ class SQLiteStore:
         for start in range(0, len(conditions), CHUNK):
             chunk = [change.key for _, change in conditions[start : start + CHUNK]]
             found.update({(pk, sk): _decode(body) for pk, sk, body in self._rows(chunk)})
-        return tuple(place for place, change in conditions if not holds(change.when, found.get(change.key)))
+        return tuple(place for place, change in conditions if not condition_holds(change.when, found.get(change.key)))
 
     def _purge(self, connection: Connection) -> None:
         """Remove some of what has expired, now and then, as part of a commit that is made anyway."""
@@ -286,7 +286,7 @@ class SQLiteStore:
             async with self._database.transaction() as connection:
                 if not self._is_there():
                     raise self._database.no_table()
-                check_known(self.path, found := self._layout())
+                check_supported(self.path, found := self._layout())
                 connection.execute(MARK)
         return found
 
@@ -326,11 +326,11 @@ class SQLiteStore:
         check_other(target, self.path)
         async with self.snapshot() as seen:
             await seen.check_integrity()
-            with appearing(target) as part:
+            with atomic_file(target) as part:
                 async with SQLiteStore(str(part)) as copy:
                     with copy._database.translated():
                         written = copy._database.connection("rwc")
-                        seen._database.connection().backup(written, pages=PAGES, progress=heed)
+                        seen._database.connection().backup(written, pages=PAGES, progress=allow_interrupt)
 
     async def put_back(self, source: Path) -> None:
         """Replace all of it by a backup, in one transaction, and make the file where there is none.
@@ -383,8 +383,8 @@ def _size(bodies: Iterable[object]) -> int:
 
 
 def _row(item: Item) -> tuple[Value | bytes, ...]:
-    kept = settled(item)
+    kept = canonical_item(item)
     body = _encode(kept)
     if len(body) > MAX_ITEM_BYTES // 4:  # msgpack is no more than that much shorter than what DynamoDB counts
-        checked_size(kept)
+        checked_item_size(kept)
     return (*map(kept.get, COLUMNS[:-1]), body)

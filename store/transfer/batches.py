@@ -12,8 +12,8 @@ import orjson
 from msgspec.structs import replace
 
 from store.metadata.change_log import Event, LogEntry
-from store.metadata.history import id_item, tombstone_item, version_item
-from store.metadata.tree_version import tier_name
+from store.metadata.history import id_item, revision_item, tombstone_item
+from store.metadata.tree_version import level_at_depth
 from store.model.attributes import Value
 from store.model.items import (
     ABSENT,
@@ -188,7 +188,7 @@ class _Cutter:
         place.record = new
         self._touched[new.sk] = place
         self._log(Event.UPDATED, new)
-        self._batch.changes.append(Put(version_item(old)))
+        self._batch.changes.append(Put(revision_item(old)))
 
     def remove(self, record: Record) -> None:
         self._places.pop(record.sk, None)
@@ -197,7 +197,7 @@ class _Cutter:
         self._log(Event.DELETED, record)
         self._batch.changes += [
             Delete(record.key),
-            Put(version_item(record)),
+            Put(revision_item(record)),
             Put(tombstone_item(record, self._batch.at)),
         ]
 
@@ -212,8 +212,8 @@ class _Cutter:
         if places:
             _count(places[0].kids, record.level, change)
         else:
-            _count(self._batch.roots, tier_name(record.level, 0), change)
-        _count(self._batch.shape, tier_name(record.level, len(places)), change)
+            _count(self._batch.roots, level_at_depth(record.level, 0), change)
+        _count(self._batch.shape, level_at_depth(record.level, len(places)), change)
 
     def _log(self, event: Event, record: Record) -> None:
         self._batch.entries.append(LogEntry(event, record.sk, record.id, record.level, record.revision))

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from store.api_keys import all_keys
+from store.api_keys import find_keys
 from store.connect import open_store, opened
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
@@ -21,10 +21,10 @@ from store.errors import BadInput, Conflict, Unavailable
 from store.metadata.schema_version import (
     COPYING,
     LAYOUT_KEY,
+    layout_in,
     layout_item,
-    layout_of,
 )
-from store.metadata.tree_version import moves_of
+from store.metadata.tree_version import decode_moves
 from store.model.items import (
     MAX_BATCH_BYTES,
     Delete,
@@ -33,12 +33,12 @@ from store.model.items import (
     key_of,
     size_of,
 )
-from store.model.keys import path_of, stamp_key
+from store.model.keys import path_of, tree_version_key
 from store.model.paths import format_path
 from store.text import shorten
 
 COMMITS_AT_ONCE = 8
-STAMP = stamp_key("").sk
+STAMP = tree_version_key("").sk
 ID = "id#"
 
 
@@ -82,7 +82,7 @@ async def _table(url: str) -> AsyncIterator[Store]:
     """A table that is empty, or holds an unfinished copy, and says so until the copy is whole."""
     async with open_store(url) as store:
         (layout,) = await store.get([LAYOUT_KEY], ReadUsage(), strong=True)
-        if layout_of(layout) != COPYING and not await is_empty(store):
+        if layout_in(layout) != COPYING and not await is_empty(store):
             raise BadInput(f'"{url}" is not empty; a copy goes into a new table, made with: clade table create')
         await store.commit([Put(layout_item(COPYING))])
         yield store
@@ -125,7 +125,7 @@ class Copy:
                 await self._remove_others(seen)
             if not is_still:
                 await self._check_unchanged(before, found)
-                await self._put([key.item() for key in await all_keys(seen, self._reads)])  # which no stamp counts
+                await self._put([key.item() for key in await find_keys(seen, self._reads)])  # which no stamp counts
 
     async def _stamps(self, source: Store) -> dict[str, object]:
         """The numbers of all stamps by their partitions."""
@@ -178,7 +178,7 @@ class Copy:
     async def _check_unchanged(self, before: dict[str, object], found: dict[str, object]) -> None:
         """Raise Unavailable unless the stamps are what they were before and while all was copied."""
         partitions = sorted({*before, *found})
-        items = await self._source.get([stamp_key(one) for one in partitions], self._reads, strong=True)
+        items = await self._source.get([tree_version_key(one) for one in partitions], self._reads, strong=True)
         for partition, item in zip(partitions, items, strict=True):
             numbers = {before.get(partition), found.get(partition), (item or {}).get("n")}
             if len(numbers) > 1:
@@ -193,7 +193,7 @@ def _stamped(page: Sequence[Item]) -> dict[str, object]:
     """The numbers of the stamps on a page; raises Conflict where one tells of a move under way."""
     stamps = [item for item in page if item["sk"] == STAMP]
     for item in stamps:
-        for move in moves_of(item):
+        for move in decode_moves(item):
             raise Conflict(f"{move.refusal(move.source)} One that nobody works on is ended by clade repair.")
     return {cast(str, item["pk"]): item["n"] for item in stamps}
 

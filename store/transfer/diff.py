@@ -15,7 +15,7 @@ from store.model.hierarchy import may_stand, misplaced
 from store.model.items import Item, check_content
 from store.model.keys import parent_sort_key, path_of
 from store.model.paths import format_path
-from store.model.ranks import behind, is_made
+from store.model.ranks import is_manual, rank_after
 from store.model.records import Record
 from store.text import shorten
 from store.transfer.rows import (
@@ -115,7 +115,7 @@ class TreeMerge:
     def _meet(self, sk: str, item: Item, node: Node | None) -> None:
         """A node that the table has, and what the file says of it."""
         above = self._leave(sk)
-        if above is not None and is_made(rank := cast(str, item["rank"])):
+        if above is not None and is_manual(rank := cast(str, item["rank"])):
             above.ranks.append(rank)
         accepted = False
         if node is not None:
@@ -204,7 +204,7 @@ def _rank(nodes: Iterable[Node], taken: Iterable[str]) -> None:
     """Settle the ranks of siblings to be created: where another has one already, the next that is free."""
     ranks = set(taken)
     for node in nodes:
-        node.rank = behind(cast(str, node.rank), ranks)
+        node.rank = rank_after(cast(str, node.rank), ranks)
         ranks.add(node.rank or "")
 
 

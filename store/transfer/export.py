@@ -19,7 +19,7 @@ from store.model.keys import (
     Path,
     hierarchy_of,
     node_key,
-    stamp_key,
+    tree_version_key,
 )
 from store.model.paths import format_path, parse_path
 from store.model.ranges import KeyRange, siblings, subtree
@@ -59,7 +59,7 @@ async def export(
             async for page in _pages(seen, span, reads):
                 yield b"".join([_line(hierarchy, Record.of(item), lacking) for item in page])
         for span, then, now in zip(spans, before, await _stamps(seen, trees, reads), strict=True):
-            if now.n != then.n:
+            if now.number != then.number:
                 await _check_moves(seen, then, Key(span.partition, span.lo), reads)
 
 
@@ -76,7 +76,7 @@ async def count(store: Store, hierarchy: Hierarchy, path: Path | None = None) ->
 
 
 async def _stamps(store: Store, trees: Sequence[str], reads: ReadUsage) -> list[TreeVersion]:
-    items = await store.get(list(map(stamp_key, trees)), reads, strong=True)
+    items = await store.get(list(map(tree_version_key, trees)), reads, strong=True)
     return [TreeVersion.of(*one) for one in zip(trees, items, strict=True)]
 
 
@@ -84,7 +84,7 @@ async def _check_moves(store: Store, then: TreeVersion, top: Key, reads: ReadUsa
     """Raise Unavailable where anything was moved within, into, out of or with a subtree since its tree's stamp was
     read.
     """
-    number = then.n
+    number = then.number
     while found := await transactions(store, then.partition, number, LOG_PAGE_ITEMS, reads):
         for entry in [entry for one in found for entry in one.entries]:
             if entry.event is Event.MOVED and entry.source != entry.target and _concerns(entry, top):
@@ -116,7 +116,7 @@ async def _trees(store: Store, hierarchy: Hierarchy, reads: ReadUsage) -> list[s
     Only an index lists the roots, and it may trail behind, so the hierarchy's stamp must agree with what it lists.
     """
     for _ in range(INDEX_WAITS):
-        (item,) = await store.get([stamp_key(hierarchy.name)], reads, strong=True)
+        (item,) = await store.get([tree_version_key(hierarchy.name)], reads, strong=True)
         expected = sum(TreeVersion.of(hierarchy.name, item).shape.values())
         found = [
             cast(str, item["pk"])

@@ -21,7 +21,7 @@ from store.metadata.change_log import (
     Event,
     LogEntry,
     log_item,
-    root_name,
+    root_log_key,
 )
 from store.metadata.tree_version import TreeVersion
 from store.model.items import Change, Item
@@ -33,8 +33,8 @@ from store.model.keys import (
 )
 from store.model.paths import format_path
 from store.model.ranges import siblings, subtree
-from store.model.ranks import behind, is_made
-from store.model.records import made_id
+from store.model.ranks import is_manual, rank_after
+from store.model.records import derived_id
 from store.reading.active_moves import _stamp, wait_for_moves
 from store.text import shorten
 from store.transfer.batches import Batch, Creation, batches
@@ -148,9 +148,9 @@ class _Load:
             if self._root_ranks is None:
                 roots = await self.store.range(siblings(name), self.reads)
                 ranks = {cast(str, root["rank"]): cast(str, root["pk"]) for root in roots}
-                self._root_ranks = {rank: pk for rank, pk in ranks.items() if is_made(rank)}
+                self._root_ranks = {rank: pk for rank, pk in ranks.items() if is_manual(rank)}
             own = f"{name}#{node.root}"
-            node.rank = behind(cast(str, node.rank), [rank for rank, pk in self._root_ranks.items() if pk != own])
+            node.rank = rank_after(cast(str, node.rank), [rank for rank, pk in self._root_ranks.items() if pk != own])
             if node.rank is not None:
                 self._root_ranks[node.rank] = own
 
@@ -162,7 +162,7 @@ class _Load:
             async with self.roots_lock:
                 stamp = self.roots or await _stamp(self.store, self.wanted.hierarchy.name, self.reads)
                 self.roots = None
-                raised = stamp.raised(batch.roots, now=batch.now)
+                raised = stamp.incremented(batch.roots, now=batch.now)
                 await self.store.commit([*changes, raised, log_item(stamp, roots, batch.at, batch.now)])
                 self.roots = TreeVersion.of(stamp.partition, raised.item)
         self.outcome.commits += 1
@@ -197,9 +197,9 @@ class _TreeLoad:
         self._settle(found.unchanged + len(found.rejections))
         for batch in batches(found, creations, self._pk, self._load.store.max_changes):
             if not self._load.dry_run:
-                raised = stamp.raised(batch.shape, now=batch.now)
+                raised = stamp.incremented(batch.shape, now=batch.now)
                 log = log_item(stamp, batch.entries, batch.at, batch.now)
-                roots = [one._replace(sk=root_name(self._pk)) for one in batch.entries if one.sk == "#"]
+                roots = [one._replace(sk=root_log_key(self._pk)) for one in batch.entries if one.sk == "#"]
                 await self._load.commit([*batch.changes, raised, log], batch, roots)
                 stamp = TreeVersion.of(self._pk, raised.item)
             self._tell(batch.entries)
@@ -240,7 +240,7 @@ class _TreeLoad:
     def _id_of(self, node: Node) -> str:
         """The full id: the given one, or one made from the path, unless the file gives that to another node."""
         hierarchy = self._load.wanted.hierarchy.name
-        return f"{hierarchy}:{self._load.wanted.id_of(node) or made_id(hierarchy, node.path)}"
+        return f"{hierarchy}:{self._load.wanted.id_of(node) or derived_id(hierarchy, node.path)}"
 
     def _taken(self, node: Node, item: Item | None) -> Rejection | None:
         """What is wrong with a given id that lies at `item`."""

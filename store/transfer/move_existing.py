@@ -16,7 +16,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, NotFound, WrongLevel
 from store.metadata.change_log import Event
-from store.metadata.history import place_of
+from store.metadata.history import current_key
 from store.model.items import Item
 from store.model.keys import (
     Key,
@@ -103,7 +103,7 @@ class ImportMoves:
 
     async def _places(self, nodes: Sequence[Node]) -> list[Key | None]:
         keys = [id_key(f"{self._wanted.hierarchy.name}:{node.id}") for node in nodes]
-        return [place_of(item) for item in await self._store.get(keys, self._reads, strong=True)]
+        return [current_key(item) for item in await self._store.get(keys, self._reads, strong=True)]
 
     def _key(self, node: Node) -> Key:
         return Key(f"{self._wanted.hierarchy.name}#{node.root}", node.sk)

@@ -27,8 +27,8 @@ from store.model.keys import (
     path_of,
 )
 from store.model.paths import check_sizes, checked_segment, format_path
-from store.model.ranks import rank_of
-from store.model.records import checked_id, checked_name, made_id
+from store.model.ranks import manual_rank
+from store.model.records import checked_id, checked_name, derived_id
 from store.model.undefined_values import undefined_values
 from store.text import shorten
 
@@ -150,7 +150,7 @@ class ImportPlan:
         """
         if node.id is not None:
             return node.id
-        return uuid4().hex if made_id(self.hierarchy.name, node.path) in self.ids else None
+        return uuid4().hex if derived_id(self.hierarchy.name, node.path) in self.ids else None
 
     def _reject(self, rejection: Rejection) -> None:
         self.rejections.append(rejection)
@@ -171,7 +171,7 @@ class ImportPlan:
                 continue
             node = Node(root, sk, level.name, checked_name(part.name), None, self._values(level, part), row.number)
             if part.rank is not None:
-                node.rank = rank_of(level.name, part.rank)
+                node.rank = manual_rank(level.name, part.rank)
             if part.id is not None:
                 node.id = self._id(part.id, node, found)
             if known is not None:

@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 from store.connect import opened
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.metadata.history import id_item, place_of
+from store.metadata.history import current_key, id_item
 from store.model.items import Item, Put
-from store.model.keys import id_key, stamp_key
+from store.model.keys import id_key, tree_version_key
 from store.model.ranges import subtree
 from store.model.records import Record
 from store.reading.active_moves import wait_for_moves
@@ -38,11 +38,11 @@ async def _copy(store: Store, wanted: ImportPlan, copy: Store) -> None:
     for first in range(0, len(ids), PAGE_ITEMS):
         items = await store.get(ids[first : first + PAGE_ITEMS], reads, strong=True)
         await _put(copy, items)
-        trees |= {place.pk for item in items if (place := place_of(item))}
-    await _put(copy, await store.get([stamp_key(name)], reads, strong=True))
+        trees |= {place.pk for item in items if (place := current_key(item))}
+    await _put(copy, await store.get([tree_version_key(name)], reads, strong=True))
     for pk in trees:
         await wait_for_moves(store, pk, reads)
-        await _put(copy, await store.get([stamp_key(pk)], reads, strong=True))
+        await _put(copy, await store.get([tree_version_key(pk)], reads, strong=True))
         span = subtree(pk, "#")
         while nodes := await store.range(span, reads, limit=PAGE_ITEMS, strong=True):
             await _put(copy, [*nodes, *(id_item(Record.of(item)) for item in nodes)])

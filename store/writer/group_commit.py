@@ -16,7 +16,7 @@ from store.edits.transaction import WriteContext
 from store.engine.protocol import Store
 from store.errors import BadInput, CladeError, Conflict, Unavailable, Uncertain
 from store.metadata.move_record import Move
-from store.model.keys import stamp_key
+from store.model.keys import tree_version_key
 from store.reading.recent_changes import RecentChanges
 from store.text import rfc3339
 from store.writer.dry_run import dry_run
@@ -110,7 +110,7 @@ class GroupCommit:
         reads = wishes[0].reads
         await self._view.read([wish.once for wish in wishes if wish.once], reads)
         edits = [wish.edit for wish in wishes if not wish.once or self._view.item(wish.once) is None]
-        await self._view.read([stamp_key(one) for edit in edits for one in sorted(edit.partitions())], reads)
+        await self._view.read([tree_version_key(one) for edit in edits for one in sorted(edit.partitions())], reads)
         await self._view.read([key for edit in edits for key in edit.needs()], reads)
 
     async def _draft(self, wish: EditRequest) -> _Drafted:

@@ -9,10 +9,10 @@ from store.edits.transaction import TransactionBuilder
 from store.engine.usage import ReadUsage
 from store.errors import AlreadyExists, TooLarge
 from store.metadata.idempotency import (
-    fingerprint,
-    once_item,
-    once_key,
-    outcome,
+    idempotency_key,
+    idempotency_record,
+    request_fingerprint,
+    stored_result,
 )
 from store.metadata.move_record import Move
 from store.model.items import Change, Item
@@ -55,7 +55,7 @@ class EditRequest:
         self.edit = edit
         self.reads = reads
         self.terms = terms
-        self.once = None if terms.key is None else once_key(edit.hierarchy.name, terms.key, terms.caller)
+        self.once = None if terms.key is None else idempotency_key(edit.hierarchy.name, terms.key, terms.caller)
         self.outcome: asyncio.Future[EditResult] = asyncio.get_running_loop().create_future()
 
     @property
@@ -79,7 +79,7 @@ class EditRequest:
         changes, move = draft.changes(), draft.move
         if self.once is not None:
             now = draft.moment.now
-            changes.append(once_item(self.once, self._wanted, draft.record, now, move.id if move else None))
+            changes.append(idempotency_record(self.once, self._wanted, draft.record, now, move.id if move else None))
         if most is not None and len(changes) > most:
             raise TooLarge(
                 f"This changes {draft.nodes} nodes by {len(changes)} writes; one transaction of DynamoDB holds {most}. "
@@ -89,8 +89,8 @@ class EditRequest:
 
     def repeated(self, item: Item) -> tuple[Record, Key | None]:
         """What it has come to already by the item under its idempotency key; raises BadInput for another edit's."""
-        return outcome(item, self._wanted)
+        return stored_result(item, self._wanted)
 
     @cached_property
     def _wanted(self) -> str:
-        return fingerprint(type(self.edit).__name__, self.edit.wanted())
+        return request_fingerprint(type(self.edit).__name__, self.edit.wanted())

@@ -12,7 +12,7 @@ from store.concurrency import TreeLocks
 from store.edits.create_update import Edit
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.errors import NOT_KNOWN, Uncertain
+from store.errors import UNCERTAIN_HINT, Uncertain
 from store.reading.recent_changes import RecentChanges
 from store.writer.group_commit import GroupCommit
 from store.writer.request import EditOptions as EditOptions
@@ -22,7 +22,7 @@ from store.writer.request import EditResult as EditResult
 MOST_TOGETHER = 30  # edits, since a transaction of DynamoDB holds some 30 creations
 STOP_SECONDS = 5.0  # for edits that are under way when the process ends
 
-_ENDING = f"The server stops. {NOT_KNOWN}"
+_ENDING = f"The server stops. {UNCERTAIN_HINT}"
 
 Line = dict[EditRequest, None]  # those who wait for the same trees, in their order; a mapping since any of them may go
 

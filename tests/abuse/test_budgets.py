@@ -9,7 +9,7 @@ import pytest
 from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
 
 from graph.compiler.plan_cache import PlanCache
-from graph.errors import MAX_ALIKE
+from graph.errors import MAX_ERRORS_PER_CODE
 from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.schema import build_schema
@@ -265,10 +265,10 @@ async def test_errors_of_many_fields_are_few_and_hold_nothing(planted, planned, 
     try:
         body = await answer(planted, query, BOUNDLESS, planned=planned)
         *told, last = body["errors"]
-        assert len(told) == MAX_ALIKE
-        assert last["extensions"]["more"] + MAX_ALIKE == 25 * (len(NODES) - 1)
+        assert len(told) == MAX_ERRORS_PER_CODE
+        assert last["extensions"]["more"] + MAX_ERRORS_PER_CODE == 25 * (len(NODES) - 1)
         left = [one for one in gc.get_objects() if isinstance(one, CladeError)]
-        assert len(left) <= 2 * MAX_ALIKE
+        assert len(left) <= 2 * MAX_ERRORS_PER_CODE
         assert all(one.__traceback__ is None for one in left)
     finally:
         gc.enable()

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
-from store.api_keys import add_key, made
+from store.api_keys import add_key, new_key
 from store.connect import open_store
 from tests.servers import Server
 
@@ -107,7 +107,7 @@ def refused(server, sent, status):
 
 
 async def key_for(server, tmp_path, *grants):
-    key, text = made("shop", grants, None)
+    key, text = new_key("shop", grants, None)
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         await add_key(store, key)
     return text

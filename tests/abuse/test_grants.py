@@ -10,7 +10,7 @@ import pytest
 from graph.app import create_app
 from graph.hierarchies.locations import Location
 from resolvers.session.request import Request
-from store.api_keys import add_key, made
+from store.api_keys import add_key, new_key
 from store.connect import open_store
 from store.engine.protocol import Store
 from tests.rights.asking import Server, caller, codes
@@ -108,7 +108,7 @@ async def test_what_was_told_to_somebody_who_sees_more_is_not_told_to_others(ser
 
 async def test_no_credential_is_in_answers_or_logs(tmp_path, monkeypatch, caplog):
     address = f"sqlite:///{tmp_path / 'clade.db'}"
-    key, text = made("shop", ["read:location"], None)
+    key, text = new_key("shop", ["read:location"], None)
     async with open_store(address) as store:
         await store.create()
         await add_key(store, key)

@@ -21,7 +21,7 @@ from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.errors import Unavailable
-from store.model.records import Record, made_id
+from store.model.records import Record, derived_id
 from tests.graph.execution.test_response_cache import (
     GROUND,
     SCHEMA,
@@ -48,8 +48,8 @@ async def test_variables_of_any_length_leave_nothing_behind_in_plans_or_the_cach
             await execution.execute(QUERY, {"path": f"a/{number}", "x": "y" * SIZE}, allow_mutations=False)
             await execution.execute(QUERY, {"path": f"{number}" * SIZE}, allow_mutations=False)
         assert execution.planned == 5
-        assert 0 < len(str(list(execution._documents.get(QUERY).plans))) < SIZE
-        assert 0 < len(str(list(cache._entries))) < SIZE
+        assert 0 < len(str(list(execution._documents.get(QUERY).plans._entries))) < SIZE
+        assert 0 < len(str(list(cache._entries._entries))) < SIZE
 
 
 async def test_plans_of_many_documents_with_many_values_each_are_bounded_together():
@@ -107,7 +107,7 @@ async def test_cursors_of_any_length_leave_nothing_behind_in_what_is_kept_of_lis
             after = encode_cursor(order, owner, "A" + "x" * length)
             found = await execution.execute(query, {"after": after}, allow_mutations=False)
             assert ("errors" in found.body) == (length > 0), found.body
-        assert 0 < len(str(list(kept._answers))) < SIZE
+        assert 0 < len(str(list(kept._entries))) < SIZE
 
 
 async def test_fields_share_the_ids_that_a_request_may_look_up():
@@ -178,7 +178,7 @@ def execution(crowd: Crowd, *, planned: bool = True, seconds: float = 60.0) -> E
 
 
 async def ask(execution: Execution, query: str) -> Answer:
-    ids = [f"ground:{made_id('ground', ('a', str(number)))}" for number in range(NODES)]
+    ids = [f"ground:{derived_id('ground', ('a', str(number)))}" for number in range(NODES)]
     return await execution.execute(query, {"ids": ids}, allow_mutations=False)
 
 

@@ -1,4 +1,4 @@
-"""`clade check` and `clade repair` as they are typed: what they print and return."""
+"""`clade check` and `clade repair`: output and exit status."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ import pytest
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.errors import BadInput, NoTable
-from store.model.keys import stamp_key
+from store.model.keys import tree_version_key
 from tests import invariants
 from tests.commands.importing.test_command import (  # noqa: F401 - fixtures
     OPTIONS,
@@ -40,58 +40,58 @@ def without_time(text: str) -> list[str]:
     return re.sub(r"in [0-9.]+ s", "in T s", text).splitlines()
 
 
-def test_a_good_table_is_said_to_be_right(filled: Clade) -> None:
+def test_a_consistent_table_has_no_findings(filled: Clade) -> None:
     for command in ("check", "repair"):
         done = filled(command)
         assert done.exit_code == 0, done.output
-        assert without_time(done.stdout) == ["location, category: 8 nodes in T s, all is right."]
+        assert without_time(done.stdout) == ["location, category: 8 nodes in T s, no findings."]
 
 
-def test_what_is_wrong_is_printed_then_mended_and_then_right(filled: Clade, store_url: str) -> None:
+def test_a_finding_is_printed_then_repaired_then_gone(filled: Clade, store_url: str) -> None:
     within(store_url, lambda store: change(store, at("US/NE"), kids={"CITY": 7}))
     line = "location US/NE: its children are counted as 7 CITY; there are 1 CITY"
     done = filled("check", "location")
     assert done.exit_code == 1
     assert without_time(done.stdout) == [
-        line, "location: 8 nodes in T s, 1 finding; clade repair mends what it can.",
+        line, "location: 8 nodes in T s, 1 finding; run clade repair to repair what can be repaired.",
     ]  # fmt: skip
     done = filled("repair", "location")
     assert done.exit_code == 0
-    assert without_time(done.stdout) == [f"mended: {line}", "location: 8 nodes in T s, 1 mended."]
+    assert without_time(done.stdout) == [f"repaired: {line}", "location: 8 nodes in T s, 1 repaired."]
     assert filled("check").exit_code == 0
     within(store_url, invariants.check)
 
 
-def test_what_cannot_be_mended_is_printed_and_the_exit_status_says_so(filled: Clade, store_url: str) -> None:
+def test_a_finding_that_cannot_be_repaired_is_printed_with_exit_status_1(filled: Clade, store_url: str) -> None:
     within(store_url, lambda store: change(store, at("US/NE"), name=None, tier="nowhere"))
     done = filled("repair")
     assert done.exit_code == 1
     assert without_time(done.stdout)[:-1] == [
-        "mended: location US/NE: it is not listed among the nodes of its level",
-        "cannot mend: location US/NE: its name is nothing",
+        "repaired: location US/NE: it is not listed among the nodes of its level",
+        "cannot repair: location US/NE: its name is nothing",
     ]
-    assert "1 mended, 1 cannot be mended" in done.stdout
+    assert "1 repaired, 1 cannot be repaired" in done.stdout
     assert filled("check").exit_code == 1
 
 
-def test_only_the_hierarchy_that_is_named_is_looked_at(filled: Clade, store_url: str) -> None:
-    within(store_url, lambda store: change(store, stamp_key("location#SG"), aliases=5))
+def test_only_the_named_hierarchy_is_checked(filled: Clade, store_url: str) -> None:
+    within(store_url, lambda store: change(store, tree_version_key("location#SG"), aliases=5))
     assert filled("check", "category").exit_code == 0
     assert filled("check").exit_code == 1
 
 
 @pytest.mark.parametrize("command", ["check", "repair"])
-def test_a_hierarchy_or_a_table_that_is_not_there_is_told(clade: Clade, tmp_path: Path, command: str) -> None:  # noqa: F811
+def test_an_unknown_hierarchy_or_a_missing_table_is_an_error(clade: Clade, tmp_path: Path, command: str) -> None:  # noqa: F811
     assert isinstance(clade(command, "planets").exception, BadInput)
     assert isinstance(clade(command, "--store", f"sqlite:///{tmp_path}/none.db").exception, NoTable)
 
 
-def test_attributes_that_no_class_defines_are_counted_by_check_and_export(filled: Clade, store_url: str) -> None:
+def test_undefined_attributes_are_counted_by_check_and_export(filled: Clade, store_url: str) -> None:
     within(store_url, lambda store: change(store, at("US/NE"), color="red"))
     line = "location: 1 node has a value of color, which STATE does not define."
     done = filled("check", "location")
     assert done.exit_code == 0
-    assert without_time(done.stdout) == ["location: 8 nodes in T s, all is right.", line]
+    assert without_time(done.stdout) == ["location: 8 nodes in T s, no findings.", line]
     done = filled("export", "location", "US/NE")
     assert '"undefined":{"color":"red"}' in done.stdout.splitlines()[0]
     assert done.stderr == f"{line}\n"

@@ -1,4 +1,4 @@
-"""`clade demo` fills an empty store, once, and leaves every other store alone."""
+"""`clade demo` fills an empty store, once, and does not change any other store."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from store.connect import open_store
 from store.engine.usage import ReadUsage
 from store.errors import NoTable
 from store.metadata.tree_version import TreeVersion
-from store.model.keys import stamp_key
+from store.model.keys import tree_version_key
 
 app = typer.Typer()
 app.command()(load_demo)
@@ -27,7 +27,7 @@ def run(monkeypatch, store_url):
 def stamps(url: str, *partitions: str) -> list[TreeVersion]:
     async def read() -> list[TreeVersion]:
         async with open_store(url) as store:
-            items = await store.get([stamp_key(partition) for partition in partitions], ReadUsage(), strong=True)
+            items = await store.get([tree_version_key(partition) for partition in partitions], ReadUsage(), strong=True)
         return [TreeVersion.of(partition, item) for partition, item in zip(partitions, items, strict=True)]
 
     return asyncio.run(read())
@@ -37,13 +37,13 @@ def make_table(url: str, *stamped: str) -> None:
     async def make() -> None:
         async with open_store(url) as store:
             await store.create()
-            await store.commit([TreeVersion(partition).raised({}) for partition in stamped])
+            await store.commit([TreeVersion(partition).incremented({}) for partition in stamped])
 
     asyncio.run(make())
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_an_empty_file_is_filled_and_then_left_alone(run, store_url):
+def test_an_empty_file_is_filled_once(run, store_url):
     first = run()
     assert first.exit_code == 0, first.output
     partitions = ("location", "category", "location#US", "category#Electronics")
@@ -53,17 +53,17 @@ def test_an_empty_file_is_filled_and_then_left_alone(run, store_url):
     assert (states["STORE"], electronics["PRODUCT"]) == (3, 16)
 
     second = run()
-    assert (second.exit_code, second.output) == (0, "The store holds something already, so no demo data is loaded.\n")
+    assert (second.exit_code, second.output) == (0, "The store is not empty, so no demo data was loaded.\n")
     assert "Loaded 0 nodes" in run("--again").output
     assert stamps(store_url, *partitions) == loaded
 
 
-def test_a_store_in_which_something_was_written_is_left_alone(run, store_url):
+def test_a_store_that_was_written_to_is_not_changed(run, store_url):
     make_table(store_url, "location")
-    assert run().output == "The store holds something already, so no demo data is loaded.\n"
+    assert run().output == "The store is not empty, so no demo data was loaded.\n"
     assert stamps(store_url, "location#US") == [TreeVersion("location#US")]
 
 
 @pytest.mark.parametrize("store_url", ["dynamodb"], indirect=True)
-def test_a_table_of_dynamodb_is_not_made_by_the_way(run):
+def test_a_dynamodb_table_is_not_created(run):
     assert isinstance(run().exception, NoTable)

@@ -1,4 +1,4 @@
-"""`clade key`, as people use it."""
+"""`clade key`: API keys are created, listed and revoked."""
 
 import re
 from datetime import UTC, datetime
@@ -41,9 +41,9 @@ def test_a_key_is_shown_once_then_listed_then_revoked(run):
     for text in (key_id, "shop", "read:location", "write:location/US/NE", "for ever"):
         assert text in listed
     assert made.stdout.strip().rpartition("_")[2] not in listed
-    assert "is revoked" in run("revoke", key_id).stdout
+    assert "Revoked key" in run("revoke", key_id).stdout
     assert "revoked 20" in run("list").stdout
-    assert "was revoked before" in run("revoke", key_id).stdout
+    assert "was already revoked" in run("revoke", key_id).stdout
 
 
 def test_grants_and_names_are_listed_as_they_are_and_whole_on_a_narrow_terminal(table):
@@ -56,7 +56,7 @@ def test_grants_and_names_are_listed_as_they_are_and_whole_on_a_narrow_terminal(
     assert (name, grants) == ("[red]:smile:", f"read:location/US/[NE]/{'Omaha-' * 9}end")
 
 
-def test_a_key_may_hold_for_days_or_to_the_end_of_one(run):
+def test_a_key_expires_after_days_or_at_the_end_of_a_day(run):
     run("create", "--grant", "read:location", "--expires", "90d")
     run("create", "--grant", "read:location", "--expires", "2999-01-31")
     listed = run("list").stdout
@@ -77,11 +77,11 @@ def test_a_key_may_hold_for_days_or_to_the_end_of_one(run):
         ("--grant", "read:location", "--expires", "9999-12-31"), ("--grant", "read:location", "--name", "a\nb"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_makes_no_key(run, arguments):
+def test_an_invalid_option_creates_no_key(run, arguments):
     refused = run("create", *arguments)
     assert isinstance(refused.exception, BadInput)
     assert "clade_" not in refused.stdout
 
 
-def test_a_key_without_a_grant_is_none(run):
+def test_a_key_needs_a_grant(run):
     assert run("create").exit_code == 2

@@ -1,4 +1,4 @@
-"""The command line as a whole: its help, its version, and how what goes wrong is told."""
+"""Command line: help, version and errors."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ COMMANDS = {"serve", "demo", "import", "export", "tree", "schema", "table create
 
 
 def commands_of(group: typer.main.TyperGroup, prefix: str = "") -> dict[str, typer.core.TyperCommand]:
-    """All commands below a group by what one types."""
+    """All commands of a group by their words on the command line."""
     found = {}
     for name, command in group.commands.items():
         if isinstance(command, typer.core.TyperGroup):
@@ -33,12 +33,12 @@ def invoke(*arguments: str):
     return CliRunner().invoke(main.app_of(), arguments, env={"COLUMNS": "200"})
 
 
-def test_there_are_these_commands():
+def test_these_commands_exist():
     assert ALL.keys() >= COMMANDS
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_command_says_what_it_does_and_shows_an_example(name):
+def test_every_command_has_a_summary_and_an_example(name):
     shown = invoke(*name.split(), "--help")
     assert shown.exit_code == 0
     first, *_, last = (paragraph.strip() for paragraph in ALL[name].help.strip().split("\n\n"))
@@ -49,11 +49,11 @@ def test_every_command_says_what_it_does_and_shows_an_example(name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_option_and_argument_of_a_command_is_explained(name):
+def test_every_option_and_argument_has_a_description(name):
     assert [one.name for one in ALL[name].params if not getattr(one, "help", None)] == []
 
 
-def test_help_has_a_line_for_every_command_and_names_the_store():
+def test_help_lists_every_command_and_names_the_store_setting():
     shown = invoke("--help").output
     for name in ALL:
         assert f" {name.split()[0]} " in shown
@@ -72,7 +72,7 @@ def test_the_version_is_that_of_the_distribution():
         (PermissionError(13, "Permission denied", "/srv/x"), "clade: /srv/x: permission denied."),
     ],
 )
-def test_what_is_refused_is_one_sentence_and_status_1(monkeypatch, error, message):
+def test_an_error_is_one_line_with_exit_status_1(monkeypatch, error, message):
     def refuse() -> None:
         raise error
 
@@ -82,7 +82,7 @@ def test_what_is_refused_is_one_sentence_and_status_1(monkeypatch, error, messag
     assert ended.value.code == message
 
 
-def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch):
+def test_an_internal_error_keeps_its_traceback(monkeypatch):
     def fail() -> None:
         raise OSError("a socket that nobody named")
 
@@ -91,9 +91,9 @@ def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch):
         main.run()
 
 
-def test_a_variable_that_looks_like_a_setting_and_is_none_is_told_beside_what_is_asked_for():
+def test_an_unknown_variable_is_a_warning():
     shown = subprocess.run(
         [CLADE, "--version"], env={**os.environ, "CLADE_TIMEOUT": "5"}, capture_output=True, text=True, timeout=60
     )
     assert shown.stdout == f"clade {version('clade-graphql')}\n"
-    assert shown.stderr == "clade: CLADE_TIMEOUT is no setting, and is ignored; the README has all settings.\n"
+    assert shown.stderr == "clade: CLADE_TIMEOUT is not a setting and is ignored; see docs/reference/settings.md.\n"

@@ -28,7 +28,7 @@ def run(*arguments):
     return CliRunner().invoke(app, [str(one) for one in arguments])
 
 
-def test_the_schema_in_the_repository_is_the_one_that_is_served():
+def test_the_schema_in_the_repository_is_the_served_schema():
     assert run("--check", ROOT / "schema.graphql").exit_code == 0
 
 
@@ -40,39 +40,42 @@ def test_the_whole_schema_is_printed_or_written(tmp_path):
     assert (tmp_path / "new.graphql").read_text("utf-8") == printed.output
 
 
-def test_the_subgraph_is_what_gateways_are_told(monkeypatch):
+def test_the_subgraph_is_the_sdl_that_gateways_get(monkeypatch):
     built, _ = build_schema(served())
     assert run("--federation").output == subgraph_sdl(built)
     monkeypatch.setenv("CLADE_FEDERATION_EXPOSE", "node")
     assert run("--federation").output == subgraph_sdl(built, frozenset(["node"]))
 
 
-def test_the_schema_follows_the_hierarchies_that_are_served(monkeypatch):
+def test_the_schema_has_the_served_hierarchies(monkeypatch):
     monkeypatch.setenv("CLADE_HIERARCHIES", "graph.hierarchies.categories")
     output = run().output
     assert "type Category " in output
     assert "type City " not in output
 
 
-def test_checking_fails_in_one_line_where_the_file_differs_or_is_missing_and_writes_nothing(tmp_path):
+def test_a_check_of_a_different_or_missing_file_fails_with_one_line_and_writes_nothing(tmp_path):
     old = tmp_path / "old.graphql"
     old.write_text("type Query { old: Int }")
     for file in (old, tmp_path / "missing.graphql", tmp_path):
         refused = run("--check", file)
         assert refused.exit_code == 1
-        assert refused.output == f"clade: {file} is not the schema that is served; clade schema FILE writes it.\n"
+        assert (
+            refused.output
+            == f"clade: {file} differs from the served schema; run the command without --check to update it.\n"
+        )
     assert old.read_text() == "type Query { old: Int }"
     assert list(tmp_path.iterdir()) == [old]
 
 
-def test_a_word_that_cannot_be_exposed_is_told_whatever_the_command(monkeypatch):
+def test_an_unknown_word_in_federation_expose_is_an_error(monkeypatch):
     monkeypatch.setenv("CLADE_FEDERATION_EXPOSE", "secrets")
-    assert str(run().exception).startswith("CLADE_FEDERATION_EXPOSE names secrets;")
+    assert str(run().exception).startswith("CLADE_FEDERATION_EXPOSE has unknown words: secrets;")
     with pytest.raises(BadInput):
         Settings()
 
 
-def test_checking_needs_a_file():
+def test_a_check_needs_a_file():
     refused = run("--check")
     assert refused.exit_code == 2
-    assert "name the file to check" in refused.output
+    assert "missing with --check" in refused.output

@@ -1,4 +1,4 @@
-"""`clade table` as it is typed."""
+"""`clade table`: create, describe, migrate and policy."""
 
 import asyncio
 import json
@@ -17,12 +17,12 @@ def run(*arguments: str):
     return CliRunner().invoke(app_of(), arguments, env={"COLUMNS": "200"})
 
 
-def test_a_table_is_made_described_and_left_as_it_is(engine: Engine) -> None:
+def test_a_table_is_created_once_and_described(engine: Engine) -> None:
     url = engine.address(f"clade-{uuid.uuid4().hex}")
     made = run("table", "create", "--units", "50:10", "--protection", "--tag", "team=maps", "--store", url)
     assert (
         made.output
-        == f"{url}: the table is made. At an endpoint it is without recovery unless one asks for --recovery.\n"
+        == f"{url}: the table is made. The URL has an endpoint, so it has no recovery; enable with --recovery.\n"
     )
     again = run("table", "create", "--store", url)
     assert again.output == f"{url}: the table exists.\n"
@@ -33,16 +33,16 @@ def test_a_table_is_made_described_and_left_as_it_is(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "sentence"),
     [
-        ([], " At an endpoint it is without recovery and protection unless one asks for --recovery --protection."),
-        (["--no-recovery"], " At an endpoint it is without protection unless one asks for --protection."),
+        ([], " The URL has an endpoint, so it has no recovery and no protection; enable with --recovery --protection."),
+        (["--no-recovery"], " The URL has an endpoint, so it has no protection; enable with --protection."),
         (["--no-recovery", "--no-protection"], ""),
     ],
 )
-def test_what_a_table_at_an_endpoint_has_not_is_told_unless_it_was_declined(engine, options, told) -> None:
+def test_features_that_are_off_at_an_endpoint_are_printed_unless_declined(engine, options, sentence) -> None:
     url = engine.address(f"clade-{uuid.uuid4().hex}")
-    assert run("table", "create", *options, "--store", url).output == f"{url}: the table is made.{told}\n"
+    assert run("table", "create", *options, "--store", url).output == f"{url}: the table is made.{sentence}\n"
 
 
 @pytest.mark.parametrize(
@@ -57,19 +57,19 @@ def test_what_a_table_at_an_endpoint_has_not_is_told_unless_it_was_declined(engi
         (["--recovery", "--store", "sqlite://:memory:"], "for tables of DynamoDB"),
     ],
 )
-def test_options_that_cannot_be_meant_are_refused_before_anything_is_made(options: list[str], sentence: str) -> None:
+def test_invalid_options_are_errors_before_anything_is_created(options: list[str], sentence: str) -> None:
     refused = run("table", "create", "--store", "dynamodb://clade?endpoint=http://127.0.0.1:9", *options)
     assert isinstance(refused.exception, BadInput)
     assert sentence in str(refused.exception)
 
 
-def test_a_policy_is_printed_as_it_is_pasted_into_iam() -> None:
+def test_the_policy_is_json_for_iam() -> None:
     printed = run("table", "policy", "--for", "writing", "--store", "dynamodb://clade?region=eu-west-1")
     document = json.loads(printed.output)
     assert document["Version"] == "2012-10-17"
     assert "dynamodb:PutItem" in document["Statement"][0]["Action"]
     refused = run("table", "policy", "--store", "sqlite:///clade.db")
-    assert "no table of DynamoDB" in str(refused.exception)
+    assert "is not a DynamoDB table" in str(refused.exception)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`clade tree` shows a subtree with levels and counts, in as few reads as its levels allow."""
+"""`clade tree`: a subtree with levels and counts, in one read for each level."""
 
 import asyncio
 import sys
@@ -38,13 +38,13 @@ def url(store_url):
     """A store with a few places."""
 
     async def fill() -> None:
-        wanted = ImportPlan(hierarchies()["location"])
+        plan = ImportPlan(hierarchies()["location"])
         for number, (path, level, name) in enumerate(NODES, start=1):
-            wanted.take(Row(number, path.split("/"), [Part(level, name)]))
+            plan.take(Row(number, path.split("/"), [Part(level, name)]))
         outcome = LoadResult()
         async with open_store(store_url) as store:
             await store.create()
-            await load(store, wanted, outcome)
+            await load(store, plan, outcome)
         assert outcome.written == len(NODES)
 
     asyncio.run(fill())
@@ -57,7 +57,7 @@ def show(url: str, *arguments: str) -> list[str]:
     return shown.output.splitlines()
 
 
-def test_a_subtree_is_drawn_with_names_keys_levels_and_what_lies_below(url):
+def test_a_subtree_is_printed_with_names_keys_levels_and_counts(url):
     assert show(url, "US", "--depth", "2") == [
         "United States US COUNTRY (2 STATE, 3 CITY, 1 POSTAL_CODE)",
         "├── Missouri MO STATE (1 CITY)",
@@ -68,7 +68,7 @@ def test_a_subtree_is_drawn_with_names_keys_levels_and_what_lies_below(url):
     ]
 
 
-def test_depth_0_shows_the_node_alone_and_1_is_what_is_shown_unasked(url):
+def test_the_default_depth_is_1_and_0_is_the_node_alone(url):
     assert show(url, "US/NE", "--depth", "0") == ["Nebraska NE STATE (2 CITY, 1 POSTAL_CODE)"]
     assert show(url, "US/NE") == show(url, "US/NE", "--depth", "1")
     assert len(show(url, "US/NE")) == 3
@@ -81,32 +81,32 @@ def test_without_a_path_all_roots_are_shown(url):
     ]
 
 
-def test_a_name_cannot_write_to_the_terminal_what_is_no_text(url):
+def test_unprintable_characters_of_a_name_are_replaced(url):
     assert show(url, "SG")[1] == "├── Jurong\N{REPLACEMENT CHARACTER}East Jurong CITY"
 
 
-def test_each_level_is_one_read_however_many_nodes_it_has(url):
+def test_each_level_is_one_read(url):
     async def count() -> int:
         async with open_store(url) as store:
             request = Request(store, hierarchies())
             tops = (await roots(request, "location", ConnectionArguments(), nodes=True, total=False)).records
             first = request.reads.requests
-            await tree._family(request, [top for top in tops if top.name == "United States"], 2)
+            await tree._children(request, [top for top in tops if top.name == "United States"], 2)
             return request.reads.requests - first
 
-    assert asyncio.run(count()) == 3  # the tree's stamp, its states, and the cities of all of them
+    assert asyncio.run(count()) == 3  # the tree's version, its states, and the cities of all of them
 
 
-def test_more_nodes_than_anybody_reads_are_refused_before_they_are_read(url, monkeypatch):
+def test_too_many_nodes_are_an_error_before_they_are_read(url, monkeypatch):
     monkeypatch.setattr(tree, "MAX_NODES", 3)
     monkeypatch.setattr(sys, "argv", ["clade", "tree", "location", "US", "--depth", "2", "--store", url])
     with pytest.raises(SystemExit) as ended:
         run()
-    assert ended.value.code == "clade: These are more than 3 nodes; a lesser --depth or a longer path shows fewer."
+    assert ended.value.code == "clade: The subtree has more than 3 nodes; use a smaller --depth or a longer path."
 
 
-async def test_a_tree_in_which_a_move_flips_meanwhile_is_read_anew(engine, monkeypatch):
-    address, read_on, read = engine.address("flips"), tree._family, []
+async def test_a_tree_is_read_again_if_a_move_commits_meanwhile(engine, monkeypatch):
+    address, read_on, read = engine.address("flips"), tree._children, []
     async with open_store(address) as store:
         await store.create()
         await journaled.plant(store)
@@ -119,8 +119,8 @@ async def test_a_tree_in_which_a_move_flips_meanwhile_is_read_anew(engine, monke
             read.append(asked)
             return await read_on(*asked)
 
-        monkeypatch.setattr(tree, "_family", flipped)
-        (top,), family = await tree._read(address, CATEGORY, ("r",), 2)
-    assert [one.path[1:] for one in family[top.key]] == [("0",), ("b",)]
-    assert {one.path[1:] for child in family[top.key] for one in family[child.key]} == {("b", "a"), ("b", "c")}
+        monkeypatch.setattr(tree, "_children", flipped)
+        (top,), children = await tree._read(address, CATEGORY, ("r",), 2)
+    assert [one.path[1:] for one in children[top.key]] == [("0",), ("b",)]
+    assert {one.path[1:] for child in children[top.key] for one in children[child.key]} == {("b", "a"), ("b", "c")}
     assert len(read) == 2

@@ -1,4 +1,4 @@
-"""Settings are read from the environment, once, and a value that cannot be taken is told in one sentence."""
+"""Settings are read from the environment; an invalid value or name is an error of one sentence."""
 
 import os
 import re
@@ -29,7 +29,7 @@ def test_a_number_is_read_from_the_environment(monkeypatch, name):
     assert getattr(Settings(), name) == 7
 
 
-def test_an_empty_variable_is_none(monkeypatch):
+def test_an_empty_variable_counts_as_unset(monkeypatch):
     monkeypatch.setenv("CLADE_MAX_NODES", "")
     monkeypatch.setenv("CLADE_STORE", "")
     assert Settings() == Settings(max_nodes=10_000, store="sqlite:///clade.db")
@@ -37,14 +37,14 @@ def test_an_empty_variable_is_none(monkeypatch):
 
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("value", ["abc", "-1", "1e999", "1_"])
-def test_what_is_no_such_number_is_told_with_the_variable_and_the_value(monkeypatch, name, value):
+def test_an_invalid_number_is_an_error_with_the_variable_and_the_value(monkeypatch, name, value):
     monkeypatch.setenv(f"CLADE_{name.upper()}", value)
     with pytest.raises(BadInput, match=rf'^CLADE_{name.upper()} cannot be "{value}": it must be a .*\.$') as wrong:
         Settings()
     assert "\n" not in str(wrong.value)
 
 
-def test_a_value_is_quoted_no_longer_than_a_sentence_bears(monkeypatch):
+def test_a_long_value_is_shortened_in_the_error(monkeypatch):
     monkeypatch.setenv("CLADE_MAX_NODES", "x" * 10_000 + "\x1b[31m")
     with pytest.raises(BadInput) as wrong:
         Settings()
@@ -58,11 +58,11 @@ def test_settings_cannot_be_changed():
 
 
 @pytest.mark.parametrize(("name", "field"), Settings.model_fields.items())
-def test_every_setting_has_a_default_and_a_sentence_that_names_its_unit(name, field):
+def test_every_setting_has_a_default_and_a_sentence_with_its_unit(name, field):
     assert not field.is_required()
     assert re.fullmatch(r"[A-Z].*\.", field.description)
     if name in NUMBERS:
-        assert re.search(r", in [\w\s]+\b", field.description)
+        assert re.search(r"^Maximum (number|occurrences|depth) |, in (seconds|MB|bytes)\b", field.description)
 
 
 # -- variables that are no settings ------------------------------------------------------------------------------------
@@ -91,21 +91,32 @@ OF_KUBERNETES = {
         ("clade_maxnodes", "CLADE_MAX_NODES"),
     ],
 )
-def test_a_misspelt_setting_is_refused_with_the_name_that_is_meant(monkeypatch, variable, meant):
+def test_a_misspelt_name_is_an_error_with_the_right_name(monkeypatch, variable, meant):
     monkeypatch.setenv(variable, "1")
-    with pytest.raises(BadInput, match=f"^{variable} is no setting, but {meant} is"):
+    with pytest.raises(BadInput, match=f"^{variable} is not a setting; use {meant}, or unset"):
         Settings()
     assert ignored_variables() == []
 
 
-def test_what_is_nearly_no_setting_is_ignored_and_can_be_told(monkeypatch):
+@pytest.mark.parametrize(
+    ("variable", "new"),
+    [("CLADE_KEEP_MB", "CLADE_RECORD_CACHE_MB"), ("clade_cache_mb", "CLADE_RESPONSE_CACHE_MB")],
+)
+def test_a_former_name_is_an_error_with_the_new_name(monkeypatch, variable, new):
+    monkeypatch.setenv(variable, "8")
+    with pytest.raises(BadInput) as wrong:
+        Settings()
+    assert str(wrong.value) == f"{variable} was renamed; set {new} instead."
+
+
+def test_other_variables_are_ignored_and_listed(monkeypatch):
     for variable in ("CLADE_PORT", "CLADE_TIMEOUT", "CLADE_EMPTY"):
         monkeypatch.setenv(variable, "" if variable == "CLADE_EMPTY" else "9000")
     Settings()
     assert ignored_variables() == ["CLADE_PORT", "CLADE_TIMEOUT"]
 
 
-def test_what_the_tests_and_kubernetes_set_is_no_mistake(monkeypatch):
+def test_variables_of_the_tests_and_of_kubernetes_are_not_listed(monkeypatch):
     for variable, value in {**OF_KUBERNETES, "CLADE_TEST_LOAD_SECONDS": "8", "clade_max_nodes": "5"}.items():
         monkeypatch.setenv(variable, value)
     assert Settings().max_nodes == 5
@@ -124,7 +135,7 @@ def test_what_the_tests_and_kubernetes_set_is_no_mistake(monkeypatch):
         ("METRICS", "9464", "HOST:PORT"),
     ],
 )
-def test_a_value_that_cannot_be_taken_is_told_with_what_can(monkeypatch, name, value, allowed):
+def test_an_invalid_value_is_an_error_with_the_allowed_values(monkeypatch, name, value, allowed):
     monkeypatch.setenv(f"CLADE_{name}", value)
     with pytest.raises(BadInput) as wrong:
         Settings()

@@ -11,13 +11,13 @@ from resolvers.planning.list_request import ListRequest
 from resolvers.planning.relations import NoSelection, Relation, RelationKind
 from resolvers.session.records_read import Read, RecordsRead
 from store.errors import BudgetExceeded
-from store.metadata.tree_version import TreeVersion, tier_name
+from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.keys import Index, Path
 from store.model.ranges import (
     KeyRange,
     children,
+    level_range,
     subtree,
-    tier,
 )
 from store.model.records import Record
 from tests.model import Ground, Model
@@ -54,7 +54,7 @@ class World:
         self.model = Model("ground", nodes | (more or {}))
         self.known = RecordsRead()
         self.root = self.model.nodes["r",]
-        shape = Counter(tier_name(one.level, one.depth) for one in self.model.nodes.values())
+        shape = Counter(level_at_depth(one.level, one.depth) for one in self.model.nodes.values())
         self.stamp = TreeVersion(self.root.pk, 1, dict(shape))
         self.areas = [self.model.nodes["r", area] for area in "abcd"]
 
@@ -69,8 +69,8 @@ class World:
             planner.plan(group)
         return list(planner.reads)
 
-    def tier(self, level: str, depth: int, first: Record, last: Record) -> KeyRange:
-        return tier(self.root.pk, level, depth, first.sk, last.sk[:-1] + "$")
+    def level_range(self, level: str, depth: int, first: Record, last: Record) -> KeyRange:
+        return level_range(self.root.pk, level, depth, first.sk, last.sk[:-1] + "$")
 
 
 @pytest.fixture
@@ -207,6 +207,18 @@ def test_a_shorter_list_is_cut_out_of_a_longer_one_that_is_read_anyway(world):
     ]
 
 
+def test_the_children_of_one_level_are_taken_out_of_the_descendants_of_that_level(world):
+    owner = world.areas[0]
+    descendants, children = (
+        ListRequest(owner, every(RelationKind.DESCENDANTS, level="PLOT")),
+        ListRequest(owner, every(level="PLOT")),
+    )
+    (read,) = world.plan(descendants, children)
+    plots = [one for one in world.model.nodes.values() if one.level == "PLOT" and one.path[1] == "a"]
+    world.known.add(read, plots)
+    assert world.plan(children) == [], "else the list would be neither read nor answered"
+
+
 def test_a_page_from_the_other_end_is_a_read_of_its_own(world):
     owner = world.areas[0]
     reads = world.plan(ListRequest(owner, every(first=2)), ListRequest(owner, every(last=2)))
@@ -223,7 +235,7 @@ def test_siblings_of_siblings_are_one_query(world):
 
 def test_one_level_of_a_subtree_is_read_from_its_tiers(world):
     reads = world.plan(ListRequest(world.root, every(RelationKind.DESCENDANTS, level="PLOT")))
-    assert [read.span for read in reads] == [tier(world.root.pk, "PLOT", 2, "#!", "$")]
+    assert [read.span for read in reads] == [level_range(world.root.pk, "PLOT", 2, "#!", "$")]
 
 
 def test_descendants_between_two_keys_are_read_between_them_alone(world):

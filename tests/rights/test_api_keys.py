@@ -6,7 +6,14 @@ import pytest
 
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.access.grants import Visibility
-from store.api_keys import add_key, all_keys, find_key, made, parts_of, revoke_key
+from store.api_keys import (
+    add_key,
+    find_key,
+    find_keys,
+    new_key,
+    parse_key,
+    revoke_key,
+)
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
@@ -14,7 +21,7 @@ from store.errors import NotFound, Unavailable
 
 
 async def given_out(store, *grants, name="shop", until=None):
-    key, text = made(name, grants, until)
+    key, text = new_key(name, grants, until)
     await add_key(store, key)
     return key, text
 
@@ -30,7 +37,7 @@ async def test_a_key_lets_its_holder_in_with_its_grants(store: Store):
 
 async def test_nothing_that_is_kept_holds_the_secret(store: Store):
     _, text = await given_out(store, "read:location")
-    _, secret = parts_of(text)
+    _, secret = parse_key(text)
     items = [item async for page in store.scan(ReadUsage()) for item in page]
     assert items
     assert secret not in repr(items)
@@ -44,7 +51,7 @@ async def test_a_key_without_a_name_goes_by_its_id(store: Store):
 async def test_another_secret_or_another_id_lets_nobody_in(store: Store):
     (key, text), (_, other_text) = [await given_out(store, "read:location") for _ in range(2)]
     keyring = ApiKeyAuthenticator(store)
-    _, secret = parts_of(other_text)
+    _, secret = parse_key(other_text)
     wrong = text[:-1] + ("A" if text[-1] != "A" else "B")
     for bad in (f"clade_{key.id}_{secret}", wrong, f"clade_{'0' * 16}_{secret}", text + "A", text[:-1], text.upper()):
         assert await keyring.caller(bad) is None
@@ -52,7 +59,7 @@ async def test_another_secret_or_another_id_lets_nobody_in(store: Store):
 
 
 async def test_a_text_that_can_be_no_key_costs_no_read_and_an_unknown_one_costs_one(store: Store):
-    _, text = made("", ["read:location"], None)
+    _, text = new_key("", ["read:location"], None)
     keyring = ApiKeyAuthenticator(store)
     for bad in ("clade_", "clade_x_y", f"clade_{'0' * 16}_short", "clade_" + "0" * 10_000, text + "\n", text + "é"):
         assert await keyring.caller(bad) is None
@@ -98,7 +105,7 @@ async def test_what_is_not_there_cannot_be_revoked(store: Store):
 async def test_all_keys_are_listed_in_the_order_in_which_they_were_made(store: Store):
     keys = [(await given_out(store, "read:location", name=str(n)))[0] for n in range(3)]
     await revoke_key(store, keys[1].id)
-    listed = await all_keys(store, ReadUsage())
+    listed = await find_keys(store, ReadUsage())
     assert {key.id for key in listed} == {key.id for key in keys}
     assert [key.created_at for key in listed] == sorted(key.created_at for key in keys)
     assert [key.name for key in listed if key.revoked_at] == ["1"]
@@ -113,4 +120,4 @@ async def test_a_key_is_the_same_when_it_is_read_again(store: Store):
 async def test_nobody_is_let_in_while_the_store_is_away(tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         with pytest.raises(Unavailable):
-            await ApiKeyAuthenticator(store).caller(made("", ["read:location"], None)[1])
+            await ApiKeyAuthenticator(store).caller(new_key("", ["read:location"], None)[1])

@@ -12,7 +12,7 @@ from graph.auth.authentication import Authenticator
 from graph.hierarchies.locations import Location
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
-from store.api_keys import add_key, made, revoke_key
+from store.api_keys import add_key, new_key, revoke_key
 from store.connect import open_store
 from tests.graph.small_app import small_app
 from tests.proxy import Proxy
@@ -58,7 +58,7 @@ def server(url, monkeypatch):
 
 
 def key_for(url, *grants, revoked=False, until=None):
-    key, text = made("shop", grants, until)
+    key, text = new_key("shop", grants, until)
 
     async def add():
         async with open_store(url) as store:
@@ -109,7 +109,7 @@ def test_all_credentials_that_are_not_valid_get_the_same_answer(server, url):
         key_for(url, "read:location", revoked=True),
         key_for(url, "read:location", until=1),
         key_for(url, "read:location")[:-1] + "-",
-        made("", ["read:location"], None)[1],
+        new_key("", ["read:location"], None)[1],
     ]
     with server() as client:
         answers = [client.post("/graphql", json=LOOK, headers=bearer(text)) for text in texts]
@@ -177,7 +177,7 @@ async def test_a_flood_of_made_up_keys_reads_no_more_at_a_time_than_requests_may
         with serving(app) as base:
             proxy.spoil("BatchGetItem", *[held] * 8)
             async with httpx.AsyncClient(base_url=base, timeout=60) as client:
-                keys = [bearer(made("", ["read:location"], None)[1]) for _ in range(8)]
+                keys = [bearer(new_key("", ["read:location"], None)[1]) for _ in range(8)]
                 asked = [asyncio.create_task(client.post("/graphql", json=HELLO, headers=key)) for key in keys]
                 first = [await one for _, one in zip(range(5), asyncio.as_completed(asked, timeout=60), strict=False)]
                 assert {code_of(one) for one in first} == {"OVERLOADED"}

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from graph.hierarchies.locations import Location
-from store.api_keys import add_key, made
+from store.api_keys import add_key, new_key
 from store.connect import open_store
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
@@ -203,7 +203,7 @@ def served(tmp_path_factory):
     """The address of a server that grants reads, with many hidden nodes, and the credential of a caller."""
     folder = tmp_path_factory.mktemp("times")
     url = f"sqlite:///{folder / 'clade.db'}"
-    key, credential = made("shop", ["read:location/US/NE"], None)
+    key, credential = new_key("shop", ["read:location/US/NE"], None)
     rows = [("US", "COUNTRY"), ("US/NE", "STATE"), ("FR", "COUNTRY")]
 
     async def fill():

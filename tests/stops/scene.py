@@ -28,7 +28,7 @@ from resolvers.session import large_read_limit as large_reads
 from resolvers.session.large_read_limit import LargeReadLimiter
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
-from store.api_keys import add_key, made
+from store.api_keys import add_key, new_key
 from store.engine.protocol import Store
 from store.writer.writer import Writer
 
@@ -99,7 +99,7 @@ class Scene:
         for parent, key, attributes in NODES:
             variables = {"parent": parent, "key": key, "id": f"the-{key}", "attributes": attributes}
             await self.data(Ask(_CREATE, variables))
-        key, self.token = made("stopped", ["read:location", "write:location"], None)
+        key, self.token = new_key("stopped", ["read:location", "write:location"], None)
         await add_key(self.store, key)
         self._tasks = asyncio.all_tasks()
 

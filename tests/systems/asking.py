@@ -18,7 +18,7 @@ from resolvers.session.request import Request
 from store.dynamodb.codec import encode
 from store.dynamodb.store import DynamoDBStore
 from store.engine.protocol import Store
-from store.model.items import Item, Put, settled
+from store.model.items import Item, Put, canonical_item
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests.recorded_reads import ReadRecorder
@@ -126,7 +126,7 @@ async def write(store: Store, items: Sequence[Item]) -> None:
         for start in range(0, len(items), store.max_changes):
             await store.commit([Put(item) for item in items[start : start + store.max_changes]])
         return
-    puts = [{"PutRequest": {"Item": encode(settled(item))}} for item in items]
+    puts = [{"PutRequest": {"Item": encode(canonical_item(item))}} for item in items]
     for start in range(0, len(puts), 200):
         chunks = [puts[first : first + 25] for first in range(start, min(start + 200, len(puts)), 25)]
         calls = [store._aws.call("batch_write_item", RequestItems={store.table: chunk}) for chunk in chunks]

@@ -9,5 +9,5 @@ import pytest
 def each_error() -> Iterator[None]:
     """Answers tell each of their errors, as a model of them does, however many are alike."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graph.errors.MAX_ALIKE", 1_000_000)
+        patch.setattr("graph.errors.MAX_ERRORS_PER_CODE", 1_000_000)
         yield

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from graph.hierarchies.categories import CategoryNode
-from store.api_keys import add_key, made
+from store.api_keys import add_key, new_key
 from store.checking.check import Check
 from store.connect import open_store, opened
 from store.edits.create_update import Create
@@ -59,7 +59,7 @@ async def grow(store: Store, seed: int) -> tuple[set[str], set[NodePath]]:
     create = Create(CATEGORY, ("once",), "CATEGORY", "once", {})
     await writer.write(create, ReadUsage(), EditOptions(key="spring-cleaning-7"))
     await writer.mover.stop()
-    await add_key(store, made("shop", ["read:category"], int(time.time()) + 3600)[0])
+    await add_key(store, new_key("shop", ["read:category"], int(time.time()) + 3600)[0])
     return ids, paths
 
 

@@ -18,7 +18,7 @@ from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.engine.protocol import Store
 from store.model.keys import node_key
-from store.model.records import made_id
+from store.model.records import derived_id
 from store.writer.writer import Writer
 from tests.late_indexes import late_stores
 from tests.systems.asking import plant
@@ -132,7 +132,7 @@ async def test_more_nodes_than_one_read_takes_are_all_as_they_were_written():
     async with servers() as (one, *_):
         paths = [("A", f"N{number:03}") for number in range(130)]
         await plant(one.store, CategoryNode, [(path, "CATEGORY") for path in paths])
-        ids = [f"category:{made_id('category', path)}" for path in paths]
+        ids = [f"category:{derived_id('category', path)}" for path in paths]
         found = await one.ask("query($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=ids)
         assert [node and node["id"] for node in found["nodes"]] == ids
 

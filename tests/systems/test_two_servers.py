@@ -62,7 +62,7 @@ async def two(folder: Path, url: str, **settings: str) -> AsyncIterator[tuple[Se
 
 
 async def test_what_one_server_writes_is_in_the_next_answer_of_each(store_url, tmp_path):
-    async with two(tmp_path, store_url, settle_seconds="0.1", cache_mb="8") as (one, other):
+    async with two(tmp_path, store_url, settle_seconds="0.1", response_cache_mb="8") as (one, other):
         made: list[str] = []
         for number in range(TIMES):
             assert await kept(one) == await kept(other) == made
@@ -98,9 +98,9 @@ class Named:
             await self.look(server)
 
 
-@pytest.mark.parametrize("cache_mb", ["0", "8"])
-async def test_what_is_acknowledged_is_in_all_answers_to_questions_sent_from_then_on(tmp_path, cache_mb):
-    async with two(tmp_path, f"sqlite:///{tmp_path}/clade.db", cache_mb=cache_mb) as servers:
+@pytest.mark.parametrize("response_cache_mb", ["0", "8"])
+async def test_what_is_acknowledged_is_in_all_answers_to_questions_sent_from_then_on(tmp_path, response_cache_mb):
+    async with two(tmp_path, f"sqlite:///{tmp_path}/clade.db", response_cache_mb=response_cache_mb) as servers:
         node_id = (await servers[0].ask(NAME, path="A"))["data"]["categoryNode"]["id"]
         named, ended = Named(node_id), asyncio.Event()
         await named.write(servers[0], 1)

@@ -16,7 +16,7 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.tree_version import TreeVersion
-from store.model.keys import path_of, stamp_key
+from store.model.keys import path_of, tree_version_key
 from store.model.paths import format_path
 from tests import invariants
 from tests.moving_subtree import MovingSubtree
@@ -46,7 +46,7 @@ class Scene:
 
     async def is_moving(self) -> bool:
         """Whether a move runs in the tree."""
-        key = stamp_key("category#r")
+        key = tree_version_key("category#r")
         (item,) = await self.store.get([key], ReadUsage(), strong=True)
         return bool(TreeVersion.of(key.pk, item).moves)
 

@@ -1,4 +1,4 @@
-// Starts GraphiQL on the page that it stands in, with a tab for each example.
+// Starts GraphiQL on this page, with a tab for each example query.
 "use strict";
 
 const element = React.createElement;
@@ -7,10 +7,11 @@ const post = GraphiQL.createFetcher({
   headers: { "clade-reads": "1" },
 });
 
-// The header editor opens with a line for a key; left empty it is not sent.
-function fetcher(params, options) {
-  const filled = Object.entries(options?.headers ?? {}).filter(([, value]) => value !== "");
-  return post(params, { ...options, headers: Object.fromEntries(filled) });
+// The header editor holds a line for an API key; while it ends in "…" or is empty it is not sent.
+const PLACEHOLDER = JSON.stringify({ Authorization: "Bearer clade_…" }, null, 2);
+
+function filledHeaders(headers) {
+  return Object.fromEntries(Object.entries(headers ?? {}).filter(([, value]) => value && !String(value).endsWith("…")));
 }
 
 // A dialog locks the page's scrolling by a <style> with text, which the policy forbids; this page does not scroll.
@@ -22,33 +23,51 @@ function showDocumentation() {
   document.querySelector('[aria-label="Show Documentation Explorer"]')?.click();
 }
 
+// The footer's text: what the last answer cost.
+function costOf({ requests, rounds, items, units, cached }) {
+  const cost = `${requests} requests in ${rounds} rounds, ${items} items, ${units} read units`;
+  return `The last answer took ${cost}${cached ? ", from the cache" : ""}.`;
+}
+
+function Footer({ cost }) {
+  return element(
+    "div",
+    { className: "clade-footer" },
+    element("span", { role: "status" }, cost || "Here stands what an answer cost (extensions.reads)."),
+    element("button", { type: "button", onClick: showDocumentation }, "The schema's documentation"),
+  );
+}
+
 function Playground({ examples }) {
+  const [cost, setCost] = React.useState("");
+  const fetcher = React.useCallback(async (params, options) => {
+    const answer = await post(params, { ...options, headers: filledHeaders(options?.headers) });
+    if (params.operationName !== "IntrospectionQuery") {
+      setCost(answer.extensions?.reads ? costOf(answer.extensions.reads) : "");
+    }
+    return answer;
+  }, []);
   return element(
     GraphiQL,
     {
       fetcher,
-      defaultTabs: examples.map((query) => ({ query })),
-      defaultHeaders: JSON.stringify({ authorization: "" }, null, 2),
+      defaultTabs: examples.map(({ query, variables }) => ({
+        query,
+        variables: JSON.stringify(variables, null, 2),
+        headers: PLACEHOLDER,
+      })),
+      defaultHeaders: PLACEHOLDER,
+      defaultEditorToolsVisibility: "variables",
     },
     element(GraphiQL.Logo, null, "Clade"),
-    element(
-      GraphiQL.Footer,
-      null,
-      element(
-        "div",
-        { className: "clade-footer" },
-        element("span", null, "extensions.reads in an answer tells what it cost."),
-        element("button", { type: "button", onClick: showDocumentation }, "The schema's documentation"),
-      ),
-    ),
+    element(GraphiQL.Footer, null, element(Footer, { cost })),
   );
 }
 
-// Two blank lines divide the examples.
-async function start(folder) {
-  const answer = await fetch(new URL("examples.graphql", folder));
-  const examples = (await answer.text()).trim().split("\n\n\n");
+async function start() {
+  const answer = await fetch(`${location.pathname}/examples.json`);
+  const examples = answer.ok ? await answer.json() : [];
   ReactDOM.createRoot(document.getElementById("graphiql")).render(element(Playground, { examples }));
 }
 
-start(new URL(".", document.currentScript.src));
+start();

@@ -9,7 +9,7 @@ import orjson
 
 from store.errors import BadPath
 from store.model.paths import parse_path
-from store.model.ranks import made_part
+from store.model.ranks import manual_part
 from store.model.records import Record
 from store.text import shorten
 from store.transfer.formats.lines import Lines, lines
@@ -73,7 +73,7 @@ def line_of(record: Record, attributes: Mapping[str, Any], undefined: Mapping[st
         "path": record.path, "level": record.level, "name": record.name,
         "id": record.id.removeprefix(f"{record.hierarchy}:"), **attributes,
     }  # fmt: skip
-    if (rank := made_part(record.level, record.rank)) is not None:
+    if (rank := manual_part(record.level, record.rank)) is not None:
         fields["rank"] = rank
     if undefined is not None:
         fields["undefined"] = undefined

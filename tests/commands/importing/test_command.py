@@ -1,4 +1,4 @@
-"""`clade import` and `clade export` as they are typed: what they print, leave behind and return."""
+"""`clade import` and `clade export`: output, files and exit status."""
 
 import asyncio
 import csv
@@ -22,7 +22,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, NoTable
 from store.metadata.tree_version import TreeVersion
-from store.model.keys import stamp_key
+from store.model.keys import tree_version_key
 from tests import invariants
 
 Clade = Callable[..., Result]
@@ -63,7 +63,7 @@ def written(file: Path, content: str) -> Path:
     return file
 
 
-def test_a_csv_file_is_imported_and_again_changes_nothing(clade: Clade, shops: Path) -> None:
+def test_a_second_import_of_a_csv_file_changes_nothing(clade: Clade, shops: Path) -> None:
     first = clade("import", "location", shops, *OPTIONS)
     assert first.exit_code == 0, first.output
     assert "shops.csv: 3 rows, 8 nodes" in first.stdout
@@ -132,7 +132,7 @@ def test_rejected_rows_are_written_beside_the_file(clade: Clade, tmp_path: Path)
     assert not (tmp_path / "places.rejected.csv").exists(), "an earlier import's are taken away"
 
 
-def test_a_dry_run_tells_and_leaves_nothing_behind(clade: Clade, shops: Path, tmp_path: Path) -> None:
+def test_a_dry_run_prints_the_changes_and_writes_nothing(clade: Clade, shops: Path, tmp_path: Path) -> None:
     written(shops, SHOPS + "FR,,Paris,4,X,\nFR,,,5,X,\n")
     result = clade("import", "location", shops, *OPTIONS, "--dry-run")
     assert result.exit_code == 1
@@ -145,7 +145,7 @@ def test_a_dry_run_tells_and_leaves_nothing_behind(clade: Clade, shops: Path, tm
     assert not (tmp_path / "shops.rejected.csv").exists()
 
 
-def test_pruning_says_what_was_removed(clade: Clade, shops: Path) -> None:
+def test_pruning_prints_the_removed_nodes(clade: Clade, shops: Path) -> None:
     clade("import", "location", shops, *OPTIONS)
     written(shops, "".join(SHOPS.splitlines(keepends=True)[:2]))
     assert (
@@ -155,27 +155,27 @@ def test_pruning_says_what_was_removed(clade: Clade, shops: Path) -> None:
     assert "removed: 1 (1 STORE)" in clade("import", "location", shops, *OPTIONS, "--prune").stdout
 
 
-def test_nodes_that_lie_elsewhere_are_moved_when_asked_to_and_told_beforehand(clade: Clade, tmp_path: Path) -> None:
+def test_nodes_at_another_path_are_moved_only_with_the_option(clade: Clade, tmp_path: Path) -> None:
     lines = [{"path": path, "level": level} for path, level in (("a", "CATEGORY"), ("b", "CATEGORY"))]
     lines += [{"path": "a/x", "level": "CATEGORY", "id": "x"}, {"path": "a/x/1", "level": "PRODUCT", "id": "x1"}]
     clade("import", "category", json_lines(tmp_path / "before.jsonl", lines))
     lines[2:] = [{**line, "path": line["path"].replace("a/", "b/")} for line in lines[2:]]
     after = json_lines(tmp_path / "after.jsonl", [*lines, {"path": "b/x/1/y", "level": "CATEGORY", "id": "x"}])
     plain = clade("import", "category", after)
-    assert "would be moved, and are not: 2" in plain.stdout
+    assert "not moved: 2" in plain.stdout
     assert "row 3: The id x belongs to a/x already; an import moves it only with --moves." in plain.stderr
     told = "moved: 1 (1 CATEGORY)\n  a/x -> b/x\nunchanged: 4\n"
     assert f"would be {told}" in clade("import", "category", after, "--moves", "--dry-run").stdout
     assert '"path":["a","x"]' in clade("export", "category").stdout
     moved = clade("import", "category", after, "--moves")
     assert (told in moved.stdout, moved.exit_code) == (True, 1), moved.output
-    assert "rejected: 1 row; it is in " in moved.stderr
+    assert "rejected: 1 row; written to " in moved.stderr
     assert [json.loads(line)["path"] for line in clade("export", "category").stdout.splitlines()] == [
         ["a"], ["b"], ["b", "x"], ["b", "x", "1"],
     ]  # fmt: skip
 
 
-def test_pruning_stops_where_a_row_does_not_tell_its_node(clade: Clade, shops: Path) -> None:
+def test_nothing_is_pruned_if_a_rejected_row_does_not_identify_its_node(clade: Clade, shops: Path) -> None:
     clade("import", "location", shops, *OPTIONS)
     written(shops, "".join(SHOPS.splitlines(keepends=True)[:2]) + "US,NE\n")
     result = clade("import", "location", shops, *OPTIONS, "--prune")
@@ -188,31 +188,31 @@ def test_pruning_stops_where_a_row_does_not_tell_its_node(clade: Clade, shops: P
     [
         ([], "A CSV file needs its levels from the root down"),
         (["--level", "planet=Country"], 'location has no level "planet"; it has COUNTRY,'),
-        (["--level", "country"], '--level country has no column; write it like --level country="Column".'),
+        (["--level", "country"], '--level country has no column; use --level country="Column".'),
         (["--level", "country=Land"], 'has no column "Land"; it has "Country", "State"'),
         (["--level", "country=Country", "--level", "country=State"], "--level country is given twice."),
-        (["--level", "city=City"], "--level city stands in the wrong place: CITY goes under COUNTRY,"),
-        ([*LEVELS, "--name", "region=Name"], "--name region names a level that no --level gives a column."),
-        ([*LEVELS, "--attr", "street=Street"], "--attr street=Street names no attribute; write it like"),
+        (["--level", "city=City"], "--level city is in the wrong position: CITY is allowed under COUNTRY,"),
+        ([*LEVELS, "--name", "region=Name"], "--name region needs a column for this level; add --level region=Column."),
+        ([*LEVELS, "--attr", "street=Street"], "--attr street=Street has no attribute; use --attr"),
         ([*LEVELS, "--attr", "store.color=Street"], 'STORE has no attribute "color"; it has'),
         ([*LEVELS, "--fold-case", "town"], 'location has no level "town"'),
-        (["--format", "jsonl", *LEVELS], "are for CSV files; --format csv says it is one."),
+        (["--format", "jsonl", *LEVELS], "need a CSV file; add --format csv if it is one."),
     ],
 )
-def test_wrong_options_get_one_clear_sentence(clade: Clade, shops: Path, options: list[str], message: str) -> None:
+def test_a_wrong_option_is_one_sentence(clade: Clade, shops: Path, options: list[str], message: str) -> None:
     result = clade("import", "location", shops, *options)
     assert isinstance(result.exception, BadInput)
     assert message in str(result.exception)
     assert "\n" not in str(result.exception)
 
 
-def test_an_unknown_hierarchy_or_format_lists_those_that_there_are(clade: Clade, shops: Path) -> None:
-    assert "CLADE_HIERARCHIES names location, category." in str(clade("import", "places", shops).exception)
+def test_the_error_for_an_unknown_hierarchy_or_format_lists_the_known_ones(clade: Clade, shops: Path) -> None:
+    assert "CLADE_HIERARCHIES has location, category." in str(clade("import", "places", shops).exception)
     other = shops.rename(shops.with_suffix(".dat"))
-    assert "say --format csv, jsonl, taxonomy." in str(clade("import", "location", other).exception)
+    assert "add --format csv, jsonl, taxonomy." in str(clade("import", "location", other).exception)
 
 
-def test_an_import_makes_the_sqlite_file_and_a_dry_run_does_not(shops: Path, tmp_path: Path) -> None:
+def test_an_import_creates_the_sqlite_file_and_a_dry_run_does_not(shops: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/new.db"
     assert (
         CliRunner().invoke(app_of(), ["import", "location", str(shops), *OPTIONS, "--store", url, "--dry-run"]).stdout
@@ -222,7 +222,7 @@ def test_an_import_makes_the_sqlite_file_and_a_dry_run_does_not(shops: Path, tmp
     assert (tmp_path / "new.db").exists()
 
 
-def test_a_dynamodb_table_is_made_by_its_own_command(engine: object, shops: Path) -> None:
+def test_a_missing_dynamodb_table_is_an_error_with_the_command(engine: object, shops: Path) -> None:
     url = engine.address("absent")  # type: ignore[attr-defined]
     result = CliRunner().invoke(app_of(), ["import", "location", str(shops), *OPTIONS, "--store", url])
     assert isinstance(result.exception, NoTable)
@@ -248,8 +248,8 @@ def started(url: str, file: Path) -> subprocess.Popen[str]:
 
 
 async def commits(store: Store) -> int:
-    stamps = await store.get([stamp_key(f"location#C{n}") for n in range(6)], ReadUsage(), strong=True)
-    return sum(TreeVersion.of("", stamp).n for stamp in stamps)
+    stamps = await store.get([tree_version_key(f"location#C{n}") for n in range(6)], ReadUsage(), strong=True)
+    return sum(TreeVersion.of("", stamp).number for stamp in stamps)
 
 
 async def half_way(store: Store, process: subprocess.Popen[str], more: int) -> None:
@@ -261,7 +261,7 @@ async def half_way(store: Store, process: subprocess.Popen[str], more: int) -> N
         await asyncio.sleep(0.002)
 
 
-async def test_a_killed_import_leaves_no_count_wrong_and_is_finished_by_the_same_command(
+async def test_a_killed_import_is_consistent_and_the_same_command_completes_it(
     store: Store, store_url: str, tmp_path: Path
 ) -> None:
     total = many(tmp_path / "cities.jsonl", store.max_changes * 6)
@@ -281,9 +281,7 @@ async def test_a_killed_import_leaves_no_count_wrong_and_is_finished_by_the_same
     assert len(await invariants.nodes(store, "location")) == total
 
 
-async def test_ctrl_c_says_how_far_it_came_and_that_the_command_goes_on(
-    store: Store, store_url: str, tmp_path: Path
-) -> None:
+async def test_ctrl_c_prints_the_progress_and_how_to_continue(store: Store, store_url: str, tmp_path: Path) -> None:
     many(tmp_path / "cities.jsonl", store.max_changes * 6)
     process = started(store_url, tmp_path / "cities.jsonl")
     await half_way(store, process, 1)
@@ -291,7 +289,7 @@ async def test_ctrl_c_says_how_far_it_came_and_that_the_command_goes_on(
     _, errors = process.communicate(timeout=KILL_SECONDS)
     assert process.returncode == 130, errors
     assert errors.startswith("Stopped: ")
-    assert errors.endswith(" nodes written. The same command goes on.\n")
+    assert errors.endswith(" nodes written. Run the same command to continue.\n")
     count = int(errors.removeprefix("Stopped: ").split()[0].replace(",", ""))
     assert count <= len(await invariants.nodes(store, "location"))
     await invariants.check(store)
@@ -344,7 +342,7 @@ def test_what_is_not_a_file_of_rejected_rows_is_neither_written_nor_removed(
     before = os.lstat(target)
     result = rejected(clade, tmp_path)
     assert result.exit_code == 1, result.output
-    assert f"{target} is no file of rejected rows; move it away, and import again to have them there." in result.stderr
+    assert f"{target} is not a file of rejected rows; move it away and import again." in result.stderr
     assert "row 5: " in result.stderr
     good = clade("import", "location", written(tmp_path / "bad.csv", SHOPS), *OPTIONS)
     assert good.exit_code == 0, good.output
@@ -355,11 +353,11 @@ def test_what_is_not_a_file_of_rejected_rows_is_neither_written_nor_removed(
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_ones_own_file_of_rejected_rows_is_written_anew_and_then_removed(clade: Clade, tmp_path: Path) -> None:
+def test_a_file_of_rejected_rows_is_replaced_and_then_removed(clade: Clade, tmp_path: Path) -> None:
     target = tmp_path / "bad.rejected.csv"
     rejected(clade, tmp_path)
     written(target, target.read_text() + "9,more,rows\n" * 100)
-    assert "they are in" in rejected(clade, tmp_path).stderr
+    assert "written to" in rejected(clade, tmp_path).stderr
     assert len(target.read_text().splitlines()) == 3
     clade("import", "location", written(tmp_path / "bad.csv", SHOPS), *OPTIONS)
     assert not target.exists()

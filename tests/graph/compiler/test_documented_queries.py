@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from graphql import OperationType, get_operation_ast, parse, print_ast, separate_operations, validate
 
-from commands.serving.command import EXAMPLES
 from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
+from graph.hierarchies.example_queries import Sample, example_queries
 from graph.hierarchies.registry import served
 from graph.operation.context import Context
 from graph.schema import build_schema
@@ -23,6 +22,7 @@ ROOT = README.parent
 CLASSES = served(Settings.model_fields["hierarchies"].default)
 SCHEMA, TYPES = build_schema(CLASSES)
 DEFINITIONS = {cls.name: cls.definition() for cls in CLASSES}
+SAMPLES = {"location": Sample("US", "US/NE", "STATE", "CITY")}
 UNPLANNED = (
     "changes",
     "history",
@@ -36,8 +36,7 @@ UNPLANNED = (
 def texts() -> Iterator[str]:
     for page in [README, *sorted((ROOT / "docs").glob("*.md"))]:
         yield from blocks("graphql", page.read_text("utf-8"))
-    yield Path(ROOT / "graph/server/graphiql_assets/examples.graphql").read_text("utf-8")
-    yield from EXAMPLES
+    yield from (example.one_line() for example in example_queries(CLASSES, SAMPLES))
 
 
 def documented() -> dict[str, str]:

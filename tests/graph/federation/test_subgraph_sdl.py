@@ -129,7 +129,7 @@ def test_types_that_only_hidden_fields_lead_to_are_hidden_with_them(words, types
 
 
 def test_a_word_that_cannot_be_exposed_is_refused_with_those_that_can():
-    with pytest.raises(BadInput, match="names secrets; it can name node, nodes, changes, history, moves, mutations"):
+    with pytest.raises(BadInput, match="unknown words: secrets; use node, nodes, changes, history, moves, mutations"):
         exposed("node,secrets")
 
 

@@ -14,7 +14,7 @@ from graph.auth.authentication import Authenticator
 from graph.observability.access_log import RequestLog
 from graph.observability.log_handler import Sink, json_line, text_line
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
-from store.api_keys import add_key, made
+from store.api_keys import add_key, new_key
 from store.connect import open_store
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
@@ -61,7 +61,7 @@ def test_a_request_is_one_line_with_what_it_was_and_cost(client, lines):
 
 def test_a_line_names_who_asked_and_nothing_that_opens_a_door(tmp_path, lines):
     url = f"sqlite:///{tmp_path / 'clade.db'}"
-    key, text = made("shop", ["read:location"], None)
+    key, text = new_key("shop", ["read:location"], None)
 
     async def give_out():
         async with open_store(url) as store:
@@ -145,9 +145,9 @@ def test_a_mistake_of_ours_is_told_with_its_traceback():
     try:
         raise KeyError("what")
     except KeyError:
-        made = record("An unforeseen error.", exc_info=sys.exc_info())
-    assert "KeyError: 'what'" in json.loads(json_line(made))["exception"]
-    assert "KeyError: 'what'" in text_line(made).decode()
+        logged = record("An unforeseen error.", exc_info=sys.exc_info())
+    assert "KeyError: 'what'" in json.loads(json_line(logged))["exception"]
+    assert "KeyError: 'what'" in text_line(logged).decode()
 
 
 def test_a_reader_that_stands_still_holds_up_nobody_and_what_is_too_much_is_counted():

@@ -24,7 +24,7 @@ def spans(monkeypatch, demo_store):
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(tracing, "exporting", lambda: provider)
-    for name, value in {"STORE": demo_store, "TRACES": "on", "KEEP_MB": "0", "CACHE_MB": "0"}.items():
+    for name, value in {"STORE": demo_store, "TRACES": "on", "RECORD_CACHE_MB": "0", "RESPONSE_CACHE_MB": "0"}.items():
         monkeypatch.setenv(f"CLADE_{name}", value)
     with serving(create_app()) as url:
         exporter.clear()

@@ -14,8 +14,8 @@ from store.model.keys import Index, Key, node_key
 from store.model.ranges import (
     KeyRange,
     children,
+    level_range,
     subtree,
-    tier,
 )
 from store.model.records import Record
 
@@ -34,7 +34,7 @@ def test_a_range_holds_exactly_the_keys_that_are_seen(ends, hidden, tops, key, i
     grants = None if tops is None else Grants.of([("location", top) for top in tops], [])
     view = VisibilityFilter(grants, tuple(hidden))
     lo, hi = ends
-    span = tier(key.pk, "CITY", 2, lo, hi) if in_tier else KeyRange(Index.TABLE, key.pk, lo, hi)
+    span = level_range(key.pk, "CITY", 2, lo, hi) if in_tier else KeyRange(Index.TABLE, key.pk, lo, hi)
     assert seen(view, span, key.sk) == (lo <= key.sk < hi and view.sight(key) is Visibility.WHOLE)
     parts = view.parts(span)
     assert all(part.lo < part.hi for part in parts), "none is empty"

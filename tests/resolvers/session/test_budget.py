@@ -2,7 +2,7 @@
 
 import pytest
 
-from graph.errors import MAX_ALIKE
+from graph.errors import MAX_ERRORS_PER_CODE
 from store.engine.protocol import Store
 from tests.model import Ground, Model
 from tests.systems.asking import Client
@@ -98,7 +98,7 @@ async def test_errors_that_are_all_alike_are_told_in_part_and_counted(planted):
     plots = reply.data["area"]["descendants"]["nodes"]
     assert [one["siblings"] for one in plots] == [None] * 120
     *told, last = reply.errors
-    assert [error["path"][-1] for error in told] == ["siblings"] * MAX_ALIKE
-    assert len({tuple(error["path"]) for error in told}) == MAX_ALIKE
-    assert last["extensions"] == {"code": "BUDGET_EXCEEDED", "more": 120 - MAX_ALIKE}
+    assert [error["path"][-1] for error in told] == ["siblings"] * MAX_ERRORS_PER_CODE
+    assert len({tuple(error["path"]) for error in told}) == MAX_ERRORS_PER_CODE
+    assert last["extensions"] == {"code": "BUDGET_EXCEEDED", "more": 120 - MAX_ERRORS_PER_CODE}
     assert "path" not in last

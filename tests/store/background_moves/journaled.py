@@ -13,7 +13,7 @@ from store.edits.delete import Delete, Policy
 from store.edits.move import Move
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.metadata.history import place_of
+from store.metadata.history import current_key
 from store.metadata.move_record import Move as Journaled
 from store.metadata.move_record import MoveState
 from store.model.items import Change, Item, Put
@@ -79,7 +79,7 @@ async def paths(store: Store) -> set[str]:
 async def led(store: Store, node_id: str) -> Path | None:
     """Where the record of an id leads."""
     (item,) = await store.get([id_key(node_id)], ReadUsage(), strong=True)
-    key = place_of(item)
+    key = current_key(item)
     return None if key is None else Record.of(await there(store, key)).path
 
 

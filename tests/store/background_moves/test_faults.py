@@ -19,7 +19,7 @@ from store.engine.usage import ReadUsage
 from store.errors import BadPath, Unavailable
 from store.metadata.move_record import MoveState
 from store.model.items import Change, Put
-from store.model.keys import stamp_key
+from store.model.keys import tree_version_key
 from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.recorded_reads import ReadRecorder
@@ -253,7 +253,7 @@ async def test_stamps_and_records_that_do_not_tell_of_each_other_are_found_and_m
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "a"), 1)
     found = await journaled.only_move(store)
-    stamps = [await journaled.there(store, stamp_key(one)) for one in ("category#r", "category#a", "category")]
+    stamps = [await journaled.there(store, tree_version_key(one)) for one in ("category#r", "category#a", "category")]
     await store.commit([Put({**one, "moves": None}) for one in stamps])
     lost = f"category r/a: the move {found.id} has not ended, and no stamp tells of it"
     assert await journaled.findings(store) == [lost]
@@ -274,5 +274,5 @@ async def test_copies_that_no_move_hides_are_found(store: Store) -> None:
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "r/z"), 3)
     assert await journaled.findings(store) == []
-    await store.commit([Put({**await journaled.there(store, stamp_key("category#r")), "moves": None})])
+    await store.commit([Put({**await journaled.there(store, tree_version_key("category#r")), "moves": None})])
     assert any("is that of r/a as well" in one for one in await journaled.findings(store))

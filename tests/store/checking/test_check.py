@@ -21,8 +21,8 @@ from store.model.keys import (
     Key,
     id_key,
     log_key,
-    stamp_key,
-    version_key,
+    revision_key,
+    tree_version_key,
 )
 from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY, LOCATION, hierarchy, level
@@ -134,11 +134,11 @@ BROKEN: dict[str, tuple[Break, list[str]]] = {
         ["location US/NE/Omaha: its population 'some' is no Long"],
     ),
     "a former state": (
-        removed(version_key(OMAHA_ID, 2)),
+        removed(revision_key(OMAHA_ID, 2)),
         ["location US/NE/Omaha: 1 of its former states are missing"],
     ),
     "a former state that says another revision": (
-        changed(version_key(OMAHA_ID, 2), revision=1),
+        changed(revision_key(OMAHA_ID, 2), revision=1),
         ["location US/NE/Omaha: the former state 0000000002 of location:5074472 says that it is 1"],
     ),
     "a former state of nothing": (
@@ -146,7 +146,7 @@ BROKEN: dict[str, tuple[Break, list[str]]] = {
         ["location FR/X: the id location:x has no record"],
     ),
     "the state of a deleted node": (
-        removed(version_key(GONE_ID, 1)),
+        removed(revision_key(GONE_ID, 1)),
         ["location US/NE/Gone: 1 state of the deleted node location:gone missing"],
     ),
     "a deleted node without a revision": (
@@ -201,23 +201,23 @@ BROKEN: dict[str, tuple[Break, list[str]]] = {
         ],
     ),
     "the number of a stamp": (
-        changed(stamp_key(FR), n=0),
+        changed(tree_version_key(FR), n=0),
         ["location FR: its stamp has the number 0, its log goes up to 1"],
     ),
     "the shape of a stamp": (
-        changed(stamp_key(FR), shape={"CITY@1": 2}),
+        changed(tree_version_key(FR), shape={"CITY@1": 2}),
         ["location FR: its stamp counts 2 CITY@1; there are 1 CITY@1, 1 COUNTRY@0"],
     ),
     "the aliases of a stamp": (
-        changed(stamp_key(US), aliases=0),
+        changed(tree_version_key(US), aliases=0),
         ["location US: its stamp counts 0 aliases, and not 1"],
     ),
     "a stamp": (
-        removed(stamp_key(FR)),
+        removed(tree_version_key(FR)),
         ["location FR: it has no stamp"],
     ),
     "the stamp of the roots": (
-        changed(stamp_key("location"), shape={"COUNTRY@0": 3}),
+        changed(tree_version_key("location"), shape={"COUNTRY@0": 3}),
         ["location: its stamp has the number 2 and counts the roots as 3 COUNTRY@0; there are 2 COUNTRY@0"],
     ),
     "an alias": (
@@ -229,7 +229,7 @@ BROKEN: dict[str, tuple[Break, list[str]]] = {
         ["location US: its log lacks the numbers 3 to 4"],
     ),
     "the end of the log": (
-        changed(stamp_key(FR), n=2),
+        changed(tree_version_key(FR), n=2),
         ["location FR: its log lacks number 2"],
     ),
     "a key that is not in normal form": (
@@ -299,7 +299,7 @@ async def test_a_node_without_a_parent_is_named_with_all_counts_that_it_leaves_w
 @pytest.mark.parametrize("stamped", [True, False])
 async def test_a_tree_without_a_root_is_found_once(store: Store, stamped: bool) -> None:
     await fill(store)
-    await remove(store, at("FR"), *([] if stamped else [stamp_key(FR)]))
+    await remove(store, at("FR"), *([] if stamped else [tree_version_key(FR)]))
     found = await findings(store)
     assert found.count("location FR/Paris: its parent FR is missing") == 1
     assert sum(line.startswith("location FR: ") for line in found) == 2  # its id, and its stamp
@@ -367,7 +367,7 @@ async def test_any_other_value_of_what_follows_from_the_rest_is_found(key: Key, 
         await store.create()
         await fill(store)
         good = await item(store, key)
-        assume(items.settled({name: value}) != {name: good[name]})
+        assume(items.canonical_item({name: value}) != {name: good[name]})
         assume(name not in ("parent", "rank", "tier") or value is None or isinstance(value, str))  # as an engine does
         await store.commit([Put({**good, name: value})])
         assert await findings(store)

@@ -10,7 +10,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.tree_version import TreeVersion
 from store.model.items import Item, Put, key_of
-from store.model.keys import Key, id_key, stamp_key
+from store.model.keys import Key, id_key, tree_version_key
 from store.transfer.load import LoadResult, load
 from tests import invariants
 from tests.store.checking.broken import (
@@ -123,11 +123,11 @@ async def test_what_is_left_of_a_lost_node_becomes_a_tombstone_of_its_last_known
 async def test_a_repair_raises_the_stamp_and_leaves_an_empty_item_in_the_log(store: Store) -> None:
     await fill(store)
     await change(store, OMAHA, kids={}, below={})
-    before = TreeVersion.of(US, await item(store, stamp_key(US)))
+    before = TreeVersion.of(US, await item(store, tree_version_key(US)))
     await repaired(store)
-    after = TreeVersion.of(US, await item(store, stamp_key(US)))
-    assert (after.n, after.shape, after.aliases) == (before.n + 1, before.shape, before.aliases)
-    assert (await item(store, Key(US, f"!{after.n:012d}")))["changes"] == []
+    after = TreeVersion.of(US, await item(store, tree_version_key(US)))
+    assert (after.number, after.shape, after.aliases) == (before.number + 1, before.shape, before.aliases)
+    assert (await item(store, Key(US, f"!{after.number:012d}")))["changes"] == []
 
 
 async def test_many_mends_are_made_in_several_transactions(store: Store) -> None:

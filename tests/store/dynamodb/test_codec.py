@@ -17,7 +17,15 @@ from store.dynamodb.codec import (
 )
 from store.errors import BadInput
 from store.model.attributes import Value
-from store.model.items import ABSENT, MAX_ITEM_BYTES, UNCONDITIONAL, Item, checked_size, settled, size_of
+from store.model.items import (
+    ABSENT,
+    MAX_ITEM_BYTES,
+    UNCONDITIONAL,
+    Item,
+    canonical_item,
+    checked_item_size,
+    size_of,
+)
 from store.model.keys import Index
 from store.model.ranges import KeyRange, below, subtree
 
@@ -52,15 +60,15 @@ def types_in(value: Value) -> object:
 
 @given(items)
 def test_a_settled_item_comes_back_as_it_was(item: Item) -> None:
-    kept = settled(item)
+    kept = canonical_item(item)
     assert sent_and_answered(kept) == kept
     assert types_in(sent_and_answered(kept)) == types_in(kept)  # type: ignore[arg-type]
 
 
 @given(items)
 def test_settling_changes_no_value_but_leaves_out_none(item: Item) -> None:
-    assert settled(item) == {name: value for name, value in item.items() if value is not None}
-    assert settled(settled(item)) == settled(item)
+    assert canonical_item(item) == {name: value for name, value in item.items() if value is not None}
+    assert canonical_item(canonical_item(item)) == canonical_item(item)
 
 
 @given(items)
@@ -76,7 +84,7 @@ def test_no_whole_number_of_64_bits_is_settled_as_a_float(item: Item) -> None:
             case _:
                 return []
 
-    for number in floats(settled(item)):  # type: ignore[arg-type]
+    for number in floats(canonical_item(item)):  # type: ignore[arg-type]
         assert not number.is_integer() or abs(number) >= 2**63
 
 
@@ -88,7 +96,7 @@ def test_no_whole_number_of_64_bits_is_settled_as_a_float(item: Item) -> None:
 def test_what_dynamodb_cannot_hold_is_refused_wherever_it_stands(value: object) -> None:
     for item in ({"a": value}, {"a": [value]}, {"a": {"b": [{"c": value}]}}):
         with pytest.raises(BadInput, match="stored") as caught:
-            settled(item)  # type: ignore[arg-type]
+            canonical_item(item)  # type: ignore[arg-type]
         assert len(str(caught.value)) < 200
 
 
@@ -133,9 +141,9 @@ def test_no_number_takes_more_than_21_bytes(number: float) -> None:
 
 def test_the_size_limit_is_exact_and_names_the_item() -> None:
     room = MAX_ITEM_BYTES - len("pktsktext")
-    assert checked_size({"pk": "t", "sk": "", "text": "x" * room}) == MAX_ITEM_BYTES
+    assert checked_item_size({"pk": "t", "sk": "", "text": "x" * room}) == MAX_ITEM_BYTES
     with pytest.raises(BadInput, match=rf'"location:7" takes {MAX_ITEM_BYTES + 1 + 12} bytes'):
-        checked_size({"pk": "t", "sk": "", "id": "location:7", "text": "x" * (room + 1)})
+        checked_item_size({"pk": "t", "sk": "", "id": "location:7", "text": "x" * (room + 1)})
 
 
 # -- expressions -------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from store.dynamodb.codec import (
 from store.dynamodb.node_codec import NodeAnswer, NodeParser
 from store.engine.record_cache import RecordCache
 from store.model.attributes import Value
-from store.model.items import Item, settled
+from store.model.items import Item, canonical_item
 from store.model.records import Record
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
@@ -49,7 +49,7 @@ def node(name: str, **attributes: Value) -> Record:
 
 def told(*items: Item, **more: object) -> bytes:
     """An answer's body, as DynamoDB writes it."""
-    return orjson.dumps({"Items": [encode(settled(item)) for item in items], "Count": len(items), **more})
+    return orjson.dumps({"Items": [encode(canonical_item(item)) for item in items], "Count": len(items), **more})
 
 
 def parser_of(keep_bytes: int = 100_000) -> NodeParser:
@@ -145,7 +145,7 @@ def test_what_stands_beside_the_nodes_is_kept() -> None:
 def test_what_is_no_ordinary_node_is_left_to_the_ordinary_way(item: Item) -> None:
     parser, body = parser_of(), told(item)
     for _ in range(2):
-        assert [decode(one) for one in parser.parse(body)["Items"]] == [settled(item)]
+        assert [decode(one) for one in parser.parse(body)["Items"]] == [canonical_item(item)]
 
 
 def test_no_more_names_are_learnt_than_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from store.dynamodb.table_definition import differences, table_definition, told
+from store.dynamodb.table_definition import differences, table_definition, table_summary
 from store.engine.table_options import Capacity, TableOptions
 from store.errors import BadInput
 
@@ -61,7 +61,7 @@ def test_options_that_no_table_can_have_are_refused(options: dict, sentence: str
 def test_a_table_is_told_in_words() -> None:
     options = TableOptions(protection=True, capacity=Capacity(50, 10), kms_key="alias/maps")
     found = {**table_definition("t", options), "TableStatus": "ACTIVE", "ItemCount": 7}
-    assert told(found) == {
+    assert table_summary(found) == {
         "status": "ACTIVE", "items": 7, "bytes": 0, "indexes": ["by_level", "by_parent"],
         "capacity": "table 50 read and 10 write units; by_level 50 read and 10 write units; "
         "by_parent 50 read and 10 write units",
@@ -74,5 +74,5 @@ def test_a_table_is_told_in_words() -> None:
     }
     as_told["ProvisionedThroughput"] = {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}  # DynamoDB says so
     as_told["SSEDescription"] = {"KMSMasterKeyArn": "arn:aws:kms:eu-west-1:1:key/2"}
-    shown = told(as_told)
+    shown = table_summary(as_told)
     assert (shown["capacity"], shown["encryption"]) == ("on demand", "arn:aws:kms:eu-west-1:1:key/2")

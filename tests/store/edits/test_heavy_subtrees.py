@@ -42,7 +42,7 @@ class Weighed:
         removed = await self._store.get(
             [one.key for one in changes if isinstance(one, Removal)], ReadUsage(), strong=True
         )
-        size = sum(items.size_of(items.settled(one.item)) for one in changes if isinstance(one, Put))
+        size = sum(items.size_of(items.canonical_item(one.item)) for one in changes if isinstance(one, Put))
         assert size + sum(items.size_of(item) for item in removed if item) <= LIMIT
         await self._store.commit(changes)
         self.commits += 1

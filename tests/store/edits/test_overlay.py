@@ -14,7 +14,7 @@ from store.model.items import (
     Delete,
     Item,
     Put,
-    holds,
+    condition_holds,
 )
 from store.model.keys import Key
 from tests.recorded_reads import ReadRecorder
@@ -34,7 +34,7 @@ def possible(key: Key, found: Item | None, n: int) -> list[Change]:
     """All changes of an item that can be made where this lies."""
     conditions = [None, ABSENT, {"n": 1}, {"n": 2}]
     some: list[Change] = [put(key, n, when) for when in conditions] + [Delete(key, when or {}) for when in conditions]
-    return [change for change in some if holds(change.when, found)]
+    return [change for change in some if condition_holds(change.when, found)]
 
 
 def after(change: Change) -> Item | None:

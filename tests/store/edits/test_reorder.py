@@ -10,7 +10,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model.items import Put
 from store.model.keys import first_rank
-from store.model.ranks import anew, between, is_made
+from store.model.ranks import evenly_spaced_ranks, is_manual, rank_between
 from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
@@ -25,9 +25,9 @@ def test_there_is_a_place_between_any_two_siblings(places: list[int], keys: list
     for number in places:
         at = number % (len(ranks) + 1)
         lower, upper = (ranks[at - 1] if at else None), (ranks[at] if at < len(ranks) else None)
-        made = between("CITY", lower, upper)
+        made = rank_between("CITY", lower, upper)
         assert made is not None
-        assert is_made(made)
+        assert is_manual(made)
         assert (lower or "CITY#") < made < (upper or "CITY$")
         ranks.insert(at, made)
     assert ranks == sorted(set(ranks))
@@ -35,11 +35,11 @@ def test_there_is_a_place_between_any_two_siblings(places: list[int], keys: list
 
 @given(st.integers(0, 5_000))
 def test_siblings_ranked_anew_stand_in_order_with_room_between_them(count: int) -> None:
-    ranks = list(anew("CITY", count))
+    ranks = list(evenly_spaced_ranks("CITY", count))
     assert len(ranks) == count
     assert ranks == sorted(set(ranks))
-    assert all(map(is_made, ranks))
-    assert all(between("CITY", one, other) for one, other in pairwise(ranks))
+    assert all(map(is_manual, ranks))
+    assert all(rank_between("CITY", one, other) for one, other in pairwise(ranks))
 
 
 async def test_siblings_are_ranked_anew_where_no_key_could_hold_a_place_between_them(store: Store) -> None:

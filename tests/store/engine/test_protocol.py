@@ -25,11 +25,11 @@ from store.model.ranges import (
     KeyRange,
     below,
     children,
+    level_range,
+    level_range_below,
     segments_between,
     siblings,
     subtree,
-    tier,
-    tier_below,
 )
 from store.model.records import Record
 
@@ -181,9 +181,9 @@ async def test_children_come_by_level_and_rank_and_roots_likewise(store: Store) 
 
 async def test_a_tier_holds_one_level_of_many_parents_in_key_order(store: Store) -> None:
     await put(store, *TREE)
-    cities = await store.range(tier_below("location#US", "#", "CITY", 2), ReadUsage())
+    cities = await store.range(level_range_below("location#US", "#", "CITY", 2), ReadUsage())
     assert names(cities) == ["Lincoln", "Omaha", "Reno", "New York"]
-    some = await store.range(tier("location#US", "CITY", 2, "#NE#", "#NEVADA$"), ReadUsage())
+    some = await store.range(level_range("location#US", "CITY", 2, "#NE#", "#NEVADA$"), ReadUsage())
     assert names(some) == ["Lincoln", "Omaha", "Reno"]
 
 
@@ -306,7 +306,7 @@ async def test_a_node_put_anew_leaves_its_old_place_in_an_order(store: Store) ->
 async def test_a_count_is_that_of_the_range_in_every_order(store: Store) -> None:
     await put(store, *TREE)
     spans = [subtree("location#US", "#"), below("location#US", "#NE#"), siblings("location"),
-             children("location#US", "#"), tier_below("location#US", "#", "CITY", 2)]  # fmt: skip
+             children("location#US", "#"), level_range_below("location#US", "#", "CITY", 2)]  # fmt: skip
     for span in spans:
         reads = ReadUsage()
         assert await store.count(span, reads) == len(await store.range(span, ReadUsage()))

@@ -100,7 +100,7 @@ class Decoding:
     def ask(self, name: str) -> bool:
         """Whether it was kept."""
         before = self.times
-        assert self.decoded.of(name.encode(), self) == record(name)
+        assert self.decoded.records([name.encode()], self) == [record(name)]
         return self.times == before
 
 
@@ -127,12 +127,12 @@ def test_what_is_larger_than_all_room_pushes_nothing_out() -> None:
     decoding = Decoding(4 * SIZE)
     decoding.ask("hot")
     for _ in range(2):
-        decoding.decoded.of(bytes(2 * SIZE), lambda _: record("huge"))
+        decoding.decoded.records([bytes(2 * SIZE)], lambda _: record("huge"))
     assert list(decoded_records(decoding.decoded)) == [b"hot"]
 
 
 def test_what_is_told_of_a_record_is_kept_where_the_record_is() -> None:
     kept, not_kept = RecordCache(SIZE * 2), RecordCache(0)
-    assert kept.of(b"one", Decoding(0)).fragments == {}
-    assert not_kept.of(b"one", Decoding(0)).fragments is None
-    assert kept.of(b"one", Decoding(0)) == not_kept.of(b"one", Decoding(0))
+    assert kept.records([b"one"], Decoding(0))[0].fragments == {}
+    assert not_kept.records([b"one"], Decoding(0))[0].fragments is None
+    assert kept.records([b"one"], Decoding(0)) == not_kept.records([b"one"], Decoding(0))

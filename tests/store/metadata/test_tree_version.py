@@ -6,9 +6,9 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.change_log import Event, LogEntry, log_item
-from store.metadata.tree_version import LOG_SECONDS, TreeVersion, tier_name
+from store.metadata.tree_version import LOG_SECONDS, TreeVersion, level_at_depth
 from store.model.items import ABSENT, Put, key_of
-from store.model.keys import Index, log_key, stamp_key
+from store.model.keys import Index, log_key, tree_version_key
 from store.model.ranges import KeyRange, subtree
 
 TREE = "location#US"
@@ -16,26 +16,28 @@ TREE = "location#US"
 
 def test_a_tree_in_which_nothing_was_written_has_a_stamp_too() -> None:
     stamp = TreeVersion.of(TREE, None)
-    assert (stamp.n, stamp.shape, stamp.aliases, stamp.key) == (0, {}, 0, stamp_key(TREE))
+    assert (stamp.number, stamp.shape, stamp.aliases, stamp.key) == (0, {}, 0, tree_version_key(TREE))
 
 
 def test_raising_requires_the_number_that_was_seen() -> None:
-    first = TreeVersion.of(TREE, None).raised({"COUNTRY@0": 1})
+    first = TreeVersion.of(TREE, None).incremented({"COUNTRY@0": 1})
     assert first.when == ABSENT
-    second = TreeVersion.of(TREE, first.item).raised({})
+    second = TreeVersion.of(TREE, first.item).incremented({})
     assert second.when == {"n": 1}
     assert second.item["n"] == 2
 
 
 def test_a_shape_counts_up_and_down_and_drops_what_is_empty() -> None:
     stamp = TreeVersion(TREE, 4, {"COUNTRY@0": 1, "STATE@1": 2, "CITY@2": 5}, aliases=3)
-    raised = TreeVersion.of(TREE, stamp.raised({"STATE@1": -2, "CITY@2": 1, "CITY@1": 7, "STORE@3": 0}).item)
+    raised = TreeVersion.of(TREE, stamp.incremented({"STATE@1": -2, "CITY@2": 1, "CITY@1": 7, "STORE@3": 0}).item)
     assert raised == TreeVersion(TREE, 5, {"COUNTRY@0": 1, "CITY@2": 6, "CITY@1": 7}, aliases=3)
 
 
 def test_a_shape_tells_tiers_depths_and_levels() -> None:
     stamp = TreeVersion(
-        TREE, 1, {tier_name("CITY", 2): 5, tier_name("POSTAL_CODE", 10): 1, tier_name("CITY", 1): 2, "GONE@1": 0}
+        TREE,
+        1,
+        {level_at_depth("CITY", 2): 5, level_at_depth("POSTAL_CODE", 10): 1, level_at_depth("CITY", 1): 2, "GONE@1": 0},
     )
     assert sorted(stamp.tiers()) == [("CITY", 1), ("CITY", 2), ("POSTAL_CODE", 10)]
     assert stamp.depths("CITY") == [1, 2]
@@ -45,13 +47,13 @@ def test_a_shape_tells_tiers_depths_and_levels() -> None:
 
 async def test_of_two_transactions_that_saw_one_stamp_the_second_fails(store: Store) -> None:
     for _ in range(2):  # the first time there is no stamp yet
-        (found,) = await store.get([stamp_key(TREE)], ReadUsage(), strong=True)
+        (found,) = await store.get([tree_version_key(TREE)], ReadUsage(), strong=True)
         seen = TreeVersion.of(TREE, found)
-        await store.commit([seen.raised({"STATE@1": 1})])
+        await store.commit([seen.incremented({"STATE@1": 1})])
         with pytest.raises(Conflict) as caught:
-            await store.commit([Put({"pk": TREE, "sk": "#x#"}), seen.raised({"STATE@1": 1})])
+            await store.commit([Put({"pk": TREE, "sk": "#x#"}), seen.incremented({"STATE@1": 1})])
         assert caught.value.failed == (1,)
-    (found,) = await store.get([stamp_key(TREE)], ReadUsage(), strong=True)
+    (found,) = await store.get([tree_version_key(TREE)], ReadUsage(), strong=True)
     assert TreeVersion.of(TREE, found) == TreeVersion(TREE, 2, {"STATE@1": 2})
 
 
@@ -59,7 +61,7 @@ async def test_the_log_lies_behind_the_stamp_in_order_and_apart_from_the_nodes(s
     stamp, now = TreeVersion(TREE), 1_900_000_000.7
     for number in range(12):
         entry = LogEntry(Event.CREATED, f"#{number}#", f"location:{number}", "STATE", 1)
-        raised = stamp.raised({"STATE@1": 1})
+        raised = stamp.incremented({"STATE@1": 1})
         await store.commit([raised, log_item(stamp, [entry], "2026-11-20T12:00:00Z", now)])
         stamp = TreeVersion.of(TREE, raised.item)
     log = await store.range(KeyRange(Index.TABLE, TREE, "!0", "!~"), ReadUsage())

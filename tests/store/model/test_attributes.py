@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from store.errors import BadInput
 from store.model.attributes import Attribute, Kind, Value
-from store.model.items import settled
+from store.model.items import canonical_item
 
 MEMBERS = frozenset({"OPEN", "CLOSED"})
 
@@ -70,7 +70,7 @@ def test_what_is_no_value_is_refused_by_name_value_and_kind(kind: Kind, given_va
 @pytest.mark.parametrize(("kind", "_given", "stored"), TAKEN)
 def test_a_stored_value_is_still_valid_when_the_store_gives_it_back(kind: Kind, _given: object, stored: Value) -> None:
     """A float that is whole comes back as an int."""
-    assert attribute(kind).is_valid(settled({"a": stored})["a"])
+    assert attribute(kind).is_valid(canonical_item({"a": stored})["a"])
 
 
 def test_lists_are_taken_as_lists_or_as_text_with_semicolons() -> None:
@@ -100,7 +100,7 @@ def test_anything_is_valid_or_not_and_parsed_or_refused(kind: Kind, many: bool, 
     except BadInput:
         return
     assert one.is_valid(parsed)
-    settled({"a": parsed})
+    canonical_item({"a": parsed})
 
 
 def test_a_stored_value_of_another_kind_is_not_valid() -> None:

@@ -24,16 +24,16 @@ from store.model.keys import (
     hierarchy_of,
     id_key,
     last_segment,
+    level_partition,
     log_key,
     node_key,
     parent_partition,
     parent_sort_key,
     path_of,
+    revision_key,
     sort_key,
-    stamp_key,
-    tier_partition,
     tree_key,
-    version_key,
+    tree_version_key,
 )
 from store.model.paths import checked_path, format_path, parse_path
 from store.model.ranges import (
@@ -41,11 +41,11 @@ from store.model.ranges import (
     below,
     children,
     just_after,
+    level_range,
+    level_range_below,
     segments_between,
     siblings,
     subtree,
-    tier,
-    tier_below,
 )
 from store.text import shorten
 
@@ -135,10 +135,10 @@ def test_keys_are_those_that_the_design_shows() -> None:
     assert node_key("drive", ("a#1", "St. Louis", "50%")) == ("drive#a%231", "#St.%20Louis#50%25#")
     assert parent_partition("location#US", "#NE#Omaha#") == "location#US#NE#"
     assert first_rank("CITY", "Omaha") == "CITY#Omaha#"
-    assert tier_partition("location#US", "CITY", 2) == "location#US@CITY@2"
+    assert level_partition("location#US", "CITY", 2) == "location#US@CITY@2"
     assert id_key("location:5074472") == ("id#location:5074472", "v0")
-    assert version_key("location:5074472", 3) == ("id#location:5074472", "v0000000003")
-    assert stamp_key("location#US") == ("location#US", "!")
+    assert revision_key("location:5074472", 3) == ("id#location:5074472", "v0000000003")
+    assert tree_version_key("location#US") == ("location#US", "!")
     assert log_key("location#US", 17) == ("location#US", "!000000000017")
 
 
@@ -222,9 +222,9 @@ def test_a_slice_of_a_tier_holds_what_is_below_its_first_sibling_to_its_last(
     first, last = sorted(data.draw(st.tuples(st.sampled_from(parents), st.sampled_from(parents))))
     for depth in range(1, 5):
         nodes = [path for path in tree if len(path) == depth + 1]
-        span = tier("h#R", "CITY", depth, sort_key(first), sort_key(last)[:-1] + "$")
+        span = level_range("h#R", "CITY", depth, sort_key(first), sort_key(last)[:-1] + "$")
         assert within(span, nodes) == {path for path in nodes if len(path) >= 2 and first <= path[:2] <= last}
-        assert within(tier_below("h#R", sort_key(first), "CITY", depth), nodes) == {
+        assert within(level_range_below("h#R", sort_key(first), "CITY", depth), nodes) == {
             path for path in nodes if path[:2] == first
         }
 
@@ -318,7 +318,7 @@ def test_the_longest_path_fits_into_the_keys_of_all_orders(character: str) -> No
     assert len(key.sk.encode()) <= MAX_SORT_KEY_BYTES
     assert len(key.pk.encode()) <= MAX_PARTITION_KEY_BYTES
     assert len((key.pk + key.sk).encode()) <= MAX_PARTITION_KEY_BYTES  # the partition of its children
-    assert len(tier_partition(key.pk, level, MAX_SEGMENTS).encode()) <= MAX_PARTITION_KEY_BYTES
+    assert len(level_partition(key.pk, level, MAX_SEGMENTS).encode()) <= MAX_PARTITION_KEY_BYTES
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from store.errors import BadInput, BadPath
-from store.model.items import settled
+from store.model.items import canonical_item
 from store.model.keys import Key, Path
 from store.model.records import (
     MAX_ID_CHARACTERS,
     Record,
     checked_id,
-    made_id,
+    derived_id,
 )
 
 AT = "2026-11-20T12:00:00Z"
@@ -46,7 +46,7 @@ names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 @given(st.lists(names, min_size=1, max_size=5).map(tuple), st.dictionaries(st.sampled_from("abc"), st.integers(0, 9)))
 def test_a_record_comes_back_from_its_item(path: Path, attributes: dict[str, int]) -> None:
     made = Record.new("h", path, "L", "Name", "7", AT, {**attributes}, above=["L"] * (len(path) - 1))
-    assert Record.of(settled(made.item())) == made
+    assert Record.of(canonical_item(made.item())) == made
     assert made.path == path
     assert made.depth == len(path) - 1
 
@@ -89,18 +89,18 @@ def test_an_id_that_cannot_be_one_is_refused_with_the_reason(text: object, sente
 
 @given(st.lists(names, min_size=1, max_size=4).map(tuple))
 def test_a_made_id_is_always_the_same_for_a_path_and_can_be_an_id(path: Path) -> None:
-    made = made_id("location", path)
-    assert made == made_id("location", path) == checked_id(made)
+    made = derived_id("location", path)
+    assert made == derived_id("location", path) == checked_id(made)
     assert len(made) == 16
 
 
 @given(st.sets(st.lists(names, min_size=1, max_size=3).map(tuple), min_size=2, max_size=20))
 def test_made_ids_differ_from_path_to_path_and_from_hierarchy_to_hierarchy(paths: set[Path]) -> None:
-    made = {made_id(hierarchy, path) for path in paths for hierarchy in ("location", "category")}
+    made = {derived_id(hierarchy, path) for path in paths for hierarchy in ("location", "category")}
     assert len(made) == 2 * len(paths)
 
 
 def test_made_ids_stay_the_same_for_ever() -> None:
     """They lie in tables and in other subgraphs: a change here would make importing again make everything anew."""
-    assert made_id("location", ("US", "NE", "St. Louis")) == "ruegq76tef4uikwo"
-    assert made_id("category", ("Élite/50%",)) == "mpnqrnhztmywamkq"
+    assert derived_id("location", ("US", "NE", "St. Louis")) == "ruegq76tef4uikwo"
+    assert derived_id("category", ("Élite/50%",)) == "mpnqrnhztmywamkq"

@@ -16,11 +16,11 @@ from store.model.keys import (
     id_key,
     log_key,
     node_key,
-    stamp_key,
-    version_key,
+    revision_key,
+    tree_version_key,
 )
 from store.model.paths import checked_path, parse_path
-from store.model.records import Record, made_id
+from store.model.records import Record, derived_id
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests import invariants
@@ -84,9 +84,9 @@ async def test_an_import_writes_nodes_counts_ids_stamps_and_the_log(store: Store
     shop = await record(store, "US/NE/Omaha/68118/1")
     assert shop.attributes == {"street": "100 St Andrews lane", "square_feet": 921}
     assert shop.name == "1"
-    stamps = await store.get([stamp_key("location#US"), stamp_key("location")], ReadUsage(), strong=True)
+    stamps = await store.get([tree_version_key("location#US"), tree_version_key("location")], ReadUsage(), strong=True)
     tree, roots = (TreeVersion.of("", item) for item in stamps)
-    assert tree.n == roots.n == 1
+    assert tree.number == roots.number == 1
     assert tree.shape == {"COUNTRY@0": 1, "STATE@1": 1, "CITY@2": 2, "POSTAL_CODE@3": 1, "STORE@4": 1}
     assert roots.shape == {"COUNTRY@0": 1}
     (log,) = await store.get([log_key("location#US", 1)], ReadUsage(), strong=True)
@@ -114,7 +114,7 @@ async def test_a_change_makes_a_revision_and_keeps_the_state_before(store: Store
     after = await record(store, "US/NE/Omaha")
     assert (after.name, after.revision, after.attributes) == ("Omaha, NE", 2, {})
     assert (after.kids, after.id) == (before.kids, before.id)
-    (version,) = await store.get([version_key(before.id, 1)], ReadUsage())
+    (version,) = await store.get([revision_key(before.id, 1)], ReadUsage())
     assert version is not None
     assert (version["name"], version["population"], version["updated_at"]) == ("Omaha", 486051, before.updated_at)
 
@@ -157,7 +157,7 @@ async def test_a_removed_node_leaves_its_last_state_and_a_tombstone(store: Store
     await imported(store, NEBRASKA)
     omaha = await record(store, "US/NE/Omaha")
     await imported(store, [("US/NE", "STATE")], prune=True)
-    tombstone, last = await store.get([id_key(omaha.id), version_key(omaha.id, 1)], ReadUsage())
+    tombstone, last = await store.get([id_key(omaha.id), revision_key(omaha.id, 1)], ReadUsage())
     assert tombstone is not None
     assert last is not None
     assert tombstone["deleted"]
@@ -179,7 +179,7 @@ async def test_a_node_made_again_goes_on_with_its_revisions_where_the_file_names
 async def test_a_file_without_ids_makes_the_same_ids_in_every_table_and_twice(store: Store) -> None:
     await imported(store, [("US", "COUNTRY"), ("US/NE", "STATE")])
     first = await record(store, "US/NE")
-    assert first.id == f"location:{made_id('location', ('US', 'NE'))}"
+    assert first.id == f"location:{derived_id('location', ('US', 'NE'))}"
     await imported(store, [("US", "COUNTRY"), ("US/NE", "STATE")])
     assert await record(store, "US/NE") == first
 
@@ -441,11 +441,11 @@ async def test_imports_side_by_side_make_every_node_once(store: Store) -> None:
 
 async def test_a_stamp_that_moved_before_a_commit_makes_it_fail_whole(store: Store) -> None:
     await imported(store, NEBRASKA)
-    (item,) = await store.get([stamp_key("location#US")], ReadUsage(), strong=True)
+    (item,) = await store.get([tree_version_key("location#US")], ReadUsage(), strong=True)
     stale = TreeVersion.of("location#US", item)
     await imported(store, [("US/IA", "STATE")])
     with pytest.raises(Conflict):
-        await store.commit([stale.raised({}), Put({"pk": "location#US", "sk": "#XX#"})])
+        await store.commit([stale.incremented({}), Put({"pk": "location#US", "sk": "#XX#"})])
     await invariants.check(store)
 
 

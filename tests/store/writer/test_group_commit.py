@@ -14,10 +14,10 @@ from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import CladeError, Uncertain
-from store.metadata.history import versions
+from store.metadata.history import revisions
 from store.metadata.tree_version import TreeVersion
 from store.model.items import Change
-from store.model.keys import Index, stamp_key
+from store.model.keys import Index, tree_version_key
 from store.model.paths import parse_path
 from store.model.ranges import KeyRange
 from store.model.records import Record
@@ -144,7 +144,7 @@ async def test_one_node_is_made_and_changed_twice_in_one_commit(store: Store, co
     ]  # fmt: skip
     assert len(counted.commits) == 1
     (record,) = [Record.of(one) for one in (await invariants.nodes(store, "category")).values() if one["revision"] == 3]
-    kept = await store.range(versions(record.id, 3), ReadUsage(), strong=True)
+    kept = await store.range(revisions(record.id, 3), ReadUsage(), strong=True)
     assert [item["note"] for item in kept] == ["1", "2"]
     assert record.attributes == {"note": "3"}
     await invariants.check(store)
@@ -361,8 +361,8 @@ class Overtaken(CountingStore):
     async def commit(self, changes: Sequence[Change]) -> None:
         if self.times:
             self.times -= 1
-            (item,) = await self._store.get([stamp_key(TREE)], ReadUsage(), strong=True)
-            await self._store.commit([TreeVersion.of(TREE, item).raised({})])
+            (item,) = await self._store.get([tree_version_key(TREE)], ReadUsage(), strong=True)
+            await self._store.commit([TreeVersion.of(TREE, item).incremented({})])
         await super().commit(changes)
 
 
@@ -392,5 +392,5 @@ async def test_stamps_are_read_before_all_that_they_prove(store: Store) -> None:
     await Writer(store).write(create("r"), ReadUsage())
     witness: Any = ReadRecorder(store)
     await told(Writer(witness), create("r/a"), create("r/b"), update("r", note="1"))
-    assert witness.keys[0] == stamp_key(TREE)
+    assert witness.keys[0] == tree_version_key(TREE)
     assert not witness.repeated

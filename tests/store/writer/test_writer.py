@@ -20,10 +20,10 @@ from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, CladeError, Conflict, TooLarge
-from store.metadata.history import versions
+from store.metadata.history import revisions
 from store.metadata.tree_version import TreeVersion
 from store.model.keys import Path as NodePath
-from store.model.keys import stamp_key
+from store.model.keys import tree_version_key
 from store.model.records import Record
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
@@ -63,7 +63,7 @@ async def paths(store: Store) -> set[NodePath]:
 async def test_stamps_are_read_before_what_they_prove(store: Store) -> None:
     witness = ReadRecorder(store)
     await write(witness, create("r"), create("r", "a"))
-    stamps = [place for place, key in enumerate(witness.keys) if key == stamp_key("category#r")]
+    stamps = [place for place, key in enumerate(witness.keys) if key == tree_version_key("category#r")]
     others = [place for place, key in enumerate(witness.keys) if key.sk == "#a#"]
     assert stamps[-1] < others[0]
 
@@ -124,7 +124,7 @@ async def test_a_new_node_where_a_deleted_one_lay_has_an_id_and_a_history_of_its
     await write(store, Update(CATEGORY, ("r",), "two", None, {}), Delete(CATEGORY, ("r",), Policy.REFUSE))
     second = await write(store, create("r"))
     assert (second.id != first.id, second.revision) == (True, 1)
-    assert not await store.range(versions(second.id, 10), ReadUsage())
+    assert not await store.range(revisions(second.id, 10), ReadUsage())
     await invariants.check(store)
 
 
@@ -133,7 +133,7 @@ async def test_an_id_of_a_deleted_node_that_is_named_goes_on_with_its_revisions(
     await write(store, Update(CATEGORY, ("r",), "two", None, {}), Delete(CATEGORY, ("r",), Policy.REFUSE))
     again = await write(store, replace(create("r"), node_id=first.id.removeprefix("category:")))
     assert (again.id, again.revision) == (first.id, 3)
-    assert [state["revision"] for state in await store.range(versions(first.id, 3), ReadUsage())] == [1, 2]
+    assert [state["revision"] for state in await store.range(revisions(first.id, 3), ReadUsage())] == [1, 2]
     await invariants.check(store)
 
 
@@ -168,9 +168,9 @@ class Rival:
     async def commit(self, changes: Any) -> None:
         if self.times:
             self.times -= 1
-            (item,) = await self._store.get([stamp_key("category#r")], ReadUsage(), strong=True)
+            (item,) = await self._store.get([tree_version_key("category#r")], ReadUsage(), strong=True)
             stamp = TreeVersion.of("category#r", item)
-            raised = stamp.raised({})
+            raised = stamp.incremented({})
             await self._store.commit([raised])
         await self._store.commit(changes)
 

@@ -1,0 +1,24 @@
+"""An application of one's own with Clade mounted in it: file drives at /drives/graphql, beside a page of its own.
+
+Start it with: uvicorn --factory clade.examples.mounted:make_app
+"""
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+
+from clade import Settings, create_app
+
+
+async def home(request: Request) -> Response:
+    return PlainTextResponse("The drives are at /drives/graphql.")
+
+
+def make_app(store: str = "sqlite:///drives.db") -> Starlette:
+    """The application over a store, whose table `clade table create` has made."""
+    drives = create_app(Settings(store=store, hierarchies="clade.examples.drive"))
+    return Starlette(
+        routes=[Route("/", home), Mount("/drives", drives)],
+        lifespan=drives.lifespan,  # opens the store and closes it: Starlette starts no application that is mounted
+    )

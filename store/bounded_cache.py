@@ -1,0 +1,136 @@
+"""Bounded cache: least recently used entries are dropped; one registry knows the size and the hits of all caches.
+
+An `OrderedDict`, not `cachetools.LRUCache`: a hit takes 0.1 µs instead of 0.35, and a response of 1,000 nodes is 1,000
+hits.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, NamedTuple, TypeVar
+from weakref import WeakSet
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class CacheUsage(NamedTuple):
+    """Memory in bytes, estimated, and the number of hits since the start, of all caches of one name."""
+
+    bytes: int
+    hits: int
+
+
+_caches: "WeakSet[BoundedCache[Any, Any]]" = WeakSet()
+
+
+def _weight_of_one(key: object, value: object) -> int:
+    return 1
+
+
+class BoundedCache(Generic[K, V]):
+    """Entries up to `max_weight` in all, and up to `max_entries` of them; where either is 0, nothing is cached.
+
+    `weigh` returns the weight of an entry: its bytes, or any unit that takes `bytes_each` of memory; 1 if left out. An
+    entry that is heavier than `max_weight` is not cached. The value None is not told from absence by `get`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        max_weight: int,
+        *,
+        max_entries: int | None = None,
+        weigh: Callable[[K, V], int] = _weight_of_one,
+        bytes_each: int = 1,
+    ) -> None:
+        self.name = name
+        self.max_weight = max_weight
+        self.hits = 0
+        self._max_entries = max_weight if max_entries is None else max_entries
+        self._weigh = weigh
+        self._bytes_each = bytes_each
+        self._weight = 0
+        self._entries: OrderedDict[K, V] = OrderedDict()
+        _caches.add(self)
+
+    @property
+    def size_bytes(self) -> int:
+        """Estimated memory of all entries."""
+        return self._weight * self._bytes_each
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._entries
+
+    def get(self, key: K) -> V | None:
+        """The value of a key, None where it is not cached."""
+        value = self._entries.get(key)
+        if value is not None:
+            self._entries.move_to_end(key)
+            self.hits += 1
+        return value
+
+    def get_all(self, keys: Iterable[K], make: Callable[[K], V]) -> list[V]:
+        """The values of many keys, made and cached where they are missing; raises what `make` raises."""
+        find, touch, values, missing = self._entries.get, self._entries.move_to_end, [], 0
+        for key in keys:
+            value = find(key)
+            if value is None:
+                missing += 1
+                value = make(key)
+                self.put(key, value)
+            else:
+                touch(key)
+            values.append(value)
+        self.hits += len(values) - missing
+        return values
+
+    def put(self, key: K, value: V) -> None:
+        """Cache a value, in the place of an older one."""
+        self.drop(key)
+        weight = self._weigh(key, value)
+        if weight > self.max_weight:
+            return
+        self._entries[key] = value
+        self._weight += weight
+        while self._weight > self.max_weight or len(self._entries) > self._max_entries:
+            self.drop(next(iter(self._entries)))
+
+    def drop(self, key: K) -> None:
+        """Remove an entry, if there is one."""
+        if key in self._entries:
+            self._weight -= self._weigh(key, self._entries.pop(key))
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        self._entries.clear()
+        self._weight = 0
+
+
+class ExpiringCache(Generic[K, V]):
+    """Up to `max_entries` values, each for `seconds` after it was put; `entry_bytes` is what one takes in memory."""
+
+    def __init__(self, name: str, max_entries: int, seconds: float, *, entry_bytes: int) -> None:
+        self._seconds = seconds
+        self._cache: BoundedCache[K, tuple[V, float]] = BoundedCache(name, max_entries, bytes_each=entry_bytes)
+
+    def get(self, key: K) -> V | None:
+        """The value of a key, None where it is not cached or has expired."""
+        found = self._cache.get(key)
+        return found[0] if found is not None and time.monotonic() < found[1] else None
+
+    def put(self, key: K, value: V) -> None:
+        """Cache a value from now on."""
+        self._cache.put(key, (value, time.monotonic() + self._seconds))
+
+
+def cache_usage() -> dict[str, CacheUsage]:
+    """The usage of all caches of this process, by name."""
+    usage: dict[str, CacheUsage] = {}
+    for cache in _caches:
+        size, hits = usage.get(cache.name, (0, 0))
+        usage[cache.name] = CacheUsage(size + cache.size_bytes, hits + cache.hits)
+    return usage

@@ -1,0 +1,129 @@
+"""Clade in another application: mounted with its lifespan, two in one process, and nothing else is changed by them."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from clade import Settings, create_app
+from clade.examples.mounted import make_app
+from store.connect import opened
+from store.errors import BadInput
+from tests.engines import free_port
+from tests.serving import serving
+from tests.test_readme import START_SECONDS, await_answer
+
+SHELVES = '''
+from clade import Node
+
+
+class Shelf(Node, hierarchy="shelf", many="shelves"):
+    """A shelf."""
+
+
+class {level}(Shelf, under=None):
+    """A shelf for something."""
+'''
+CREATE = 'mutation {{ createShelf(key: "{0}", name: "{0}", attributes: {{ {0}: true }}) {{ node {{ path }} }} }}'
+SHOWN = "{ shelves { nodes { path level } } }"
+
+
+@pytest.fixture
+async def store(tmp_path):
+    """The address of a store with an empty table."""
+    url = f"sqlite:///{tmp_path / 'one.db'}"
+    async with opened(url, make=True):
+        return url
+
+
+def ask(url: str, query: str) -> dict:
+    answer = httpx.post(url, json={"query": query}, timeout=30)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_mounted_application_answers_beside_the_pages_of_its_host(store):
+    with serving(make_app(store)) as url:
+        assert httpx.get(url).text == "The drives are at /drives/graphql."
+        assert ask(f"{url}/drives/graphql", "{ drives { nodes { path } } }") == {"data": {"drives": {"nodes": []}}}
+        assert httpx.get(f"{url}/drives/").headers["location"] == "/drives/graphql"
+        assert httpx.get(f"{url}/drives/readyz").json() == {"ready": True}
+        page = httpx.get(f"{url}/drives/graphql", headers={"accept": "text/html"})
+        scripts = [part.partition('"')[0] for part in page.text.split('src="')[1:]]
+        assert [httpx.get(f"{url}/drives/{script}").status_code for script in scripts] == [200] * 4
+        assert httpx.get(f"{url}/drives/graphql/examples.json").json()[0]["name"] == "Drives"
+
+
+@pytest.fixture
+async def folder(tmp_path):
+    """A directory with the stores of two shops and their hierarchies, different files of the same name."""
+    for name in ("books", "shoes"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "store.py").write_text(SHELVES.format(level=name.title()))
+        async with opened(f"sqlite:///{tmp_path / name}.db", make=True):
+            pass
+    return tmp_path
+
+
+def two_shops(folder):
+    """An application with both shops."""
+    shops = {
+        name: create_app(
+            Settings(store=f"sqlite:///{folder / name}.db", hierarchies=str(folder / name / "store.py"), writes="on")
+        )
+        for name in ("books", "shoes")
+    }
+
+    @asynccontextmanager
+    async def lifespan(app):
+        async with AsyncExitStack() as stack:
+            for shop in shops.values():
+                await stack.enter_async_context(shop.lifespan(app))
+            yield
+
+    return Starlette(routes=[Mount(f"/{name}", shop) for name, shop in shops.items()], lifespan=lifespan)
+
+
+def test_two_applications_in_one_process_have_hierarchies_and_stores_of_their_own(folder):
+    with serving(two_shops(folder)) as url:
+        for name in ("books", "shoes"):
+            made = ask(f"{url}/{name}/graphql", CREATE.format(name))
+            assert made == {"data": {"createShelf": {"node": {"path": name}}}}
+        for name in ("books", "shoes"):
+            shelves = ask(f"{url}/{name}/graphql", SHOWN)["data"]["shelves"]["nodes"]
+            assert shelves == [{"path": name, "level": name.upper()}]
+
+
+def test_making_an_application_leaves_the_garbage_collector_alone(store):
+    before = gc.get_threshold(), gc.get_freeze_count()
+    create_app(Settings(store=store))
+    assert (gc.get_threshold(), gc.get_freeze_count()) == before
+
+
+def test_a_setting_that_there_is_not_is_refused_by_its_name():
+    with pytest.raises(BadInput, match=r"^Settings has no hierarchy=; it has hierarchies=\.$"):
+        Settings(hierarchy="shop.py")
+    with pytest.raises(BadInput, match=r"^Settings has no colour=; the README has all settings\.$"):
+        Settings(colour="red")
+
+
+def test_a_server_of_mounted_applications_ends_as_it_is_told(folder):
+    (folder / "host.py").write_text(
+        "from pathlib import Path\nfrom tests.examples.test_mounted import two_shops\n"
+        "def make_app():\n    return two_shops(Path.cwd())\n"
+    )
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", "--factory", "host:make_app", "--port", str(port)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(command, cwd=folder, env=environment) as process:
+        await_answer(f"http://127.0.0.1:{port}/shoes/readyz", process, START_SECONDS)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(START_SECONDS) in (0, -signal.SIGTERM)
