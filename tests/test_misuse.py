@@ -303,9 +303,7 @@ WRONG = [
 
 @pytest.mark.parametrize("command", ["schema", "serve"])
 @pytest.mark.parametrize(("text", "line", "sentence"), WRONG, ids=range(len(WRONG)))
-def test_an_invalid_hierarchy_gets_one_message_with_its_line(
-    clade, tmp_path, command, text, line, sentence
-):
+def test_an_invalid_hierarchy_gets_one_message_with_its_line(clade, tmp_path, command, text, line, sentence):
     (tmp_path / "zoo.py").write_text(HEAD + text, encoding="utf-8")
     assert clade(command, CLADE_HIERARCHIES="zoo.py") == (1, f"clade: zoo.py:{line}: {sentence}\n")
 
