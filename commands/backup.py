@@ -13,10 +13,16 @@ from store.errors import BadInput
 from store.sqlite.store import SQLiteStore
 
 Target = Annotated[
-    Path, typer.Argument(help="File to write, such as backup.db; an existing file is replaced.", dir_okay=False)
+    Path,
+    typer.Argument(
+        help="File to write, such as backup.db; an existing file is replaced.", dir_okay=False, metavar="FILE"
+    ),
 ]
 Source = Annotated[
-    Path, typer.Argument(help="File that clade backup wrote, such as backup.db.", exists=True, dir_okay=False)
+    Path,
+    typer.Argument(
+        help="File that clade backup wrote, such as backup.db.", exists=True, dir_okay=False, metavar="FILE"
+    ),
 ]
 
 

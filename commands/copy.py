@@ -14,7 +14,10 @@ from store.transfer.copy import Copy, new_store
 
 Source = Annotated[str, typer.Argument(help="URL of the store to copy, such as sqlite:///clade.db.", metavar="SOURCE")]
 Target = Annotated[
-    str, typer.Argument(help="URL of a new SQLite file, or of an empty table that clade table create made.")
+    str,
+    typer.Argument(
+        help="URL of a new SQLite file, or of an empty table that clade table create made.", metavar="TARGET"
+    ),
 ]
 
 

@@ -25,7 +25,9 @@ from store.transfer.export import count, export
 
 def export_file(
     hierarchy: HierarchyName,
-    path: Annotated[str | None, typer.Argument(help="Path of a subtree, such as US/NE; all nodes by default.")] = None,
+    path: Annotated[
+        str | None, typer.Argument(help="Path of a subtree, such as US/NE; all nodes by default.", metavar="PATH")
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="File to write; the standard output by default.", dir_okay=False),

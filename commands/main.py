@@ -1,7 +1,7 @@
 """Command line: the list of commands; a command's module is imported when it is called."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection
 from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated
@@ -12,21 +12,25 @@ from graph.settings import ignored_variables
 from store.errors import CladeError
 
 COMMANDS = {
-    "serve": "commands.serving.command:serve",
-    "demo": "commands.demo:load_demo",
-    "import": "commands.importing.command:import_file",
-    "export": "commands.export:export_file",
-    "copy": "commands.copy:copy_store",
-    "tree": "commands.tree:tree",
-    "check": "commands.check:check",
-    "repair": "commands.repair:repair",
-    "backup": "commands.backup:backup",
-    "restore": "commands.backup:restore",
-    "schema": "commands.schema:schema",
-    "table": "commands.table:app",
-    "key": "commands.key:app",
+    "Server": {"serve": "commands.serving.command:serve", "schema": "commands.schema:schema"},
+    "Data": {
+        "demo": "commands.demo:load_demo",
+        "import": "commands.importing.command:import_file",
+        "export": "commands.export:export_file",
+        "tree": "commands.tree:tree",
+    },
+    "Store": {
+        "table": "commands.table:app",
+        "check": "commands.check:check",
+        "repair": "commands.repair:repair",
+        "backup": "commands.backup:backup",
+        "restore": "commands.backup:restore",
+        "copy": "commands.copy:copy_store",
+    },
+    "Access": {"key": "commands.key:app"},
 }
-"""The module and the function, or Typer application, of each command."""
+"""The module and the function, or Typer application, of each command, by panels of the help."""
+NAMES = [name for commands in COMMANDS.values() for name in commands]
 
 
 def _print_version(is_requested: bool) -> None:
@@ -43,7 +47,7 @@ def clade(
     """Serve hierarchies in DynamoDB or SQLite as GraphQL."""
 
 
-def app_of(names: Iterable[str] = tuple(COMMANDS)) -> typer.Typer:
+def app_of(names: Collection[str] = NAMES) -> typer.Typer:
     """The command line with these commands only."""
     app = typer.Typer(
         no_args_is_help=True,
@@ -55,13 +59,14 @@ def app_of(names: Iterable[str] = tuple(COMMANDS)) -> typer.Typer:
         "all settings are in docs/reference/settings.md.",
     )
     app.callback()(clade)
-    for name in names:
-        module, _, attribute = COMMANDS[name].partition(":")
-        command = getattr(import_module(module), attribute)
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
-        else:
-            app.command(name)(command)
+    for panel, commands in COMMANDS.items():
+        for name in filter(names.__contains__, commands):
+            module, _, attribute = commands[name].partition(":")
+            command = getattr(import_module(module), attribute)
+            if isinstance(command, typer.Typer):
+                app.add_typer(command, name=name, rich_help_panel=panel)
+            else:
+                app.command(name, rich_help_panel=panel)(command)
     return app
 
 
@@ -71,7 +76,7 @@ def run() -> None:
         print(f"clade: {variable} is not a setting and is ignored; see docs/reference/settings.md.", file=sys.stderr)
     command = sys.argv[1:2]
     try:  # a server starts faster without the modules of the other commands
-        (app_of(command) if set(command) & set(COMMANDS) else app_of())()
+        (app_of(command) if set(command) & set(NAMES) else app_of())()
     except CladeError as error:
         sys.exit(f"clade: {error}")
     except OSError as error:

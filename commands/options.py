@@ -15,7 +15,7 @@ StoreUrl = Annotated[
 HierarchyName = Annotated[str, typer.Argument(help="Name of a hierarchy, such as location.", metavar="HIERARCHY")]
 OptionalHierarchy = Annotated[
     str | None,
-    typer.Argument(help="Name of a hierarchy, such as location; all served ones by default.", metavar="[HIERARCHY]"),
+    typer.Argument(help="Name of a hierarchy, such as location; all served ones by default.", metavar="HIERARCHY"),
 ]
 
 

@@ -13,7 +13,8 @@ from graph.settings import Settings
 
 def schema(
     file: Annotated[
-        Path | None, typer.Argument(help="File to write, such as schema.graphql; the standard output by default.")
+        Path | None,
+        typer.Argument(help="File to write, such as schema.graphql; the standard output by default.", metavar="FILE"),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; fail if FILE differs from the schema.")

@@ -39,7 +39,9 @@ _CHILDREN = Relation(RelationKind.CHILDREN, ConnectionArguments(), NoSelection()
 
 def tree(
     hierarchy: HierarchyName,
-    path: Annotated[str | None, typer.Argument(help="Path of a node, such as US/NE; all roots by default.")] = None,
+    path: Annotated[
+        str | None, typer.Argument(help="Path of a node, such as US/NE; all roots by default.", metavar="PATH")
+    ] = None,
     depth: Annotated[int, typer.Option(help="Number of levels below it.", min=0, max=32)] = 1,
     store: StoreUrl = None,
 ) -> None:

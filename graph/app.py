@@ -67,22 +67,23 @@ def create_app(settings: Settings | None = None) -> Application:
     settings = settings or Settings()
     classes = served(settings.hierarchies)
     store = open_store(settings.store, keep_bytes=settings.keep_bytes)
-    writer = resolvers.Writer(store, pace_of(settings)) if settings.writes != "off" else None
+    writer = resolvers.Writer(store, settings.move_timing) if settings.writes != "off" else None
     traces = traces_of(settings, store)
     cache = ResponseCache(settings.response_cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
-    gate, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
+    limiter, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
+    execution = execution_of(settings, classes, store, writer, cache, traces)
     observers: list[Observer] = [RequestLog(settings.slow_seconds)]
-    callers = callers_of(settings, store)
-    background = [callers.watch]
+    authenticator = authenticator_of(settings, store)
+    background = [authenticator.watch]
     if settings.metrics:
         from graph.observability import metrics
         from graph.server import gauges
 
         observers.append(metrics.count)
-        background.append(gauges.vitals_of(store, drain, gate, writer).watch)
+        background.append(gauges.vitals_of(store, drain, limiter, execution, writer).watch)
     app = build_app(
         store,
-        execution_of(settings, classes, store, writer, cache, traces),
+        execution,
         writer=writer,
         max_body_bytes=settings.max_body_bytes,
         body_seconds=settings.request_seconds,
@@ -90,13 +91,13 @@ def create_app(settings: Settings | None = None) -> Application:
         examples=partial(examples_of, settings, classes, store),
         trusted=trusted_of(settings),
         cors_origins=settings.cors_origins.replace(",", " ").split(),
-        gate=gate,
+        limiter=limiter,
         drain=drain,
         observers=observers,
-        marking=traces.mark if traces else None,
+        on_start=traces.mark if traces else None,
         background=background,
         check_hosts=not settings.production,
-        callers=callers,
+        authenticator=authenticator,
     )
     return Application(traces.around(app) if traces else app, lifespan_of(store, writer, None, background))
 
@@ -160,7 +161,7 @@ def contexts_of(
 
 
 def traces_of(settings: Settings, store: Store) -> "Tracing | None":
-    """The maker of spans, of the store's work too, if the settings ask for any."""
+    """OpenTelemetry spans of requests and of the store; None if the settings disable them."""
     if settings.traces == "off":
         return None
     from graph.observability.tracing import Tracing, exporting
@@ -170,24 +171,19 @@ def traces_of(settings: Settings, store: Store) -> "Tracing | None":
     return traces
 
 
-def callers_of(settings: Settings, store: Store) -> Authenticator:
-    """The authenticator: API keys, tokens, and the rights of everybody else."""
+def authenticator_of(settings: Settings, store: Store) -> Authenticator:
+    """The authenticator of API keys and tokens, with the rights of anonymous callers."""
     return Authenticator(
         ApiKeyAuthenticator(store),
         tokens_of(settings),
         open_reads=settings.reads == "open",
-        home_writes=home_writes(settings),
+        local_writes=local_writes(settings),
     )
 
 
-def home_writes(settings: Settings) -> bool:
-    """Whether everybody on this machine may write."""
+def local_writes(settings: Settings) -> bool:
+    """Whether every client on this machine may write without a credential."""
     return settings.writes == "on" and settings.reads == "open" and not settings.production
-
-
-def pace_of(settings: Settings) -> resolvers.MoveTiming:
-    """The waits of moves: the settings of the same names."""
-    return resolvers.MoveTiming.of(settings.request_seconds, settings.settle_seconds, settings.move_wait_seconds)
 
 
 def budget_of(settings: Settings) -> BudgetLimits:
@@ -199,7 +195,7 @@ def budget_of(settings: Settings) -> BudgetLimits:
 
 def limits_of(settings: Settings) -> DocumentLimits:
     """The limits of one document: the settings of the same names."""
-    numbers = {one.name: getattr(settings, one.name) for one in fields(DocumentLimits)}
+    numbers = {limit.name: getattr(settings, limit.name) for limit in fields(DocumentLimits)}
     return DocumentLimits(**{**numbers, "introspection": settings.shows("introspection")})
 
 

@@ -33,9 +33,8 @@ class Settings(BaseSettings):
         reject_misspelt(os.environ, _names())
         for name in values.keys() - type(self).model_fields.keys():
             near = get_close_matches(name, type(self).model_fields, n=1)
-            raise BadInput(
-                f"Settings has no {name}=; {f'it has {near[0]}=' if near else 'all settings are in docs/reference/settings.md'}."
-            )
+            way_out = f"use {near[0]}=" if near else "all settings are in docs/reference/settings.md"
+            raise BadInput(f"Settings has no {name}=; {way_out}.")
         try:
             super().__init__(**values)
         except ValidationError as error:

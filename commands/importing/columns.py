@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy, Level
@@ -33,7 +34,8 @@ def columns(
         for option in options:
             name, column = _split(f"--{field}", option)
             level = _mapped(f"--{field}", hierarchy, mapping, name)
-            mapping[level.name] = replace(mapping[level.name], **{field: column})
+            change: dict[str, Any] = {field: column}
+            mapping[level.name] = replace(mapping[level.name], **change)
     for option in attributes:
         level, attribute, column = _attribute(hierarchy, mapping, option)
         mapped = {**mapping[level.name].attributes, attribute: column}

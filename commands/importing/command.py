@@ -22,7 +22,9 @@ EXIT_REJECTED = 1
 
 File = Annotated[
     Path,
-    typer.Argument(help="File to import, such as stores.csv, .tsv, .jsonl or .txt.", exists=True, dir_okay=False),
+    typer.Argument(
+        help="File to import, such as stores.csv, .tsv, .jsonl or .txt.", exists=True, dir_okay=False, metavar="FILE"
+    ),
 ]
 Levels = Annotated[
     list[str] | None,

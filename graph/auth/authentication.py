@@ -1,4 +1,4 @@
-"""Callers, by the header Authorization: the holder of an API key, the subject of a token, or nobody known."""
+"""Authentication: the caller of a request by its Authorization header, an API key, a token or anonymous."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -18,132 +18,130 @@ if TYPE_CHECKING:
     from graph.auth.jwt_tokens import Tokens
 
 MAX_CREDENTIAL_BYTES = 8_192
-NOTHING = Grants.of([], [])
-WITHOUT_DATA = frozenset({"__typename", "__schema", "__type", "_service"})
+NO_GRANTS = Grants.of([], [])
+PUBLIC_FIELDS = frozenset({"__typename", "__schema", "__type", "_service"})
 
 Header = tuple[bytes, bytes]
 
-# A proxy on this machine hands on requests of the whole world; those that say so are none of this machine's.
+# Headers of proxies: a proxy on this machine forwards requests of other machines.
 _FORWARDED = (b"forwarded", b"via", b"x-real-ip")
-_FORWARDED_MORE = b"x-forwarded-"  # for, host, proto, server and others
+_FORWARDED_PREFIX = b"x-forwarded-"
 
 
 class Unauthenticated(Exception):
-    """A credential that is missing or not accepted; the message goes to the client."""
+    """A credential is missing or invalid; the client receives the message."""
 
     challenge: Header = (b"www-authenticate", b'Bearer realm="clade"')
 
 
-class Invalid(Unauthenticated):
+class InvalidCredential(Unauthenticated):
     """An invalid credential. The reason is deliberately not disclosed."""
 
     challenge = (b"www-authenticate", b'Bearer realm="clade", error="invalid_token"')
 
     def __init__(self) -> None:
-        super().__init__("The credential in the header Authorization is not valid, or not any more.")
+        super().__init__("Invalid or expired credential in the Authorization header; use another API key or token.")
 
 
 class WrongScheme(Unauthenticated):
-    """A header Authorization that is not of the scheme Bearer; taken for none, it would silently show too little."""
+    """An Authorization header of another scheme than Bearer; if it were ignored, nodes would be missing silently."""
 
     def __init__(self) -> None:
         super().__init__(
             'Invalid Authorization header; send "Authorization: Bearer KEY", with an API key or a token. '
-            "A proxy that takes another scheme must remove the header."
+            "A proxy that uses another scheme must remove the header."
         )
 
 
-class Missing(Unauthenticated):
-    """A request for data without a credential, where reading needs one."""
+class MissingCredential(Unauthenticated):
+    """A request for data without a credential, on a server where reading needs one."""
 
     def __init__(self) -> None:
-        super().__init__('Reading needs a credential; send "Authorization: Bearer KEY", with an API key or a token.')
+        super().__init__('Missing credential; send "Authorization: Bearer KEY", with an API key or a token.')
 
 
 class Authenticator:
-    """Tells who calls, and what a caller may do under the settings.
+    """Finds the caller of a request, with its grants.
 
-    `open_reads` lets everybody read everything. `home_writes` lets whoever asks at an address that only this machine
-    reaches read and write everything without a credential.
+    `open_reads` lets everyone read everything. `local_writes` lets clients on this machine read and write everything
+    without a credential.
     """
 
     def __init__(
         self,
-        keyring: ApiKeyAuthenticator,
+        api_keys: ApiKeyAuthenticator,
         tokens: "Tokens | None" = None,
         *,
         open_reads: bool = True,
-        home_writes: bool = False,
+        local_writes: bool = False,
     ) -> None:
-        self._keyring = keyring
+        self._api_keys = api_keys
         self._tokens = tokens
         self._open_reads = open_reads
-        self._home_writes = home_writes
-        self._anonymous = Caller(reads=None if open_reads else NOTHING, writes=NOTHING)
+        self._local_writes = local_writes
+        self._anonymous = Caller(reads=None if open_reads else NO_GRANTS, writes=NO_GRANTS)
 
     async def watch(self) -> None:
-        """Keep what credentials are checked with up to date, until it is cancelled."""
+        """Keep the signing keys up to date, until cancelled."""
         if self._tokens is not None:
             await self._tokens.watch()
 
-    def at_once(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller | None:
-        """The caller of a request without a credential; None where there is one."""
+    def without_credential(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller | None:
+        """The caller of a request without a credential; None if it has one."""
         if headers.get(b"authorization"):
             return None
-        return ANYONE if self._home_writes and is_at_home(scope, headers) else self._anonymous
+        return ANYONE if self._local_writes and is_local(scope, headers) else self._anonymous
 
-    async def of(self, headers: Mapping[bytes, bytes], gate: AbstractContextManager[object]) -> Caller:
-        """Whose credential it is. Raises Unauthenticated, Unavailable where that cannot be found out now, and Full.
+    async def by_credential(self, headers: Mapping[bytes, bytes], limiter: AbstractContextManager[object]) -> Caller:
+        """The caller of this credential. Raises Unauthenticated, Unavailable and TooManyRequests.
 
-        Keys that somebody has made up are reads of the table, so they pass the gate. Tokens are not: who waits for
-        an issuer's keys takes no place.
+        Looking up an API key is a read of the table, so it counts for the limiter. Checking a token does not: a token
+        may wait for the keys of its issuer.
         """
         scheme, _, credential = headers[b"authorization"].partition(b" ")
         if scheme.lower() != b"bearer":
             raise WrongScheme
         if len(credential) > MAX_CREDENTIAL_BYTES or not credential.isascii():
-            raise Invalid
+            raise InvalidCredential
         text = credential.decode().strip()
         if is_key(text):
-            with gate:
-                found = await self._keyring.caller(text)
+            with limiter:
+                found = await self._api_keys.caller(text)
         else:
             found = await self._tokens.caller(text) if self._tokens is not None else None
         if found is None:
-            raise Invalid
+            raise InvalidCredential
         return replace(found, reads=None) if self._open_reads else found
 
 
 def tokens_of(settings: Settings) -> "Tokens | None":
-    """What checks tokens as the settings say, None where they trust no issuer. Raises BadInput."""
+    """The token verifier of the settings; None if no tokens are accepted. Raises BadInput."""
     if not (settings.jwt_secret or settings.jwt_secret_file or settings.jwt_keys):
         return None
-    from graph.auth import jwt_tokens  # its libraries take a while to load, and most servers need none of them
+    from graph.auth import jwt_tokens  # its libraries are slow to import, and most servers do not need them
 
     return jwt_tokens.tokens_of(settings)
 
 
 def needs_credential(caller: Caller, operation: OperationDefinitionNode) -> bool:
-    """Whether an operation reads or changes data for a caller who has no credential and may read nothing.
+    """Whether an operation of an anonymous caller without read access needs a credential.
 
-    The schema and `_service` are for everybody: gateways and code generators ask for them without a credential.
+    The schema and `_service` are public: gateways and code generators request them without a credential.
     """
-    if caller.reads is not NOTHING:
+    if caller.reads is not NO_GRANTS:
         return False
     fields = operation.selection_set.selections
-    return not all(isinstance(field, FieldNode) and field.name.value in WITHOUT_DATA for field in fields)
+    return not all(isinstance(field, FieldNode) and field.name.value in PUBLIC_FIELDS for field in fields)
 
 
-def is_at_home(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a request came in at an address that only this machine reaches, through no proxy that says so, and from
-    no page of another origin.
-    """
+def is_local(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a request came in at a loopback address, not from a proxy, and not from a page of another origin."""
     if not listens_on_loopback(scope) or not is_own_origin(scope, headers):
         return False
-    return not any(name in _FORWARDED or name.startswith(_FORWARDED_MORE) for name in headers)
+    return not any(name in _FORWARDED or name.startswith(_FORWARDED_PREFIX) for name in headers)
 
 
 def is_own_origin(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a request is of no page, or of one that this server has sent."""
+    """Whether a request comes from no web page, or from a page of this server."""
     origin = headers.get(b"origin")
     return origin is None or origin == scope["scheme"].encode() + b"://" + headers.get(b"host", b"")

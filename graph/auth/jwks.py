@@ -1,4 +1,4 @@
-"""Keys that tokens are checked with: a secret, or the public keys that an issuer publishes as a JWKS."""
+"""Signing keys of tokens: a shared secret, or the public keys of an issuer (JWKS)."""
 
 import asyncio
 import json
@@ -14,51 +14,51 @@ from jwt import PyJWK, PyJWKSet
 from store.download import download
 from store.errors import Unavailable
 
-MAX_AGE_SECONDS = 300.0  # after which published keys are read again
-COOLDOWN_SECONDS = 20.0  # between two attempts, whatever keys tokens name
-FETCH_SECONDS = 3.0  # for the whole of a JWKS
-MAX_BYTES = 1_000_000  # of a JWKS; usual ones have some thousand
-MAX_WAITING = 100  # tokens that name unknown keys, while the keys are read
+MAX_AGE_SECONDS = 300.0  # then published keys are read again
+COOLDOWN_SECONDS = 20.0  # between two attempts, whatever key ids tokens have
+FETCH_SECONDS = 3.0  # for a whole JWKS
+MAX_BYTES = 1_000_000  # of a JWKS; usual are some thousand
+MAX_WAITING = 100  # tokens with unknown key ids that wait while the keys are read
 
 logger = logging.getLogger("clade")
 
 Read = Callable[[], Awaitable[bytes]]
-"""Reads the text of a JWKS, in bounded time; raises OSError or ValueError."""
+"""Reads the JSON of a JWKS in bounded time. Raises OSError or ValueError."""
 
 
 class SigningKeys(Protocol):
-    """Where the key of a token is found."""
+    """The source of the keys of tokens."""
 
-    async def find(self, name: str | None) -> PyJWK | str | None:
-        """The key that a token names, None where there is none. Raises Unavailable."""
+    async def find(self, key_id: str | None) -> PyJWK | str | None:
+        """The key with this id (`kid`), or None. Raises Unavailable."""
         ...
 
     async def watch(self) -> None:
-        """Keep the keys up to date until it is cancelled."""
+        """Keep the keys up to date, until cancelled."""
         ...
 
 
 class Secret:
-    """One secret, which the issuer has too; the names that tokens give it do not matter."""
+    """A secret shared with the issuer; key ids of tokens are ignored."""
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
 
-    async def find(self, name: str | None) -> str:
+    async def find(self, key_id: str | None) -> str:
         return self._secret
 
     async def watch(self) -> None:
-        """A secret stays the same."""
+        """A secret does not change."""
 
 
 class PublishedKeys:
-    """The public keys of a JWKS, read in the background: every five minutes, and at a name that is not among them.
+    """The public keys of a JWKS, read in the background every five minutes, and for an unknown key id.
 
-    Only tokens that name an unknown key wait for that. While the keys cannot be read the known ones are used.
+    Only tokens with an unknown key id wait for that. If the keys cannot be read, the last ones are used.
     """
 
     def __init__(self, read: Read, algorithms: Collection[str], *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Only keys of these algorithms are taken."""
+        """Keys of other algorithms are ignored."""
         self._read = read
         self._algorithms = algorithms
         self._clock = clock
@@ -66,15 +66,15 @@ class PublishedKeys:
         self._read_at = self._tried_at = float("-inf")
         self._renewal: asyncio.Task[None] | None = None
         self._waiting = 0
-        self._thread = ThreadPoolExecutor(1, "signing-keys")  # not one of those that the store works with
+        self._thread = ThreadPoolExecutor(1, "signing-keys")  # its own thread, not one of the store's
 
-    async def find(self, name: str | None) -> PyJWK | None:
-        found = self._keys.get(name)
+    async def find(self, key_id: str | None) -> PyJWK | None:
+        found = self._keys.get(key_id)
         if found is None and (renewal := self._renew_soon()) is not None:
             await self._wait_for(renewal)
-            found = self._keys.get(name)
+            found = self._keys.get(key_id)
         if not self._keys:
-            raise Unavailable("The keys that tokens are signed with cannot be read.")
+            raise Unavailable("The signing keys of tokens cannot be read; retry later.")
         return found
 
     async def watch(self) -> None:
@@ -84,7 +84,7 @@ class PublishedKeys:
             await asyncio.sleep(MAX_AGE_SECONDS if self._read_at >= self._tried_at else COOLDOWN_SECONDS)
 
     def _renew_soon(self) -> asyncio.Task[None] | None:
-        """The attempt that runs now or has begun by this; None soon after the last one."""
+        """The running attempt, or a new one; None soon after the last one."""
         if self._renewal is not None and not self._renewal.done():
             return self._renewal
         if self._clock() - self._tried_at <= COOLDOWN_SECONDS:
@@ -95,7 +95,7 @@ class PublishedKeys:
 
     async def _wait_for(self, renewal: asyncio.Task[None]) -> None:
         if self._waiting >= MAX_WAITING:
-            raise Unavailable("The keys that tokens are signed with are being read, and too many tokens wait for them.")
+            raise Unavailable("Too many tokens wait for the signing keys; retry later.")
         self._waiting += 1
         try:
             await asyncio.wait([renewal])
@@ -107,27 +107,27 @@ class PublishedKeys:
             async with asyncio.timeout(FETCH_SECONDS):
                 content = await self._read()
             found = await asyncio.get_running_loop().run_in_executor(self._thread, parse, content)
-        except Exception as error:  # whatever an issuer sends, the known keys stay
-            logger.warning("The keys that tokens are signed with cannot be read (%s: %s).", type(error).__name__, error)
+        except Exception as error:  # whatever an issuer sends, the last keys stay
+            logger.warning("The signing keys of tokens cannot be read (%s: %s).", type(error).__name__, error)
             return
-        keys = [one for one in found.keys if one.algorithm_name in self._algorithms]
-        keys = [one for one in keys if one.public_key_use in (None, "sig")]
-        self._keys = {one.key_id: one for one in keys}
+        keys = [key for key in found.keys if key.algorithm_name in self._algorithms]
+        keys = [key for key in keys if key.public_key_use in (None, "sig")]
+        self._keys = {key.key_id: key for key in keys}
         if len(keys) == 1:
-            self._keys[None] = keys[0]  # a token need not name the only one
+            self._keys[None] = keys[0]  # a token need not have the id of the only key
         self._read_at = self._clock()
 
 
 def parse(content: bytes) -> PyJWKSet:
-    """The keys in a JWKS. Raises PyJWTError or ValueError where there are none."""
+    """The keys of a JWKS. Raises PyJWTError or ValueError if it has none."""
     found = json.loads(content)
     if not isinstance(found, dict):
-        raise ValueError("A JWKS is an object.")
+        raise ValueError("A JWKS must be a JSON object.")
     return PyJWKSet.from_dict(found)
 
 
 def read_file(file: Path) -> bytes:
-    """A file's content. Raises OSError, and ValueError for one that is too large."""
+    """The content of a file. Raises OSError, and ValueError for a file that is too large."""
     with file.open("rb") as opened:
         content = opened.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
@@ -136,10 +136,10 @@ def read_file(file: Path) -> bytes:
 
 
 def keys_in(file: Path) -> Read:
-    """Reads a JWKS from a file."""
+    """The reader of a JWKS file."""
     return lambda: asyncio.to_thread(read_file, file)
 
 
 def keys_at(url: str) -> Read:
-    """Reads a JWKS from an address; redirects are not followed."""
+    """The reader of a JWKS at a URL; redirects are not followed."""
     return lambda: download(url, seconds=FETCH_SECONDS, max_bytes=MAX_BYTES)

@@ -1,4 +1,4 @@
-"""JSON Web Tokens: who sends one, and what it grants, if it was signed by whom the settings trust."""
+"""JSON Web Tokens: signature, issuer, audience and expiry are verified; the result is a caller with grants."""
 
 import hashlib
 import time
@@ -26,22 +26,22 @@ from resolvers.access.grants import Grants
 from store.bounded_cache import ExpiringCache
 from store.errors import BadInput
 
-MIN_SECRET_BYTES = 32  # as long as what HS256 makes of it
+MIN_SECRET_BYTES = 32  # the size of an HS256 signature
 MAX_SUBJECT_CHARACTERS = 256
-LEEWAY_SECONDS = 10.0  # how far clocks may differ
-KEPT_SECONDS = 10.0  # how long a token that was proven is not proven again
+LEEWAY_SECONDS = 10.0  # for clocks that differ
+KEPT_SECONDS = 10.0  # how long a token that was verified is not verified again
 MOST_KEPT = 10_000
 KEPT_BYTES = 2_000  # what one takes in memory
 
 ASYMMETRIC = frozenset("RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA".split())
 
-# What a stranger's text can make the parts of a token's reading raise, down to numbers that are none.
-_UNREADABLE = (jwt.PyJWTError, BadInput, ValueError, TypeError, ArithmeticError, RecursionError)
+# Errors that decoding an arbitrary text can raise.
+_INVALID = (jwt.PyJWTError, BadInput, ValueError, TypeError, ArithmeticError, RecursionError)
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What tokens must hold: algorithms they may be signed with, issuer and audience (None: any), the grants' claim."""
+class TokenRules:
+    """Requirements on tokens: signature algorithms, issuer and audience (None for any), and the claim of grants."""
 
     algorithms: Sequence[str]
     issuer: str | None = None
@@ -50,91 +50,91 @@ class Terms:
 
 
 class Tokens:
-    """Tells who sends a token. One that was proven is known for a short time, never past its own."""
+    """Verifies tokens. A verified token is cached for a short time, but not beyond its expiry."""
 
-    def __init__(self, keys: SigningKeys, terms: Terms) -> None:
+    def __init__(self, keys: SigningKeys, rules: TokenRules) -> None:
         self._keys = keys
-        self._terms = terms
+        self._rules = rules
         self.watch = keys.watch
-        self._proven: ExpiringCache[bytes, tuple[Caller, float]] = ExpiringCache(
+        self._verified: ExpiringCache[bytes, tuple[Caller, float]] = ExpiringCache(
             "tokens", MOST_KEPT, KEPT_SECONDS, entry_bytes=KEPT_BYTES
         )
 
     async def caller(self, token: str) -> Caller | None:
-        """Who sends a token, with all that it grants; None for one that proves nothing. Raises Unavailable."""
+        """The caller of a token, with its grants; None for an invalid token. Raises Unavailable."""
         digest = hashlib.sha256(token.encode(errors="replace")).digest()
-        proven = self._proven.get(digest)
-        if proven is None:
+        verified = self._verified.get(digest)
+        if verified is None:
             try:
                 header = jwt.get_unverified_header(token)
                 key = await self._keys.find(header.get("kid"))
                 if key is None:
                     return None
-                proven = self._proven_by(token, key)
-                self._proven.put(digest, proven)
-            except _UNREADABLE:
+                verified = self._verify(token, key)
+                self._verified.put(digest, verified)
+            except _INVALID:
                 return None
-        caller, expires = proven
+        caller, expires = verified
         return caller if time.time() < expires + LEEWAY_SECONDS else None
 
-    def _proven_by(self, token: str, key: jwt.PyJWK | str) -> tuple[Caller, float]:
-        terms = self._terms
+    def _verify(self, token: str, key: jwt.PyJWK | str) -> tuple[Caller, float]:
+        rules = self._rules
         claims = jwt.decode(
             token,
             key,
-            algorithms=terms.algorithms,
-            issuer=terms.issuer,
-            audience=terms.audience,
+            algorithms=rules.algorithms,
+            issuer=rules.issuer,
+            audience=rules.audience,
             leeway=LEEWAY_SECONDS,
-            options={"require": ["exp", "sub"], "verify_aud": terms.audience is not None},
+            options={"require": ["exp", "sub"], "verify_aud": rules.audience is not None},
         )
         subject = claims["sub"]
         if not 0 < len(subject) <= MAX_SUBJECT_CHARACTERS or not subject.isprintable():
-            raise BadInput("The token's subject cannot be stored.")
-        grants = Grants.parse(_texts(claims.get(terms.claim, [])))
+            raise BadInput("The subject of the token is too long or not printable.")
+        grants = Grants.parse(_texts(claims.get(rules.claim, [])))
         return Caller(f"sub:{subject}", subject, grants, grants), float(claims["exp"])
 
 
 def _texts(claim: Any) -> list[str]:
-    if not isinstance(claim, list) or not all(isinstance(one, str) for one in claim):
-        raise BadInput("The token's grants are no list of texts.")
+    if not isinstance(claim, list) or not all(isinstance(grant, str) for grant in claim):
+        raise BadInput("The grants of the token are not a list of strings.")
     return claim
 
 
 def tokens_of(settings: Settings) -> Tokens | None:
-    """What checks tokens as the settings say, None where they trust no issuer. Raises BadInput."""
+    """The token verifier of the settings; None if no tokens are accepted. Raises BadInput."""
     secret, published = _secret(settings), settings.jwt_keys
     if secret and published:
-        raise BadInput("CLADE_JWT_SECRET and CLADE_JWT_KEYS are both set; tokens are checked with one of them.")
+        raise BadInput("CLADE_JWT_SECRET and CLADE_JWT_KEYS are both set; unset one of them.")
     issuer, audience = settings.jwt_issuer or None, settings.jwt_audience or None
     if secret:
         if len(secret.encode()) < MIN_SECRET_BYTES:
-            raise BadInput(f"The secret for tokens is shorter than {MIN_SECRET_BYTES} bytes and could be guessed.")
-        return Tokens(Secret(secret), Terms(["HS256"], issuer, audience, settings.jwt_grants_claim))
+            raise BadInput(f"CLADE_JWT_SECRET is shorter than {MIN_SECRET_BYTES} bytes; use a longer secret.")
+        return Tokens(Secret(secret), TokenRules(["HS256"], issuer, audience, settings.jwt_grants_claim))
     if not published:
         return None
     if issuer is None or audience is None:
-        # An issuer signs for many; without these its tokens for others would open this server too.
-        raise BadInput("CLADE_JWT_KEYS needs CLADE_JWT_ISSUER and CLADE_JWT_AUDIENCE beside it.")
-    terms = Terms(_algorithms(settings.jwt_algorithms), issuer, audience, settings.jwt_grants_claim)
-    return Tokens(_published(published, terms.algorithms), terms)
+        # An issuer signs tokens for many servers; without these, tokens for others would be valid here.
+        raise BadInput("CLADE_JWT_KEYS needs CLADE_JWT_ISSUER and CLADE_JWT_AUDIENCE; set both.")
+    rules = TokenRules(_algorithms(settings.jwt_algorithms), issuer, audience, settings.jwt_grants_claim)
+    return Tokens(_published(published, rules.algorithms), rules)
 
 
 def _secret(settings: Settings) -> str:
     if not settings.jwt_secret_file:
         return settings.jwt_secret
     if settings.jwt_secret:
-        raise BadInput("CLADE_JWT_SECRET and CLADE_JWT_SECRET_FILE are both set; one of them is enough.")
+        raise BadInput("CLADE_JWT_SECRET and CLADE_JWT_SECRET_FILE are both set; unset one of them.")
     try:
         return Path(settings.jwt_secret_file).read_text("utf-8").strip()
     except (OSError, ValueError):
-        raise BadInput(f"CLADE_JWT_SECRET_FILE names {settings.jwt_secret_file}, which cannot be read.") from None
+        raise BadInput(f"CLADE_JWT_SECRET_FILE is {settings.jwt_secret_file}, which cannot be read.") from None
 
 
 def _algorithms(words: str) -> list[str]:
     found = words.replace(",", " ").split()
     if not found or not ASYMMETRIC.issuperset(found):
-        raise BadInput(f'CLADE_JWT_ALGORITHMS cannot be "{words}"; there are {", ".join(sorted(ASYMMETRIC))}.')
+        raise BadInput(f'CLADE_JWT_ALGORITHMS cannot be "{words}"; use some of {", ".join(sorted(ASYMMETRIC))}.')
     return found
 
 
@@ -142,10 +142,10 @@ def _published(place: str, algorithms: Sequence[str]) -> PublishedKeys:
     if "://" in place:
         parts = urlsplit(place)
         if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.netloc)):
-            raise BadInput("CLADE_JWT_KEYS must be an https address, or one of this machine: others could be forged.")
+            raise BadInput("CLADE_JWT_KEYS must be a file, an https URL, or an http URL of this machine.")
         return PublishedKeys(keys_at(place), algorithms)
     try:
         parse(read_file(Path(place)))
     except (OSError, ValueError, jwt.PyJWTError):
-        raise BadInput(f"CLADE_JWT_KEYS names {place}, which is no JWKS that can be read.") from None
+        raise BadInput(f"CLADE_JWT_KEYS is {place}, which is not a readable JWKS; name a JSON Web Key Set.") from None
     return PublishedKeys(keys_in(Path(place)), algorithms)

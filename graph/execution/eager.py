@@ -1,6 +1,6 @@
-"""Work that most often need not wait, because what it asks for is kept: begun at once, and guarded only where it waits.
+"""Eager coroutines: run at once until they first wait; most responses need no wait, because their data is cached.
 
-A time limit and a watch for the client cost a small answer more than its own making does.
+A time limit and a check for disconnects, which only a waiting coroutine needs, cost more than a small response does.
 """
 
 import asyncio
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 class EagerCoroutine(Generic[T]):
-    """A coroutine that has run as far as it could without waiting; awaiting it goes on from there.
+    """A coroutine that has run until it first waits; awaiting this object continues it.
 
-    It runs in the task that makes it, which has to await it. Raises what the coroutine raises.
+    It runs in the current task, which has to await it. Raises the errors of the coroutine.
     """
 
     __slots__ = ("_waits_for", "_work", "is_done", "result")
@@ -29,8 +29,7 @@ class EagerCoroutine(Generic[T]):
             self._finish(ended)
 
     def __await__(self) -> Generator[Any, Any, T]:
-        # What it waits for goes up to the task, and what comes from there goes down, as `yield from` would do it from
-        # the beginning on.
+        # As `yield from` does it: futures go up to the task, results and errors go down to the coroutine.
         while not self.is_done:
             try:
                 try:
@@ -49,7 +48,7 @@ class EagerCoroutine(Generic[T]):
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """What some work comes to; raises TimeoutError where it waits for longer than this."""
+    """The result of a coroutine. Raises TimeoutError if it waits for longer than `seconds`."""
     started = EagerCoroutine(work)
     if not started.is_done:
         async with asyncio.timeout(seconds):

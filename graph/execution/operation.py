@@ -1,98 +1,60 @@
-"""One operation, from its text to its answer: what lies between HTTP and the resolvers."""
+"""Execution of one operation: parsed, then answered by the cache, a compiled query or the interpreter."""
 
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from graphql import (
-    ExecutionResult,
-    GraphQLError,
-    OperationDefinitionNode,
-    OperationType,
-    execute,
-)
-from orjson import dumps
+from graphql import ExecutionResult, GraphQLError, OperationDefinitionNode, OperationType, execute
 from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
-from graph.auth.authentication import Missing, needs_credential
+from graph.auth.authentication import MissingCredential, needs_credential
 from graph.compiler.leaf_codegen import UnsupportedByPlan
 from graph.compiler.plan_cache import PlanCache
 from graph.compiler.plan_runner import run
-from graph.errors import (
-    BAD_USER_INPUT,
-    NO_OPERATION,
-    TIMEOUT,
-    UNCERTAIN,
-    format_errors,
-    log_fault,
-    request_error,
-    without_frames,
-)
+from graph.errors import log_fault, without_frames
 from graph.execution.eager import within
 from graph.execution.executor import Executor
-from graph.execution.response_cache import Entry, ResponseCache, sight_of
+from graph.execution.response import (
+    OperationResponse,
+    interpreted,
+    moved_meanwhile,
+    no_operation,
+    rejected,
+    timed_out,
+    too_large,
+)
+from graph.execution.response_cache import Entry, ResponseCache, visibility_key
 from graph.observability.request_info import RequestInfo
 from graph.operation.document_cache import DocumentCache, InvalidDocument, ParsedDocument
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
 from resolvers.access.caller import ANYONE, Caller
-from resolvers.session.budget import Budget, ResponseTooLarge
-from store.errors import (
-    UNCERTAIN_HINT,
-    BudgetExceeded,
-    CladeError,
-    Unavailable,
-)
+from resolvers.session.budget import ResponseTooLarge
+from store.errors import CladeError
 
-ATTEMPTS = 3  # at an answer while moves flip; each flips once
+ATTEMPTS = 3  # at a consistent read beside moves, each of which commits once
 
 
-class QueriesOnly(Exception):
-    """The operation changes something, and came in a way that may only read."""
+class MutationNotAllowed(Exception):
+    """The operation is not a query, and the request may only read."""
 
 
-class Flipped(Exception):
-    """A running move has flipped since it was met, so an answer may hold parts of before and of after."""
-
-
-@dataclass(slots=True)
-class Answer:
-    """What a client gets for an operation."""
-
-    body: dict[str, Any]
-    """GraphQL's response: `errors` where there are some, `data` where it was executed, `extensions` where asked for."""
-    executed: bool
-    """Whether the operation ran at all; false for a request error, which has no `data`."""
-    told: bytes | None = None
-    """The response as JSON, where a plan has told it; only what stands beside its data is in `body` then."""
-    etag: str = ""
-    """The entity tag of what is told, where it is known already."""
-    _content: bytes | None = None
-
-    def measure(self, budget: Budget) -> None:
-        """Write the response as JSON, once; raises ResponseTooLarge where that is longer than it may be."""
-        self._content = dumps(self.body)
-        budget.check_size(len(self._content))
-
-    def content(self) -> bytes:
-        """The response as JSON."""
-        if self.told is None:
-            return dumps(self.body) if self._content is None else self._content
-        return self.told[:-1] + b"," + dumps(self.body)[1:] if self.body else self.told
+class MoveCommitted(Exception):
+    """A running move committed while its nodes were read, so the response may mix both states."""
 
 
 @dataclass(slots=True)
 class Call:
-    """One operation that may run, as a client asks for it."""
+    """One operation to execute, as a client requested it."""
 
-    question: GraphQLRequest
-    prepared: ParsedDocument
+    request: GraphQLRequest
+    document: ParsedDocument
     operation: OperationDefinitionNode
-    tell_reads: bool
+    report_reads: bool
 
     @property
     def is_query(self) -> bool:
@@ -104,7 +66,7 @@ class Call:
 
 
 class Execution:
-    """Runs operations on a schema, each with a context of its own.
+    """Executes operations on a schema, each with a context of its own.
 
     Strawberry's schema extensions are not run: they cost more than a small query does, and Clade has none.
     """
@@ -121,7 +83,7 @@ class Execution:
         suggestions: bool = True,
         span: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
-        """`span` is what each run of a plan happens in, by its name."""
+        """`span` makes the context manager, by its name, in which a compiled query runs."""
         self._span = span
         self._schema = core_schema(schema)
         self._plans = plans
@@ -130,9 +92,9 @@ class Execution:
         self._suggestions = suggestions
         self._documents = DocumentCache(schema, keep=keep_documents, limits=limits, suggestions=suggestions)
         self._make_context = make_context
-        self.planned = self.surprised = self.failed = self.unplanned = 0
-        """How many queries plans have answered, have handed over when they met an error, have handed over by a mistake
-        of ours, and did not cover.
+        self.compiled = self.interpreted = self.fallbacks = self.compiler_errors = 0
+        """Queries by how they were answered: compiled, interpreted because there is no plan, interpreted after an error
+        in a plan, and after an internal error in a plan.
         """
 
     async def execute(
@@ -142,143 +104,142 @@ class Execution:
         *,
         caller: Caller = ANYONE,
         allow_mutations: bool,
-        tell_reads: bool = False,
-    ) -> Answer:
-        """The answer to a question that is nothing but this query."""
-        question = GraphQLRequest(query, variables)
-        return await self.answer(question, caller=caller, allow_mutations=allow_mutations, tell_reads=tell_reads)
+        report_reads: bool = False,
+    ) -> OperationResponse:
+        """The response to a request of this query."""
+        request = GraphQLRequest(query, variables)
+        return await self.answer(request, caller=caller, allow_mutations=allow_mutations, report_reads=report_reads)
 
     async def answer(
         self,
-        question: GraphQLRequest,
+        request: GraphQLRequest,
         *,
         caller: Caller = ANYONE,
         allow_mutations: bool,
-        tell_reads: bool = False,
+        report_reads: bool = False,
         observed: RequestInfo | None = None,
-    ) -> Answer:
-        """The answer of one operation, for a caller; whatever goes wrong in it is among the answer's errors.
+    ) -> OperationResponse:
+        """The response to a request of this caller, with any errors of the operation.
 
-        `tell_reads` adds what the context reports of its reads as `extensions.reads`; `observed` is told what ran.
-        Raises QueriesOnly for anything but a query unless `allow_mutations`, and Missing where a credential is needed.
+        `report_reads` adds `extensions.reads`; `observed` receives the operation. Raises MutationNotAllowed for
+        anything but a query unless `allow_mutations`, and MissingCredential.
         """
         try:
-            prepared = self._documents.get(question.query)
+            document = self._documents.get(request.query)
         except InvalidDocument as invalid:
-            return refused(invalid.errors)
-        operation = prepared.operation(question.operation_name)
+            return rejected(invalid.errors)
+        operation = document.operation(request.operation_name)
         if operation is None:
-            return refused([no_operation(question.operation_name)])
+            return no_operation(request.operation_name)
         if operation.operation is not OperationType.QUERY and not allow_mutations:
-            raise QueriesOnly
+            raise MutationNotAllowed
         if caller.reads is not None and needs_credential(caller, operation):
-            raise Missing
+            raise MissingCredential
         context = self._make_context()
         if caller is not ANYONE:
             context.act_for(caller)
-            tell_reads = tell_reads and caller.reads is None  # else they would tell of what is hidden that it is there
-        call = Call(question, prepared, operation, tell_reads)
+            report_reads = report_reads and caller.reads is None  # otherwise the reads would reveal hidden nodes
+        call = Call(request, document, operation, report_reads)
         if observed is not None:
             observed.kind, observed.operation = operation.operation.value, call.name
-            observed.document, observed.context = question.query, context
+            observed.document, observed.context = request.query, context
         if self._cache is not None and (entry := self._cache.proven(_key(call, context), context.request.version)):
-            return kept_answer(entry, call, context)
+            return _cached(entry, call, context)
         try:
-            return await within(self._limits.request_seconds, self._consistent(call, context))
+            return await within(self._limits.request_seconds, self._answer_consistently(call, context))
         except TimeoutError:
             return timed_out(operation, self._limits.request_seconds)
-        finally:  # also where the client is gone
+        finally:  # also if the client has disconnected
             context.stop()
 
-    async def _consistent(self, call: Call, context: Any) -> Answer:
-        """The answer of an operation that may run, made anew where its reads were of before and of after a change."""
-        answer = await self._run(call, context)
+    async def _answer_consistently(self, call: Call, context: Any) -> OperationResponse:
+        """The response, made again from a snapshot if the store changed between the reads."""
+        response = await self._answer_beside_moves(call, context)
         if call.is_query and (snapshot := context.snapshot_if_torn()):
             async with snapshot:
                 context.begin_in(snapshot)
-                return await self._run(call, context)
-        return answer
+                return await self._answer_beside_moves(call, context)
+        return response
 
-    async def _run(self, call: Call, context: Any) -> Answer:
-        """The answer of an operation that may run, made anew where a move has flipped while it was read."""
+    async def _answer_beside_moves(self, call: Call, context: Any) -> OperationResponse:
+        """The response, made again if a move committed between the reads."""
         for _ in range(ATTEMPTS):
             try:
-                return await self._once(call, context)
-            except Flipped:
+                return await self._attempt(call, context)
+            except MoveCommitted:
                 context.forget()
-        return overtaken()
+        return moved_meanwhile()
 
-    async def _once(self, call: Call, context: Any) -> Answer:
-        """The answer of an operation that may run: a kept one, one that a plan tells, or Strawberry's."""
-        context.how = "resolved"
-        if call.is_query and (whole := await self._whole(call, context)) is not None:
-            return whole
+    async def _attempt(self, call: Call, context: Any) -> OperationResponse:
+        """The cached, compiled or interpreted response."""
+        context.how = "interpreted"
+        if call.is_query and (response := await self._cached_or_compiled(call, context)) is not None:
+            return response
         result = execute(
             self._schema,
-            call.prepared.document,
+            call.document.document,
             context_value=context,
-            variable_values=call.question.variables,
+            variable_values=call.request.variables,
             operation_name=call.name,
             executor_class=Executor,
-            is_awaitable=optimized_is_awaitable,  # type: ignore[arg-type]  # it says bool where TypeGuard is meant
+            is_awaitable=optimized_is_awaitable,  # type: ignore[arg-type]  # annotated as bool, not as TypeGuard
             hide_suggestions=not self._suggestions,
-            operation_extensions=call.question.extensions,
+            operation_extensions=call.request.extensions,
         )
         if not isinstance(result, ExecutionResult):
             result = await result
         if context.budget.refusal is not None:
-            return too_large(context.budget.refusal, call, context)
+            return too_large(context.budget.refusal, call.operation, _extensions(call, context))
         if call.is_query and not await context.is_steady():
-            raise Flipped
-        answer = answer_of(result, call, context)
+            raise MoveCommitted
+        response = interpreted(result, context, _extensions(call, context))
         try:
-            answer.measure(context.budget)
+            response.measure(context.budget)
         except ResponseTooLarge as error:
-            return too_large(error, call, context)
-        return answer
+            return too_large(error, call.operation, _extensions(call, context))
+        return response
 
-    async def _whole(self, call: Call, context: Any) -> Answer | None:
-        """A kept answer, or one that a plan tells; None where there is neither, or Strawberry has to tell errors."""
+    async def _cached_or_compiled(self, call: Call, context: Any) -> OperationResponse | None:
+        """The cached or compiled response; None if there is neither, or if the interpreter has to report errors."""
         key = _key(call, context) if self._cache is not None else None
-        if self._cache is not None and key and (entry := await self._kept(self._cache, key, context)):
-            return kept_answer(entry, call, context)
-        began = time.monotonic()
+        if self._cache is not None and key and (entry := await self._current_entry(self._cache, key, context)):
+            return _cached(entry, call, context)
+        started = time.monotonic()
         try:
-            bound = self._plans.get(call.prepared, call.operation, call.question) if self._plans else None
+            bound = self._plans.get(call.document, call.operation, call.request) if self._plans else None
             if bound is None:
-                self.unplanned += 1
+                self.interpreted += 1
                 return None
             context.fields = bound.plan.fields
             with self._span("plan"):
-                told = await run(bound, context)
-        except Exception as error:  # whatever it was, Strawberry meets it again and tells it at its place
+                json = await run(bound, context)
+        except Exception as error:  # the interpreter meets it again, and reports it with its path
             if context.budget.refusal is not None:
-                return too_large(context.budget.refusal, call, context)
-            self._hand_over(error, context)
-            without_frames(error, unexpected=True)  # it may be kept with the plan
+                return too_large(context.budget.refusal, call.operation, _extensions(call, context))
+            self._fall_back(error, context)
+            without_frames(error, unexpected=True)  # the plan may be cached with it
             return None
         if not await context.is_steady():
-            raise Flipped
-        self.planned += 1
-        context.how = "planned"
+            raise MoveCommitted
+        self.compiled += 1
+        context.how = "compiled"
         if self._cache and key:
-            with suppress(CladeError):  # without its proof it is not kept, but it is the answer
-                await self._cache.put(key, told, context.request, began)
-        return Answer(_extensions(call, context), True, told)
+            with suppress(CladeError):  # if the proof cannot be read, the response is valid but not cached
+                await self._cache.put(key, json, context.request, started)
+        return OperationResponse(_extensions(call, context), True, json)
 
-    def _hand_over(self, error: Exception, context: Any) -> None:
-        """Leave to Strawberry what a plan has begun; of what no client and no store can cause we want to know."""
+    def _fall_back(self, error: Exception, context: Any) -> None:
+        """Reset the context for the interpreter; an error that neither clients nor stores cause is logged."""
+        context.how = "fallback"
         if isinstance(error, CladeError | GraphQLError | RecursionError | UnsupportedByPlan):
-            self.surprised += 1
-            context.how = "surprised"
+            self.fallbacks += 1
         else:
             log_fault(error)
-            self.failed += 1
-            context.how = "failed"
+            self.compiler_errors += 1
         context.begin_again()
 
-    async def _kept(self, cache: ResponseCache, key: Hashable, context: Any) -> Entry | None:
-        """The kept answer to a question; where its proof cannot be read, the question is answered anew."""
+    async def _current_entry(self, cache: ResponseCache, key: Hashable, context: Any) -> Entry | None:
+        """The cached response if it is current; None also if that cannot be read."""
         try:
             return await cache.get(key, context.request)
         except CladeError:
@@ -287,69 +248,15 @@ class Execution:
 
 
 def _key(call: Call, context: Any) -> Hashable | None:
-    """What an answer is kept under: the same question of callers who may see other things is another one."""
-    digest = call.question.digest
-    return digest and (digest, sight_of(context.request.grants))
+    """The key of a response in the cache; it differs for callers who may see other nodes."""
+    digest = call.request.digest
+    return digest and (digest, visibility_key(context.request.grants))
 
 
 def _extensions(call: Call, context: Any) -> dict[str, Any]:
-    """What stands beside an answer's data, if its client asked for that."""
-    return {"extensions": {"reads": context.reads_report()}} if call.tell_reads else {}
+    return {"extensions": {"reads": context.reads_report()}} if call.report_reads else {}
 
 
-def kept_answer(entry: Entry, call: Call, context: Any) -> Answer:
-    """The answer that was told before."""
-    context.how = "kept"
-    return Answer(_extensions(call, context), True, entry.told, entry.etag)
-
-
-def answer_of(result: ExecutionResult, call: Call, context: Any) -> Answer:
-    """What graphql-core found, as clients get it."""
-    errors = result.errors or []
-    # Only errors of variables have no path: those of fields have one, also where `data` became null by them.
-    if result.data is None and all(error.path is None for error in errors):
-        return refused(request_error(error, BAD_USER_INPUT) for error in errors)
-    body: dict[str, Any] = {"errors": format_errors(errors, context.errors_left_out)} if errors else {}
-    return Answer({**body, "data": result.data, **_extensions(call, context)}, executed=True)
-
-
-def refused(errors: Iterable[GraphQLError]) -> Answer:
-    """The answer of an operation that did not run."""
-    return Answer({"errors": format_errors(errors)}, executed=False)
-
-
-def timed_out(operation: OperationDefinitionNode, seconds: float) -> Answer:
-    """The answer of an operation that was ended before it was done."""
-    message = f"The request took longer than {seconds:g} seconds and was ended"
-    if operation.operation is OperationType.QUERY:
-        message += "; ask for less in each, or raise CLADE_REQUEST_SECONDS."
-        error = GraphQLError(message, extensions={"code": TIMEOUT})
-    else:
-        error = GraphQLError(f"{message}. {UNCERTAIN_HINT}", extensions={"code": TIMEOUT, **UNCERTAIN})
-    return Answer({"errors": format_errors([error]), "data": None}, executed=True)
-
-
-def too_large(error: BudgetExceeded, call: Call, context: Any) -> Answer:
-    """The answer of an operation whose response would be larger than it may be, or takes more reads."""
-    message = str(error)
-    extensions: dict[str, object] = {"code": error.code}
-    if not call.is_query:
-        message, extensions = f"{message} {UNCERTAIN_HINT}", {**extensions, **UNCERTAIN}
-    told = GraphQLError(message, extensions=extensions)
-    return Answer({"errors": format_errors([told]), "data": None, **_extensions(call, context)}, executed=True)
-
-
-def overtaken() -> Answer:
-    """The answer where moves flipped during each attempt at one."""
-    message = "Nodes were moved each time that they were read, so nothing is answered; ask again."
-    error = GraphQLError(message, extensions={"code": Unavailable.code})
-    return Answer({"errors": format_errors([error]), "data": None}, executed=True)
-
-
-def no_operation(name: str | None) -> GraphQLError:
-    message = (
-        "The query holds more than one operation, or none; say which to run in operationName."
-        if name is None
-        else f'The query holds no operation named "{name}".'
-    )
-    return GraphQLError(message, extensions={"code": NO_OPERATION})
+def _cached(entry: Entry, call: Call, context: Any) -> OperationResponse:
+    context.how = "cached"
+    return OperationResponse(_extensions(call, context), True, entry.body, entry.etag)

@@ -1,10 +1,10 @@
-"""Whole answers, served again as long as it is proven that nothing they were made of has changed.
+"""Response cache: JSON responses, served again while it is proven that the store has not changed.
 
-A store that knows its version (SQLite) proves it by that. On DynamoDB the proof are the stamps of all trees and
-hierarchies that an answer was read from, asked for in one strong read. Since index reads trail behind the table, an
-answer is kept only if every such stamp still has, after the reads, the number that this server had first seen a settle
-time before they began: then nothing was on its way into an index while they ran. So a new query is kept at its second
-asking at the earliest, and costs nothing more at its first.
+SQLite has a version of the whole store, which proves it. On DynamoDB the proof are the versions of all trees and
+hierarchies that the response was read from, in one strong read. Indexes lag behind the table, so a response is cached
+only if each version, read again after the response, was first seen by this server at least the settle time before the
+response was begun: then no change was on its way into an index meanwhile. So a query is cached at its second request at
+the earliest, and its first request costs nothing more.
 """
 
 import time
@@ -17,35 +17,42 @@ from resolvers.session.request import Request
 from store.bounded_cache import BoundedCache
 
 MAX_AGE_SECONDS = 60.0
-ENTRY_BYTES = 1_000  # what an entry takes beside its data
-MAX_SIGHTINGS = 100_000  # numbers of stamps that are remembered, and questions
-SIGHTING_BYTES = 300  # what one of them takes
+ENTRY_BYTES = 1_000  # of memory for an entry besides its body
+MAX_SIGHTINGS = 100_000  # remembered tree versions, and remembered requests
+SIGHTING_BYTES = 300  # of memory for each of them
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A response as JSON, what proves it, and when it was read, in seconds of a steady clock."""
+    """A response as JSON, its proof, and the start of its reads in seconds of a monotonic clock.
 
-    told: bytes
+    The proof is the store's `version`, or `tree_versions` where the store has none.
+    """
+
+    body: bytes
     version: object
-    stamps: dict[str, int]
+    tree_versions: dict[str, int]
     read_at: float
     etag: str = field(default="")
 
     @classmethod
-    def of(cls, told: bytes, version: object, stamps: dict[str, int], read_at: float, grants: Grants | None) -> "Entry":
-        return cls(told, version, stamps, read_at, etag_of(told, grants))
+    def of(
+        cls, body: bytes, version: object, tree_versions: dict[str, int], read_at: float, grants: Grants | None
+    ) -> "Entry":
+        return cls(body, version, tree_versions, read_at, etag_of(body, grants))
 
 
 class ResponseCache:
-    """The answers used last, up to so many bytes; none where that is 0."""
+    """The most recently used responses, up to `max_bytes`; 0 disables the cache."""
 
     def __init__(self, max_bytes: int, *, settle_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_bytes = max_bytes
         self._settle = settle_seconds
         self._clock = clock
         self._entries: BoundedCache[Hashable, Entry] = BoundedCache("responses", max_bytes, weigh=_size)
-        self._asked: BoundedCache[Hashable, float] = BoundedCache("requests", MAX_SIGHTINGS, bytes_each=SIGHTING_BYTES)
+        self._requests: BoundedCache[Hashable, float] = BoundedCache(
+            "requests", MAX_SIGHTINGS, bytes_each=SIGHTING_BYTES
+        )
         self._sightings: BoundedCache[str, tuple[int, float]] = BoundedCache(
             "tree_versions", MAX_SIGHTINGS, bytes_each=SIGHTING_BYTES
         )
@@ -53,68 +60,68 @@ class ResponseCache:
     def __bool__(self) -> bool:
         return self._max_bytes > 0
 
-    def proven(self, question: Hashable, version: object) -> Entry | None:
-        """The kept answer, if the store's version proves it to be current, which takes no read."""
-        entry = self._entries.get(question)
+    def proven(self, key: Hashable, version: object) -> Entry | None:
+        """The entry if the store's version proves that it is current; without any read."""
+        entry = self._entries.get(key)
         return None if entry is None or version is None or entry.version != version else entry
 
-    async def get(self, question: Hashable, request: Request) -> Entry | None:
-        """The kept answer, if it is proven to be current; on DynamoDB that takes one read of its stamps."""
-        entry = self._entries.get(question)
+    async def get(self, key: Hashable, request: Request) -> Entry | None:
+        """The entry if it is current; on DynamoDB this is one read of its tree versions."""
+        entry = self._entries.get(key)
         if entry is None or await self._is_current(entry, request):
             return entry
-        if self._entries.get(question) is entry:  # another request may have replaced it while this one read the proof
-            self._entries.drop(question)
+        if self._entries.get(key) is entry:  # otherwise another request replaced it meanwhile
+            self._entries.drop(key)
         return None
 
-    async def put(self, question: Hashable, told: bytes, request: Request, began: float) -> None:
-        """Keep an answer that `request` has read since `began`, if it can be proven; an answer with errors never is."""
-        if len(told) + ENTRY_BYTES > self._max_bytes or request.met_unknown_id:
+    async def put(self, key: Hashable, body: bytes, request: Request, started: float) -> None:
+        """Cache a response without errors, which `request` has read since `started`, if it can be proven."""
+        if len(body) + ENTRY_BYTES > self._max_bytes or request.met_unknown_id:
             return
         version = request.version
-        stamps: dict[str, int] = {}
+        tree_versions: dict[str, int] = {}
         if version is None:
-            if not self._is_asked_again(question, began) or len(request.partitions) >= request.reads.units:
+            if not self._is_repeated(key, started) or len(request.partitions) >= request.reads.units:
                 return
-            stamps = await request.stamps_now()
-            if not self._is_settled(stamps, began):
+            tree_versions = await request.stamps_now()
+            if not self._is_settled(tree_versions, started):
                 return
-        self._entries.put(question, Entry.of(told, version, stamps, began, request.grants))
+        self._entries.put(key, Entry.of(body, version, tree_versions, started, request.grants))
 
     async def _is_current(self, entry: Entry, request: Request) -> bool:
         if entry.version is not None:
             return entry.version == request.version
         if self._clock() - entry.read_at > MAX_AGE_SECONDS:
             return False
-        await request.get([], trees=entry.stamps)
-        return all(request.stamps[tree].number == n for tree, n in entry.stamps.items())
+        await request.get([], trees=entry.tree_versions)
+        return all(request.stamps[tree].number == n for tree, n in entry.tree_versions.items())
 
-    def _is_asked_again(self, question: Hashable, now: float) -> bool:
-        """Whether this was asked a short time ago already; remembers that it is asked now."""
-        before = self._asked.get(question)
-        self._asked.put(question, now)
+    def _is_repeated(self, key: Hashable, now: float) -> bool:
+        """Whether the same request came a short time ago; remembers this one."""
+        before = self._requests.get(key)
+        self._requests.put(key, now)
         return before is not None and now - before < MAX_AGE_SECONDS
 
-    def _is_settled(self, stamps: dict[str, int], began: float) -> bool:
-        """Whether all these numbers were seen long enough before; remembers them as seen now."""
+    def _is_settled(self, tree_versions: dict[str, int], started: float) -> bool:
+        """Whether all versions were seen a settle time before `started`; remembers them as seen now."""
         settled = True
-        for tree, n in stamps.items():
+        for tree, n in tree_versions.items():
             seen, since = self._sightings.get(tree) or (-1, 0.0)
             if seen != n:
                 self._sightings.put(tree, (n, self._clock()))
-            settled = settled and seen == n and began - since >= self._settle
+            settled = settled and seen == n and started - since >= self._settle
         return settled
 
 
-def _size(question: Hashable, entry: Entry) -> int:
-    return len(entry.told) + ENTRY_BYTES
+def _size(key: Hashable, entry: Entry) -> int:
+    return len(entry.body) + ENTRY_BYTES
 
 
-def etag_of(told: bytes, grants: Grants | None = None) -> str:
-    """An entity tag for a response, as somebody who may see this gets it."""
-    return '"' + blake2b(told, digest_size=16, key=sight_of(grants)).hexdigest() + '"'
+def etag_of(body: bytes, grants: Grants | None = None) -> str:
+    """The entity tag of a response; it differs for callers who may see other nodes."""
+    return '"' + blake2b(body, digest_size=16, key=visibility_key(grants)).hexdigest() + '"'
 
 
-def sight_of(grants: Grants | None) -> bytes:
-    """What differs where callers may see other things."""
+def visibility_key(grants: Grants | None) -> bytes:
+    """Bytes that differ for callers who may see other nodes; empty for all nodes."""
     return b"" if grants is None else grants.digest

@@ -1,7 +1,7 @@
 """Log handler: lines to standard error, as JSON or as text for a terminal.
 
-They are written by a thread of their own, some of them at a time: a reader that is slow, or does not read, never holds
-up a request, and a line costs the event loop some microseconds.
+A thread writes them in batches: a slow reader, or one that does not read, never delays a request, and a line costs the
+event loop some microseconds.
 """
 
 import logging
@@ -16,18 +16,18 @@ from typing import Any, Literal
 
 import orjson
 
-Form = Literal["auto", "json", "text"]
+LogFormat = Literal["auto", "json", "text"]
 
 WRITE_AFTER_SECONDS = 0.1
 FLUSH_SECONDS = 2.0
-MAX_WAITING_BYTES = 16_000_000  # of lines to be written; more are dropped, and counted
-LINE_BYTES = 100  # that a line takes beside its text
+MAX_WAITING_BYTES = 16_000_000  # of lines to be written; more are dropped and counted
+LINE_BYTES = 100  # of memory for a line besides its text
 MAX_MESSAGE_CHARACTERS = 2_000
 MAX_TRACEBACK_CHARACTERS = 20_000
 
 
 class Sink:
-    """Lines on their way to a file descriptor."""
+    """Writes lines to a file descriptor, in a thread."""
 
     dropped = 0
 
@@ -35,14 +35,14 @@ class Sink:
         self._descriptor = descriptor
         self._max_bytes = max_bytes
         self._lines: deque[bytes] = deque()
-        self._bytes = 0  # of lines that wait or are being written
+        self._bytes = 0  # of lines that are waiting or being written
         self._counting = threading.Lock()
         self._due = threading.Event()
         self._busy = False
         threading.Thread(target=self._run, name="log", daemon=True).start()
 
     def write(self, line: bytes, *, soon: bool = False) -> None:
-        """Take a line, which ends in a newline; never waits."""
+        """Add a line, which ends with a newline, without waiting; `soon` writes it at once."""
         taken = len(line) + LINE_BYTES
         with self._counting:
             if self._bytes + taken > self._max_bytes:
@@ -54,7 +54,7 @@ class Sink:
             self._due.set()
 
     def flush(self) -> None:
-        """Wait until all is written, but not for a reader that stands still."""
+        """Wait until all lines are written, at most FLUSH_SECONDS."""
         end = time.monotonic() + FLUSH_SECONDS
         self._due.set()
         while (self._lines or self._busy) and time.monotonic() < end:
@@ -64,11 +64,11 @@ class Sink:
         while True:
             self._due.wait(WRITE_AFTER_SECONDS)
             self._due.clear()
-            self._busy = True  # before the lines are taken, so that a flush misses none
+            self._busy = True  # before the lines are removed, so that a flush misses none
             count = len(self._lines)
             left = memoryview(b"".join([self._lines.popleft() for _ in range(count)]))
             taken = len(left) + count * LINE_BYTES
-            with suppress(OSError):  # nobody reads any more, and there is nobody else to tell
+            with suppress(OSError):  # the reader is gone, and there is no other place for the error
                 while left:
                     left = left[os.write(self._descriptor, left) :]
             with self._counting:
@@ -77,15 +77,15 @@ class Sink:
 
 
 class Handler(logging.Handler):
-    """Sends records to a sink as lines of one form."""
+    """Sends records to a sink as lines of one format."""
 
-    def __init__(self, sink: Sink, form: Literal["json", "text"]) -> None:
+    def __init__(self, sink: Sink, log_format: Literal["json", "text"]) -> None:
         super().__init__()
         self.sink = sink
-        self._line = json_line if form == "json" else text_line
+        self._line = json_line if log_format == "json" else text_line
 
     def createLock(self) -> None:
-        self.lock = None  # the sink needs none
+        self.lock = None  # the sink needs no lock
 
     def emit(self, record: logging.LogRecord) -> None:
         self.sink.write(self._line(record), soon=record.levelno >= logging.WARNING)
@@ -94,60 +94,60 @@ class Handler(logging.Handler):
         self.sink.flush()
 
 
-def handler(form: Form) -> Handler:
-    """The one handler of a server, for `logging.config.dictConfig`."""
-    if form == "auto":
-        form = "text" if sys.stderr.isatty() else "json"
-    return Handler(Sink(sys.stderr.fileno()), form)
+def handler(log_format: LogFormat) -> Handler:
+    """The handler of a server, for `logging.config.dictConfig`."""
+    if log_format == "auto":
+        log_format = "text" if sys.stderr.isatty() else "json"
+    return Handler(Sink(sys.stderr.fileno()), log_format)
 
 
-def config(level: str, form: Form) -> dict[str, Any]:
-    """How a server process sets up `logging`: its own lines from `level` on, those of libraries from warnings on."""
+def config(level: str, log_format: LogFormat) -> dict[str, Any]:
+    """The configuration of `logging`: records of Clade from `level` on, records of libraries from warnings on."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "handlers": {"log": {"()": "graph.observability.log_handler.handler", "form": form}},
+        "handlers": {"log": {"()": "graph.observability.log_handler.handler", "log_format": log_format}},
         "root": {"level": "WARNING", "handlers": ["log"]},
         "loggers": {"clade": {"level": level.upper()}},
     }
 
 
 def dropped() -> int:
-    """How many lines of this process nobody read in time."""
-    return sum(one.sink.dropped for one in logging.getLogger().handlers if isinstance(one, Handler))
+    """The number of lines that this process dropped."""
+    return sum(found.sink.dropped for found in logging.getLogger().handlers if isinstance(found, Handler))
 
 
 def flush() -> None:
-    """Write what has not been written yet: a process that ends by a signal does not come back to it."""
-    for one in logging.getLogger().handlers:
-        one.flush()
+    """Write all lines; a process that ends by a signal does not do this by itself."""
+    for found in logging.getLogger().handlers:
+        found.flush()
 
 
 def json_line(record: logging.LogRecord) -> bytes:
     """A record as one line of JSON."""
-    told = {
+    line = {
         "time": datetime.fromtimestamp(record.created, UTC),
         "level": record.levelname.lower(),
         "logger": record.name,
         "message": record.getMessage()[:MAX_MESSAGE_CHARACTERS],
     }
-    told.update(_fields(record))
+    line.update(_fields(record))
     option = orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
     try:
-        return orjson.dumps(told, option=option)
-    except TypeError:  # a text with half a character in it
-        return orjson.dumps({name: _whole(str(value)) for name, value in told.items()}, option=option)
+        return orjson.dumps(line, option=option)
+    except TypeError:  # a text with half of a surrogate pair
+        return orjson.dumps({name: _encodable(str(value)) for name, value in line.items()}, option=option)
 
 
 def text_line(record: logging.LogRecord) -> bytes:
-    """A record as a line for people; a traceback takes more of them."""
+    """A record as one line of text; a traceback follows on more lines."""
     clock = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
     fields = _fields(record)
     trace = fields.get("exception")
-    told = [clock, record.levelname.lower(), record.getMessage()[:MAX_MESSAGE_CHARACTERS]]
-    told += [f"{name}={value}" for name, value in fields.items() if value is not None and name != "exception"]
-    line = "".join(one if one.isprintable() else repr(one)[1:-1] for one in " ".join(told))
-    return (_whole(f"{line}\n{trace}" if trace else line) + "\n").encode()
+    parts = [clock, record.levelname.lower(), record.getMessage()[:MAX_MESSAGE_CHARACTERS]]
+    parts += [f"{name}={value}" for name, value in fields.items() if value is not None and name != "exception"]
+    line = "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(parts))
+    return (_encodable(f"{line}\n{trace}" if trace else line) + "\n").encode()
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
@@ -158,5 +158,5 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
     return fields
 
 
-def _whole(text: str) -> str:
+def _encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""Where Prometheus finds the metrics of a server: an address of their own, which whoever asks for data does not see."""
+"""Metrics server: Prometheus metrics at an address of their own, which clients of the API cannot reach."""
 
 import os
 import tempfile
@@ -11,10 +11,10 @@ from graph.settings import host_and_port
 
 @contextmanager
 def exported(address: str, workers: int) -> Iterator[None]:
-    """Serve the metrics of this process, or of its workers all together, until the block ends; none without an address.
+    """Serve the metrics of this process, or the sums of its workers, until the block ends; nothing without an address.
 
-    Workers write to files of a folder that is made here, since none of them can be asked for what the others counted.
-    So it must be entered before they start. Raises OSError where the address cannot be listened on.
+    Workers write their metrics to files in a temporary folder, so the block must be entered before they start. Raises
+    OSError if the address is not available.
     """
     if not address:
         yield
@@ -23,24 +23,24 @@ def exported(address: str, workers: int) -> Iterator[None]:
     if workers == 1:
         from prometheus_client import REGISTRY, disable_created_metrics, start_http_server
 
-        # They are as many series again, of which nobody makes a graph.
+        # These would double the number of time series.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         start_http_server(port, host, REGISTRY)
         yield
         return
     with tempfile.TemporaryDirectory(prefix="clade-metrics-") as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # the library reads it when it is imported, here and there
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # prometheus_client reads it on import, here and in the workers
         from prometheus_client import CollectorRegistry, Metric, start_http_server
         from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
         from prometheus_client.registry import Collector
 
         class Workers(Collector):
-            """The metrics of all workers; the gauges of those that have ended are left out."""
+            """The metrics of all workers, without gauges of ended ones."""
 
             def collect(self) -> Iterable[Metric]:
                 for file in Path(folder).glob("gauge_live*.db"):
                     pid = int(file.stem.rpartition("_")[2])
-                    if not _lives(pid):
+                    if not _is_alive(pid):
                         mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
                 found: Iterable[Metric] = MultiProcessCollector(None, folder).collect()  # type: ignore[no-untyped-call]
                 return found
@@ -51,7 +51,7 @@ def exported(address: str, workers: int) -> Iterator[None]:
         yield
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

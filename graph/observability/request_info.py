@@ -1,4 +1,4 @@
-"""What is known of one request when it is over: how it came, what it asked for, what that cost, and how it ended."""
+"""Request info: what logs, metrics and traces report of one request: HTTP, operation, reads, errors and duration."""
 
 import random
 import re
@@ -11,77 +11,77 @@ from starlette.types import Scope
 
 from resolvers.access.caller import ANYONE, Caller
 
-KEY = "clade.observed"
-"""Where the scope of a request has its `Observed`."""
+KEY = "clade.request_info"
+"""The key of a RequestInfo in the ASGI scope."""
 
 REQUEST_ID = b"x-request-id"
-GONE = 499
-"""The status of a request whose client left before the answer, as nginx writes it."""
+STATUS_CLIENT_CLOSED = 499
+"""The status of a request whose client disconnected before the response, as in nginx."""
 
 MAX_NAME_CHARACTERS = 200
 
-_SANE_ID = re.compile(rb"[A-Za-z0-9._:+/=@-]{1,128}")
+_VALID_ID = re.compile(rb"[A-Za-z0-9._:+/=@-]{1,128}")
 
 
 @dataclass(slots=True)
 class RequestInfo:
-    """One request; its parts are filled in by whoever knows them. `began` is of a steady clock, in seconds."""
+    """One request. Its fields are set while it is processed. `started` is a time of a monotonic clock, in seconds."""
 
     id: str
     method: str
     path: str
-    began: float
+    started: float
     seconds: float = 0.0
-    status: int = GONE
+    status: int = STATUS_CLIENT_CLOSED
     operation: str | None = None
-    """The name of its operation."""
+    """The name of the operation."""
     caller: Caller = ANYONE
-    """Who asks, if that was found out."""
+    """The caller; anonymous until the request is authenticated."""
     kind: str | None = None
-    """`query` or `mutation`; None for what never became an operation."""
+    """`query` or `mutation`; None if no operation was executed."""
     document: str | None = None
     codes: Sequence[str] = ()
     context: Any = None
-    """What its resolvers shared, which knows how it was answered and what was read."""
+    """The operation's Context, which has `how` and the reads."""
     trace_id: str | None = None
     headers: Mapping[bytes, bytes] = field(default_factory=dict)
-    """What the request brought, each name once."""
+    """The request headers, each name once."""
     client: str | None = None
-    """The client's address, as the connection has it, or a proxy on this machine says it."""
+    """The client's IP address, of the connection, or from a proxy on this machine."""
 
     @classmethod
     def of(cls, scope: Scope) -> "RequestInfo":
-        """A request that begins now, under the id that its client gave it, if that may stand in a log."""
+        """A request that starts now. Its id is the client's X-Request-Id if it is valid, else a random one."""
         headers = dict(scope["headers"])
         sent = headers.get(REQUEST_ID)
-        # Ids are there to be found again and keep no secret: random.random's kind is enough.
-        given = sent.decode() if sent and _SANE_ID.fullmatch(sent) else f"{random.getrandbits(128):032x}"
+        # Ids are not secret, so the fast generator is sufficient.
+        given = sent.decode() if sent and _VALID_ID.fullmatch(sent) else f"{random.getrandbits(128):032x}"
         client = scope.get("client")
         address = client[0][:MAX_NAME_CHARACTERS] if client else None
         return cls(given, scope["method"], scope["path"], time.perf_counter(), client=address, headers=headers)
 
     @property
     def name(self) -> str | None:
-        """The operation's name, as long as it may be in a log or a span."""
+        """The operation's name, shortened for logs and spans."""
         name = self.operation
         return name if name is None or len(name) <= MAX_NAME_CHARACTERS else cut(name)
 
     @property
     def how(self) -> str | None:
-        """As `Context.how`; None where nothing was answered."""
+        """`Context.how`; None if no operation was executed."""
         return getattr(self.context, "how", None)
 
     @property
     def reads(self) -> dict[str, Any]:
-        """What was read, as `extensions.reads` has it; empty where nothing was answered."""
+        """The reads, as in `extensions.reads`; empty if no operation was executed."""
         return {} if self.context is None else self.context.reads_report()
 
 
 def cut(text: str) -> str:
-    """A text of a client, as long as it may be in a log or a span."""
+    """A text of a client, shortened for logs and spans."""
     return text if len(text) <= MAX_NAME_CHARACTERS else f"{text[:MAX_NAME_CHARACTERS]}…"
 
 
 def codes_of(errors: Sequence[dict[str, Any]]) -> list[str]:
-    """The codes of an answer's errors, each once."""
+    """The codes of a response's errors, each once."""
     return list(dict.fromkeys(error.get("extensions", {}).get("code", "") for error in errors))

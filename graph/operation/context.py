@@ -28,7 +28,7 @@ class Context:
         self.fields: SelectedFields | None = None
         """The operation's selected fields, where a plan has them."""
         self.how: str | None = None
-        """How it was answered: `kept`, `planned`, `resolved`, or where a plan handed over `surprised` or `failed`."""
+        """How it was answered: `cached`, `compiled`, `interpreted`, or `fallback` (interpreted after an error)."""
 
     @cached_property
     def errors_left_out(self) -> Counter[str]:
@@ -120,5 +120,5 @@ class Context:
             "rounds": self.request.rounds,
             "items": reads.items,
             "units": reads.units,
-            "cached": self.how == "kept",
+            "cached": self.how == "cached",
         }

@@ -1,4 +1,4 @@
-"""The web application of its parts: which of them answers at which address, and what stands around all of them."""
+"""ASGI application: routes, middleware and lifespan."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
@@ -13,7 +13,6 @@ from starlette.routing import Route, request_response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.auth.authentication import Authenticator
-from graph.auth.loopback import LoopbackHosts
 from graph.execution.operation import Execution
 from graph.observability import log_handler
 from graph.operation.persisted_documents import PersistedDocuments
@@ -23,6 +22,7 @@ from graph.server.endpoint import GraphQLEndpoint
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.graphiql import Examples, examples_page, no_examples
 from graph.server.health import Readiness, alive
+from graph.server.loopback_hosts import LoopbackHosts
 from graph.server.request_observer import Observer, RequestObserver
 from graph.server.security_headers import SecurityHeaders
 from graph.settings import Settings
@@ -33,7 +33,7 @@ GRAPHQL_PATH = "/graphql"
 METHODS = ("GET", "HEAD", "POST")
 
 Background = Sequence[Callable[[], Coroutine[Any, Any, None]]]
-"""What runs as long as the application does."""
+"""Coroutine functions that run while the application runs."""
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 """Starlette's: called with the application, the block runs from its start to its end."""
@@ -51,17 +51,17 @@ def build_app(
     trusted: PersistedDocuments = PersistedDocuments({}),
     cors_origins: Sequence[str] = (),
     check_hosts: bool = False,
-    gate: ConcurrencyLimiter | None = None,
+    limiter: ConcurrencyLimiter | None = None,
     drain: GracefulShutdown | None = None,
     observers: Sequence[Observer] = (),
-    marking: Observer | None = None,
+    on_start: Observer | None = None,
     background: Background = (),
-    callers: Authenticator | None = None,
+    authenticator: Authenticator | None = None,
 ) -> ASGIApp:
-    """The application that runs `execution` over `store`, which is opened when it starts and closed when it stops.
+    """The application that serves `execution`.
 
-    Between the two the moves of `writer` run, and those that other processes have left half-way; so does what is in
-    `background`.
+    `store` is opened at its start and closed at its end. Meanwhile the moves of `writer`, unfinished moves of other
+    processes, and `background` run.
     """
     drain = drain or GracefulShutdown()
     endpoint = GraphQLEndpoint(
@@ -70,8 +70,8 @@ def build_app(
         max_body_bytes=max_body_bytes,
         body_seconds=body_seconds,
         trusted=trusted,
-        gate=gate or ConcurrencyLimiter(Settings.model_fields["max_inflight"].default),
-        callers=callers,
+        limiter=limiter or ConcurrencyLimiter(Settings.model_fields["max_inflight"].default),
+        authenticator=authenticator,
     )
     routes = [
         Route(GRAPHQL_PATH, endpoint),
@@ -82,23 +82,23 @@ def build_app(
         Route("/", to_graphql),
     ]
     app = by_path(endpoint, Starlette(routes=routes, lifespan=lifespan_of(store, writer, drain, background)))
-    return RequestObserver(guarded(app, cors_origins, check_hosts=check_hosts), observers, drain, marking)
+    return RequestObserver(guarded(app, cors_origins, check_hosts=check_hosts), observers, drain, on_start)
 
 
 def guarded(app: ASGIApp, cors_origins: Sequence[str], *, check_hosts: bool) -> ASGIApp:
-    """The application behind what browsers are told and what is asked of the names that it is called by."""
+    """The application with CORS, security headers and, if `check_hosts`, the Host check."""
     if cors_origins:
         app = CORSMiddleware(
             app, allow_origins=cors_origins, allow_methods=METHODS, allow_headers=["*"], expose_headers=["etag"]
         )
-    # Outside of Starlette's own error handling, whose answers need the headers too.
+    # Outside of Starlette's error handling, because its responses need the headers, too.
     return SecurityHeaders(LoopbackHosts(app) if check_hosts else app)
 
 
 def lifespan_of(
     store: Store, writer: Writer | None, drain: GracefulShutdown | None, background: Background
 ) -> Lifespan:
-    """The lifespan of an application; without `drain` it leaves SIGTERM to the server, as one of several must."""
+    """The lifespan of an application; without `drain`, for a mounted one, SIGTERM is left to the server."""
 
     @asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[None]:
@@ -111,28 +111,28 @@ def lifespan_of(
 
 
 def by_path(endpoint: ASGIApp, others: ASGIApp) -> ASGIApp:
-    """The endpoint at its address, and `others` elsewhere.
+    """The endpoint at its path, and `others` elsewhere.
 
-    The endpoint answers its own errors, and Starlette's way to it costs as much as answering from the cache.
+    The endpoint handles its own errors, and Starlette's routing to it costs as much as a cached response.
     """
 
     def choose(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        is_asked = scope["type"] == "http" and scope["path"] == GRAPHQL_PATH
-        return (endpoint if is_asked else others)(scope, receive, send)
+        is_graphql = scope["type"] == "http" and scope["path"] == GRAPHQL_PATH
+        return (endpoint if is_graphql else others)(scope, receive, send)
 
     return choose
 
 
 @asynccontextmanager
 async def beside(background: Background) -> AsyncIterator[None]:
-    """Has these run until the block ends."""
-    running = [asyncio.create_task(one()) for one in background]
+    """Run these until the block ends."""
+    tasks = [asyncio.create_task(run()) for run in background]
     try:
         yield
     finally:
-        for one in running:
-            one.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def to_graphql(request: Request) -> Response:

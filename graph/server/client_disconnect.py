@@ -1,4 +1,4 @@
-"""Whether the client of a request is still there: who hung up needs no answer, and what it asked for is ended."""
+"""Client disconnects: the work for a request ends when its client closes the connection."""
 
 import asyncio
 from types import TracebackType
@@ -6,24 +6,27 @@ from typing import Self
 
 from starlette.types import Receive
 
-LOOK_AFTER_SECONDS = 0.1
-"""Most answers are ready sooner, and never look."""
+WATCH_AFTER_SECONDS = 0.1
+"""Most responses are ready sooner, and the connection is not watched."""
 
 
 class ClientDisconnected(Exception):
-    """The client hung up."""
+    """The client closed the connection."""
 
 
 class DisconnectWatcher:
-    """Ends the block that it is around when the client goes, and raises Gone; the request must have come whole."""
+    """Context manager that ends its block and raises ClientDisconnected when the client disconnects.
+
+    The request must have been received completely.
+    """
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
-        self._block = asyncio.timeout(None)  # it lasts until it is told that its time is over
+        self._block = asyncio.timeout(None)  # without a deadline until the client disconnects
         self._watch: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._timer = asyncio.get_running_loop().call_later(LOOK_AFTER_SECONDS, self._look)
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._start)
         await self._block.__aenter__()
         return self
 
@@ -38,10 +41,10 @@ class DisconnectWatcher:
         except TimeoutError:
             raise ClientDisconnected from None
 
-    def _look(self) -> None:
-        self._watch = asyncio.create_task(self._until_gone())
+    def _start(self) -> None:
+        self._watch = asyncio.create_task(self._until_disconnect())
 
-    async def _until_gone(self) -> None:
+    async def _until_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass  # a GET's empty body
         self._block.reschedule(asyncio.get_running_loop().time())

@@ -1,24 +1,24 @@
-"""How many operations, and look-ups of keys, may run at a time: one more is better refused at once than all slowed."""
+"""Concurrency limit of operations and API key look-ups: rejecting further ones is better than slowing down all."""
 
 from typing import Self
 
 
 class TooManyRequests(Exception):
-    """As many are inside as may be; the message is for the client."""
+    """The limit is reached; the client receives the message."""
 
 
 class ConcurrencyLimiter:
-    """Counts who is inside, by `with`, which raises TooManyRequests for one too many."""
+    """Context manager that counts the blocks running; entering one more than the limit raises TooManyRequests."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.inside = 0
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.running = 0
 
     def __enter__(self) -> Self:
-        if self.inside >= self.most:
-            raise TooManyRequests(f"The server answers {self.most} requests already; try again in a moment.")
-        self.inside += 1
+        if self.running >= self.limit:
+            raise TooManyRequests(f"The server is running its maximum of {self.limit} requests; retry later.")
+        self.running += 1
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.inside -= 1
+        self.running -= 1

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from prometheus_client import Counter, Gauge
 
+from graph.execution.operation import Execution
 from graph.observability import log_handler
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.graceful_shutdown import GracefulShutdown
@@ -18,26 +19,27 @@ from store.engine.protocol import Store
 SAMPLE_SECONDS = 1.0
 
 CALLS = {
-    "made": Counter("clade_store_calls", "Calls to DynamoDB, each of one attempt or more."),
-    "retried": Counter("clade_store_retries", "Attempts at them after the first."),
-    "throttled": Counter("clade_store_throttles", "Answers of DynamoDB that asked for less."),
-    "failed": Counter("clade_store_failures", "Calls that got no answer."),
-    "spared": Counter("clade_store_spared", "Calls that were not made, since DynamoDB had been silent for a while."),
+    "made": Counter("clade_store_calls", "Calls to DynamoDB, of one or more attempts each."),
+    "retried": Counter("clade_store_retries", "Attempts after the first."),
+    "throttled": Counter("clade_store_throttles", "Throttled attempts."),
+    "failed": Counter("clade_store_failures", "Calls without a response."),
+    "spared": Counter("clade_store_spared", "Calls that were not made because DynamoDB did not respond."),
 }
-LOG_DROPPED = Counter("clade_log_dropped_lines", "Lines that were not logged, since nobody read the log.")
+LOG_DROPPED = Counter("clade_log_dropped_lines", "Log lines that were dropped because the log was not read.")
+COMPILER_ERRORS = Counter("clade_compiler_errors", "Compiled queries that met an internal error.")
 
 
-def _gauge(name: str, what: str, mode: str = "livesum") -> Gauge:
-    return Gauge(f"clade_{name}", what, multiprocess_mode=mode)  # type: ignore[arg-type]  # one of its words
+def _gauge(name: str, description: str, mode: str = "livesum") -> Gauge:
+    return Gauge(f"clade_{name}", description, multiprocess_mode=mode)  # type: ignore[arg-type]  # a Literal
 
 
 GAUGES = {
-    "in_flight": _gauge("in_flight", "Operations that run now."),
-    "writes_waiting": _gauge("writes_waiting", "Edits that wait for those before them."),
-    "moves_running": _gauge("moves_running", "Moves and large deletions under way."),
-    "draining": _gauge("draining", "Processes that were told to stop."),
-    "store_silent": _gauge("store_silent", "Processes whose calls to DynamoDB got no answer lately."),
-    "loop_lag_seconds": _gauge("loop_lag_seconds", "How late the event loop was at the last look.", "livemax"),
+    "in_flight": _gauge("in_flight", "Running operations."),
+    "writes_waiting": _gauge("writes_waiting", "Edits that wait for earlier edits."),
+    "moves_running": _gauge("moves_running", "Running moves and large deletions."),
+    "draining": _gauge("draining", "Processes that are stopping."),
+    "store_silent": _gauge("store_silent", "Processes in which DynamoDB does not respond."),
+    "loop_lag_seconds": _gauge("loop_lag_seconds", "Delay of the event loop at the last sample.", "livemax"),
     "memory_bytes": _gauge("memory_bytes", "The memory of a process, in bytes.", "liveall"),
 }
 CACHE_BYTES = Gauge(
@@ -46,14 +48,19 @@ CACHE_BYTES = Gauge(
 CACHE_HITS = Counter("clade_cache_hits", "Entries found in each cache.", ["cache"])
 
 
-def vitals_of(store: Store, drain: GracefulShutdown, gate: ConcurrencyLimiter, writer: Writer | None) -> "Vitals":
-    """What to look at in these parts of a server."""
+def vitals_of(
+    store: Store, drain: GracefulShutdown, limiter: ConcurrencyLimiter, execution: Execution, writer: Writer | None
+) -> "Vitals":
+    """The gauges and counters of these parts of a server."""
     gauges: dict[str, Callable[[], float]] = {
-        "in_flight": lambda: gate.inside,
+        "in_flight": lambda: limiter.running,
         "draining": lambda: drain.draining,
         "memory_bytes": memory_bytes,
     }
-    totals: dict[Counter, Callable[[], int]] = {LOG_DROPPED: log_handler.dropped}
+    totals: dict[Counter, Callable[[], int]] = {
+        LOG_DROPPED: log_handler.dropped,
+        COMPILER_ERRORS: lambda: execution.compiler_errors,
+    }
     if writer is not None:
         gauges["writes_waiting"] = lambda: writer.waiting
         gauges["moves_running"] = lambda: writer.mover.running
@@ -64,30 +71,30 @@ def vitals_of(store: Store, drain: GracefulShutdown, gate: ConcurrencyLimiter, w
 
 
 class Vitals:
-    """Looks at a server's parts: `gauges` by the names of GAUGES, and `totals` by counter, which only ever grow."""
+    """Samples `gauges`, by the names of GAUGES, and `totals`, by their counter."""
 
     def __init__(self, gauges: Mapping[str, Callable[[], float]], totals: Mapping[Counter, Callable[[], int]]) -> None:
         self._gauges = gauges
         self._totals = totals
-        self._seen = dict.fromkeys(totals, 0)
+        self._counted = dict.fromkeys(totals, 0)
         self._hits: dict[str, int] = {}
 
     async def watch(self) -> None:
-        """Look again and again, until it is cancelled."""
+        """Sample every second until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + SAMPLE_SECONDS
             await asyncio.sleep(SAMPLE_SECONDS)
             GAUGES["loop_lag_seconds"].set(max(0.0, loop.time() - due))
-            self.look()
+            self.sample()
 
-    def look(self) -> None:
+    def sample(self) -> None:
         for name, value in self._gauges.items():
             GAUGES[name].set(value())
         for counter, total in self._totals.items():
             now = total()
-            counter.inc(now - self._seen[counter])
-            self._seen[counter] = now
+            counter.inc(now - self._counted[counter])
+            self._counted[counter] = now
         for name, usage in cache_usage().items():
             CACHE_BYTES.labels(name).set(usage.bytes)
             CACHE_HITS.labels(name).inc(max(0, usage.hits - self._hits.get(name, 0)))  # fewer where caches are gone
@@ -95,7 +102,7 @@ class Vitals:
 
 
 def memory_bytes() -> float:
-    """What this process has in memory; 0 where the system does not tell."""
+    """Resident memory of this process; 0 where the system does not report it."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * float(os.sysconf("SC_PAGE_SIZE"))
     except OSError:

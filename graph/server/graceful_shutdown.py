@@ -1,4 +1,4 @@
-"""The end of a server without loss: it says that it is not ready, serves a little longer, and only then stops."""
+"""Graceful shutdown: after SIGTERM the server is not ready, serves for some seconds more, and then stops."""
 
 import asyncio
 import signal
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class GracefulShutdown:
-    """Whether this process is about to end. `seconds` is how long a load balancer has to notice."""
+    """The state of the shutdown. `seconds` is the time in which a load balancer notices."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds
@@ -16,9 +16,9 @@ class GracefulShutdown:
 
     @contextmanager
     def on_sigterm(self) -> Iterator[None]:
-        """Delay the server's own answer to SIGTERM, which is there already; a second SIGTERM is taken at once.
+        """Delay the server's handler of SIGTERM, which must be set; a second SIGTERM is handled at once.
 
-        SIGINT stays as it is: at a terminal nobody waits for a load balancer.
+        SIGINT is not changed: on a terminal there is no load balancer.
         """
         stop = signal.getsignal(signal.SIGTERM)
         if threading.current_thread() is not threading.main_thread() or not callable(stop):

@@ -1,4 +1,4 @@
-"""What a load balancer asks: whether the process lives, and whether it can answer."""
+"""Health checks for load balancers: liveness at `/healthz` and readiness at `/readyz`."""
 
 import asyncio
 
@@ -11,28 +11,28 @@ from store.engine.protocol import Store
 from store.errors import Unavailable
 
 READY_SECONDS = 2.0
-"""A store that takes longer to say that it is well is not."""
+"""Maximum time of a store's health check."""
 
 
 async def alive(request: Request) -> Response:
-    """200 as long as the process takes requests; no I/O, so a store that is down restarts nothing."""
+    """200 as long as the process serves requests; without I/O, so an unavailable store restarts no server."""
     return PlainTextResponse("ok")
 
 
 class Readiness:
-    """Asks the store on each request, so that it recovers as the store does."""
+    """Checks the store on each request."""
 
     def __init__(self, store: Store, drain: GracefulShutdown) -> None:
         self._store = store
         self._drain = drain
 
     async def ready(self, request: Request) -> Response:
-        """200 when the store can be read now and the server is to stay, else 503.
+        """200 if the store can be read and the server is not stopping, else 503.
 
-        The log says what is amiss with the store, since that names tables and files.
+        The log has the store's error, since that names tables and files.
         """
         if self._drain.draining:
-            return JSONResponse({"ready": False, "reason": "The server stops."}, 503)
+            return JSONResponse({"ready": False, "reason": "The server is stopping."}, 503)
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await self._store.health()
@@ -40,5 +40,7 @@ class Readiness:
             logger.warning("%s", error)
             return JSONResponse({"ready": False, "reason": STORE_MESSAGE}, 503)
         except TimeoutError:
-            return JSONResponse({"ready": False, "reason": f"The store is silent for {READY_SECONDS:g} seconds."}, 503)
+            return JSONResponse(
+                {"ready": False, "reason": f"The store did not respond within {READY_SECONDS:g} seconds."}, 503
+            )
         return JSONResponse({"ready": True})

@@ -1,104 +1,90 @@
-"""The outermost layer of the application: it gives each request its id, and tells what became of it."""
+"""Request observer: the outermost middleware, which gives each request an id and reports it when it has ended."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from graph.errors import BAD_REQUEST, UNCERTAIN
-from graph.observability.request_info import (
-    GONE,
-    KEY,
-    REQUEST_ID,
-    RequestInfo,
-)
+from graph.errors import BAD_REQUEST, UNAVAILABLE, UNCERTAIN
+from graph.observability.request_info import KEY, REQUEST_ID, STATUS_CLIENT_CLOSED, RequestInfo
 from graph.server.graceful_shutdown import GracefulShutdown
-from store.errors import UNCERTAIN_HINT, Unavailable
+from graph.server.response_sender import CLOSE, send_error
+from store.errors import UNCERTAIN_HINT
 
 PROBES = frozenset({"/healthz", "/readyz"})
-"""Asked every few seconds by machines, about the process and not of the data: never observed."""
+"""Paths that load balancers request every few seconds; these requests are not observed."""
 
 SINGLE = ("Authorization", "Content-Type", "Host", "Origin")
-"""Headers of one value: of two, a proxy might look at the one and Clade at the other."""
-
-CLOSE = (b"connection", b"close")
+"""Headers that a request may have once: of two, a proxy might read one and Clade the other."""
 
 Observer = Callable[[RequestInfo], None]
 
 
 class RequestObserver:
-    """An ASGI application that shows each request to another to all observers, when it is over.
+    """ASGI middleware that passes each finished request to all observers.
 
-    `marking` is shown it earlier, when its answer begins.
+    `on_start` is called earlier, when the response starts.
     """
 
     def __init__(
-        self, app: ASGIApp, observers: Sequence[Observer], drain: GracefulShutdown, marking: Observer | None = None
+        self, app: ASGIApp, observers: Sequence[Observer], drain: GracefulShutdown, on_start: Observer | None = None
     ) -> None:
         self._app = app
         self._observers = observers
-        self._marking = marking
+        self._on_start = on_start
         self._drain = drain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        observed = scope[KEY] = RequestInfo.of(scope)
+        info = scope[KEY] = RequestInfo.of(scope)
         app = self._app
-        if len(observed.headers) < len(scope["headers"]) and (name := repeated(scope["headers"])):
-            app = Repeated(name)
+        if len(info.headers) < len(scope["headers"]) and (name := repeated(scope["headers"])):
+            app = RepeatedHeader(name)
 
         def send_with_id(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
-                observed.status = message["status"]
-                if self._marking is not None:
-                    self._marking(observed)
+                info.status = message["status"]
+                if self._on_start is not None:
+                    self._on_start(info)
                 headers = message["headers"] = list(message["headers"])
-                headers.append((REQUEST_ID, observed.id.encode()))
-                if self._drain.draining:  # who comes again shall come to another server
+                headers.append((REQUEST_ID, info.id.encode()))
+                if self._drain.draining:  # the client's next connection goes to another server
                     headers.append(CLOSE)
             return send(message)
 
         try:
             await app(scope, receive, send_with_id)
-        except asyncio.CancelledError:  # the server's time to stop is over
-            if observed.status == GONE:
-                observed.codes = (Unavailable.code,)
-                await _tell_stopping(send_with_id, may_be_made=observed.kind == "mutation")
+        except asyncio.CancelledError:  # the time for running requests is over
+            if info.status == STATUS_CLIENT_CLOSED:
+                info.codes = (UNAVAILABLE,)
+                await _send_stopping(send_with_id, may_be_made=info.kind == "mutation")
             raise
         finally:
             if scope["path"] not in PROBES:
-                observed.seconds = time.perf_counter() - observed.began
+                info.seconds = time.perf_counter() - info.started
                 for observer in self._observers:
-                    observer(observed)
+                    observer(info)
 
 
-class Repeated:
-    """An ASGI application that answers 400 to a request with two headers of a name that has one value."""
+class RepeatedHeader:
+    """ASGI application that answers 400 to a request which repeats this header."""
 
     def __init__(self, name: str) -> None:
-        self._message = f"The request has more than one header {name}; send one."
+        self._message = f"The request has more than one {name} header; send one."
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = orjson.dumps({"errors": [{"message": self._message, "extensions": {"code": BAD_REQUEST}}]})
-        headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body)), CLOSE]
-        await send({"type": "http.response.start", "status": 400, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await send_error(send, 400, self._message, BAD_REQUEST, [CLOSE])
 
 
 def repeated(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """The header of one value that a request has more than once."""
+    """The first of the SINGLE headers that a request repeats."""
     names = [name for name, _ in headers]
     return next((single for single in SINGLE if names.count(single.lower().encode()) > 1), None)
 
 
-async def _tell_stopping(send: Send, *, may_be_made: bool) -> None:
-    message = f"The server stops, and the request was ended. {UNCERTAIN_HINT if may_be_made else 'Send it again.'}"
-    extensions = {"code": Unavailable.code, **(UNCERTAIN if may_be_made else {})}
-    body = orjson.dumps({"errors": [{"message": message, "extensions": extensions}]})
-    headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body)), CLOSE]
-    await send({"type": "http.response.start", "status": 503, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+async def _send_stopping(send: Send, *, may_be_made: bool) -> None:
+    message = f"The server is stopping, and the request was cancelled. {UNCERTAIN_HINT if may_be_made else 'Retry.'}"
+    await send_error(send, 503, message, UNAVAILABLE, [CLOSE], UNCERTAIN if may_be_made else {})

@@ -9,12 +9,11 @@ import orjson
 from graph.errors import BAD_REQUEST
 from graph.operation.graphql_request import GraphQLRequest
 from graph.operation.persisted_documents import PersistedDocuments, id_in
-
-Header = tuple[bytes, bytes]
+from graph.server.response_sender import Header
 
 
 class RequestRejected(Exception):
-    """A request that is no GraphQL request; the message says why, and goes to the client."""
+    """An HTTP request that is rejected; the client receives status, message, code and headers."""
 
     def __init__(self, status: int, message: str, *headers: Header, code: str = BAD_REQUEST) -> None:
         super().__init__(message)
@@ -30,7 +29,7 @@ def read_json(body: bytes, documents: PersistedDocuments) -> GraphQLRequest:
     except orjson.JSONDecodeError:
         raise RequestRejected(400, "The body is not JSON in UTF-8.") from None
     if isinstance(sent, list):
-        raise RequestRejected(400, "Batches are not taken: send each operation in a request of its own.")
+        raise RequestRejected(400, "Batches are not supported; send each operation in a request of its own.")
     if not isinstance(sent, dict):
         raise RequestRejected(400, 'The body must be a JSON object such as {"query": "{ __typename }"}.')
     return request_of(sent, documents)
@@ -41,7 +40,7 @@ def read_query_string(query_string: bytes, documents: PersistedDocuments) -> Gra
     try:
         sent: dict[str, Any] = dict(parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="strict"))
     except ValueError:
-        raise RequestRejected(400, "The address is not percent-encoded UTF-8.") from None
+        raise RequestRejected(400, "The query string is not percent-encoded UTF-8.") from None
     for name in ("variables", "extensions"):
         if name in sent:
             try:
@@ -55,7 +54,7 @@ def request_of(sent: Mapping[str, Any], documents: PersistedDocuments) -> GraphQ
     """The request in these parameters, once each has its type and the document is found. Raises as `read_json` does."""
     query, document_id = sent.get("query"), id_in(sent)
     if not isinstance(query, str | None) or not (query or document_id):
-        raise RequestRejected(400, '"query" is missing: it must be a string that holds a GraphQL document.')
+        raise RequestRejected(400, '"query" is missing; send a GraphQL document as a string.')
     operation_name = sent.get("operationName")
     if not isinstance(operation_name, str | None):
         raise RequestRejected(400, '"operationName" must be a string or null.')
@@ -67,5 +66,5 @@ def request_of(sent: Mapping[str, Any], documents: PersistedDocuments) -> GraphQ
 def object_of(sent: Mapping[str, Any], name: str) -> dict[str, Any] | None:
     value = sent.get(name)
     if not isinstance(value, dict | None):
-        raise RequestRejected(400, f'"{name}" must be an object or null.')
+        raise RequestRejected(400, f'"{name}" must be a JSON object or null.')
     return value

@@ -1,25 +1,31 @@
-"""Large answers on their way: handed over piece by piece, and only so much of them may wait for slow readers."""
+"""Response sender: large bodies are sent in pieces, with limited memory for those of slow clients; and whole errors."""
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from starlette.types import Send
 
-PIECE_BYTES = 262_144  # handed over at once; the server waits until most of one is taken before it takes the next
-MOST_BYTES = 128_000_000  # of all answers that wait together
+from graph.errors import error_body
+
+Header = tuple[bytes, bytes]
+
+CLOSE: Header = (b"connection", b"close")
+
+PIECE_BYTES = 262_144  # uvicorn waits until most of a piece is sent before it accepts the next
+MAX_BYTES = 128_000_000  # of all bodies being sent
 
 
 class ResponseSender:
-    """Sends bodies of responses. Where those that wait become too much together, whoever has taken nothing for the
-    longest time is cut off.
-    """
+    """Sends response bodies. Above the limit, the client that has read nothing for the longest time is disconnected."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._most = most_bytes
-        self._waiting: dict[asyncio.Timeout, bytes] = {}  # what is sent, in the order of the last pieces
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._waiting: dict[asyncio.Timeout, bytes] = {}  # bodies, in the order of their last pieces
 
     async def send(self, send: Send, content: bytes) -> None:
-        """Send a body. One that is cut off stays incomplete, and the server closes its connection."""
+        """Send a body. If it is cut off it stays incomplete, and the server closes the connection."""
         if len(content) <= PIECE_BYTES:
             await send({"type": "http.response.body", "body": content})
             return
@@ -37,21 +43,36 @@ class ResponseSender:
             return
 
     def _make_room(self) -> None:
-        """Cut off those whose last pieces are the oldest, but never the last to come."""
+        """Cut off the bodies whose last piece is the oldest, but never the newest body."""
         waiting = dict(self._waiting)
-        while len(waiting) > 1 and taken(waiting.values()) > self._most:
+        while len(waiting) > 1 and memory_of(waiting.values()) > self._max_bytes:
             end = next(iter(waiting))
             del waiting[end]
             if not end.expired():
-                end.reschedule(0)  # which has passed
+                end.reschedule(0)  # in the past
 
 
-def taken(waiting: Collection[bytes]) -> int:
-    """The bytes that bodies take while they wait; one that is kept is the same for many clients."""
-    return sum({id(one): len(one) for one in waiting}.values()) + len(waiting) * PIECE_BYTES
+def memory_of(waiting: Collection[bytes]) -> int:
+    """The bytes that bodies take; several clients may be sent the same cached body."""
+    return sum({id(body): len(body) for body in waiting}.values()) + len(waiting) * PIECE_BYTES
 
 
 def pieces(content: bytes) -> Iterator[tuple[bytes, bool]]:
-    """The pieces of a body, each with whether there are more."""
+    """The pieces of a body, each with whether more follow."""
     for start in range(0, len(content), PIECE_BYTES):
         yield content[start : start + PIECE_BYTES], start + PIECE_BYTES < len(content)
+
+
+async def send_error(
+    send: Send,
+    status: int,
+    message: str,
+    code: str,
+    headers: Sequence[Header] = (),
+    extensions: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Send a whole response with one error and no data, for a request that does not reach the endpoint."""
+    body = error_body(message, code, extensions)
+    start = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body)), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": start})
+    await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""What every answer tells browsers: who may frame it, read it, and what it may load."""
+"""Security headers of all responses: framing, reading by other origins, and a content security policy."""
 
 from collections.abc import Awaitable
 
@@ -18,9 +18,9 @@ HEADERS_AND_POLICY = [*HEADERS, NOTHING_ALLOWED]
 
 
 class SecurityHeaders:
-    """An ASGI application that adds the headers to all answers of another, errors and not-founds too.
+    """ASGI middleware that adds the headers to all responses, including errors.
 
-    An answer keeps a content security policy of its own; any other may load nothing.
+    A response keeps its own content security policy; without one it may load nothing.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -32,12 +32,12 @@ class SecurityHeaders:
 
         def send_with_headers(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
-                own = message["headers"]
+                headers = message["headers"]
                 added = HEADERS_AND_POLICY
-                for name, _ in own:
+                for name, _ in headers:
                     if name == POLICY:
                         added = HEADERS
-                message["headers"] = [*own, *added]
+                message["headers"] = [*headers, *added]
             return send(message)
 
         return self._app(scope, receive, send_with_headers)

@@ -15,7 +15,6 @@ from resolvers.session.read_concurrency import ReadScheduler
 from resolvers.session.read_state import ReadState
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.session.running_moves import RunningMoves
-from store.background_moves.timing import MoveTiming as MoveTiming
 from store.engine.protocol import Store as Store
 from store.engine.usage import ReadUsage
 from store.metadata.tree_version import TreeVersion

@@ -1,4 +1,4 @@
-"""The budgets of one request: what passes them is refused on every way, and what is within them leaves others be."""
+"""Budgets of one request: above a budget the response is rejected, in every way of answering."""
 
 import asyncio
 import gc
@@ -66,7 +66,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("query", SIZES)
-async def test_fields_are_counted_alike_by_plans_and_by_the_interpreter(planted, query):
+async def test_plans_and_the_interpreter_count_the_same_fields(planted, query):
     reply = await Client(planted, Ground).ask(query)  # which compares the two
     assert not reply.errors
     assert reply.fields == SIZES[query]
@@ -74,7 +74,7 @@ async def test_fields_are_counted_alike_by_plans_and_by_the_interpreter(planted,
 
 @pytest.mark.parametrize("planned", [True, False])
 @pytest.mark.parametrize("query", SIZES)
-async def test_a_response_of_one_field_more_than_may_be_is_refused_whole(planted, query, planned):
+async def test_a_response_of_one_field_too_many_is_rejected(planted, query, planned):
     for fields, is_answered in ((SIZES[query], True), (SIZES[query] - 1, False)):
         body = await answer(planted, query, budget(fields=fields), planned=planned)
         if is_answered:
@@ -116,7 +116,7 @@ async def wordy(store: Store) -> Store:
 
 
 @pytest.mark.parametrize("planned", [True, False])
-async def test_a_text_that_is_asked_for_again_and_again_does_not_fill_the_memory(wordy, planned):
+async def test_a_repeated_long_text_takes_bounded_memory(wordy, planned):
     notes = " ".join(f"a{n}: nodes(ids: $ids) {{ ... on Area {{ note }} }}" for n in range(20))
     query = f"query ($ids: [ID!]!) {{ {notes} }}"
     one = await answer(wordy, query, budget(nodes=10**6), planned=planned, ids=[ROOT])
@@ -130,7 +130,7 @@ async def test_a_text_that_is_asked_for_again_and_again_does_not_fill_the_memory
 
 
 @pytest.mark.parametrize("planned", [True, False])
-async def test_a_response_of_one_byte_more_than_may_be_is_refused(planted, planned):
+async def test_a_response_of_one_byte_too_many_is_rejected(planted, planned):
     query = '{ area(path: "r") { descendants { nodes { name path } } } }'
     whole = await answer(planted, query, BudgetLimits(), planned=planned)
     fits = await answer(planted, query, budget(bytes=whole["size"]), planned=planned)
@@ -142,7 +142,7 @@ async def test_a_response_of_one_byte_more_than_may_be_is_refused(planted, plann
 # -- read units --------------------------------------------------------------------------------------------------------
 
 
-async def test_counts_are_spent_from_the_read_units(planted):
+async def test_counts_spend_read_units(planted):
     counts = " ".join(f'a{n}: descendants(from: "a{n:02}") {{ totalCount }}' for n in range(25))
     query = f'{{ area(path: "r") {{ {counts} }} }}'
     reply = await Client(planted, Ground, budget=budget(read_units=8)).ask(query)
@@ -152,7 +152,7 @@ async def test_counts_are_spent_from_the_read_units(planted):
     assert not (await Client(planted, Ground).ask(query)).errors
 
 
-async def test_look_ups_and_lists_are_spent_from_the_read_units(planted):
+async def test_look_ups_and_lists_spend_read_units(planted):
     ids = [f"ground:n{number}" for number in range(300)]
     for query, variables in (
         ("query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", {"ids": ids}),
@@ -187,7 +187,7 @@ WAYS = {
 OTHERS = {"GroundPayload.node", "GroundPayload.previousParent"}  # a mutation answers two at most
 
 
-def test_every_field_that_leads_to_nodes_is_among_the_ways():
+def test_every_field_that_returns_nodes_is_tested():
     """A new one without a query here fails this."""
     nodes = {"Node", "_Entity", "Ground", "GroundConnection", *TYPES.values()}
     found = set()
@@ -203,7 +203,7 @@ def test_every_field_that_leads_to_nodes_is_among_the_ways():
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_every_node_of_a_response_is_spent(planted, way):
+async def test_every_node_of_a_response_spends_the_budget(planted, way):
     reply = await Client(planted, Ground).ask(WAYS[way])
     assert not reply.errors
     assert reply.nodes >= count_nodes(reply.data)
@@ -218,7 +218,7 @@ LARGE = f'{{ area(path: "r") {{ children {{ nodes {{ id children {{ {EDGES} }} }
 
 
 @pytest.mark.parametrize("planned", [True, False])
-async def test_a_large_answer_leaves_others_their_turns(tmp_path, planned):
+async def test_a_large_response_yields_to_other_requests(tmp_path, planned):
     async with open_store(f"sqlite:///{tmp_path / 'many.db'}") as store:
         await store.create()
         await Model("ground", MANY).plant(store)
@@ -239,7 +239,7 @@ async def test_a_large_answer_leaves_others_their_turns(tmp_path, planned):
         assert turns >= spent / (10 * SLICE_SECONDS), f"{turns} turns in {spent:.2f} s"
 
 
-async def test_what_computes_for_too_long_ends_though_it_waits_for_nothing(tmp_path):
+async def test_long_computation_without_waits_is_timed_out(tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'many.db'}") as store:
         await store.create()
         await Model("ground", MANY).plant(store)
@@ -257,7 +257,7 @@ async def test_what_computes_for_too_long_ends_though_it_waits_for_nothing(tmp_p
 
 @pytest.mark.parametrize("planned", [True, False])
 @pytest.mark.parametrize("wrong", ['children(after: "bm9uZQ") { nodes { id } }', 'children(from: "") { nodes { id } }'])
-async def test_errors_of_many_fields_are_few_and_hold_nothing(planted, planned, wrong):
+async def test_errors_of_many_fields_are_limited_and_hold_no_frames(planted, planned, wrong):
     aliases = " ".join(f"a{n}: {wrong}" for n in range(25))
     query = f'{{ area(path: "r") {{ descendants {{ nodes {{ key {aliases} }} }} }} }}'
     gc.collect()

@@ -116,7 +116,7 @@ async def key_for(server, tmp_path, *grants):
 # -- heads -------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_trailer_is_no_header(start, tmp_path):
+async def test_trailers_are_rejected(start, tmp_path):
     server = await start(reads="granted", writes="granted")
     key = await key_for(server, tmp_path, "write:location")
     assert asked(server, chunked(more=f"authorization: Bearer {key}\r\n")) == (200, ANSWER)
@@ -126,7 +126,7 @@ async def test_a_trailer_is_no_header(start, tmp_path):
 
 
 @pytest.mark.parametrize("header", ["Authorization: Bearer x", "Host: localhost", "Content-Type: application/json"])
-async def test_a_repeated_header_of_one_value_is_refused(start, header):
+async def test_a_repeated_single_header_is_rejected(start, header):
     server = await start()
     name, _, value = header.partition(": ")
     for twice in (f"{header}\r\n{header}\r\n", f"{name.lower()}: {value}\r\n{name.upper()}: other\r\n"):
@@ -136,14 +136,14 @@ async def test_a_repeated_header_of_one_value_is_refused(start, header):
 
 
 @pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\x01\x00\x01", b"no HTTP at all\r\n\r\n", post(length="x")])
-async def test_what_is_no_http_is_refused_as_json_and_is_no_warning(start, sent):
+async def test_invalid_http_is_rejected_as_json_without_a_warning(start, sent):
     server = await start()
     assert "HTTP" in refused(server, sent, 400)
     server.kill()
     assert not [one for one in lines(server) if one["level"] in ("warning", "error")]
 
 
-async def test_a_refusal_is_never_taken_for_the_answer_to_the_request_before(start):
+async def test_a_rejection_is_never_sent_as_the_response_to_an_earlier_request(start):
     server = await start()
     for sent in (b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n" + b"x" * 70_000, chunked(trailers="x: y\r\n")):
         with connected(server) as connection:
@@ -152,7 +152,7 @@ async def test_a_refusal_is_never_taken_for_the_answer_to_the_request_before(sta
 
 
 @pytest.mark.parametrize("shape", ["one header", "many headers", "an address", "a trailer", "an extension of a chunk"])
-async def test_a_head_has_a_limit(start, shape):
+async def test_the_size_of_a_head_is_limited(start, shape):
     server = await start()
     large = 3_000_000
     before = {
@@ -168,14 +168,14 @@ async def test_a_head_has_a_limit(start, shape):
         assert "65,536 bytes" in refused(server, before, 431)
 
 
-async def test_a_head_at_its_limit_is_taken_and_one_byte_more_is_not(start):
+async def test_a_head_at_the_limit_is_accepted_and_one_byte_more_is_431(start):
     server = await start()
     room = 65_536 - len(GET + b"x: \r\n\r\n")
     assert asked(server, GET + b"x: " + b"y" * room + b"\r\n\r\n") == (200, ANSWER)
     assert "65,536 bytes" in refused(server, GET + b"x: " + b"y" * (room + 1) + b"\r\n\r\n", 431)
 
 
-async def test_a_large_body_right_behind_a_head_is_no_part_of_it(start):
+async def test_a_large_body_in_the_same_packet_does_not_count_for_the_head(start):
     server = await start()
     body = orjson.dumps({"query": "{ __typename }", "extensions": {"x": "y" * 200_000}})
     assert asked(server, post(body)) == (200, ANSWER)
@@ -189,7 +189,7 @@ async def test_a_large_body_right_behind_a_head_is_no_part_of_it(start):
 
 
 @pytest.mark.parametrize("drips", [b"", GET, b"GET /"])
-async def test_a_slow_head_ends_its_connection(start, drips):
+async def test_a_slow_head_closes_the_connection(start, drips):
     server = await start()
     with connected(server) as connection:
         connection.settimeout(0.2)
@@ -209,7 +209,7 @@ async def test_a_slow_head_ends_its_connection(start, drips):
     assert (b" 408 " in text) == bool(drips)
 
 
-async def test_a_body_that_goes_on_after_the_answer_ends_its_connection(start):
+async def test_a_body_that_continues_after_the_response_closes_the_connection(start):
     server = await start()
     with connected(server) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9000000\r\n\r\n")
@@ -222,7 +222,7 @@ async def test_a_body_that_goes_on_after_the_answer_ends_its_connection(start):
             pytest.fail("the connection is still open")
 
 
-async def test_a_connection_that_is_used_now_and_then_stays(start):
+async def test_a_connection_with_occasional_requests_stays_open(start):
     server = await start()
     with connected(server) as connection:
         for _ in range(3):
@@ -240,7 +240,7 @@ def resident_bytes(pid):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Memory is read from /proc.")
-async def test_bodies_that_do_not_come_to_an_end_take_bounded_memory_and_others_are_answered(start):
+async def test_incomplete_bodies_take_bounded_memory_and_others_are_answered(start):
     server = await start(request_seconds="60")
     assert asked(server, post()) == (200, ANSWER)
     before, part = resident_bytes(server.pid), b'{"query": "' + b" " * 240_000
@@ -260,7 +260,7 @@ async def test_bodies_that_do_not_come_to_an_end_take_bounded_memory_and_others_
             assert answer(late) == (200, ANSWER)
 
 
-async def test_more_connections_than_may_be_end_those_that_wait_longest(start):
+async def test_above_the_limit_the_longest_idle_connections_are_closed(start):
     server = await start(max_connections="20")
     with ExitStack() as opened:
         many = [opened.enter_context(connected(server)) for _ in range(60)]
@@ -280,7 +280,7 @@ def is_open(connection):
         return False
 
 
-async def test_requests_that_are_sent_without_waiting_have_a_limit(start):
+async def test_pipelined_requests_are_limited(start):
     server = await start()
     few = GET + b"\r\n"
     with connected(server) as connection:
@@ -300,7 +300,7 @@ def lines(server):
     return [orjson.loads(line) for line in server.said.read_bytes().splitlines() if line.startswith(b"{")]
 
 
-async def test_a_client_that_goes_is_no_error_at_any_moment(start):
+async def test_a_disconnect_at_any_moment_is_no_error(start):
     server = await start()
     sents = [post(), GET + b"\r\n", b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n", (GET + b"\r\n") * 8]
     for number in range(400):

@@ -1,4 +1,4 @@
-"""Each limit of a document at its edge and one past it, and all of them before anything is validated or read."""
+"""Document limits: each at its limit and one above, checked before validation and reads."""
 
 from dataclasses import replace
 
@@ -65,7 +65,7 @@ AT_EDGE = {
 
 
 @pytest.mark.parametrize("name", AT_EDGE)
-async def test_a_document_at_the_limit_passes_and_one_past_it_is_refused(name, monkeypatch):
+async def test_a_document_at_the_limit_is_accepted_and_one_above_is_rejected(name, monkeypatch):
     limits = replace(DEFAULTS, max_tokens=9_999) if name == "max_fields" else DEFAULTS
     limit = getattr(limits, name)
     at_edge = await refusal(AT_EDGE[name](limit), limits)
@@ -81,7 +81,7 @@ async def test_a_document_at_the_limit_passes_and_one_past_it_is_refused(name, m
     assert "locations" not in error
 
 
-def test_the_limits_are_those_that_are_promised():
+def test_the_default_limits():
     assert (
         DocumentLimits(
             max_tokens=2_000,
@@ -102,7 +102,7 @@ def test_the_limits_are_those_that_are_promised():
 # -- what passes at the defaults ---------------------------------------------------------------------------------------
 
 
-async def test_the_menu_of_seven_levels_with_edges_passes_also_for_a_gateway():
+async def test_a_menu_of_seven_levels_is_accepted_also_from_a_gateway():
     menu = "name"
     for _ in range(6):
         menu = f"id name children {{ edges {{ node {{ {menu} }} }} }}"
@@ -111,18 +111,18 @@ async def test_the_menu_of_seven_levels_with_edges_passes_also_for_a_gateway():
     assert await refusal(entities) is None
 
 
-async def test_introspection_passes_at_any_depth_that_is_set():
+async def test_introspection_is_accepted_at_any_depth_limit():
     query = get_introspection_query(specified_by_url=True, input_value_deprecation=True)
     assert await refusal(query, replace(DEFAULTS, max_depth=2)) is None
 
 
-async def test_edges_nodes_and_entities_are_no_levels():
+async def test_edges_nodes_and_entities_do_not_count_for_depth():
     query = nodes("children { edges { node { children { nodes { name } } } } }")
     assert await refusal(query, replace(DEFAULTS, max_depth=4)) is None
     assert (await refusal(query, replace(DEFAULTS, max_depth=3)))["extensions"]["limit"] == 3
 
 
-async def test_gateways_may_ask_for_entities_many_times_at_once():
+async def test_gateways_may_repeat_entities():
     query = f"query($r: [_Any!]!) {{ {named('_entities(representations: $r) { __typename }', 100)} }}"
     assert await refusal(query) is None
 
@@ -155,7 +155,7 @@ def chain(length, step, last="name"):
         (nodes(of("parent { name id }", 390)), "MAX_REPEATS"),
     ],
 )
-async def test_fragments_and_their_like_hide_nothing_and_cost_no_validation(query, setting, monkeypatch):
+async def test_fragments_are_expanded_and_rejected_before_validation(query, setting, monkeypatch):
     monkeypatch.setattr(document_cache, "validate", None)
     error = await refusal(query)
     assert error["extensions"]["code"] == "LIMIT_EXCEEDED"
@@ -172,11 +172,11 @@ async def test_fragments_and_their_like_hide_nothing_and_cost_no_validation(quer
         nodes("...F0") + chain(240, "...F{0}"),
     ],
 )
-async def test_circles_gaps_and_long_chains_are_told_as_what_they_are(query):
+async def test_cyclic_unknown_and_long_fragment_chains_are_validation_errors(query):
     assert (await refusal(query))["extensions"]["code"] == "GRAPHQL_VALIDATION_FAILED"
 
 
-async def test_a_document_that_is_kept_is_not_measured_again(monkeypatch):
+async def test_a_cached_document_is_not_measured_again(monkeypatch):
     execution = Execution(SCHEMA, run_now)
     with pytest.raises(Passed):
         await execution.execute("{ __typename }", allow_mutations=False)
@@ -185,7 +185,7 @@ async def test_a_document_that_is_kept_is_not_measured_again(monkeypatch):
         await execution.execute("{ __typename }", allow_mutations=False)
 
 
-async def test_without_introspection_the_schema_is_told_in_no_way():
+async def test_without_introspection_no_field_returns_the_schema():
     limits = replace(DEFAULTS, introspection=False)
     for query in (
         "{ __schema { queryType { name } } }",

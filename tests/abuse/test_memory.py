@@ -1,4 +1,4 @@
-"""What is kept of requests stays small, whatever they send, and what large answers take while they are made."""
+"""Memory: caches and running requests are bounded, whatever clients send."""
 
 import asyncio
 import gc
@@ -8,7 +8,8 @@ import orjson
 import pytest
 
 from graph.compiler.plan_cache import MAX_SEVERAL_CHARACTERS, PlanCache
-from graph.execution.operation import Answer, Execution
+from graph.execution.operation import Execution
+from graph.execution.response import OperationResponse
 from graph.execution.response_cache import ResponseCache
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
@@ -47,7 +48,7 @@ async def test_variables_of_any_length_leave_nothing_behind_in_plans_or_the_cach
         for number in range(5):
             await execution.execute(QUERY, {"path": f"a/{number}", "x": "y" * SIZE}, allow_mutations=False)
             await execution.execute(QUERY, {"path": f"{number}" * SIZE}, allow_mutations=False)
-        assert execution.planned == 5
+        assert execution.compiled == 5
         assert 0 < len(str(list(execution._documents.get(QUERY).plans._entries))) < SIZE
         assert 0 < len(str(list(cache._entries._entries))) < SIZE
 
@@ -89,7 +90,7 @@ async def test_questions_leave_no_more_of_a_long_document_behind_than_what_they_
         questions = [GraphQLRequest(query, {"path": f"a/{number}", "n": number}) for number in range(5)]
         for question in questions:
             await execution.answer(question, allow_mutations=False)
-        assert execution.planned == 5
+        assert execution.compiled == 5
         assert len(execution._documents.get(query).bound) == kept
 
 
@@ -177,12 +178,12 @@ def execution(crowd: Crowd, *, planned: bool = True, seconds: float = 60.0) -> E
     return Execution(SCHEMA, context, plans=plans, limits=DocumentLimits(request_seconds=seconds))
 
 
-async def ask(execution: Execution, query: str) -> Answer:
+async def ask(execution: Execution, query: str) -> OperationResponse:
     ids = [f"ground:{derived_id('ground', ('a', str(number)))}" for number in range(NODES)]
     return await execution.execute(query, {"ids": ids}, allow_mutations=False)
 
 
-def codes(answer: Answer) -> set[str]:
+def codes(answer: OperationResponse) -> set[str]:
     body = orjson.loads(answer.content())
     return {error["extensions"]["code"] for error in body.get("errors", ())}
 

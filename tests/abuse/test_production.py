@@ -1,4 +1,4 @@
-"""What a server in the open shows of itself, with CLADE_PRODUCTION=1, and what each setting brings back."""
+"""Production mode: disabled features, and the setting that enables each of them."""
 
 import httpx
 import pytest
@@ -50,12 +50,12 @@ def shown(url):
     }
 
 
-def test_by_default_everything_is_shown(server):
+def test_all_features_are_on_by_default(server):
     with server() as url:
         assert shown(url) == {"introspection", "suggestions", "graphiql"}
 
 
-def test_production_shows_nothing_and_still_answers(server):
+def test_production_mode_disables_them_and_answers_queries(server):
     with server(production="1") as url:
         assert shown(url) == set()
         answer = httpx.post(f"{url}/graphql", json={"query": '{ __typename city(path: "US/NE/Omaha") { __typename } }'})
@@ -79,7 +79,7 @@ WRONG = [
 ]
 
 
-def test_errors_of_a_server_in_the_open_list_nothing_and_repeat_no_value_in_pythons_words(server):
+def test_errors_in_production_mode_have_no_suggestions_and_no_python_values(server):
     with server(production="1") as url:
         for query, variables in WRONG:
             answer = httpx.post(f"{url}/graphql", json={"query": query, "variables": variables}).json()
@@ -90,14 +90,14 @@ def test_errors_of_a_server_in_the_open_list_nothing_and_repeat_no_value_in_pyth
 
 
 @pytest.mark.parametrize("name", ["introspection", "suggestions", "graphiql"])
-def test_each_is_switched_by_itself(server, name):
+def test_each_feature_has_its_own_setting(server, name):
     with server(**{name: "0"}) as url:
         assert shown(url) == {"introspection", "suggestions", "graphiql"} - {name}
     with server(production="1", **{name: "1"}) as url:
         assert shown(url) == {name}
 
 
-def test_production_is_off_until_it_is_set(monkeypatch):
+def test_production_mode_is_off_by_default(monkeypatch):
     assert Settings().shows("introspection")
     monkeypatch.setenv("CLADE_PRODUCTION", "true")
     assert not Settings().shows("introspection")

@@ -1,4 +1,4 @@
-"""Clients that ask for large answers and hardly read them take bounded memory, and others are answered."""
+"""Slow readers: clients that hardly read large responses take bounded memory, and others are answered."""
 
 import asyncio
 import socket
@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from graph.hierarchies.categories import CategoryNode
-from graph.server.response_sender import MOST_BYTES, PIECE_BYTES, ResponseSender
+from graph.server.response_sender import MAX_BYTES, PIECE_BYTES, ResponseSender
 from store.connect import open_store
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
@@ -73,15 +73,15 @@ async def test_many_slow_readers_take_bounded_memory_and_others_are_answered(ser
     before = peak_bytes(server.pid)
     with ExitStack() as readers:
         slow = [readers.enter_context(slow_reader(server.url)) for _ in range(READERS)]
-        assert READERS * LARGE > 2 * MOST_BYTES
+        assert READERS * LARGE > 2 * MAX_BYTES
         assert len((await server.ask(QUERY))["data"]["category"]["children"]["nodes"]) == NODES
         assert (await server.ask('{ category(path: "all/7") { name } }'))["data"]["category"] == {"name": NAME}
-        assert peak_bytes(server.pid) - before < 1.5 * MOST_BYTES
+        assert peak_bytes(server.pid) - before < 1.5 * MAX_BYTES
         assert rest(slow[0]) < LARGE
         assert rest(slow[-1]) >= LARGE
 
 
-async def test_whoever_waits_longest_is_cut_off_and_nobody_else():
+async def test_only_the_longest_waiting_client_is_disconnected():
     """Three bodies of which two may wait: the first stays where it is, and the others come to their ends."""
     sending, taken = ResponseSender(9 * PIECE_BYTES), [asyncio.Event() for _ in range(3)]
     sent: list[list[bool]] = [[], [], []]
@@ -103,7 +103,7 @@ async def test_whoever_waits_longest_is_cut_off_and_nobody_else():
     assert not sending._waiting
 
 
-async def test_whoever_takes_a_piece_now_and_then_is_not_cut_off_for_one_that_takes_none():
+async def test_a_client_that_reads_occasionally_is_not_disconnected_first():
     sending, sent = ResponseSender(9 * PIECE_BYTES), [0, 0, 0]
     takes = [asyncio.Semaphore(0) for _ in sent]
 
@@ -127,7 +127,7 @@ async def test_whoever_takes_a_piece_now_and_then_is_not_cut_off_for_one_that_ta
     assert sent == [1, 0, 1]
 
 
-async def test_one_answer_to_many_takes_its_memory_once():
+async def test_one_response_to_many_clients_takes_its_memory_once():
     sending, may_go = ResponseSender(9 * PIECE_BYTES), asyncio.Event()
     sent: list[bool] = []
 

@@ -1,4 +1,4 @@
-"""Who is slow and who leaves: a request has its time, and what nobody waits for is read no further."""
+"""Timeouts and disconnects: the work for a request ends with its time or its client."""
 
 import asyncio
 import socket
@@ -69,7 +69,7 @@ def execution(store, *, seconds=10.0, planned=True, requests=None) -> Execution:
 
 
 @pytest.mark.parametrize("planned", [True, False])
-async def test_a_request_past_its_time_is_ended_and_so_are_its_reads(engine, planned):
+async def test_a_timeout_cancels_the_reads(engine, planned):
     async with slow_engine(engine) as slow:
         slow.proxy.spoil("BatchGetItem", delayed(1.0))
         slow.proxy.calls.clear()
@@ -92,7 +92,7 @@ async def test_a_request_past_its_time_is_ended_and_so_are_its_reads(engine, pla
         assert "errors" not in again.body
 
 
-async def test_a_client_that_goes_away_ends_its_reads(engine):
+async def test_a_disconnect_cancels_the_reads(engine):
     async with slow_engine(engine) as slow:
         released = asyncio.Event()
 
@@ -130,7 +130,7 @@ async def until(holds, seconds: float = 20.0) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_a_body_that_comes_too_slowly_is_408_and_the_connection_ends():
+def test_a_slow_body_is_408_and_closes_the_connection():
     with serving(small_app(SmallStore(), body_seconds=0.2)) as url:
         address = urlsplit(url)
         with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
@@ -140,5 +140,5 @@ def test_a_body_that_comes_too_slowly_is_408_and_the_connection_ends():
                 told += part
         assert told.startswith(b"HTTP/1.1 408 ")
         assert b"connection: close" in told.lower()
-        assert b'"The body did not come within 0.2 seconds."' in told
+        assert b'"The body was not received within 0.2 seconds."' in told
         assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 200

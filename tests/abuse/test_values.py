@@ -1,4 +1,4 @@
-"""Values that no client should send: each has a clean answer, in which nothing of the inside is told."""
+"""Invalid values: each is a clean error without internal details."""
 
 import base64
 import json
@@ -65,7 +65,7 @@ WRONG = "Variable '$%s' has invalid value%s: "
         ("{ location(path: 5) { id } }", None, "A Path is written as a text, such as US/NE/Omaha."),
     ],
 )
-def test_a_value_of_a_wrong_type_is_told_with_its_variable_and_in_our_words(client, query, variables, message):
+def test_a_value_of_a_wrong_type_is_an_error_with_its_variable(client, query, variables, message):
     (error,) = send(client, query, variables)["errors"]
     assert (error["message"], error["extensions"]["code"]) == (message, "BAD_USER_INPUT")
 
@@ -97,7 +97,7 @@ def test_a_value_of_a_wrong_type_is_told_with_its_variable_and_in_our_words(clie
         ("{ a(b: " + "{a:" * 300 + "1" + "}" * 300 + ") }", None, "GRAPHQL_PARSE_FAILED"),
     ],
 )  # fmt: skip
-def test_a_value_that_is_too_much_is_refused_before_anything_is_read(client, query, variables, code):
+def test_an_excessive_value_is_rejected_before_any_read(client, query, variables, code):
     body = send(client, query, variables)
     assert codes(body) == {code}
     assert body.get("extensions", {}).get("reads", {}).get("requests", 0) == 0
@@ -114,20 +114,20 @@ def test_a_value_that_is_too_much_is_refused_before_anything_is_read(client, que
         b'[{"query": "{ __typename }"}, {"query": "{ __typename }"}]',
     ],
 )
-def test_a_body_that_is_no_json_of_one_request_is_refused(client, body):
+def test_a_body_that_is_not_one_json_request_is_rejected(client, body):
     answer = client.post("/graphql", content=body, headers=HEADERS)
     assert answer.status_code == 400
     assert codes(checked(answer)) == {"BAD_REQUEST"}
 
 
-def test_an_address_may_be_no_longer_than_a_body_may():
+def test_a_query_string_has_the_limit_of_a_body():
     with serving(small_app(SmallStore())) as url:
         answer = httpx.get(f"{url}/graphql?query={'x' * MAX_BODY_BYTES}", headers=HEADERS)
     assert answer.status_code == 414
     assert codes(checked(answer)) == {"BAD_REQUEST"}
 
 
-def test_a_form_of_another_page_cannot_ask_anything(client):
+def test_a_form_of_another_page_is_rejected(client):
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
         answer = client.post("/graphql", content=b'{"query": "{ __typename }"}', headers={"content-type": kind})
         assert answer.status_code == 415
@@ -140,7 +140,7 @@ def test_a_form_of_another_page_cannot_ask_anything(client):
 LIST = 'query($after: String) { country(path: "US") { children(first: 2, after: $after) { pageInfo { endCursor } } } }'
 
 
-def test_a_cursor_that_was_changed_anywhere_is_refused_or_is_another_place_of_the_same_list(client):
+def test_a_changed_cursor_is_rejected_or_is_a_position_in_the_same_list(client):
     cursor = send(client, LIST)["data"]["country"]["children"]["pageInfo"]["endCursor"]
     outcomes = set()
     for place in range(len(cursor)):
@@ -154,7 +154,7 @@ def test_a_cursor_that_was_changed_anywhere_is_refused_or_is_another_place_of_th
 @pytest.mark.parametrize(
     "cursor", ["", "AAAA", "\0", LONG, base64.b64encode(b"#NE#").decode(), base64.b64encode(b"\xff" * 99).decode()]
 )
-def test_a_cursor_that_is_made_up_is_refused(client, cursor):
+def test_a_made_up_cursor_is_rejected(client, cursor):
     assert codes(send(client, LIST, {"after": cursor})) == {"BAD_CURSOR"}
 
 
@@ -163,6 +163,6 @@ def test_a_cursor_that_is_made_up_is_refused(client, cursor):
     ["", ":", "location", "location:", "nothing:1", f"location:{LONG}", "location:#", "location:a:b", "location:\0",
      "id#location:1", "location#US", "category:../location:1", "location:' OR 1=1 --", "location:\U0010ffff"],
 )  # fmt: skip
-def test_an_id_that_is_made_up_leads_nowhere(client, node_id):
+def test_a_made_up_id_finds_nothing(client, node_id):
     body = send(client, "query($id: ID!) { node(id: $id) { id } city(id: $id) { id } }", {"id": node_id})
     assert json.dumps(body["data"]) == '{"node": null, "city": null}'

@@ -1,4 +1,4 @@
-"""What Prometheus finds: the figures of a known set of requests, of one process or of several together."""
+"""Prometheus metrics: exact counts of known requests, of one process or of several together."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ def until(address, is_there, *name):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_what_was_asked_is_counted_exactly(tmp_path, demo_store, workers):
+def test_requests_errors_and_reads_are_counted_exactly(tmp_path, demo_store, workers):
     address = f"127.0.0.1:{free_port()}"
     settings = {"CLADE_METRICS": address, "CLADE_RECORD_CACHE_MB": "0", "CLADE_RESPONSE_CACHE_MB": "0"}
     with served(tmp_path, demo_store, "--workers", str(workers), **settings) as (url, _):
@@ -53,7 +53,7 @@ def test_what_was_asked_is_counted_exactly(tmp_path, demo_store, workers):
         httpx.get(f"{url}/readyz")
         found = until(address, (1.0).__eq__, "clade_requests_total", "404", "none", "none")
         assert {key[1:]: value for key, value in found.items() if key[0] == "clade_requests_total"} == {
-            ("200", "planned", "query"): 7, ("200", "query", "resolved"): 1, ("200", "query", "surprised"): 2,
+            ("200", "compiled", "query"): 7, ("200", "interpreted", "query"): 1, ("200", "fallback", "query"): 2,
             ("200", "none", "none"): 2, ("404", "none", "none"): 1,
         }  # fmt: skip
         assert {key[1]: value for key, value in found.items() if key[0] == "clade_errors_total"} == {
@@ -65,7 +65,7 @@ def test_what_was_asked_is_counted_exactly(tmp_path, demo_store, workers):
         assert until(address, (1e7).__lt__, "clade_memory_bytes")["clade_in_flight",] == 0
 
 
-def test_calls_to_dynamodb_are_counted_and_its_silence_is_seen(tmp_path):
+def test_calls_to_dynamodb_and_missing_responses_are_counted(tmp_path):
     address = f"127.0.0.1:{free_port()}"
     store = f"dynamodb://clade?region=eu-west-1&endpoint=http://127.0.0.1:{free_port()}"
     with served(tmp_path, store, CLADE_METRICS=address) as (url, _):
@@ -78,13 +78,13 @@ def test_calls_to_dynamodb_are_counted_and_its_silence_is_seen(tmp_path):
     assert found["clade_store_retries_total",] == 4 * failed
 
 
-def test_there_are_no_metrics_unless_they_are_asked_for(tmp_path, demo_store):
+def test_metrics_are_off_by_default(tmp_path, demo_store):
     with served(tmp_path, demo_store) as (url, _):
         assert httpx.get(f"{url}/metrics").status_code == 404
 
 
 @pytest.mark.parametrize("address", ["9464", "127.0.0.1:", ":9464", "127.0.0.1:99999", "127.0.0.1:x"])
-def test_an_address_that_is_none_is_told(address, demo_store):
+def test_an_invalid_address_is_an_error(address, demo_store):
 
     environment = {**os.environ, "CLADE_STORE": demo_store, "CLADE_METRICS": address}
     ended = subprocess.run([CLADE, "serve"], env=environment, capture_output=True, text=True, timeout=60)

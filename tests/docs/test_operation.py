@@ -27,7 +27,7 @@ def test_every_metric_is_listed_and_no_other():
 
 def test_every_field_of_the_access_log_is_listed():
     class Context:
-        how = "kept"
+        how = "cached"
 
         def reads_report(self):
             return {"requests": 0, "rounds": 0, "items": 0, "units": 0.0, "cached": True}

@@ -19,7 +19,7 @@ from store.connect import opened
 from store.errors import BadInput
 from tests.engines import free_port
 from tests.serving import serving
-from tests.test_readme import START_SECONDS, await_answer
+from tests.test_readme import START_SECONDS, await_ready
 
 SHELVES = '''
 from clade import Node
@@ -109,9 +109,9 @@ def test_making_an_application_leaves_the_garbage_collector_alone(store):
 
 
 def test_a_setting_that_there_is_not_is_refused_by_its_name():
-    with pytest.raises(BadInput, match=r"^Settings has no hierarchy=; it has hierarchies=\.$"):
+    with pytest.raises(BadInput, match=r"^Settings has no hierarchy=; use hierarchies=\.$"):
         Settings(hierarchy="shop.py")
-    with pytest.raises(BadInput, match=r"^Settings has no colour=; the README has all settings\.$"):
+    with pytest.raises(BadInput, match=r"^Settings has no colour=; all settings are in docs/reference/settings.md\.$"):
         Settings(colour="red")
 
 
@@ -124,6 +124,6 @@ def test_a_server_of_mounted_applications_ends_as_it_is_told(folder):
     command = [sys.executable, "-m", "uvicorn", "--factory", "host:make_app", "--port", str(port)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(command, cwd=folder, env=environment) as process:
-        await_answer(f"http://127.0.0.1:{port}/shoes/readyz", process, START_SECONDS)
+        await_ready(f"http://127.0.0.1:{port}/shoes/readyz", process, START_SECONDS)
         process.send_signal(signal.SIGTERM)
         assert process.wait(START_SECONDS) in (0, -signal.SIGTERM)

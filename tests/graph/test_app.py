@@ -1,4 +1,4 @@
-"""What lies around the endpoint: headers, health, and the store that is opened and closed."""
+"""The application around the endpoint: security headers, health checks and lifespan."""
 
 import asyncio
 
@@ -34,7 +34,7 @@ def client(store):
         ("GET", "/graphql/static/x/boot.js", 200),
     ],
 )
-def test_every_answer_has_the_security_headers(client, method, path, status):
+def test_every_response_has_the_security_headers(client, method, path, status):
     answer = client.request(method, path)
     assert answer.status_code == status
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -50,18 +50,18 @@ def test_an_error_500_has_the_security_headers(client):
     assert (answer.status_code, answer.headers["x-content-type-options"]) == (500, "nosniff")
 
 
-def test_the_root_leads_to_graphql(client):
+def test_the_root_redirects_to_graphql(client):
     assert client.get("/").headers["location"] == "/graphql"
 
 
-def test_alive_asks_no_store(client, store):
+def test_liveness_does_not_use_the_store(client, store):
     store.down = True
     answer = client.get("/healthz")
     store.down = False
     assert (answer.status_code, answer.text) == (200, "ok")
 
 
-def test_ready_follows_the_store_down_and_up_again(client, store):
+def test_readiness_follows_the_store(client, store):
     assert (client.get("/readyz").status_code, client.get("/readyz").json()) == (200, {"ready": True})
     store.down = True
     answer = client.get("/readyz")
@@ -71,7 +71,7 @@ def test_ready_follows_the_store_down_and_up_again(client, store):
     assert client.get("/readyz").status_code == 200
 
 
-def test_a_store_that_is_silent_is_not_ready(client, store, monkeypatch):
+def test_a_store_that_does_not_respond_is_not_ready(client, store, monkeypatch):
     async def silent():
         await asyncio.Event().wait()
 
@@ -79,7 +79,7 @@ def test_a_store_that_is_silent_is_not_ready(client, store, monkeypatch):
     monkeypatch.setattr(store, "health", silent)
     answer = client.get("/readyz")
     assert answer.status_code == 503
-    assert "silent" in answer.json()["reason"]
+    assert "did not respond" in answer.json()["reason"]
 
 
 def test_the_store_is_open_while_the_application_runs():

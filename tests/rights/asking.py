@@ -6,7 +6,8 @@ from functools import cache
 from typing import Any
 
 from graph.compiler.plan_cache import PlanCache
-from graph.execution.operation import Answer, Execution
+from graph.execution.operation import Execution
+from graph.execution.response import OperationResponse
 from graph.execution.response_cache import ResponseCache
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
@@ -75,7 +76,7 @@ class Server:
         return error["extensions"]["code"], error["message"]
 
 
-def whole(answer: Answer) -> dict[str, Any]:
+def whole(answer: OperationResponse) -> dict[str, Any]:
     """An answer as a client reads it, without the places of errors in the query; the order of errors means nothing."""
     assert answer.executed, answer.body
     told: dict[str, Any] = {"data": json.loads(answer.content())["data"]}

@@ -173,7 +173,7 @@ async def test_a_flood_of_made_up_keys_reads_no_more_at_a_time_than_requests_may
         async with open_store(url) as store:
             await store.create()
         behind, gate = open_store(url.replace(engine.url, proxy.url)), ConcurrencyLimiter(3)
-        app = small_app(behind, gate=gate, callers=Authenticator(ApiKeyAuthenticator(behind)))
+        app = small_app(behind, limiter=gate, authenticator=Authenticator(ApiKeyAuthenticator(behind)))
         with serving(app) as base:
             proxy.spoil("BatchGetItem", *[held] * 8)
             async with httpx.AsyncClient(base_url=base, timeout=60) as client:
@@ -186,7 +186,7 @@ async def test_a_flood_of_made_up_keys_reads_no_more_at_a_time_than_requests_may
                 assert proxy.count("BatchGetItem") == 3
                 assert sorted(map(code_of, answers)) == ["OVERLOADED"] * 5 + ["UNAUTHENTICATED"] * 3
                 assert (await client.post("/graphql", json=HELLO)).json() == {"data": {"hello": "Hello world!"}}
-        assert gate.inside == 0
+        assert gate.running == 0
 
 
 # -- who needs no grant to write ---------------------------------------------------------------------------------------

@@ -81,9 +81,9 @@ class Scene:
             plans=PlanCache(SCHEMA._schema, TYPES),
             cache=ResponseCache(1_000_000 if keeps else 0, settle_seconds=0.0),
         )
-        callers = Authenticator(self.keyring, home_writes=True)
+        callers = Authenticator(self.keyring, local_writes=True)
         self.endpoint = GraphQLEndpoint(
-            execution, None, max_body_bytes=100_000, body_seconds=10.0, gate=self.gate, callers=callers
+            execution, None, max_body_bytes=100_000, body_seconds=10.0, limiter=self.gate, authenticator=callers
         )
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -145,7 +145,7 @@ class Scene:
         async with asyncio.timeout(END_SECONDS):
             while tasks := self.tasks:
                 await asyncio.wait(tasks)
-        assert self.gate.inside == 0
+        assert self.gate.running == 0
         assert (self.turns.under_way, self.turns._waiting) == (0, {})
         assert (self.writer.waiting, self.writer._tasks, self.writer._lines) == (0, set(), {})
         assert not [lock for lock in self.writer._queue._locks.values() if lock.locked()]

@@ -93,7 +93,7 @@ class Client:
         witness = ReadRecorder(self._store)
         request = Request(witness, self._definitions, self._budget, self._parallel)
         execution = Execution(self._schema, lambda: Context(request, self._types), plans=plans, limits=self._limits)
-        answer = await execution.execute(query, variables, allow_mutations=False, tell_reads=True)
+        answer = await execution.execute(query, variables, allow_mutations=False, report_reads=True)
         assert answer.executed, answer.body
         reads = answer.body["extensions"]["reads"]
         data = orjson.loads(answer.content())["data"]

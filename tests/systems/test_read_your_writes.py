@@ -57,7 +57,7 @@ class Server:
 
     async def told(self, query: str, **variables: Any) -> tuple[Any, dict[str, Any]]:
         """The data of an answer without errors, and what it has read."""
-        answer = await self._execution.execute(query, variables, allow_mutations=True, tell_reads=True)
+        answer = await self._execution.execute(query, variables, allow_mutations=True, report_reads=True)
         assert "errors" not in answer.body, answer.body["errors"]
         body = orjson.loads(answer.content())
         return body["data"], body["extensions"]["reads"]

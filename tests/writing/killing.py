@@ -8,8 +8,8 @@ from itertools import count
 
 from aiohttp import web
 
-import graph.app
-from resolvers.session.request import MoveTiming
+from graph.settings import Settings
+from store.background_moves.timing import MoveTiming
 from store.sqlite import connection as sqlite
 from tests.proxy import Call, Fault, Forward
 
@@ -22,7 +22,7 @@ _WRITES = ("BEGIN IMMEDIATE", "INSERT", "DELETE", "COMMIT")
 
 def hasten() -> None:
     """Have this process's moves wait less than they would anywhere else."""
-    graph.app.pace_of = lambda _: PACE
+    Settings.move_timing = property(lambda _: PACE)
 
 
 def die_at_statement(number: int) -> None:

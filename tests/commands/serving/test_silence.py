@@ -1,4 +1,4 @@
-"""An engine that does not answer opens the circuit breaker of a server, and its metrics and their alarms show it."""
+"""Circuit breaker of a server: it opens when DynamoDB does not respond, and metrics and alarms show it."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ async def ask(client: httpx.AsyncClient) -> set[str]:
     return {error["extensions"]["code"] for error in answer.json().get("errors", ())}
 
 
-async def test_whatever_does_not_answer_as_dynamodb_opens_the_circuit(tmp_path: Path) -> None:
+async def test_missing_and_invalid_responses_open_the_circuit_breaker(tmp_path: Path) -> None:
     assert re.search(r"`clade_store_silent` > 0 for a minute", PAGE)
     address = f"127.0.0.1:{free_port()}"
     settings = {"CLADE_METRICS": address, "CLADE_REQUEST_SECONDS": f"{REQUEST_SECONDS}"}

@@ -1,4 +1,4 @@
-"""The end of a server: told to stop while clients ask, it loses nothing that it has taken."""
+"""Graceful shutdown: a server that stops under load loses no accepted request."""
 
 import asyncio
 import contextlib
@@ -81,7 +81,7 @@ async def test_no_request_is_lost_when_a_server_is_stopped_under_load(tmp_path, 
     assert "Traceback" not in (tmp_path / "said.txt").read_text()
 
 
-async def test_nobody_connects_to_workers_that_have_stopped_listening_while_one_still_answers(tmp_path, demo_store):
+async def test_stopping_workers_accept_no_connections_while_one_still_answers(tmp_path, demo_store):
     with served(tmp_path, demo_store, "--workers", "2", CLADE_DRAIN_SECONDS="0.5") as (url, process):
         async with await Connection.to(url) as connection:
             body = b'{"query": "{ __typename }"}'
@@ -111,7 +111,7 @@ def test_workers_stop_when_their_parent_is_killed(tmp_path, demo_store):
         until_refused(url)
 
 
-async def test_what_does_not_end_in_time_is_cancelled_and_told(tmp_path, demo_store):
+async def test_a_request_that_does_not_end_in_time_is_cancelled_with_503(tmp_path, demo_store):
     settings = {"CLADE_DRAIN_SECONDS": "0", "CLADE_STOP_SECONDS": "1", "CLADE_REQUEST_SECONDS": "60"}
     with served(tmp_path, demo_store, **settings) as (url, process):
         async with await Connection.to(url) as connection:
@@ -124,7 +124,7 @@ async def test_what_does_not_end_in_time_is_cancelled_and_told(tmp_path, demo_st
         await asyncio.to_thread(process.wait, 30)
 
 
-async def test_a_mutation_that_is_cancelled_may_have_been_made(tmp_path):
+async def test_a_cancelled_mutation_has_an_unknown_outcome(tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         await store.create()
     settings = {"CLADE_DRAIN_SECONDS": "0", "CLADE_STOP_SECONDS": "1", "CLADE_WRITES": "on"}
@@ -143,13 +143,13 @@ async def test_a_mutation_that_is_cancelled_may_have_been_made(tmp_path):
         assert "idempotencyKey" in error["message"]
 
 
-def test_ctrl_c_ends_a_server_at_once(tmp_path, demo_store):
+def test_ctrl_c_stops_a_server_at_once(tmp_path, demo_store):
     with served(tmp_path, demo_store, CLADE_DRAIN_SECONDS="600") as (_, process):
         process.send_signal(signal.SIGINT)
         process.wait(30)
 
 
-def test_a_second_signal_ends_the_waiting(tmp_path, demo_store):
+def test_a_second_signal_stops_a_server_at_once(tmp_path, demo_store):
     with served(tmp_path, demo_store, CLADE_DRAIN_SECONDS="600") as (url, process):
         process.send_signal(signal.SIGTERM)
         while httpx.get(f"{url}/readyz").status_code == 200:

@@ -1,4 +1,4 @@
-"""Published keys: files that hold none, and issuers that are slow or send too much."""
+"""JWKS: files without keys, and issuers that are slow or send too much."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ import pytest
 from graph.auth import jwks
 from graph.auth.authentication import Authenticator
 from graph.auth.jwks import PublishedKeys, keys_at, keys_in
-from graph.auth.jwt_tokens import Terms, Tokens, tokens_of
+from graph.auth.jwt_tokens import TokenRules, Tokens, tokens_of
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
@@ -24,10 +24,10 @@ NONE = ["", "[]", "null", '"no"', "{}", '{"keys": {}}', "{"]
 
 
 @pytest.mark.parametrize("text", NONE)
-async def test_a_file_without_keys_is_refused_at_the_start_and_opens_nothing_later(tmp_path, text):
+async def test_a_file_without_keys_is_an_error_at_start_and_accepts_no_token(tmp_path, text):
     file = tmp_path / "jwks.json"
     file.write_text(text)
-    with pytest.raises(BadInput, match="no JWKS"):
+    with pytest.raises(BadInput, match="not a readable JWKS"):
         tokens_of(Settings(jwt_keys=str(file), jwt_issuer="https://issuer.example", jwt_audience="clade"))
     with pytest.raises(Unavailable):
         await PublishedKeys(keys_in(file), ["RS256"]).find("any")
@@ -91,7 +91,7 @@ class Clock:
 
 
 @pytest.mark.parametrize("manner", ["hangs", "drips", "floods"])
-async def test_a_bad_issuer_is_given_up_soon_and_delays_nobody_whose_key_is_known(issuer, monkeypatch, manner):
+async def test_a_bad_issuer_times_out_and_delays_no_token_with_a_known_key(issuer, monkeypatch, manner):
     monkeypatch.setattr(jwks, "FETCH_SECONDS", 0.5)
     clock = Clock()
     keys = PublishedKeys(keys_at(issuer.url), ["RS256", "ES256"], clock=clock)
@@ -111,7 +111,7 @@ async def test_a_bad_issuer_is_given_up_soon_and_delays_nobody_whose_key_is_know
     assert not [one for one in asyncio.all_tasks() if "PublishedKeys" in repr(one)]
 
 
-async def test_tokens_that_wait_for_keys_are_bounded(issuer):
+async def test_the_number_of_tokens_that_wait_for_keys_is_bounded(issuer):
     issuer.manner = "hangs"
     keys = PublishedKeys(keys_at(issuer.url), ["RS256"])
     waiting = [asyncio.create_task(keys.find(f"made up {n}")) for n in range(jwks.MAX_WAITING + 20)]
@@ -122,7 +122,7 @@ async def test_tokens_that_wait_for_keys_are_bounded(issuer):
         one.cancel()
 
 
-async def test_keys_are_read_in_the_background_from_the_start_on(issuer):
+async def test_keys_are_read_in_the_background_from_the_start(issuer):
     keys = PublishedKeys(keys_at(issuer.url), ["RS256", "ES256"])
     watch = asyncio.create_task(keys.watch())
     async with asyncio.timeout(10):
@@ -134,12 +134,12 @@ async def test_keys_are_read_in_the_background_from_the_start_on(issuer):
     watch.cancel()
 
 
-async def test_whoever_waits_for_an_issuer_holds_no_place_of_others(issuer):
+async def test_a_token_that_waits_for_an_issuer_does_not_count_for_the_limiter(issuer):
     issuer.manner = "hangs"
-    tokens = Tokens(PublishedKeys(keys_at(issuer.url), ["RS256"]), Terms(["RS256"], ISSUER, AUDIENCE))
+    tokens = Tokens(PublishedKeys(keys_at(issuer.url), ["RS256"]), TokenRules(["RS256"], ISSUER, AUDIENCE))
     async with open_store("sqlite://:memory:") as store:
         app = small_app(
-            SmallStore(), gate=ConcurrencyLimiter(2), callers=Authenticator(ApiKeyAuthenticator(store), tokens)
+            SmallStore(), limiter=ConcurrencyLimiter(2), authenticator=Authenticator(ApiKeyAuthenticator(store), tokens)
         )
         with serving(app) as url:
             async with httpx.AsyncClient(base_url=url, timeout=30) as client:
@@ -155,8 +155,8 @@ async def test_whoever_waits_for_an_issuer_holds_no_place_of_others(issuer):
                 assert {one.status_code for one in await asyncio.gather(*waiting)} == {503}
 
 
-def test_a_file_that_is_too_large_is_no_jwks(tmp_path):
+def test_a_file_that_is_too_large_is_an_error(tmp_path):
     file = tmp_path / "jwks.json"
     file.write_bytes(b'{"keys": [' + b" " * jwks.MAX_BYTES)
-    with pytest.raises(BadInput, match="no JWKS"):
+    with pytest.raises(BadInput, match="not a readable JWKS"):
         tokens_of(Settings(jwt_keys=str(file), jwt_issuer=ISSUER, jwt_audience=AUDIENCE))

@@ -1,4 +1,4 @@
-"""Host check: a server that is reached at a loopback address rejects other names, unless it is in production."""
+"""Host check: on a loopback address other hosts are rejected, except in production mode."""
 
 import socket
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ from tests.serving import serving
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:8000", "127.0.0.1", "127.0.0.1:8000", "127.9.9.9", "[::1]", "[::1]:8"]
 )
-def test_names_of_this_machine_are_loopback(host):
+def test_loopback_hosts(host):
     assert is_loopback(host)
 
 
@@ -28,7 +28,7 @@ def test_names_of_this_machine_are_loopback(host):
         "10.0.0.1", "[::2]", "::", "localhost.evil",
     ],
 )  # fmt: skip
-def test_other_names_are_not(host):
+def test_other_hosts_are_not_loopback(host):
     assert not is_loopback(host)
 
 
@@ -37,9 +37,7 @@ def test_other_names_are_not(host):
     [({"WRITES": "on"}, 403), ({"WRITES": "off"}, 403), ({"WRITES": "granted"}, 403), ({"READS": "granted"}, 403),
      ({"PRODUCTION": "1"}, 200)],
 )  # fmt: skip
-def test_every_server_looks_at_the_name_it_was_asked_by_until_it_is_in_production(
-    demo_store, monkeypatch, settings, status
-):
+def test_every_server_checks_the_host_except_in_production_mode(demo_store, monkeypatch, settings, status):
     monkeypatch.setenv("CLADE_STORE", demo_store)
     for name, value in settings.items():
         monkeypatch.setenv(f"CLADE_{name}", value)
@@ -53,7 +51,7 @@ def test_every_server_looks_at_the_name_it_was_asked_by_until_it_is_in_productio
             assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_a_second_name_is_not_overlooked(demo_store, monkeypatch):
+def test_a_second_host_header_is_rejected(demo_store, monkeypatch):
     monkeypatch.setenv("CLADE_STORE", demo_store)
     with serving(create_app()) as url:
         address = urlsplit(url)

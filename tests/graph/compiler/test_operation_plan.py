@@ -20,7 +20,8 @@ from hypothesis import HealthCheck, given, settings
 
 from graph.compiler.operation_plan import OperationPlan
 from graph.compiler.plan_cache import PlanCache
-from graph.execution.operation import Answer, Execution
+from graph.execution.operation import Execution
+from graph.execution.response import OperationResponse
 from graph.execution.response_cache import ResponseCache
 from graph.operation.context import Context
 from graph.operation.selected_fields import SelectedFields
@@ -70,7 +71,7 @@ def executions(
     )
 
 
-def wire(answer: Answer) -> dict[str, Any]:
+def wire(answer: OperationResponse) -> dict[str, Any]:
     """An answer as a client reads it, the order of its errors left out; which are told of a code that has more of them
     depends on what was read first.
     """
@@ -118,9 +119,9 @@ async def differ(tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]
             for seed, depth in asked * (1 if kept is None else 2):
                 text = GraphText(Writer(seed, model, depth).query())
                 body = await compare(planning, plain, text.text, text.variables)
-                assert "errors" in body or not planning.surprised, text
-                planning.surprised = 0
-            told.update(planned=planning.planned, unplanned=planning.unplanned)
+                assert "errors" in body or not planning.fallbacks, text
+                planning.fallbacks = 0
+            told.update(planned=planning.compiled, unplanned=planning.interpreted)
 
 
 @settings(max_examples=EXAMPLES or 120, suppress_health_check=list(HealthCheck), deadline=None)
@@ -202,7 +203,7 @@ async def test_variables_of_leaves_are_values_of_one_plan(planted):
     for variables in [*values, {"path": "/"}, *values[::-1], {}]:
         await compare(planning, plain, LEAVES, variables)
     assert len(planning._documents.get(LEAVES).plans) == 1
-    assert planning.planned >= 2 * len(values)
+    assert planning.compiled >= 2 * len(values)
 
 
 BROKEN = {
@@ -287,7 +288,7 @@ async def test_a_plan_that_meets_an_error_hands_over_once_and_reads_nothing_twic
     store, _ = planted
     planning, plain = executions(store)
     await compare(planning, plain, '{ a: area(path: "a") { id } b: plot(path: "a") { id } }')
-    assert (planning.planned, planning.surprised) == (0, 1)
+    assert (planning.compiled, planning.fallbacks) == (0, 1)
 
 
 async def test_an_operation_with_a_field_that_no_plan_compiles_is_interpreted_from_the_start(planted):
@@ -301,11 +302,11 @@ async def test_an_operation_with_a_field_that_no_plan_compiles_is_interpreted_fr
         f'{{ area(path: "nowhere") {{ {revisions} }} }}',
     ):
         await compare(planning, plain, query)
-    assert (planning.planned, planning.surprised, planning.unplanned) == (0, 0, 4)
+    assert (planning.compiled, planning.fallbacks, planning.interpreted) == (0, 0, 4)
     query = f'query($deep: Boolean!) {{ area(path: "a") {{ id ... @include(if: $deep) {{ {revisions} }} }} }}'
     for deep in (False, True, False):
         await compare(planning, plain, query, {"deep": deep})
-    assert (planning.planned, planning.surprised, planning.unplanned) == (2, 0, 5)
+    assert (planning.compiled, planning.fallbacks, planning.interpreted) == (2, 0, 5)
 
 
 async def test_a_fault_of_a_plan_is_counted_and_logged_apart(planted, monkeypatch, caplog):
@@ -317,7 +318,7 @@ async def test_a_fault_of_a_plan_is_counted_and_logged_apart(planted, monkeypatc
 
     monkeypatch.setattr("graph.execution.operation.run", fail)
     await compare(planning, plain, '{ area(path: "a") { id } }')
-    assert (planning.planned, planning.surprised, planning.failed) == (0, 0, 1)
+    assert (planning.compiled, planning.fallbacks, planning.compiler_errors) == (0, 0, 1)
     (record,) = caplog.records
     assert (record.levelname, record.exc_info[0]) == ("ERROR", KeyError)
     assert record.getMessage() == "Unexpected error in a compiled query; it is interpreted instead."
@@ -328,7 +329,7 @@ async def test_introspection_and_mutations_are_not_planned(planted):
     planning, plain = executions(store)
     await compare(planning, plain, "{ __schema { queryType { name } } }")
     await compare(planning, plain, "{ _service { sdl } }")
-    assert planning.unplanned == 2
+    assert planning.interpreted == 2
 
 
 @pytest.mark.parametrize(("bound", "code"), [("", "BAD_PATH"), ("\u0007", "BAD_PATH"), ("x" * 2000, "BAD_USER_INPUT")])
@@ -402,7 +403,7 @@ async def test_a_field_whose_every_part_is_skipped_is_an_empty_object(planted, c
         '{ area(path: "a") { id @skip(if: true) } }',
     ):
         await compare(planning, plain, query)
-    assert planning.surprised == 0
+    assert planning.fallbacks == 0
     assert not caplog.records
 
 

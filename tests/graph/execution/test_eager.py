@@ -1,4 +1,4 @@
-"""Work that is begun at once: what waits goes on as if it had been awaited from the beginning."""
+"""Eager coroutines: started at once, and continued as if they had been awaited from the start."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import pytest
 from graph.execution.eager import EagerCoroutine, within
 
 
-async def test_work_that_does_not_wait_is_done_at_once():
+async def test_a_coroutine_that_does_not_wait_is_done_at_once():
     async def work() -> int:
         return 7
 
@@ -15,7 +15,7 @@ async def test_work_that_does_not_wait_is_done_at_once():
     assert (started.is_done, started.result, await started) == (True, 7, 7)
 
 
-async def test_work_that_waits_goes_on_from_there():
+async def test_a_coroutine_that_waits_is_continued():
     steps = []
 
     async def work() -> str:
@@ -31,7 +31,7 @@ async def test_work_that_waits_goes_on_from_there():
     assert (await started, steps) == ("done", ["begun", "ended"])
 
 
-async def test_what_is_raised_before_and_after_waiting_comes_out():
+async def test_errors_before_and_after_a_wait_are_raised():
     async def work(pauses: int) -> None:
         for _ in range(pauses):
             await asyncio.sleep(0)
@@ -44,7 +44,7 @@ async def test_what_is_raised_before_and_after_waiting_comes_out():
         await started
 
 
-async def test_the_outcome_of_what_is_waited_for_comes_in():
+async def test_results_and_errors_reach_the_coroutine():
     waited_for: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def work() -> str:
@@ -60,7 +60,7 @@ async def test_the_outcome_of_what_is_waited_for_comes_in():
     assert await started == "caught"
 
 
-async def test_a_cancelled_task_cancels_the_work_which_may_clean_up():
+async def test_a_cancelled_task_cancels_the_coroutine_which_may_clean_up():
     cleaned = []
 
     async def work() -> None:
@@ -81,7 +81,7 @@ async def test_a_cancelled_task_cancels_the_work_which_may_clean_up():
     assert cleaned == [True]
 
 
-async def test_only_work_that_waits_has_a_time():
+async def test_only_a_coroutine_that_waits_has_a_time_limit():
     async def work(event: asyncio.Event) -> str:
         await event.wait()
         return "done"

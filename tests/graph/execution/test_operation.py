@@ -1,4 +1,4 @@
-"""Operations without HTTP: which documents are kept, and how errors are told."""
+"""Operations without HTTP: cached documents and errors."""
 
 import logging
 
@@ -6,20 +6,20 @@ import pytest
 from graphql import GraphQLError
 
 from graph.errors import format_error, format_errors
-from graph.execution.operation import Execution, QueriesOnly
+from graph.execution.operation import Execution, MutationNotAllowed
 from graph.operation import document_cache
 from graph.operation.document_cache import DocumentCache, InvalidDocument
 from store.errors import BudgetExceeded
 from tests.graph.small_app import Context, schema
 
 
-def test_a_document_is_parsed_once_while_it_is_kept():
+def test_a_cached_document_is_parsed_once():
     kept = DocumentCache(schema, keep=2)
     first = kept.get("{ hello }")
     assert kept.get("{ hello }") is first
 
 
-def test_the_document_that_was_not_asked_for_longest_goes_first():
+def test_the_least_recently_used_document_is_dropped_first():
     kept = DocumentCache(schema, keep=2)
     first, second = kept.get("{ hello }"), kept.get("{ a: hello }")
     kept.get("{ hello }")
@@ -28,7 +28,7 @@ def test_the_document_that_was_not_asked_for_longest_goes_first():
     assert kept.get("{ a: hello }") is not second
 
 
-def test_documents_are_bounded_by_their_length_too(monkeypatch):
+def test_cached_documents_are_bounded_by_length_too(monkeypatch):
     monkeypatch.setattr(document_cache, "KEPT_CHARACTERS", 30)
     kept = DocumentCache(schema, keep=1_000)
     first = kept.get("{ hello }")
@@ -38,7 +38,7 @@ def test_documents_are_bounded_by_their_length_too(monkeypatch):
     assert kept.get(longer_than_all) is not kept.get(longer_than_all)
 
 
-def test_an_invalid_document_is_not_kept_and_fails_each_time():
+def test_an_invalid_document_is_not_cached():
     kept = DocumentCache(schema, keep=2)
     for _ in range(2):
         with pytest.raises(InvalidDocument) as caught:
@@ -46,9 +46,9 @@ def test_an_invalid_document_is_not_kept_and_fails_each_time():
         assert len(caught.value.errors) == 2
 
 
-async def test_what_may_only_read_runs_no_mutation():
+async def test_a_request_that_may_only_read_runs_no_mutation():
     execution = Execution(schema, Context)
-    with pytest.raises(QueriesOnly):
+    with pytest.raises(MutationNotAllowed):
         await execution.execute("mutation { change }", allow_mutations=False)
     answer = await execution.execute("mutation { change }", allow_mutations=True)
     assert (answer.body, answer.executed) == ({"data": {"change": 1}}, True)
@@ -68,7 +68,7 @@ async def test_each_operation_has_a_context_of_its_own():
     assert len(made) == 2
 
 
-def test_an_error_of_ours_keeps_its_code_however_often_it_is_wrapped():
+def test_a_wrapped_error_keeps_its_code():
     error = BudgetExceeded("More than 10 nodes; ask for fewer with first.")
     wrapped = GraphQLError(str(error), original_error=GraphQLError(str(error), original_error=error))
     assert format_error(wrapped) == {
@@ -77,7 +77,7 @@ def test_an_error_of_ours_keeps_its_code_however_often_it_is_wrapped():
     }
 
 
-def test_a_cause_that_fails_many_fields_is_logged_once(caplog):
+def test_one_cause_of_many_errors_is_logged_once(caplog):
     cause = KeyError("once only")
     errors = [GraphQLError(str(cause), path=["hello", number], original_error=cause) for number in range(50)]
     with caplog.at_level(logging.ERROR, logger="clade"):

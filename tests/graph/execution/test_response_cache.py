@@ -1,4 +1,4 @@
-"""Answers are kept only while nothing that they were made of has changed, also behind indexes that lag."""
+"""Response cache: a response is served while its data have not changed, also behind indexes that lag."""
 
 import asyncio
 import time
@@ -42,7 +42,7 @@ def server(store: Store, settle: float = 0.3, clock: Callable[[], float] = time.
 
 async def ask(execution: Execution, query: str = LIST) -> tuple[Any, dict[str, Any]]:
     """The data of an answer, and what it cost."""
-    answer = await execution.execute(query, allow_mutations=False, tell_reads=True)
+    answer = await execution.execute(query, allow_mutations=False, report_reads=True)
     body = orjson.loads(answer.content())
     return body["data"], body["extensions"]["reads"]
 
@@ -80,27 +80,27 @@ async def until_kept(execution: Execution) -> dict[str, Any]:
     raise AssertionError("the answer was never kept")
 
 
-async def test_a_kept_answer_costs_nothing_on_sqlite_and_its_proof_on_dynamodb(store_url):
+async def test_a_hit_reads_nothing_on_sqlite_and_tree_versions_on_dynamodb(store_url):
     async with two(store_url) as (one, _):
         reads = await until_kept(server(one))
         sqlite = store_url.startswith("sqlite")
         assert (reads["requests"], reads["items"]) == ((0, 0) if sqlite else (1, 1))
 
 
-async def test_a_kept_answer_is_given_as_it_was_told_and_without_waiting_on_sqlite(tmp_path):
+async def test_a_hit_on_sqlite_is_the_same_bytes_without_waiting(tmp_path):
     async with two(f"sqlite:///{tmp_path}/clade.db") as (one, _):
         execution = server(one)
         told = (await execution.execute(LIST, allow_mutations=False)).content()
-        for tell_reads in (False, True):
-            started = EagerCoroutine(execution.execute(LIST, allow_mutations=False, tell_reads=tell_reads))
+        for report_reads in (False, True):
+            started = EagerCoroutine(execution.execute(LIST, allow_mutations=False, report_reads=report_reads))
             assert started.is_done
             content = started.result.content()
-            assert (content is started.result.told) is not tell_reads
+            assert (content is started.result.json) is not report_reads
             assert orjson.loads(content)["data"] == orjson.loads(told)["data"]
-            assert list(orjson.loads(content)) == (["data", "extensions"] if tell_reads else ["data"])
+            assert list(orjson.loads(content)) == (["data", "extensions"] if report_reads else ["data"])
 
 
-async def test_a_write_by_this_or_another_process_is_in_the_next_answer(store_url):
+async def test_a_write_of_any_process_is_in_the_next_response(store_url):
     async with two(store_url) as (one, other):
         execution = server(one)
         assert await keys(execution) == ["b", "c"]
@@ -129,7 +129,7 @@ class Held:
         return getattr(self._store, name)
 
 
-async def test_an_answer_that_is_given_up_while_its_proof_is_read_for_another_is_that_ones_answer_still(engine):
+async def test_an_entry_that_is_dropped_while_it_is_verified_can_still_be_served(engine):
     async with two(engine.address(f"clade-{uuid.uuid4().hex}")) as (one, _):
         held, later = Held(one), [0.0]
         execution = server(held, clock=lambda: time.monotonic() + later[0])  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ async def test_an_answer_that_is_given_up_while_its_proof_is_read_for_another_is
         assert (data, reads["cached"], reads_anew["cached"]) == (same, True, False)
 
 
-async def test_a_write_to_another_tree_leaves_the_proof_on_dynamodb_as_it_is(engine):
+async def test_a_write_to_another_tree_leaves_the_entry_current_on_dynamodb(engine):
     async with two(engine.address(f"clade-{uuid.uuid4().hex}")) as (one, other):
         execution = server(one)
         await until_kept(execution)
@@ -155,7 +155,7 @@ async def test_a_write_to_another_tree_leaves_the_proof_on_dynamodb_as_it_is(eng
         assert reads["cached"]
 
 
-async def test_a_new_query_costs_no_more_for_the_cache(engine):
+async def test_a_new_query_reads_nothing_more_for_the_cache(engine):
     async with two(engine.address(f"clade-{uuid.uuid4().hex}")) as (one, _):
         execution = server(one)
         _, first = await ask(execution)
@@ -172,7 +172,7 @@ async def test_a_new_query_costs_no_more_for_the_cache(engine):
     ],
     ids=["an id that is nowhere", "what is cheaper than its proof"],
 )
-async def test_what_cannot_or_need_not_be_proven_is_not_kept(engine, query):
+async def test_a_response_without_proof_is_not_cached(engine, query):
     async with two(engine.address(f"clade-{uuid.uuid4().hex}")) as (one, _):
         execution = server(one, settle=0)
         for _ in range(4):
@@ -180,7 +180,7 @@ async def test_what_cannot_or_need_not_be_proven_is_not_kept(engine, query):
             assert not reads["cached"]
 
 
-async def test_the_roots_of_a_hierarchy_are_kept_and_seen_to_change(store_url):
+async def test_the_roots_of_a_hierarchy_are_cached_until_they_change(store_url):
     async with two(store_url) as (one, other):
         execution = server(one)
         query = "{ grounds { nodes { key childCount } } }"
@@ -195,7 +195,7 @@ async def test_the_roots_of_a_hierarchy_are_kept_and_seen_to_change(store_url):
             await ask(execution, query)
 
 
-async def test_an_answer_older_than_a_minute_is_read_again_where_only_stamps_prove_it(engine):
+async def test_an_entry_expires_after_a_minute_on_dynamodb(engine):
     now = [0.0]
     async with two(engine.address(f"clade-{uuid.uuid4().hex}")) as (one, _):
         cache = ResponseCache(1_000_000, settle_seconds=2, clock=lambda: now[0])
@@ -211,7 +211,7 @@ async def test_an_answer_older_than_a_minute_is_read_again_where_only_stamps_pro
         assert await cache.get("question", Request(one, {"ground": GROUND})) is None
 
 
-async def test_the_cache_holds_no_more_bytes_than_it_may(tmp_path):
+async def test_the_cache_is_bounded_in_bytes(tmp_path):
     async with two(f"sqlite:///{tmp_path / 'clade.db'}") as (one, _):
         cache = ResponseCache(10_000, settle_seconds=0)
         for number in range(20):
@@ -222,7 +222,7 @@ async def test_the_cache_holds_no_more_bytes_than_it_may(tmp_path):
         assert await cache.get("large", Request(one, {"ground": GROUND})) is None
 
 
-def test_an_entity_tag_differs_when_the_answer_does():
+def test_different_responses_have_different_entity_tags():
     assert etag_of(b"{}") == etag_of(b"{}") != etag_of(b"[]")
 
 
@@ -250,12 +250,12 @@ async def stale_after_settling(settle: float) -> tuple[int, int]:
     return stale, kept
 
 
-async def test_no_answer_read_from_an_index_that_lags_is_kept():
+async def test_no_response_from_a_lagging_index_is_cached():
     stale, kept = await stale_after_settling(settle=2 * LAG)
     assert stale == 0
     assert kept > 0
 
 
-async def test_the_same_readers_would_see_stale_answers_if_nothing_waited_for_the_indexes():
+async def test_without_the_settle_time_the_same_readers_see_stale_responses():
     stale, _ = await stale_after_settling(settle=0)
     assert stale > 0

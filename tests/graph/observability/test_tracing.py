@@ -1,4 +1,4 @@
-"""Spans: one for a request, below it one for its plan and one for each verb of the store."""
+"""Tracing: one span for a request, below it one for its plan and one for each store call."""
 
 import subprocess
 import sys
@@ -43,12 +43,12 @@ def test_a_request_has_spans_for_itself_its_plan_and_its_reads(spans):
     request = found["query Cities"]
     assert f"{request.context.trace_id:032x}" == PARENT.split("-")[1]
     assert {span.parent.span_id for name, span in found.items() if name != "query Cities"} == {request.context.span_id}
-    assert request.attributes["clade.how"] == "planned"
+    assert request.attributes["clade.how"] == "compiled"
     assert request.attributes["clade.reads.requests"] == 2
     assert request.attributes["graphql.operation.name"] == "Cities"
 
 
-def test_what_clients_send_is_cut_in_spans(monkeypatch):
+def test_attributes_from_clients_are_shortened(monkeypatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     provider = tracing.exporting()
     with tracing.Tracing(provider)._tracer.start_as_current_span("request") as span:
@@ -61,13 +61,13 @@ def test_what_clients_send_is_cut_in_spans(monkeypatch):
     provider.shutdown()
 
 
-def test_what_goes_wrong_is_in_the_span_of_the_plan(spans):
+def test_an_error_is_in_the_span_of_the_plan(spans):
     found = spans('{ city(path: "US") { name } }')
     assert found["plan"].status.is_ok is False
-    assert found["query"].attributes["clade.how"] == "surprised"
+    assert found["query"].attributes["clade.how"] == "fallback"
 
 
-def test_libraries_that_no_setting_asks_for_are_not_loaded(demo_store):
+def test_optional_libraries_are_not_imported_without_their_setting(demo_store):
     libraries = "{'opentelemetry', 'prometheus_client', 'jwt', 'cryptography'}"
     code = f"import sys, graph.app; graph.app.create_app(); print({libraries} & set(sys.modules))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

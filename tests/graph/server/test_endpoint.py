@@ -1,4 +1,4 @@
-"""GraphQL over HTTP: what is taken, what is refused, and in which words."""
+"""GraphQL over HTTP: accepted requests, rejected requests, and errors of execution."""
 
 import json
 import logging
@@ -42,7 +42,7 @@ def only_error(answer):
     return error
 
 
-# What is taken
+# Accepted requests
 
 
 def test_a_query_is_answered(client):
@@ -56,17 +56,17 @@ def test_variables_and_the_operation_name_are_used(client):
     assert answer.json() == {"data": {"hello": "Hello world! Hello world!"}}
 
 
-def test_an_empty_operation_name_is_none(client):
+def test_an_empty_operation_name_counts_as_absent(client):
     assert ask(client, "{ hello }", operationName="").json() == {"data": {"hello": "Hello world!"}}
 
 
-def test_names_in_any_script_come_back_as_they_went(client):
+def test_text_in_any_script_is_returned_unchanged(client):
     answer = ask(client, '{ hello(name: "東京 🏙 \\u0041") }')
     assert answer.json() == {"data": {"hello": "Hello 東京 🏙 A!"}}
     assert "東京 🏙" in answer.content.decode()
 
 
-def test_a_get_asks_a_query_with_variables_as_json(client):
+def test_a_get_has_variables_as_json(client):
     query = "query($times: Int!) { hello(times: $times) }"
     answer = client.get("/graphql", params={"query": query, "variables": '{"times": 2}', "extensions": ""})
     assert answer.json() == {"data": {"hello": "Hello world! Hello world!"}}
@@ -81,7 +81,7 @@ def test_a_mutation_runs_by_post(client):
     assert ask(client, "mutation { change }").json() == {"data": {"change": 1}}
 
 
-def test_reads_are_told_to_who_asks(client):
+def test_reads_are_reported_on_request(client):
     asked = ask(client, "{ hello }", headers={"clade-reads": "1"}).json()
     assert asked["extensions"] == {"reads": {"requests": 2, "rounds": 1, "items": 7, "units": 1}}
     assert "extensions" not in ask(client, "{ hello }").json()
@@ -107,12 +107,12 @@ def test_reads_are_told_to_who_asks(client):
         (f"{GRAPHQL}, {JSON}, text/event-stream, multipart/mixed", GRAPHQL),
     ],
 )
-def test_the_answer_has_the_type_that_the_client_likes_best(client, accept, content_type):
+def test_the_response_has_the_media_type_of_the_highest_quality(client, accept, content_type):
     answer = ask(client, "{ hello }", accept=accept)
     assert (answer.status_code, answer.headers["content-type"]) == (200, f"{content_type}; charset=utf-8")
 
 
-def test_of_a_long_list_of_types_the_beginning_counts_and_the_rest_is_not_remembered(client):
+def test_a_long_accept_header_is_cut_and_cached_once(client):
     misses = content_negotiation.choose.cache_info().misses
     for number in range(3):
         answer = ask(client, "{ hello }", accept=f"{GRAPHQL}, x/{'y' * 20_000}{number}")
@@ -121,7 +121,7 @@ def test_of_a_long_list_of_types_the_beginning_counts_and_the_rest_is_not_rememb
 
 
 @pytest.mark.parametrize("accept", ["image/png", "text/html", f"{JSON};q=0", "*/*;q=0", f"{GRAPHQL};q=x"])
-def test_a_client_that_takes_neither_type_is_told_so_in_json(client, accept):
+def test_an_accept_header_without_either_type_is_406_in_json(client, accept):
     answer = ask(client, "{ hello }", accept=accept)
     assert (answer.status_code, answer.headers["content-type"]) == (406, f"{JSON}; charset=utf-8")
     assert GRAPHQL in only_error(answer)["message"]
@@ -130,11 +130,11 @@ def test_a_client_that_takes_neither_type_is_told_so_in_json(client, accept):
 @pytest.mark.parametrize(
     "content_type", [JSON, "Application/JSON", f"{JSON};charset=utf-8", f'{JSON}; charset="UTF-8"']
 )
-def test_json_in_utf_8_is_taken_however_it_is_written(client, content_type):
+def test_all_spellings_of_json_in_utf_8_are_accepted(client, content_type):
     assert send(client, '{"query": "{ hello }"}', content_type).status_code == 200
 
 
-# What is refused
+# Rejected requests
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_another_content_type_is_415(client, content_type):
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-def test_another_method_is_405_and_told_which_are_taken(client, method):
+def test_another_method_is_405_with_the_allowed_methods(client, method):
     answer = client.request(method, "/graphql")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, POST")
     assert method in only_error(answer)["message"]
@@ -159,7 +159,7 @@ def test_a_mutation_by_get_is_405_and_not_run(client):
     assert "POST" in only_error(answer)["message"]
 
 
-def test_a_body_at_the_limit_is_taken_and_one_byte_more_is_413(client):
+def test_a_body_at_the_limit_is_accepted_and_one_byte_more_is_413(client):
     body = b'{"query": "{ hello }"}'.ljust(MAX_BODY_BYTES)
     assert send(client, body).status_code == 200
     answer = send(client, body + b" ")
@@ -172,7 +172,7 @@ def test_a_body_without_a_length_is_cut_off_at_the_limit(client):
     assert send(client, iter([b'{"query": ', b'"{ hello }"}'])).status_code == 200
 
 
-def test_a_batch_is_refused_with_the_way_out(client):
+def test_a_batch_is_rejected_with_the_way_out(client):
     answer = send(client, '[{"query": "{ hello }"}]')
     assert answer.status_code == 400
     assert "a request of its own" in only_error(answer)["message"]
@@ -212,7 +212,7 @@ def test_a_get_without_a_query_is_400_for_a_client_and_a_page_for_a_browser(clie
         b"[" * 10_000,
     ],
 )
-def test_a_body_that_is_no_request_is_400(client, body):
+def test_an_invalid_body_is_400(client, body):
     answer = send(client, body)
     assert answer.status_code == 400
     assert only_error(answer)["extensions"] == {"code": "BAD_REQUEST"}
@@ -229,7 +229,7 @@ def test_a_body_that_is_no_request_is_400(client, body):
         "query={hello}&extensions=[]",
     ],
 )
-def test_an_address_that_is_no_request_is_400(client, query_string):
+def test_an_invalid_query_string_is_400(client, query_string):
     answer = client.get(f"/graphql?{query_string}")
     assert answer.status_code == 400
     assert only_error(answer)["extensions"] == {"code": "BAD_REQUEST"}
@@ -285,10 +285,10 @@ def test_an_unknown_operation_is_named(client):
     assert '"C"' in only_error(ask(client, "query A { hello }", operationName="C"))["message"]
 
 
-# What goes wrong while it runs
+# Errors of execution
 
 
-def test_what_the_server_says_no_to_is_told_with_its_code_and_place(client):
+def test_an_error_of_a_field_has_its_code_and_path(client):
     answer = ask(client, "{ hello refused }")
     assert answer.status_code == 200
     assert answer.json() == {
@@ -304,7 +304,7 @@ def test_what_the_server_says_no_to_is_told_with_its_code_and_place(client):
     }
 
 
-def test_an_unforeseen_error_is_logged_and_not_told(client, caplog):
+def test_an_unexpected_error_is_logged_and_not_sent(client, caplog):
     with caplog.at_level(logging.ERROR, logger="clade"):
         answer = ask(client, "{ hello broken }")
     (error,) = answer.json()["errors"]
@@ -315,12 +315,12 @@ def test_an_unforeseen_error_is_logged_and_not_told(client, caplog):
     assert "a secret of the server" in caplog.text
 
 
-def test_data_that_became_null_is_still_an_answer_and_no_request_error(client):
+def test_null_data_after_an_error_is_not_a_request_error(client):
     answer = ask(client, "{ brokenWithoutNull }")
     assert (answer.status_code, answer.json()["data"]) == (200, None)
 
 
-def test_a_query_nested_deeper_than_python_can_follow_is_told_so(store):
+def test_a_query_beyond_pythons_recursion_limit_is_an_error(store):
     query = "{ box " + "{ inner " * 180 + "{ name }" + "}" * 181
     with serving(small_app(store, DocumentLimits(max_depth=1_000))) as url, httpx.Client(base_url=url) as client:
         answer = ask(client, query)
@@ -330,7 +330,7 @@ def test_a_query_nested_deeper_than_python_can_follow_is_told_so(store):
     assert "nested too deeply" in error["message"]
 
 
-def test_a_mistake_of_ours_is_500_without_python_s_words(client):
+def test_an_internal_error_is_500_without_pythons_message(client):
     answer = ask(client, "{ unwritable }")
     assert answer.status_code == 500
     assert only_error(answer)["extensions"] == {"code": "INTERNAL_SERVER_ERROR"}
@@ -339,13 +339,13 @@ def test_a_mistake_of_ours_is_500_without_python_s_words(client):
     assert ask(client, "{ hello }").status_code == 200
 
 
-def test_what_accept_says_is_weighed_once_and_kept_in_bounds():
+def test_the_cache_of_accept_headers_is_bounded():
     for number in range(2_000):
         content_negotiation.choose(f"application/json;q=0.{number:04}", (content_negotiation.JSON,))
     assert content_negotiation.choose.cache_info().currsize <= 256
 
 
-def test_a_client_that_hangs_up_half_way_disturbs_nobody(client):
+def test_a_disconnect_within_a_body_affects_no_other_request(client):
     def broken_body():
         yield b'{"query": '
         raise ConnectionAbortedError

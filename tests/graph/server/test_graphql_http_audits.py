@@ -1,4 +1,4 @@
-"""The audits of the graphql-http project: whether a server does what the GraphQL over HTTP draft asks."""
+"""Audits of the graphql-http project, for the GraphQL over HTTP draft."""
 
 import json
 import shutil

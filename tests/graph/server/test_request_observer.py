@@ -1,4 +1,4 @@
-"""What surrounds all requests: their ids, how many may run, and the end of a server."""
+"""Request observer: request ids, the concurrency limit and graceful shutdown."""
 
 import asyncio
 
@@ -14,20 +14,20 @@ SLOW = {"query": "{ slow }"}
 
 
 class Seen(list):
-    """An observer that keeps what it is shown."""
+    """An observer that records status and codes."""
 
     def __call__(self, observed):
         self.append((observed.status, list(observed.codes)))
 
 
-def test_more_requests_than_may_run_are_told_to_come_again():
+def test_requests_above_the_limit_are_503_with_retry_after():
     seen, gate = Seen(), ConcurrencyLimiter(2)
-    with serving(small_app(SmallStore(), gate=gate, observers=[seen])) as url:
+    with serving(small_app(SmallStore(), limiter=gate, observers=[seen])) as url:
         statuses = asyncio.run(ask_at_once(url, 5))
         assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 200
     assert sorted(statuses) == [200, 200, 503, 503, 503]
     assert sorted(seen) == [(200, []), (200, []), (200, []), *[(503, ["OVERLOADED"])] * 3]
-    assert gate.inside == 0
+    assert gate.running == 0
 
 
 async def ask_at_once(url, count):
@@ -40,15 +40,15 @@ async def ask_at_once(url, count):
     return [answer.status_code for answer in answers]
 
 
-def test_probes_and_the_page_are_answered_where_no_more_requests_are():
-    with serving(small_app(SmallStore(), gate=ConcurrencyLimiter(0))) as url:
+def test_probes_and_the_page_are_not_limited():
+    with serving(small_app(SmallStore(), limiter=ConcurrencyLimiter(0))) as url:
         assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 503
         assert httpx.get(f"{url}/readyz").status_code == 200
         assert httpx.get(f"{url}/graphql", headers={"accept": "text/html"}).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/graphql?query={hello}", "/nothing"])
-def test_a_server_that_drains_answers_and_asks_to_come_to_another(path):
+def test_a_draining_server_answers_and_closes_connections(path):
     drain = GracefulShutdown()
     with serving(small_app(SmallStore(), drain=drain)) as url:
         before = httpx.get(url + path)
@@ -57,10 +57,10 @@ def test_a_server_that_drains_answers_and_asks_to_come_to_another(path):
         ready = httpx.get(f"{url}/readyz")
     assert (before.status_code, before.text) == (after.status_code, after.text)
     assert ("connection" in before.headers, after.headers["connection"]) == (False, "close")
-    assert (ready.status_code, ready.json()) == (503, {"ready": False, "reason": "The server stops."})
+    assert (ready.status_code, ready.json()) == (503, {"ready": False, "reason": "The server is stopping."})
 
 
-async def test_a_request_whose_time_is_over_is_told_so_and_shown_to_observers():
+async def test_a_cancelled_request_is_503_and_is_observed():
     seen, sent = Seen(), []
     app = small_app(SmallStore(), observers=[seen])
     scope = {
