@@ -1,75 +1,77 @@
-"""Old paths: where a node lies now that once lay, or would have lain, at a path where there is none."""
+"""Redirects: from the old path of a moved node, or of a node below it, to the node.
+
+| lookup | index | key condition | requests |
+| --- | --- | --- | --- |
+| by an old path | table | keys of the redirects of the path and of all its prefixes | one BatchGetItem for all |
+| | table | key `("id#<id>", "v0")` of the longest prefix that has a redirect | one for all |
+| | table | key of the node, at the new path of that prefix | one for all |
+
+These are the requests of one hop, for one lookup or for all of a response level; a new path may be an old one again.
+Trees whose version counts no redirects cost nothing.
+"""
 
 from collections.abc import Iterable, Mapping
 
-from resolvers.access.grants import Visibility
-from resolvers.access.visibility import VisibilityFilter
+from resolvers.access.grants import Visibility, visibility_at
+from resolvers.session.read_state import Nodes
 from resolvers.session.request import Request
 from store.metadata.history import place_of
 from store.metadata.redirects import lines, redirect_key, redirected_id
-from store.model.items import Item
 from store.model.keys import MAX_SORT_KEY_BYTES, Key, id_key
-from store.model.records import Record
 
 MAX_HOPS = 8  # from one old path to the next
 
-Found = dict[Key, Record | Exception]
-Outcomes = Mapping[Key, Item | Exception | None]
 
-
-async def redirected(request: Request, missing: Iterable[Key]) -> Found:
-    """The nodes that redirects find for places where nothing lies, and errors where a read failed.
-
-    A hop costs three reads for all together: the aliases of the places and all above them, of which the longest counts,
-    the records of their ids, and the nodes. Trees whose stamps count no alias cost nothing.
-    """
-    found: Found = {}
-    ahead = {place: place for place in missing}  # where each is to be looked for by now
+async def follow_redirects(request: Request, missing: Iterable[Key]) -> Nodes:
+    """The nodes that redirects lead to from keys without a node, and the errors of failed reads; by the old key."""
+    found: Nodes = {}
+    current = {key: key for key in missing}  # the key to look at, by the key that was looked up
     for _ in range(MAX_HOPS):
-        ahead = {origin: place for origin, place in ahead.items() if _has_aliases(request, place)}
-        if not ahead:
+        current = {origin: key for origin, key in current.items() if _may_have_redirects(request, key)}
+        if not current:
             break
-        ahead = await _hop(request, ahead, found)
-        outcomes = await request.current_outcomes(ahead.values())
-        for origin, place in list(ahead.items()):
-            if (outcome := outcomes[place]) is not None:
+        current = await _hop(request, current, found)
+        nodes = await request.state.current_nodes(current.values())
+        for origin, key in list(current.items()):
+            if (outcome := nodes[key]) is not None:
                 found[origin] = outcome
-                del ahead[origin]
+                del current[origin]
     return found
 
 
-async def _hop(request: Request, ahead: Mapping[Key, Key], found: Found) -> dict[Key, Key]:
-    """Where the aliases of these places lead; a read that failed is noted among the found."""
-    aliases = await request.outcomes(
-        [redirect_key(line) for place in ahead.values() for line in lines(place)], now=True
+async def _hop(request: Request, current: Mapping[Key, Key], found: Nodes) -> dict[Key, Key]:
+    """The keys that the redirects of these keys lead to; errors of failed reads are added to `found`."""
+    state = request.state
+    redirects = await state.items(
+        [redirect_key(prefix) for key in current.values() for prefix in lines(key)], current=True
     )
-    led: dict[Key, tuple[Key, str]] = {}  # the id's record that each is led to, and what of the key lies below
-    for origin, place in ahead.items():
-        for line in lines(place):
-            alias = aliases[redirect_key(line)]
-            if isinstance(alias, Exception):
-                found[origin] = alias
-            elif alias is not None:
-                led[origin] = id_key(redirected_id(alias)), place.sk[len(line.sk) :]
-            if alias is not None:
+    targets: dict[Key, tuple[Key, str]] = {}  # an id record, and the rest of the key below the redirected prefix
+    for origin, key in current.items():
+        for prefix in lines(key):
+            redirect = redirects[redirect_key(prefix)]
+            if isinstance(redirect, Exception):
+                found[origin] = redirect
+            elif redirect is not None:
+                targets[origin] = id_key(redirected_id(redirect)), key.sk[len(prefix.sk) :]
+            if redirect is not None:
                 break
-    places = await request.outcomes([key for key, _ in led.values()], now=True)
+    items = await state.items([record for record, _ in targets.values()], current=True)
     onward: dict[Key, Key] = {}
-    for origin, (key, rest) in led.items():
-        item = places[key]
+    for origin, (record, rest) in targets.items():
+        item = items[record]
         if isinstance(item, Exception):
             found[origin] = item
             continue
         base = place_of(item)
-        request.met_unknown_id |= base is None
+        state.is_cacheable &= base is not None
         if base is not None and len((sk := base.sk + rest).encode()) <= MAX_SORT_KEY_BYTES:
-            place = Key(base.pk, sk)
-            onward |= {origin: place} if place != ahead[origin] else {}
+            key = Key(base.pk, sk)
+            onward |= {origin: key} if key != current[origin] else {}
     return onward
 
 
-def _has_aliases(request: Request, place: Key) -> bool:
-    if request.grants is not None and VisibilityFilter(request.grants).sight(place) is Visibility.NOTHING:
-        return True  # or the reads would tell whether there is such a tree, and whether anything was moved in it
-    stamp = request.stamps.get(place.pk)
-    return stamp is not None and stamp.aliases > 0
+def _may_have_redirects(request: Request, key: Key) -> bool:
+    if visibility_at(request.grants, key) is Visibility.HIDDEN:
+        return True  # or the reads would disclose whether there is such a tree, and whether it has redirects
+    version = request.state.tree_versions.get(key.pk)
+    return version is not None and version.aliases > 0

@@ -21,8 +21,8 @@ MAY_IMPORT = {
 ORDER = {
     "store": "errors text concurrency download model metadata engine sqlite dynamodb reading api_keys connect edits "
     "background_moves writer checking transfer",
-    "resolvers": "access session planning redirects lookup total_count planner pages restricted_lists past permissions "
-    "mutations dataloaders",
+    "resolvers": "access session planning children descendants siblings roots ancestors redirects lookup planner "
+    "total_count pages restricted_lists past permissions mutations dataloaders",
     "graph": "errors unknown_settings federation_exposure operation settings hierarchies types federation schema "
     "observability auth compiler execution server app",
     "commands": "move_timing table progress importing check backup copy demo export key repair schema tree serving "

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from graph.compiler.leaf_codegen import KEPT_BYTES
-from resolvers.pages import Page
+from resolvers.planning.page import Page
 from store.model.records import Record
 
 KEPT_FIELDS = 4  # of one page; more are asked for by no ordinary set of clients
@@ -54,8 +54,8 @@ class Part:
         """Leave the field with its page, and what the nodes' fields in it count as, under the part's number; unless it
         is uncommonly long or there are many others.
         """
-        if page.records and len(field) <= KEPT_BYTES * (len(page.records) + 1) and len(page.told) < KEPT_FIELDS:
-            page.told[self.number] = field, fields
+        if page.records and len(field) <= KEPT_BYTES * (len(page.records) + 1) and len(page.json_fields) < KEPT_FIELDS:
+            page.json_fields[self.number] = field, fields
 
     def _edge(self, page: Page, record: Record, told: Iterator[bytes]) -> bytes:
         values = {"cursor": lambda: orjson.dumps(page.cursor(record)), "node": lambda: next(told)}

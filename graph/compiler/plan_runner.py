@@ -22,12 +22,15 @@ from graph.compiler.operation_plan import (
 )
 from graph.compiler.plan_cache import BoundPlan
 from graph.operation.context import Context
-from resolvers.lookup import above, nodes
-from resolvers.pages import Page
+from resolvers.ancestors import read_ancestors
+from resolvers.lookup import find_nodes
+from resolvers.planner import list_requests
 from resolvers.planning.list_request import ListRequest
+from resolvers.planning.page import Page
 from resolvers.planning.relations import Relation
-from resolvers.restricted_lists import have_lists, lists, roots
+from resolvers.restricted_lists import may_have_children, read_pages, read_roots
 from resolvers.session.budget import Budget
+from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
 from store.model.keys import hierarchy_of
@@ -76,7 +79,7 @@ class TypeGroup:
         """Leave only those to be read for that may have something in the lists that are asked for."""
         if self.shape.bare is None or any(relations.of(field).window.is_narrow for field in self.shape.lists):
             return
-        self._owns = have_lists(request, self._records)
+        self._owns = may_have_children(request, self._records)
         self.owners = list(compress(self._records, self._owns))
         self._budget.spend_fields(self.shape.empty_count * (len(self._records) - len(self.owners)))
 
@@ -208,7 +211,7 @@ class PageResults:
         records = sum(map(len, map(_RECORDS, pages)))
         budget.spend_fields(sum([part.count(len(pages), records) for part in connection.parts]))
         for part, place in connection.places.items():
-            kept = [page.told.get(part.number) for page in pages]
+            kept = [page.json_fields.get(part.number) for page in pages]
             found = [one for one in kept if one is not None] if None in kept else kept
             budget.spend_fields(sum(map(_SECOND, found)))
             budget.spend_bytes(sum(map(len, map(_FIRST, found))))
@@ -268,7 +271,7 @@ async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResu
     for wanted in bound.wanted:
         wanted.root.resolve.spend(wanted.arguments, context)
     calls: list[Any] = [_list_roots(request, bound.relations, root) for root in listed]
-    *pages, records = await _together(request, [*calls, nodes(request, bound.lookups)])
+    *pages, records = await _together([*calls, find_nodes(request, bound.lookups)])
     found: dict[RootField, NodeResults | PageResults] = {
         root: PageResults(root.listing.connection, [page], request.budget)
         for root, page in zip(listed, pages, strict=True)
@@ -283,7 +286,9 @@ async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResu
 
 async def _list_roots(request: Request, relations: Relations, root: ListedRoots) -> Page:
     relation = relations.of(root.listing)
-    return await roots(request, root.resolve.hierarchy, relation.window, nodes=relation.nodes, total=relation.total)
+    return await read_roots(
+        request, root.resolve.hierarchy, relation.window, nodes=relation.nodes, total=relation.total
+    )
 
 
 async def _fetch(request: Request, relations: Relations, visits: list[PositionNodes]) -> None:
@@ -295,7 +300,7 @@ async def _fetch(request: Request, relations: Relations, visits: list[PositionNo
             group.part(request, relations)
             for field in group.shape.lists:
                 relation = relations.of(field)
-                jobs += [ListRequest(record, relation) for record in group.owners]
+                jobs += list_requests(group.owners, relation)
             for up in group.shape.above:
                 relation = relations.of(up)
                 asked += [(record, relation) for record in group.owners]
@@ -316,28 +321,22 @@ async def _read(
 ) -> tuple[Iterator[Page], Iterator[list[Record]]]:
     """All lists and all that lies above, each by one call of its batch function; raises the first error among them."""
     if not asked:
-        pages, found = await lists(request, jobs), []
+        pages, found = await read_pages(request, jobs), []
     elif not jobs:
-        pages, found = [], await above(request, asked)
+        pages, found = [], await read_ancestors(request, asked)
     else:
-        pages, found = await _together(request, [lists(request, jobs), above(request, asked)])
+        pages, found = await _together([read_pages(request, jobs), read_ancestors(request, asked)])
     return iter(_all(pages)), iter(_all(found))
 
 
 def _all(outcomes: Sequence[Any]) -> Sequence[Any]:
     """What a batch function found, where nothing of it failed; raises the first error among it."""
-    for outcome in outcomes:
-        if isinstance(outcome, Exception):
-            raise outcome
+    raise_first_error(outcomes)
     return outcomes
 
 
-async def _together(request: Request, calls: list[Any]) -> list[Any]:
+async def _together(calls: list[Any]) -> list[Any]:
     """The results of calls made side by side; raises the first error among them."""
     if len(calls) == 1:
         return [await calls[0]]
-    results = await request.together(calls)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
+    return list(_all(await gather_outcomes(calls)))

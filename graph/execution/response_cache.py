@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from resolvers.access.grants import Grants
+from resolvers.session.outcomes import raise_first_error
 from resolvers.session.request import Request
 
 MAX_AGE_SECONDS = 60.0
@@ -79,14 +80,14 @@ class ResponseCache:
 
     async def put(self, question: Hashable, told: bytes, request: Request, began: float) -> None:
         """Keep an answer that `request` has read since `began`, if it can be proven; an answer with errors never is."""
-        if len(told) + ENTRY_BYTES > self._max_bytes or request.met_unknown_id:
+        if len(told) + ENTRY_BYTES > self._max_bytes or not request.state.is_cacheable:
             return
-        version = request.version
+        version = request.state.store_version
         stamps: dict[str, int] = {}
         if version is None:
-            if not self._is_asked_again(question, began) or len(request.partitions) >= request.reads.units:
+            if not self._is_asked_again(question, began) or len(request.state.partitions_read) >= request.reads.units:
                 return
-            stamps = await request.stamps_now()
+            stamps = await request.state.current_version_numbers()
             if not self._is_settled(stamps, began):
                 return
         self._drop(question)
@@ -97,11 +98,12 @@ class ResponseCache:
 
     async def _is_current(self, entry: Entry, request: Request) -> bool:
         if entry.version is not None:
-            return entry.version == request.version
+            return entry.version == request.state.store_version
         if self._clock() - entry.read_at > MAX_AGE_SECONDS:
             return False
-        await request.get([], trees=entry.stamps)
-        return all(request.stamps[tree].n == n for tree, n in entry.stamps.items())
+        versions = await request.state.versions_of(entry.stamps)
+        raise_first_error(versions.values())
+        return all(request.state.tree_versions[tree].n == n for tree, n in entry.stamps.items())
 
     def _is_asked_again(self, question: Hashable, now: float) -> bool:
         """Whether this was asked a short time ago already; remembers that it is asked now."""

@@ -10,7 +10,7 @@ from graphql import GraphQLResolveInfo
 from graph.operation.lookahead import LookAhead, Types
 from resolvers.access.caller import Caller
 from resolvers.dataloaders import Loaders
-from resolvers.session.budget import Budget, refusal
+from resolvers.session.budget import Budget, too_many_nodes
 from resolvers.session.request import Request, Store
 from store.errors import BudgetExceeded
 
@@ -21,7 +21,7 @@ class Context:
     def __init__(self, request: Request, types: Types, *, max_entities: int = 1_000) -> None:
         self.request = request
         self._max_entities = self._entities_left = max_entities
-        self._max_ids = self._ids_left = request.nodes_left
+        self._max_ids = self._ids_left = request.budget.nodes_left
         self._types = types
         self._asked: LookAhead | None = None
         self.how: str | None = None
@@ -72,7 +72,7 @@ class Context:
     def spend_ids(self, count: int) -> None:
         """Take ids from what the request may look up, by all fields together: no more than nodes."""
         if count > self._ids_left:
-            raise refusal("The nodes that are looked up", count, self._ids_left)
+            raise too_many_nodes("The nodes that are looked up", count, self._ids_left)
         self._ids_left -= count
 
     def begin_again(self) -> None:
@@ -80,11 +80,11 @@ class Context:
         self._entities_left = self._max_entities
         self._ids_left = self._max_ids
         self.__dict__.pop("errors_left_out", None)
-        self.request.begin_again()
+        self.request.budget.reset()
 
     def snapshot_if_torn(self) -> Store | None:
         """What to read instead, where something was written between the reads; None where the answer may stay."""
-        return self.request.store.snapshot() if self.request.is_torn else None
+        return self.request.store.snapshot() if self.request.state.is_outdated else None
 
     def begin_in(self, store: Store) -> None:
         """Make the answer anew, all of it from this store."""
@@ -95,12 +95,12 @@ class Context:
     def forget(self) -> None:
         """Begin again, and read everything anew."""
         self.begin_again()
-        self.request.forget()
+        self.request.discard_reads()
         self.renew()
 
     async def is_steady(self) -> bool:
         """Whether no running move that was met has flipped since."""
-        return await self.request.is_steady()
+        return await self.request.state.are_moves_unchanged()
 
     def stop(self) -> None:
         """End what still reads for the operation: nobody waits for its answer."""
@@ -113,7 +113,7 @@ class Context:
         reads = self.request.reads
         return {
             "requests": reads.requests,
-            "rounds": self.request.rounds,
+            "rounds": self.request.scheduler.rounds,
             "items": reads.items,
             "units": reads.units,
             "cached": self.how == "kept",

@@ -22,8 +22,8 @@ from graph.types.field import (
 from graph.types.history_fields import history_fields
 from graph.types.revision_types import RevisionTypes
 from graph.types.scalars import Path
-from resolvers.pages import Page
-from resolvers.planning.list_request import ListRequest
+from resolvers.planner import list_request
+from resolvers.planning.page import Page
 from store.model.records import Record
 
 
@@ -159,12 +159,12 @@ class HierarchyTypes:
 
 def _list(record: Record, info: Any, **_: Any) -> "Future[Page]":
     context, raw = info.context, info._raw_info
-    return cast("Future[Page]", context.loaders.list.load(ListRequest(record, context.asked(raw).relation(raw))))
+    return cast("Future[Page]", context.loaders.page.load(list_request(record, context.asked(raw).relation(raw))))
 
 
 def _above(record: Record, info: Any) -> "Future[list[Record]]":
     context, raw = info.context, info._raw_info
-    return cast("Future[list[Record]]", context.loaders.above.load((record, context.asked(raw).relation(raw))))
+    return cast("Future[list[Record]]", context.loaders.ancestors.load((record, context.asked(raw).relation(raw))))
 
 
 def _one_above(record: Record, info: Any) -> Awaitable[Record | None]:

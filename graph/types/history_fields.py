@@ -51,15 +51,15 @@ def history_fields(revision: Any, connection: Any) -> dict[str, StrawberryField]
 def _history(subject: Any, info: Any, first_: Any = None, after_: Any = None) -> Any:
     window = ConnectionArguments(first=first_, after=after_)
     relation = info.context.asked(info._raw_info).connection(info._raw_info)
-    return states.history(info.context.request, _record(subject), window, nodes=relation.nodes)
+    return states.read_history(info.context.request, _record(subject), window, nodes=relation.nodes)
 
 
 def _at_revision(subject: Any, info: Any, n_: int) -> Any:
-    return states.at_revision(info.context.request, _record(subject), n_)
+    return states.read_revision(info.context.request, _record(subject), n_)
 
 
-def _record(subject: Record | states.Deleted) -> Record:
-    return subject.record if isinstance(subject, states.Deleted) else subject
+def _record(subject: Record | states.DeletedNode) -> Record:
+    return subject.record if isinstance(subject, states.DeletedNode) else subject
 
 
 # -- root fields -------------------------------------------------------------------------------------------------------
@@ -85,21 +85,21 @@ def _deleted_field(known: Collection[str]) -> StrawberryField:
         told | history_fields(NodeRevision, NodeRevisionConnection),
     )
 
-    async def find(root: Any, info: Any, id_: str) -> states.Deleted | None:
+    async def find(root: Any, info: Any, id_: str) -> states.DeletedNode | None:
         lookup = by_id(known, id_)
-        return None if lookup is None else await states.deleted(info.context.request, str(lookup[1]))
+        return None if lookup is None else await states.find_deleted(info.context.request, str(lookup[1]))
 
     one = argument("id", strawberry.ID, "The node's id.", default=REQUIRED)
     return field(find, deleted | None, "The node that had this id and was deleted; null for any other.", one)
 
 
 def _changes_field(known: Collection[str]) -> StrawberryField:
-    async def follow(root: Any, info: Any, hierarchy_: str, tree_: str, **given: Any) -> feeds.Feed:
+    async def follow(root: Any, info: Any, hierarchy_: str, tree_: str, **given: Any) -> feeds.ChangePage:
         if hierarchy_ not in known:
             raise BadInput(f'There is no hierarchy "{shorten(hierarchy_)}"; use the name of one that is served.')
         root_path, under = parse_path(tree_)[:1], given.get("under_")
         within = None if under is None else parse_path(under)
-        return await feeds.feed(info.context.request, hierarchy_, root_path, given.get("since_"), within)
+        return await feeds.read_changes(info.context.request, hierarchy_, root_path, given.get("since_"), within)
 
     return field(
         follow,

@@ -69,12 +69,12 @@ def move_fields(known: Collection[str]) -> dict[str, StrawberryField]:
     """`move` and `moves` over all hierarchies."""
 
     async def find(root: Any, info: Any, id_: str) -> Journaled | None:
-        return await move_status.move(info.context.request, id_)
+        return await move_status.find_move(info.context.request, id_)
 
     async def latest(root: Any, info: Any, hierarchy_: str, first_: Any = None) -> list[Journaled]:
         if hierarchy_ not in known:
             raise BadInput(f'There is no hierarchy "{shorten(hierarchy_)}"; use the name of one that is served.')
-        return await move_status.moves(info.context.request, hierarchy_, ConnectionArguments(first=first_))
+        return await move_status.list_moves(info.context.request, hierarchy_, ConnectionArguments(first=first_))
 
     one = argument("id", strawberry.ID, "The move's id.", default=REQUIRED)
     of = argument("hierarchy", str, "The hierarchy's name, such as location.", default=REQUIRED)

@@ -1,49 +1,49 @@
-"""Cache of what earlier requests have read and decoded, as long as the store proves that nothing has changed since.
+"""Page cache: pages, nodes and items that earlier requests read and decoded, valid for one version of the store.
 
-The proof is the store's version, a value that differs after any write by anyone; a store that cannot tell it without a
-read (DynamoDB) keeps nothing here. A request that began at another version neither takes from here nor adds to it.
+The store's version is a value that differs after any write by anyone. A store that cannot read its version without a
+request (DynamoDB) is not cached here. A request that began at another version neither reads the cache nor adds to it.
 """
 
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any
 
-# What a record takes in memory with what was told of it: measured were 1,350 bytes after one query, 2,150 after three.
+# Memory of a record with the JSON cached on it. Measured: 1,350 bytes after one query, 2,150 after three.
 RECORD_BYTES = 2_000
 
 
 class PageCache:
-    """Answers by what was asked, those used last, up to so many bytes as `RECORD_BYTES` makes of their records."""
+    """Least recently used cache, bounded by `max_bytes` as estimated from the number of records of each entry."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._most = max_bytes // RECORD_BYTES
-        self._version: object = None
-        self._answers: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._max_records = max_bytes // RECORD_BYTES
+        self._store_version: object = None
+        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._records = 0
 
-    def renew(self, version: object) -> None:
-        """Forget everything unless the store is still at this version."""
-        if version != self._version:
-            self._version = version
-            self._answers.clear()
+    def use_version(self, store_version: object) -> None:
+        """Drop all entries unless they were read at this version of the store."""
+        if store_version != self._store_version:
+            self._store_version = store_version
+            self._entries.clear()
             self._records = 0
 
-    def get(self, version: object, key: Hashable) -> Any:
-        """The answer that was kept for this question at this version, or None."""
-        if version != self._version:
+    def get(self, store_version: object, key: Hashable) -> Any:
+        """The entry that was read at this version of the store, or None."""
+        if store_version != self._store_version:
             return None
-        found = self._answers.get(key)
+        found = self._entries.get(key)
         if found is None:
             return None
-        self._answers.move_to_end(key)
+        self._entries.move_to_end(key)
         return found[0]
 
-    def put(self, version: object, key: Hashable, answer: Any, records: int) -> None:
-        """Keep an answer of so many records, which was read at this version or later."""
-        if version != self._version or records > self._most or key in self._answers:
+    def put(self, store_version: object, key: Hashable, entry: Any, records: int) -> None:
+        """Add an entry of so many records, unless it was read at another version or is larger than the cache."""
+        if store_version != self._store_version or records > self._max_records or key in self._entries:
             return
-        self._answers[key] = answer, records + 1
+        self._entries[key] = entry, records + 1
         self._records += records + 1
-        while self._records > self._most:
-            _, (_, gone) = self._answers.popitem(last=False)
-            self._records -= gone
+        while self._records > self._max_records:
+            _, (_, evicted) = self._entries.popitem(last=False)
+            self._records -= evicted

@@ -87,7 +87,7 @@ async def test_a_request_past_its_time_is_ended_and_so_are_its_reads(engine, pla
         assert slow.proxy.count("Query") == 0
         (request,) = requests
         with pytest.raises(asyncio.CancelledError):
-            await request.records([node_key("ground", ("a",))])
+            await request.state.node(node_key("ground", ("a",)))
         again = await execution(slow.store, planned=planned).execute(slow.query, allow_mutations=False)
         assert "errors" not in again.body
 

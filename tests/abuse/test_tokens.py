@@ -91,13 +91,13 @@ async def test_a_token_lets_in_whom_it_names_with_what_it_grants(published, secr
     for tokens, text in good:
         who = await tokens.caller(text)
         assert (who.id, who.name) == ("sub:ana", "ana")
-        assert who.reads.sight("location", ("US", "NE")) is Visibility.WHOLE
-        assert who.reads.sight("location", ("FR",)) is Visibility.NOTHING
+        assert who.reads.visibility("location", ("US", "NE")) is Visibility.FULL
+        assert who.reads.visibility("location", ("FR",)) is Visibility.HIDDEN
 
 
 async def test_a_token_without_grants_grants_nothing(published):
     who = await published.caller(signed(grants=...))
-    assert who.reads.sight("location", ("US",)) is Visibility.NOTHING
+    assert who.reads.visibility("location", ("US",)) is Visibility.HIDDEN
 
 
 async def test_a_claim_of_another_name_may_hold_the_grants():

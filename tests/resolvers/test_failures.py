@@ -86,11 +86,11 @@ async def test_a_chunk_of_keys_that_fails_takes_no_other_with_it(store: Store):
     failing.bad = node_key("ground", ("s",))
     request = Request(failing, {"ground": Ground.definition()})
     keys = [node_key("ground", ("r", f"x{number}")) for number in range(200)]
-    found = await request.record_outcomes([node_key("ground", ("r", "a")), *keys, failing.bad])
+    found = await request.state.nodes([node_key("ground", ("r", "a")), *keys, failing.bad])
     assert found[node_key("ground", ("r", "a"))] == MODEL.nodes["r", "a"]
     assert isinstance(found[failing.bad], Unavailable)
     with pytest.raises(Unavailable):
-        await request.records([failing.bad])
+        await request.state.node(failing.bad)
 
 
 async def test_reads_are_told_as_they_went_over_the_wire(behind_proxy):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resolvers.lookup import nodes
+from resolvers.lookup import find_nodes
 from resolvers.planning.relations import NoSelection
 from resolvers.session.request import Request
 from store.edits.create_update import Edit
@@ -44,7 +44,7 @@ async def test_a_node_that_moves_while_its_id_is_looked_up_is_found(store: Store
     others = journaled.create("r/b/c")
     overtaken: Any = Overtaken(store, journaled.move("r/b/c", target), others)
     request = Request(overtaken, {"category": CATEGORY})
-    (found,) = await nodes(request, [(("category", str(there["id"])), NoSelection())])
+    (found,) = await find_nodes(request, [(("category", str(there["id"])), NoSelection())])
     assert getattr(found, "path", found) == parse_path(target)
 
 
@@ -54,5 +54,5 @@ async def test_an_id_whose_node_is_deleted_meanwhile_finds_none_by_three_reads(s
     assert there is not None
     overtaken: Any = Overtaken(store, journaled.cascade("r/b/c"))
     request = Request(overtaken, {"category": CATEGORY})
-    assert await nodes(request, [(("category", str(there["id"])), NoSelection())]) == [None]
+    assert await find_nodes(request, [(("category", str(there["id"])), NoSelection())]) == [None]
     assert request.reads.requests == 3

@@ -1,11 +1,11 @@
-"""Plans as values: which reads a batch of lists becomes, given what is known, and nothing read at all."""
+"""Plans as values: which reads a batch of lists becomes, given what is records_read, and nothing read at all."""
 
 from collections import Counter
 from dataclasses import dataclass
 
 import pytest
 
-from resolvers.planner import Planner
+from resolvers.planner import Planner, list_request
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.relations import NoSelection, Relation, RelationKind
@@ -52,18 +52,18 @@ class World:
                 nodes["r", area, f"p{plot:03}"] = "PLOT"
                 nodes |= {("r", area, f"p{plot:03}", f"t{tree}"): "TREE" for tree in range(trees)}
         self.model = Model("ground", nodes | (more or {}))
-        self.known = RecordsRead()
+        self.records_read = RecordsRead()
         self.root = self.model.nodes["r",]
         shape = Counter(tier_name(one.level, one.depth) for one in self.model.nodes.values())
-        self.stamp = TreeVersion(self.root.pk, 1, dict(shape))
+        self.version = TreeVersion(self.root.pk, 1, dict(shape))
         self.areas = [self.model.nodes["r", area] for area in "abcd"]
 
     def read_areas(self) -> None:
-        self.known.nodes[self.root.key] = self.root
-        self.known.add(Read(children(self.root.pk, "#")), self.areas)
+        self.records_read.nodes[self.root.key] = self.root
+        self.records_read.add(Read(children(self.root.pk, "#")), self.areas)
 
     def plan(self, *jobs: ListRequest, left: int = 10_000) -> list[Read]:
-        planner = Planner(self.known, {self.root.pk: self.stamp}, HIERARCHY, left)
+        planner = Planner(self.records_read, {self.root.pk: self.version}, HIERARCHY, left)
         planner.add(jobs)
         for group in planner.groups:
             planner.plan(group)
@@ -81,25 +81,25 @@ def world() -> World:
 
 
 def test_the_children_of_one_node_are_one_query_by_parent(world):
-    assert world.plan(ListRequest(world.areas[0], every())) == [Read(children(world.root.pk, "#a#"))]
+    assert world.plan(list_request(world.areas[0], every())) == [Read(children(world.root.pk, "#a#"))]
 
 
 def test_the_children_of_one_level_are_their_slice_of_ranks(world):
-    assert world.plan(ListRequest(world.areas[0], every(level="PLOT"))) == [
+    assert world.plan(list_request(world.areas[0], every(level="PLOT"))) == [
         Read(children(world.root.pk, "#a#", "PLOT"))
     ]
 
 
 def test_a_page_is_read_to_one_more_than_it_shows(world):
     span = children(world.root.pk, "#a#")
-    assert world.plan(ListRequest(world.areas[0], every(first=3))) == [Read(span, 4)]
-    assert world.plan(ListRequest(world.areas[0], every(last=3))) == [Read(span, 4, reverse=True)]
-    assert world.plan(ListRequest(world.areas[0], every(first=3, reverse=True))) == [Read(span, 4, reverse=True)]
+    assert world.plan(list_request(world.areas[0], every(first=3))) == [Read(span, 4)]
+    assert world.plan(list_request(world.areas[0], every(last=3))) == [Read(span, 4, reverse=True)]
+    assert world.plan(list_request(world.areas[0], every(first=3, reverse=True))) == [Read(span, 4, reverse=True)]
 
 
 def test_the_children_of_siblings_are_one_slice_of_their_tier_whatever_the_width(world):
     relation = every()
-    reads = world.plan(*[ListRequest(area, relation) for area in world.areas])
+    reads = world.plan(*[list_request(area, relation) for area in world.areas])
     assert reads == [Read(world.tier("PLOT", 2, world.areas[0], world.areas[3]))]
 
 
@@ -108,7 +108,7 @@ def test_each_level_of_children_is_a_slice_of_its_own():
     world.read_areas()
     relation = every()
     first, last = world.areas[0], world.areas[3]
-    reads = world.plan(*[ListRequest(area, relation) for area in world.areas])
+    reads = world.plan(*[list_request(area, relation) for area in world.areas])
     assert reads == [Read(world.tier("AREA", 2, first, last)), Read(world.tier("PLOT", 2, first, last))]
 
 
@@ -117,7 +117,7 @@ def test_a_slice_over_what_was_not_asked_for_is_taken_only_where_it_is_cheaper()
     for world, count in ((few, 1), (many, 2)):
         world.read_areas()
         relation = every()
-        reads = world.plan(ListRequest(world.areas[0], relation), ListRequest(world.areas[2], relation))
+        reads = world.plan(list_request(world.areas[0], relation), list_request(world.areas[2], relation))
         assert len(reads) == count, "the area in between has next to nothing, or very much"
 
 
@@ -126,31 +126,31 @@ def test_short_pages_of_long_lists_are_single_queries_and_of_short_lists_a_slice
         world = World(plots=plots)
         world.read_areas()
         relation = every(first=2)
-        reads = world.plan(*[ListRequest(area, relation) for area in world.areas])
+        reads = world.plan(*[list_request(area, relation) for area in world.areas])
         assert {read.span.index for read in reads} == {index}
 
 
 def test_levels_below_levels_are_read_in_the_same_round_and_to_the_bottom_as_one_range():
     world = World(trees=2)
-    reads = world.plan(ListRequest(world.root, every(RelationKind.CHILDREN, every(RelationKind.CHILDREN, every()))))
+    reads = world.plan(list_request(world.root, every(RelationKind.CHILDREN, every(RelationKind.CHILDREN, every()))))
     assert reads == [Read(subtree(world.root.pk, "#").after("#"))]
 
 
 def test_what_lies_deeper_than_is_asked_is_left_out_where_it_is_much():
     world = World(trees=50)
-    reads = world.plan(ListRequest(world.root, every(RelationKind.CHILDREN, every())))
+    reads = world.plan(list_request(world.root, every(RelationKind.CHILDREN, every())))
     assert [read.span.partition.partition("@")[2] for read in reads] == ["AREA@1", "PLOT@2"]
 
 
 def test_nothing_is_read_ahead_of_a_page():
     world = World(trees=2)
-    reads = world.plan(ListRequest(world.root, every(RelationKind.CHILDREN, every(first=2))))
+    reads = world.plan(list_request(world.root, every(RelationKind.CHILDREN, every(first=2))))
     assert reads == [Read(children(world.root.pk, "#"))]
 
 
 def test_nothing_is_read_ahead_where_only_a_number_is_asked_below():
     world = World(trees=2)
-    reads = world.plan(ListRequest(world.root, every(RelationKind.CHILDREN, every(nodes=False))))
+    reads = world.plan(list_request(world.root, every(RelationKind.CHILDREN, every(nodes=False))))
     assert reads == [Read(children(world.root.pk, "#"))]
 
 
@@ -158,7 +158,7 @@ def test_nothing_is_read_ahead_across_a_gap():
     world = World(trees=2)
     world.read_areas()
     relation = every(RelationKind.CHILDREN, every())
-    reads = world.plan(ListRequest(world.areas[0], relation), ListRequest(world.areas[2], relation))
+    reads = world.plan(list_request(world.areas[0], relation), list_request(world.areas[2], relation))
     assert all(read.span.partition.endswith("PLOT@2") or read.span.index is Index.BY_PARENT for read in reads)
 
 
@@ -170,27 +170,27 @@ def test_scattered_parents_go_by_their_neighbourhoods():
     plots = [world.model.nodes["r", area, plot] for area in "ad" for plot in ("p000", "p001")]
     for area in world.areas:
         family = [one for one in world.model.nodes.values() if one.path[:-1] == area.path]
-        world.known.add(Read(children(area.pk, area.sk)), family)
+        world.records_read.add(Read(children(area.pk, area.sk)), family)
     relation = every()
-    reads = world.plan(*[ListRequest(plot, relation) for plot in plots])
+    reads = world.plan(*[list_request(plot, relation) for plot in plots])
     assert reads == [Read(world.tier("TREE", 3, plots[0], plots[1])), Read(world.tier("TREE", 3, plots[2], plots[3]))]
 
 
 def test_what_the_counts_answer_is_not_read(world):
     leaf = world.model.nodes["r", "a", "p000"]
     relations = [every(), every(RelationKind.DESCENDANTS), every(first=2), every(level="TREE")]
-    assert world.plan(*[ListRequest(leaf, relation) for relation in relations]) == []
-    assert world.plan(ListRequest(world.areas[0], every(first=0))) == []
+    assert world.plan(*[list_request(leaf, relation) for relation in relations]) == []
+    assert world.plan(list_request(world.areas[0], every(first=0))) == []
 
 
 def test_what_was_read_is_not_read_again(world):
     span = world.tier("PLOT", 2, world.areas[0], world.areas[3])
     plots = [one for one in world.model.nodes.values() if one.level == "PLOT"]
-    world.known.add(Read(span), plots)
+    world.records_read.add(Read(span), plots)
     jobs = [
-        ListRequest(area, every(**window)) for area in world.areas for window in ({}, {"first": 2}, {"level": "PLOT"})
+        list_request(area, every(**window)) for area in world.areas for window in ({}, {"first": 2}, {"level": "PLOT"})
     ]
-    planner = Planner(world.known, {world.root.pk: world.stamp}, HIERARCHY, 10_000)
+    planner = Planner(world.records_read, {world.root.pk: world.version}, HIERARCHY, 10_000)
     planner.add(jobs)
     assert planner.groups == []
     assert planner.answered[jobs[0]] == plots[:5]
@@ -199,10 +199,10 @@ def test_what_was_read_is_not_read_again(world):
 
 def test_a_shorter_list_is_cut_out_of_a_longer_one_that_is_read_anyway(world):
     owner = world.areas[0]
-    short, long = ListRequest(owner, every(first=2)), ListRequest(owner, every(first=4))
+    short, long = list_request(owner, every(first=2)), list_request(owner, every(first=4))
     assert world.plan(short, long) == [Read(children(owner.pk, owner.sk), 5)]
-    assert world.plan(short, long, ListRequest(owner, every())) == [Read(children(owner.pk, owner.sk))]
-    assert world.plan(ListRequest(owner, every()), ListRequest(owner, every(RelationKind.DESCENDANTS))) == [
+    assert world.plan(short, long, list_request(owner, every())) == [Read(children(owner.pk, owner.sk))]
+    assert world.plan(list_request(owner, every()), list_request(owner, every(RelationKind.DESCENDANTS))) == [
         Read(subtree(owner.pk, owner.sk).after(owner.sk))
     ]
 
@@ -210,36 +210,36 @@ def test_a_shorter_list_is_cut_out_of_a_longer_one_that_is_read_anyway(world):
 def test_the_children_of_one_level_are_taken_out_of_the_descendants_of_that_level(world):
     owner = world.areas[0]
     descendants, children = (
-        ListRequest(owner, every(RelationKind.DESCENDANTS, level="PLOT")),
-        ListRequest(owner, every(level="PLOT")),
+        list_request(owner, every(RelationKind.DESCENDANTS, level="PLOT")),
+        list_request(owner, every(level="PLOT")),
     )
     (read,) = world.plan(descendants, children)
     plots = [one for one in world.model.nodes.values() if one.level == "PLOT" and one.path[1] == "a"]
-    world.known.add(read, plots)
+    world.records_read.add(read, plots)
     assert world.plan(children) == [], "else the list would be neither read nor answered"
 
 
 def test_a_page_from_the_other_end_is_a_read_of_its_own(world):
     owner = world.areas[0]
-    reads = world.plan(ListRequest(owner, every(first=2)), ListRequest(owner, every(last=2)))
+    reads = world.plan(list_request(owner, every(first=2)), list_request(owner, every(last=2)))
     assert {read.reverse for read in reads} == {False, True}
 
 
 def test_siblings_of_siblings_are_one_query(world):
     relation = every(RelationKind.SIBLINGS)
     plots = [world.model.nodes["r", "a", f"p{number:03}"] for number in range(3)]
-    assert [read.span for read in world.plan(*[ListRequest(plot, relation) for plot in plots])] == [
+    assert [read.span for read in world.plan(*[list_request(plot, relation) for plot in plots])] == [
         children(world.root.pk, "#a#")
     ]
 
 
 def test_one_level_of_a_subtree_is_read_from_its_tiers(world):
-    reads = world.plan(ListRequest(world.root, every(RelationKind.DESCENDANTS, level="PLOT")))
+    reads = world.plan(list_request(world.root, every(RelationKind.DESCENDANTS, level="PLOT")))
     assert [read.span for read in reads] == [tier(world.root.pk, "PLOT", 2, "#!", "$")]
 
 
 def test_descendants_between_two_keys_are_read_between_them_alone(world):
-    (read,) = world.plan(ListRequest(world.root, every(RelationKind.DESCENDANTS, start="b", end="d")))
+    (read,) = world.plan(list_request(world.root, every(RelationKind.DESCENDANTS, start="b", end="d")))
     assert (read.span.lo, read.span.hi) == ("#b#", "#d!")
 
 
@@ -247,9 +247,9 @@ def test_reading_ahead_past_the_budget_is_refused_before_anything_is_read():
     world = World(trees=50)
     relation = every(RelationKind.CHILDREN, every(RelationKind.CHILDREN, every()))
     with pytest.raises(BudgetExceeded, match=r"1,024 nodes, and this request may return 1,000 more.*first:"):
-        world.plan(ListRequest(world.root, relation), left=1_000)
+        world.plan(list_request(world.root, relation), left=1_000)
 
 
 def test_what_the_counts_cannot_bound_is_read_no_further_than_the_budget(world):
-    (read,) = world.plan(ListRequest(world.root, every(RelationKind.DESCENDANTS, start="a")), left=7)
+    (read,) = world.plan(list_request(world.root, every(RelationKind.DESCENDANTS, start="a")), left=7)
     assert read.limit == 7 + 2

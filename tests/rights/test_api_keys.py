@@ -23,7 +23,7 @@ async def test_a_key_lets_its_holder_in_with_its_grants(store: Store):
     key, text = await given_out(store, "write:location/US/NE", "read:category")
     holder = await ApiKeyAuthenticator(store).caller(text)
     assert (holder.id, holder.name) == (f"key:{key.id}", "shop")
-    assert holder.reads.sight("category", ("Books",)) is Visibility.WHOLE
+    assert holder.reads.visibility("category", ("Books",)) is Visibility.FULL
     assert holder.writes.may_write("location", ("US", "NE", "Omaha"))
     assert not holder.writes.may_write("category", ("Books",))
 
@@ -81,7 +81,7 @@ async def test_an_expired_key_lets_nobody_in_also_while_it_is_kept(store: Store,
 
 async def test_a_revoked_key_lets_nobody_in_once_it_is_looked_up_again(store: Store):
     key, text = await given_out(store, "read:location")
-    seen, fresh = ApiKeyAuthenticator(store), ApiKeyAuthenticator(store, kept_seconds=0.0)
+    seen, fresh = ApiKeyAuthenticator(store), ApiKeyAuthenticator(store, cache_seconds=0.0)
     assert await seen.caller(text) is not None
     assert await fresh.caller(text) is not None
     await revoke_key(store, key.id)

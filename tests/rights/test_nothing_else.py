@@ -93,8 +93,8 @@ def check(grants: Grants, model: Model, answer: Any, asked: str) -> None:
     for text in texts_in(answer):
         for mark, number in re.findall(r"(?=([koi])(\d+)\1)", text):
             record = known[number]
-            sight = grants.sight("ground", record.path)
-            allowed = sight is Visibility.WHOLE or (sight is Visibility.STUB and mark == "k")
+            visibility = grants.visibility("ground", record.path)
+            allowed = visibility is Visibility.FULL or (visibility is Visibility.REDACTED and mark == "k")
             assert allowed, (text, format_path(record.path), grants.read, asked)
 
 

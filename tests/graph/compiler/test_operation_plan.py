@@ -51,7 +51,7 @@ def executions(
 
     def context() -> Context:
         return Context(
-            Request(store, DEFINITIONS, BOUNDLESS, kept=kept),
+            Request(store, DEFINITIONS, BOUNDLESS, page_cache=kept),
             TYPES,
         )
 
@@ -429,7 +429,7 @@ async def test_kept_pages_keep_no_plan_alive(planted):
     kept = PageCache(1_000_000)
     execution = Execution(
         SCHEMA,
-        lambda: Context(Request(store, DEFINITIONS, kept=kept), TYPES),
+        lambda: Context(Request(store, DEFINITIONS, page_cache=kept), TYPES),
         plans=PlanCache(SCHEMA._schema, TYPES, keep=3),
         keep_documents=3,
     )

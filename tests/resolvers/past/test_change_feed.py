@@ -8,7 +8,7 @@ import uuid
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resolvers.past.change_feed import Change, feed
+from resolvers.past.change_feed import Change, read_changes
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.edits.create_update import Create
@@ -44,7 +44,9 @@ class Follower:
         self._cursor: str | None = None
 
     async def catch_up(self) -> None:
-        page = await feed(Request(self._store, {"category": CATEGORY}), "category", (self._root,), self._cursor, None)
+        page = await read_changes(
+            Request(self._store, {"category": CATEGORY}), "category", (self._root,), self._cursor, None
+        )
         self._cursor = page.cursor
         for change in page.changes:
             await self._take(change)

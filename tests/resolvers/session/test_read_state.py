@@ -42,12 +42,12 @@ class Held:
 
 
 READS: dict[str, Callable[[Request], Awaitable[Any]]] = {
-    "a range": lambda request: request.range(Read(SPAN)),
-    "a node": lambda request: request.records([KEY]),
-    "an item": lambda request: request.get([KEY]),
-    "an item as of now": lambda request: request.read_now([KEY]),
-    "items": lambda request: request.items(SPAN),
-    "a count": lambda request: request.count(SPAN),
+    "a range": lambda request: request.state.range(Read(SPAN)),
+    "a node": lambda request: request.state.node(KEY),
+    "an item": lambda request: request.state.items([KEY]),
+    "an item as of now": lambda request: request.state.strong_items([KEY]),
+    "items": lambda request: request.state.items_in(SPAN),
+    "a count": lambda request: request.state.count(SPAN),
 }
 
 
@@ -55,19 +55,19 @@ READS: dict[str, Callable[[Request], Awaitable[Any]]] = {
 async def test_a_late_read_of_a_former_attempt_brings_nothing(name: str, store: Store) -> None:
     await plant(store, "a", "a/b")
     held, kept = Held(store), PageCache(1_000_000)
-    request = Request(held, {"ground": GROUND}, kept=kept)  # type: ignore[arg-type]
+    request = Request(held, {"ground": GROUND}, page_cache=kept)  # type: ignore[arg-type]
     late = asyncio.ensure_future(READS[name](request))
     await held.begun.wait()
-    request.forget()
+    request.discard_reads()
     held.may_end.set()
     with pytest.raises(asyncio.CancelledError):
         await late
     await asyncio.sleep(0)
-    assert request.known.nodes == {}
-    assert request.known.take(SPAN) is None
-    assert request.stamps == {}
-    assert not kept._answers
-    assert (await request.records([KEY]))[KEY] is not None
+    assert request.state.records_read.nodes == {}
+    assert request.state.records_read.in_range(SPAN) is None
+    assert request.state.tree_versions == {}
+    assert not kept._entries
+    assert (await request.state.nodes([KEY]))[KEY] is not None
 
 
 async def test_nothing_is_read_for_a_request_that_was_stopped(store: Store) -> None:
