@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import ClassVar, Self, TypeVar
 
-from resolvers.planning.cursors import CursorKind, ListCursors
+from resolvers.planning.cursors import CursorKind
 from resolvers.planning.key_order_list import KeyOrderList
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.read_cost import ReadOption, cheapest
@@ -29,7 +29,7 @@ from resolvers.planning.tree_state import TreeState
 from resolvers.session.records_read import Read, RecordsRead
 from store.metadata.tree_version import TreeVersion
 from store.model.ranges import KeyRange, below, children, tier
-from store.model.records import Counts, Record
+from store.model.records import Record
 
 L = TypeVar("L", bound=ListRequest)
 
@@ -39,26 +39,14 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
 
     cursor_kind: ClassVar[CursorKind] = CursorKind.CHILDREN
 
-    @property
-    def counts(self) -> Counts:
-        return self.owner.kids
-
-    @property
-    def max_depth(self) -> int:
-        return self.owner.depth + 1
-
     @cached_property
     def key_range(self) -> KeyRange:
         """`parent = :owner` in `by_parent`, with a level `begins_with(rank, "CITY#")`, from cursor to cursor."""
         return self.between_cursors(children(self.owner.pk, self.owner.sk, self.window.level))
 
-    @property
-    def cursors(self) -> ListCursors:
-        return ListCursors(self.cursor_kind, self.owner.id, None)
-
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
-        separate = ReadOption.all(requested.query(tree) for requested in lists)
+        separate = ReadOption.all(requested.separate_query(tree) for requested in lists)
         if len(lists) == 1:
             return separate
         options = [separate, one_query_per_level(lists, tree)]
@@ -67,12 +55,12 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
             options.append(ReadOption.all(cls.plan_reads(family, tree) for family in families))
         return cheapest(*options)
 
-    def query(self, tree: TreeState) -> ReadOption:
+    def separate_query(self, tree: TreeState) -> ReadOption:
         """One Query of the children of this owner."""
-        return ReadOption.of([(self.read(self.key_range, tree.nodes_left), self.estimate(self.max_size))])
+        return ReadOption.of([self.query(self.key_range, self.max_size, tree)])
 
     def is_planned(self, tree: TreeState) -> bool:
-        if tree.planned.contain(self.key_range, self.limit, reverse=self.window.descending):
+        if super().is_planned(tree):
             return True
         subtree = below(self.owner.pk, self.owner.sk)
         if tree.planned.contain(subtree):
@@ -85,30 +73,19 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
     def records(self, records_read: RecordsRead, version: TreeVersion) -> list[Record] | None:
         if self.is_empty:
             return []
-        span = self.key_range
-        found = records_read.in_range(span, self.limit, reverse=self.window.descending)
+        found = super().records(records_read, version)
         if found is not None:
             return found
         family = records_read.children(self.owner, self.levels)
-        if family is None:
-            return None
-        if self.window.is_narrow:
-            family = [child for child in family if span.lo <= child.rank < span.hi]
-        return self.cut(family)
+        if family is not None and self.window.is_narrow:
+            family = [child for child in family if self.key_range.lo <= child.rank < self.key_range.hi]
+        return None if family is None else self.cut(family)
 
 
 class ChildrenByKeyRequest(KeyOrderList, frozen=True, eq=False, dict=True):
     """The children of one node between `from` and `to`, in key order."""
 
     cursor_kind: ClassVar[CursorKind] = CursorKind.CHILDREN_BY_KEY
-
-    @property
-    def counts(self) -> Counts:
-        return self.owner.kids
-
-    @property
-    def max_depth(self) -> int:
-        return self.owner.depth + 1
 
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:

@@ -47,17 +47,17 @@ class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
 
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
-        separate = ReadOption.all(requested.query(tree) for requested in lists)
+        separate = ReadOption.all(requested.separate_query(tree) for requested in lists)
         owners = sorted_owners(lists)
         if len(lists) == 1 or lists[0].window.is_narrow or not is_gapless(owners, tree):
             return separate
         return cheapest(separate, _one_range(lists, owners, tree))
 
-    def query(self, tree: TreeState) -> ReadOption:
+    def separate_query(self, tree: TreeState) -> ReadOption:
         """One range of the table, or only the ranges of the levels that are requested."""
         if self.is_whole_subtree:
-            return ReadOption.of([(self.read(self.table_range, tree.nodes_left), self.estimate(self.max_size))])
-        whole = ReadOption.of([(Read(self.table_range), sum(self.owner.below.values()))])
+            return ReadOption.of([self.query(self.key_range, self.max_size, tree)])
+        whole = ReadOption.of([(Read(self.key_range), sum(self.owner.below.values()))])
         return cheapest(self.read_levels(tree), whole)
 
 

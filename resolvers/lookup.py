@@ -22,12 +22,7 @@ from resolvers.session.read_state import Nodes
 from resolvers.session.request import Request
 from store.metadata.history import place_of
 from store.model.items import Item
-from store.model.keys import (
-    Key,
-    Path,
-    id_key,
-    node_key,
-)
+from store.model.keys import Key, Path, id_key, node_key
 from store.model.records import Record
 
 MAX_MOVES_FOLLOWED = 4  # of one node, while it is looked up by its id

@@ -7,13 +7,7 @@ before anything is read, and an error discloses nothing about hidden nodes.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from resolvers.permissions import (
-    check_change,
-    check_create,
-    check_reorder,
-    check_visible,
-    check_writable,
-)
+from resolvers.permissions import check_change, check_create, check_reorder, check_visible, check_writable
 from resolvers.session.request import Request
 from store.edits.create_update import Create, Edit, Update
 from store.edits.delete import Delete, Policy

@@ -12,7 +12,7 @@ not the order that an editor has given them.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from resolvers import pages, roots
@@ -20,12 +20,7 @@ from resolvers.access.grants import Grants, Visibility, highest
 from resolvers.access.redacted_node import RedactedNode
 from resolvers.descendants import DescendantsRequest
 from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.cursors import (
-    CursorKind,
-    ListCursors,
-    decode_cursor,
-    encode_cursor,
-)
+from resolvers.planning.cursors import CursorKind, ListCursors, decode_cursor, encode_cursor
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.page import Page, page_of
 from resolvers.planning.relations import Relation, RelationKind
@@ -33,13 +28,7 @@ from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
 from resolvers.siblings import SiblingsRequest
 from store.errors import Forbidden
-from store.model.keys import (
-    Index,
-    Path,
-    first_rank,
-    last_segment,
-    node_key,
-)
+from store.model.keys import Index, Path, first_rank, last_segment, node_key
 from store.model.paths import format_path
 from store.model.ranges import KeyRange, segments_between, subtree
 from store.model.records import Record
@@ -61,13 +50,8 @@ async def read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Pag
     if not restricted or grants is None:
         return await pages.read_all_pages(request, lists)
     families = _Families(request, grants)
-    found = dict(
-        zip(
-            restricted,
-            await gather_outcomes([_read_page(families, requested) for requested in restricted]),
-            strict=True,
-        )
-    )
+    outcomes = await gather_outcomes([_read_page(families, requested) for requested in restricted])
+    found = dict(zip(restricted, outcomes, strict=True))
     rest = [requested for requested in lists if requested not in found]
     found.update(zip(rest, await pages.read_all_pages(request, rest), strict=True))
     return [found[requested] for requested in lists]
@@ -135,7 +119,7 @@ class _FamilyList:
 
     def bounds(self) -> tuple[str | None, str | None]:
         """The positions between which the page lies; raises BadCursor."""
-        return _bounds(self.window, lambda cursor: decode_cursor(cursor, self.kind, self.owner))
+        return self.window.positions(lambda cursor: decode_cursor(cursor, self.kind, self.owner))
 
 
 def _first_rank(record: Record) -> str:
@@ -184,12 +168,6 @@ def _family_page(request: Request, family: Iterable[Record], listing: _FamilyLis
     ][: window.limit]
     request.budget.spend_nodes(len(page[: window.size]))
     return page_of(page, window, len(found), listing)
-
-
-def _bounds(window: ConnectionArguments, position: Callable[[str], str]) -> tuple[str | None, str | None]:
-    """The positions of a window's cursors, in the order of the list."""
-    after, before = [None if cursor is None else position(cursor) for cursor in (window.after, window.before)]
-    return (before, after) if window.reverse else (after, before)
 
 
 # -- the descendants of a redacted node --------------------------------------------------------------------------------
@@ -254,10 +232,10 @@ class _RedactedSubtree:
         owner, window = requested.owner, requested.window
         self._requested = requested
         self.name = format_path(owner.path)
-        after, before = _bounds(window, lambda cursor: decode_cursor(cursor, CursorKind.DESCENDANTS, self.name))
         span = KeyRange(Index.TABLE, owner.pk, *segments_between(owner.sk, window.start, window.end))
-        span = span if after is None else span.after(owner.sk + after)
-        self._span = span if before is None else span.before(owner.sk + before)
+        self._span = window.between_cursors(
+            span, lambda cursor: owner.sk + decode_cursor(cursor, CursorKind.DESCENDANTS, self.name)
+        )
 
     def parts(self, record: Record) -> list[Record | DescendantsRequest]:
         """The parts of the list at a node below the owner: the node itself, and all below it if it is granted."""

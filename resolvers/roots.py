@@ -32,16 +32,8 @@ class RootsRequest:
 
     def key_range(self) -> KeyRange:
         """`parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor."""
-        span, window = siblings(self.hierarchy, self.window.level), self.window
-        after, before = self._position(window.after), self._position(window.before)
-        if window.reverse:
-            after, before = before, after
-        if after is not None:
-            span = span.after(after)
-        return span if before is None else span.before(before)
-
-    def _position(self, cursor: str | None) -> str | None:
-        return None if cursor is None else decode_cursor(cursor, CursorKind.ROOTS, self.hierarchy)
+        span = siblings(self.hierarchy, self.window.level)
+        return self.window.between_cursors(span, lambda cursor: decode_cursor(cursor, CursorKind.ROOTS, self.hierarchy))
 
 
 async def read_roots(

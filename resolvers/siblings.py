@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, Self
 
-from resolvers.planning.cursors import CursorKind, ListCursors
+from resolvers.planning.cursors import CursorKind
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.read_cost import ReadOption
 from resolvers.planning.tree_state import TreeState
@@ -23,11 +23,14 @@ from resolvers.session.records_read import RecordsRead
 from store.metadata.tree_version import TreeVersion
 from store.model.keys import Key, parent_sort_key
 from store.model.ranges import KeyRange, siblings
-from store.model.records import Counts, Record
+from store.model.records import Counts
 
 
 class SiblingsRequest(ListRequest, frozen=True, eq=False, dict=True):
-    """The siblings of one node in their order. Until it is read, its length is unknown to the owner."""
+    """The siblings of one node in their order. The counts of the owner do not give its length.
+
+    The records that are read contain the owner.
+    """
 
     cursor_kind: ClassVar[CursorKind] = CursorKind.SIBLINGS
 
@@ -54,22 +57,11 @@ class SiblingsRequest(ListRequest, frozen=True, eq=False, dict=True):
         """`parent = :parent` in `by_parent`, with a level `begins_with(rank, "CITY#")`, from cursor to cursor."""
         return self.between_cursors(siblings(self.owner.siblings, self.window.level))
 
-    @property
-    def cursors(self) -> ListCursors:
-        return ListCursors(self.cursor_kind, self.owner.id, None)
-
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
         """One Query of each parent's children."""
         ranges = {requested.key_range: requested for requested in lists}
-        return ReadOption.of((requested.read(span, tree.nodes_left), 1) for span, requested in ranges.items())
-
-    def is_planned(self, tree: TreeState) -> bool:
-        return tree.planned.contain(self.key_range, self.limit, reverse=self.window.descending)
-
-    def records(self, records_read: RecordsRead, version: TreeVersion) -> list[Record] | None:
-        """The records of the range, the owner among them."""
-        return records_read.in_range(self.key_range, self.limit, reverse=self.window.descending)
+        return ReadOption.of(requested.query(span, 1, tree) for span, requested in ranges.items())
 
     def min_size(self, records_read: RecordsRead, versions: Mapping[str, TreeVersion]) -> int:
         if not self.relation.nodes or self.window.is_narrow:

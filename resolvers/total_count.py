@@ -41,7 +41,9 @@ async def count_totals(request: Request, lists: Sequence[ListRequest]) -> dict[L
     request.reads.check(len(spans))
     counts = dict(zip(spans, await gather_outcomes([state.count(span) for span in spans]), strict=True))
     for counted, own in ranges.items():
-        totals[counted] = _sum([counts[span] for span in own])
+        outcomes = [counts[span] for span in own]
+        errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        totals[counted] = errors[0] if errors else sum([count for count in outcomes if isinstance(count, int)])
     return totals
 
 
@@ -52,12 +54,3 @@ def _total_or_ranges(state: ReadState, requested: KeyOrderList) -> int | list[Ke
     version = state.tree_versions[requested.owner.pk]
     records = whole.records(state.records_read, version)
     return whole.count_ranges(version) if records is None else len(records)
-
-
-def _sum(counts: Sequence[int | Exception]) -> int | Exception:
-    total = 0
-    for count in counts:
-        if isinstance(count, Exception):
-            return count
-        total += count
-    return total

@@ -12,12 +12,7 @@ from resolvers.planning.cursors import CursorKind, decode_number, encode_cursor
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
 from store.metadata.change_log import Event, LogEntry
-from store.model.keys import (
-    Path,
-    hierarchy_of,
-    path_of,
-    tree_key,
-)
+from store.model.keys import Path, hierarchy_of, path_of, tree_key
 from store.model.paths import format_path, parse_path
 from store.reading.change_feed import expired, transactions
 from store.text import shorten

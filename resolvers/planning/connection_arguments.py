@@ -1,9 +1,11 @@
 """Connection arguments: the part of a list that a client requests."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from resolvers.planning.cursors import MAX_CURSOR_CHARACTERS, cursor_too_long
 from store.errors import BadInput
+from store.model.ranges import KeyRange
 
 
 @dataclass(frozen=True)
@@ -59,3 +61,14 @@ class ConnectionArguments:
     def is_narrow(self) -> bool:
         """Whether bounds or cursors leave out a part of the list."""
         return self.is_bounded or self.after is not None or self.before is not None
+
+    def positions(self, decode: Callable[[str], str]) -> tuple[str | None, str | None]:
+        """The positions between which the page lies, in the order of the list; `decode` takes a cursor."""
+        after, before = [None if cursor is None else decode(cursor) for cursor in (self.after, self.before)]
+        return (before, after) if self.reverse else (after, before)
+
+    def between_cursors(self, span: KeyRange, decode: Callable[[str], str]) -> KeyRange:
+        """The part of a range between the cursors; `decode` gives the key of a cursor."""
+        after, before = self.positions(decode)
+        span = span if after is None else span.after(after)
+        return span if before is None else span.before(before)

@@ -17,10 +17,10 @@ from resolvers.planning.read_cost import ReadOption
 from resolvers.planning.relations import Relation
 from resolvers.planning.tree_state import TreeState
 from resolvers.session.records_read import Read, RecordsRead
-from store.errors import BadCursor, BadInput
+from store.errors import BadCursor
 from store.metadata.tree_version import TreeVersion
 from store.model.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES
-from store.model.ranges import KeyRange, siblings
+from store.model.ranges import KeyRange
 from store.model.records import Counts, Record
 
 
@@ -34,36 +34,38 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     # -- the kind of list ----------------------------------------------------------------------------------------------
 
     @property
-    def counts(self) -> Counts:
-        """The owner's counts of the nodes in the whole list, by level."""
+    def key_range(self) -> KeyRange:
+        """The range that the list is, from cursor to cursor."""
         raise NotImplementedError
-
-    @property
-    def max_depth(self) -> int:
-        """The depth in the tree of the deepest nodes that can be in the list."""
-        raise NotImplementedError
-
-    @property
-    def is_whole_subtree(self) -> bool:
-        """Whether all levels at all depths are in the list, so that it is one range of the table."""
-        return False
 
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
         """The cheapest reads of lists that have the same arguments, of different owners at one depth of a tree."""
         raise NotImplementedError
 
-    def is_planned(self, tree: TreeState) -> bool:
-        """Whether the planned reads return the list."""
-        raise NotImplementedError
+    @property
+    def counts(self) -> Counts:
+        """The owner's counts of the nodes in the whole list, by level."""
+        return self.owner.kids
 
-    def records(self, records_read: RecordsRead, version: TreeVersion) -> list[Record] | None:
-        """The list out of what was read, in reading order and up to `limit`; None if some of it was not read."""
-        raise NotImplementedError
+    @property
+    def max_depth(self) -> int:
+        """The depth in the tree of the deepest nodes that can be in the list."""
+        return self.owner.depth + 1
+
+    @property
+    def is_whole_subtree(self) -> bool:
+        """Whether all levels at all depths are in the list."""
+        return False
+
+    @property
+    def cursor_start(self) -> int | None:
+        """The position of a record in cursors: its sort key from here on, None for its rank."""
+        return None
 
     @property
     def cursors(self) -> ListCursors:
-        raise NotImplementedError
+        return ListCursors(self.cursor_kind, self.owner.id, self.cursor_start)
 
     # -- its size ------------------------------------------------------------------------------------------------------
 
@@ -117,18 +119,23 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         """The maximum number of records to read."""
         return self.window.limit
 
-    def read_limit(self, nodes_left: int) -> int | None:
-        """The Limit of a Query: where the counts give no maximum, no more than the node budget allows."""
-        if self.is_exact:
-            return self.limit
-        return min(self.limit or nodes_left + 2, nodes_left + 2)
+    def query(self, span: KeyRange, items: int, tree: TreeState) -> tuple[Read, int]:
+        """One Query of a range of `items` items, and the number of items that it returns.
 
-    def estimate(self, items: int) -> int:
-        """The number of items of a Query of the list whose range has `items` of them."""
-        return items if self.limit is None else min(items, self.limit)
+        Where the counts give no maximum, its Limit is no more than the node budget allows.
+        """
+        limit, items = self.limit, items if self.limit is None else min(items, self.limit)
+        if not self.is_exact:
+            limit = min(limit or tree.nodes_left + 2, tree.nodes_left + 2)
+        return Read(span, limit, self.window.descending), items
 
-    def read(self, span: KeyRange, nodes_left: int) -> Read:
-        return Read(span, self.read_limit(nodes_left), self.window.descending)
+    def is_planned(self, tree: TreeState) -> bool:
+        """Whether the planned reads return the list."""
+        return tree.planned.contain(self.key_range, self.limit, reverse=self.window.descending)
+
+    def records(self, records_read: RecordsRead, version: TreeVersion) -> list[Record] | None:
+        """The list out of what was read, in reading order and up to `limit`; None if some of it was not read."""
+        return records_read.in_range(self.key_range, self.limit, reverse=self.window.descending)
 
     def level_depths(self, version: TreeVersion) -> list[tuple[str, int]]:
         """Level and depth of all nodes that can be in the list: one partition of `by_level` each."""
@@ -141,18 +148,12 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     # -- its cursors ---------------------------------------------------------------------------------------------------
 
-    def between_cursors(self, span: KeyRange, prefix: str = "") -> KeyRange:
-        """The part of a range between the cursors, whose positions are relative to `prefix`."""
-        after, before = self._position(self.window.after, prefix), self._position(self.window.before, prefix)
-        if self.window.reverse:
-            after, before = before, after
-        if after is not None:
-            span = span.after(after)
-        return span if before is None else span.before(before)
+    def between_cursors(self, span: KeyRange) -> KeyRange:
+        """The part of a range of this list between the cursors."""
+        return self.window.between_cursors(span, self._decode)
 
-    def _position(self, cursor: str | None, prefix: str) -> str | None:
-        if cursor is None:
-            return None
+    def _decode(self, cursor: str) -> str:
+        prefix = "" if self.cursor_start is None else self.owner.sk[: self.cursor_start]
         position = prefix + decode_cursor(cursor, self.cursor_kind, self.owner.id)
         if len(position.encode()) >= MAX_SORT_KEY_BYTES:  # a bound after it is one byte longer
             raise BadCursor("The position in the cursor is longer than any key; use a cursor of this list.")
@@ -160,8 +161,4 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     def check(self) -> None:
         """Raise BadCursor for a cursor of another list, and BadInput for a bound that is longer than any key."""
-        self.between_cursors(siblings("", None))
-
-    def check_bounds(self, span: KeyRange) -> None:
-        if max(len(span.lo.encode()), len(span.hi.encode())) > MAX_SORT_KEY_BYTES:
-            raise BadInput(f"from or to is longer than any key below this node; a key has {MAX_SORT_KEY_BYTES} bytes.")
+        self.window.positions(self._decode)

@@ -11,12 +11,7 @@ from resolvers.planning.tree_state import TreeState
 from resolvers.session.records_read import RecordsRead
 from store.metadata.tree_version import tier_name
 from store.model.keys import Index, Key, parent_sort_key
-from store.model.ranges import (
-    KeyRange,
-    children,
-    just_after,
-    tier,
-)
+from store.model.ranges import KeyRange, children, just_after, tier
 from store.model.records import Record
 
 

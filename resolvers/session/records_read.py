@@ -11,12 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from store.model.keys import Index, Key
-from store.model.ranges import (
-    KeyRange,
-    just_after,
-    subtree,
-    tier,
-)
+from store.model.ranges import KeyRange, just_after, subtree, tier
 from store.model.records import Record
 
 _SORT = {Index.TABLE: attrgetter("sk"), Index.BY_PARENT: attrgetter("rank"), Index.BY_LEVEL: attrgetter("sk")}

@@ -13,12 +13,7 @@ from resolvers.session.records_read import Read, RecordsRead
 from store.errors import BudgetExceeded
 from store.metadata.tree_version import TreeVersion, tier_name
 from store.model.keys import Index, Path
-from store.model.ranges import (
-    KeyRange,
-    children,
-    subtree,
-    tier,
-)
+from store.model.ranges import KeyRange, children, subtree, tier
 from store.model.records import Record
 from tests.model import Ground, Model
 

@@ -44,7 +44,7 @@ class Server:
         kept, writer = PageCache(10_000_000), Writer(store)
 
         def context() -> Context:
-            request = Request(store, definitions, BudgetLimits(max_nodes), kept=kept, writer=writer)
+            request = Request(store, definitions, BudgetLimits(max_nodes), page_cache=kept, writer=writer)
             return Context(request, types)
 
         plans = PlanCache(self.schema._schema, types, keep=500)

@@ -189,7 +189,7 @@ def _forced(way: str):
     def plan_reads(lists, tree):
         if way == "slices" and len(sorted_owners(lists)) > 1:
             return one_query_per_level(lists, tree)
-        return ReadOption.all(requested.query(tree) for requested in lists)
+        return ReadOption.all(requested.separate_query(tree) for requested in lists)
 
     return staticmethod(plan_reads)
 

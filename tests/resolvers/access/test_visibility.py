@@ -11,12 +11,7 @@ from resolvers.access.redacted_node import WITHHELD, RedactedNode
 from resolvers.access.visibility import VisibilityFilter
 from store.errors import Forbidden
 from store.model.keys import Index, Key, node_key
-from store.model.ranges import (
-    KeyRange,
-    children,
-    subtree,
-    tier,
-)
+from store.model.ranges import KeyRange, children, subtree, tier
 from store.model.records import Record
 
 segments = st.text(alphabet="ab#$%!~", min_size=1, max_size=2)
