@@ -1,4 +1,4 @@
-"""Nodes found by their ids while they move."""
+"""Lookup by id while the node moves."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from tests.store.background_moves import journaled
 
 
 class Overtaken:
-    """A store to which somebody else writes when the first read of it is over."""
+    """A store to which another process writes after its first read."""
 
     def __init__(self, store: Store, *edits: Edit) -> None:
         self._store = store
@@ -37,7 +37,7 @@ class Overtaken:
 
 
 @pytest.mark.parametrize("target", ["r/0/c", "o/p/c", "c"])
-async def test_a_node_that_moves_while_its_id_is_looked_up_is_found(store: Store, target: str) -> None:
+async def test_a_node_that_moves_during_a_lookup_by_id_is_found(store: Store, target: str) -> None:
     await journaled.plant(store)
     there = (await store.get([Key("category#r", "#b#c#")], ReadUsage()))[0]
     assert there is not None
@@ -48,7 +48,7 @@ async def test_a_node_that_moves_while_its_id_is_looked_up_is_found(store: Store
     assert getattr(found, "path", found) == parse_path(target)
 
 
-async def test_an_id_whose_node_is_deleted_meanwhile_finds_none_by_three_reads(store: Store) -> None:
+async def test_a_node_that_is_deleted_during_a_lookup_by_id_costs_three_reads(store: Store) -> None:
     await journaled.plant(store)
     there = (await store.get([Key("category#r", "#b#c#")], ReadUsage()))[0]
     assert there is not None

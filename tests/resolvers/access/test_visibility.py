@@ -1,4 +1,4 @@
-"""Where moves and grants cut: keys, ranges and stubs, without a store."""
+"""Visibility filter and redacted nodes, without a store."""
 
 import itertools
 
@@ -25,7 +25,7 @@ def seen(visible: VisibilityFilter, span: KeyRange, sk: str) -> bool:
 
 
 @given(bounds, st.lists(keys, max_size=4), st.none() | st.lists(paths, max_size=4), keys, st.booleans())
-def test_a_range_holds_exactly_the_keys_that_are_seen(ends, hidden, tops, key, in_tier):
+def test_visible_parts_contain_exactly_the_visible_keys(ends, hidden, tops, key, in_tier):
     grants = None if tops is None else Grants.of([("location", top) for top in tops], [])
     visible = VisibilityFilter(grants, tuple(hidden))
     lo, hi = ends
@@ -36,7 +36,7 @@ def test_a_range_holds_exactly_the_keys_that_are_seen(ends, hidden, tops, key, i
     assert all(one.hi <= other.lo for one, other in itertools.pairwise(parts)), "in order, and none twice"
 
 
-def test_a_hidden_subtree_is_not_the_one_whose_name_begins_as_it_does():
+def test_a_subtree_with_a_hidden_name_as_prefix_is_visible():
     visible = VisibilityFilter(hidden=(Key("location#US", "#NE#"),))
     assert visible.visibility(Key("location#US", "#NE#Omaha#")) is Visibility.HIDDEN
     assert visible.visibility(Key("location#US", "#NEVADA#")) is Visibility.FULL
@@ -45,7 +45,7 @@ def test_a_hidden_subtree_is_not_the_one_whose_name_begins_as_it_does():
     assert visible.visible_parts(subtree("location#US", "#NE#Omaha#")) == []
 
 
-def test_the_children_of_one_node_are_all_granted_or_none():
+def test_children_of_one_node_are_all_granted_or_none():
     visible = VisibilityFilter(Grants.of([("location", ("US", "NE"))], []))
     assert visible.visible_parts(children("location#US", "#NE#")) == [children("location#US", "#NE#")]
     assert visible.visible_parts(children("location#US", "#NE#Omaha#")) != []
@@ -59,7 +59,7 @@ def test_the_children_of_one_node_are_all_granted_or_none():
     )
 
 
-def test_hidden_tops_among_children_are_told_so_that_a_page_can_be_full():
+def test_hidden_tops_among_children_are_counted_so_that_pages_are_full():
     visible = VisibilityFilter(
         hidden=(Key("location#US", "#NE#"), Key("location#US", "#NY#Albany#"), Key("location#CA", "#"))
     )
@@ -69,18 +69,18 @@ def test_hidden_tops_among_children_are_told_so_that_a_page_can_be_full():
     assert visible.hidden_in(subtree("location#US", "#")) == 0, "parts has cut there already"
 
 
-def test_what_a_move_has_taken_along_is_found_at_its_new_place():
+def test_a_moved_node_has_a_new_key():
     visible = VisibilityFilter(moved=((Key("location#US", "#NE#"), Key("location#CA", "#X#NE#")),))
     assert visible.new_key(Key("location#US", "#NE#Omaha#")) == Key("location#CA", "#X#NE#Omaha#")
     assert visible.new_key(Key("location#US", "#NEVADA#")) is None
 
 
-def test_of_grants_only_the_highest_count():
+def test_grants_below_other_grants_are_redundant():
     assert sorted(highest([("US",), ("US", "NE"), ("CA", "ON")])) == [("CA", "ON"), ("US",)]
 
 
 @pytest.mark.parametrize("name", sorted(WITHHELD))
-def test_a_stub_holds_nothing_of_what_it_withholds(name):
+def test_a_redacted_node_contains_no_withheld_value(name):
     record = Record.new("location", ("US",), "COUNTRY", "United States", "secret", "at", {"a": "secret"}, above=[])
     stub = RedactedNode.of_record(record)
     assert (stub.path, stub.name, stub.level, stub.depth) == (("US",), "United States", "COUNTRY", 0)
