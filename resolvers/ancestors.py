@@ -1,13 +1,13 @@
 """Ancestors: from a node to the nodes above it.
 
-| field | index | key condition | requests |
-| --- | --- | --- | --- |
-| `parent` | table | key `("location#US", "#NE#")` for `"#NE#Omaha#"` | one BatchGetItem for all nodes |
-| `root` | table | key `("location#US", "#")` | the same |
-| `ancestors` | table | both, and every prefix of the key in between | the same |
+| field | index | key condition | requests for 1 node | for N nodes |
+| --- | --- | --- | --- | --- |
+| `parent` | table | key `("location#US", "#NE#")` of `"#NE#Omaha#"` | 1 | 1 |
+| `root` | table | key `("location#US", "#")` | 1 | 1 |
+| `ancestors` | table | keys of all prefixes of the sort key | 1 | 1 |
 
-The keys of all ancestors follow from the key of the node, so they are read for a whole response level at once, and in
-the same request as a node that is looked up by its path (`lookup.py`).
+Each request is a BatchGetItem of up to 100 keys. The keys of all ancestors follow from the key of the node, so they are
+read for a whole response level at once, and in the same request as a node that is looked up by its path (`lookup.py`).
 
 Batched by the dataloader `Loaders.ancestors`, for a whole response level.
 """

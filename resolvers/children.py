@@ -1,11 +1,11 @@
 """Children: from a node to the nodes right under it.
 
-| field | index | key condition | requests |
-| --- | --- | --- | --- |
-| `children` | `by_parent` | `parent = "location#US#NE#"` | one for one parent |
-| `children(level: CITY)` | `by_parent` | the same, `begins_with(rank, "CITY#")` | one for one parent |
-| `children`, of N siblings | `by_level` | `tier = "location#US@CITY@2"`, `sk` from first to last parent | one for all |
-| `children(from: "a", to: "c")` | `by_level` | `tier` and `sk BETWEEN "#NE#a#" AND "#NE#c!"` | one for each level |
+| field | index | key condition | requests for 1 node | for N nodes |
+| --- | --- | --- | --- | --- |
+| `children` | `by_parent` | `parent = "location#US#NE#"` | 1 | N |
+| `children(level: CITY)` | `by_parent` | the same, `begins_with(rank, "CITY#")` | 1 | N |
+| `children` of siblings | `by_level` | `tier = "location#US@CITY@2"`, `sk` from first to last | – | 1 a level |
+| `children(from: "a", to: "c")` | `by_level` | `tier`, `sk BETWEEN "#NE#a#" AND "#NE#c!"` | 1 a level | N a level |
 
 The children of adjacent siblings are adjacent in the partition of their level and depth, so one Query returns them for
 all siblings, with one more for each further level of children. If the siblings are not adjacent, or with `first`, this

@@ -1,12 +1,12 @@
 """Descendants: from a node to all nodes below it.
 
-| field | index | key condition | requests |
-| --- | --- | --- | --- |
-| `descendants` | table | `pk = "location#US"`, `begins_with(sk, "#NE#")` without `#NE#` | one for one node |
-| `descendants(level: CITY)` | `by_level` | `tier = "location#US@CITY@2"`, `begins_with(sk, "#NE#")` | one a depth |
-| `descendants(maxDepth: 2)` | `by_level` | the same | one a level and depth |
-| `descendants(from: "a", to: "c")` | table | `sk BETWEEN "#NE#a#" AND "#NE#c!"` | one for one node |
-| any of these, of N siblings | the same | `sk` from first sibling to end of last subtree | one for all, if adjacent |
+| field | index | key condition | requests for 1 node | for N nodes |
+| --- | --- | --- | --- | --- |
+| `descendants` | table | `pk = "location#US"`, `begins_with(sk, "#NE#")` without `"#NE#"` | 1 | N |
+| `descendants(level: CITY)` | `by_level` | `tier = "location#US@CITY@2"`, the same | 1 a depth | N a depth |
+| `descendants(maxDepth: 2)` | `by_level` | the same | 1 a level and depth | N times that |
+| `descendants(from: "a", to: "c")` | table | `sk BETWEEN "#NE#a#" AND "#NE#c!"` | 1 | N |
+| all but the last, of siblings | the same | `sk` from the first to the end of the last subtree | – | as for 1 |
 
 A level or depth that is most of the subtree is filtered out of one range of the table instead, if that consumes less.
 Only the descendants of adjacent siblings are one range; other nodes have one Query each.

@@ -1,11 +1,12 @@
 """Lookup: nodes by path and by id.
 
-| field | index | key condition | requests |
-| --- | --- | --- | --- |
-| `location(path: "US/NE")` | table | key `("location#US", "#NE#")` | one BatchGetItem for all, with ancestors |
-| `location(id: …)`, `node`, `nodes` | table | key `("id#<id>", "v0")`, then the node's | one more for all |
-| by an old path | table | redirects of the path, see `redirects.py` | three more for each hop |
+| field | index | key condition | requests for 1 node | for N nodes |
+| --- | --- | --- | --- | --- |
+| `location(path: "US/NE")` | table | key `("location#US", "#NE#")` | 1 | 1 |
+| `location(id: …)`, `node`, `nodes` | table | key `("id#<id>", "v0")`, then that of the node | 2 | 2 |
+| by an old path | table | keys of redirects, see `redirects.py` | 3 more a hop | 3 more a hop |
 
+Each request is a BatchGetItem of up to 100 keys; the ancestors that are selected are read by the request of the nodes.
 A node that moves between the read of its id record and its own read is followed, by two more reads.
 
 Batched by the dataloader `Loaders.node`, for a whole response level.

@@ -1,13 +1,13 @@
 """Redirects: from the old path of a moved node, or of a node below it, to the node.
 
-| lookup | index | key condition | requests |
-| --- | --- | --- | --- |
-| by an old path | table | keys of the redirects of the path and of all its prefixes | one BatchGetItem for all |
-| | table | key `("id#<id>", "v0")` of the longest prefix that has a redirect | one for all |
-| | table | key of the node, at the new path of that prefix | one for all |
+| request | index | key condition | for 1 path | for N paths |
+| --- | --- | --- | --- | --- |
+| redirects | table | keys of the redirects of the path and of all its prefixes | 1 | 1 |
+| id record | table | key `("id#<id>", "v0")`, of the longest prefix that has a redirect | 1 | 1 |
+| node | table | key of the rest of the path below the new key of that prefix | 1 | 1 |
 
-These are the requests of one hop, for one lookup or for all of a response level; a new path may be an old one again.
-Trees whose version counts no redirects cost nothing.
+These are the requests of one hop, each a BatchGetItem of up to 100 keys; a new path may be an old one again. Trees
+whose version counts no redirects cost nothing. No dataloader is needed: `lookup.py` calls it for a whole batch.
 """
 
 from collections.abc import Iterable, Mapping

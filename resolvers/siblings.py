@@ -1,10 +1,10 @@
 """Siblings: from a node to the other nodes under its parent.
 
-| field | index | key condition | requests |
-| --- | --- | --- | --- |
-| `siblings` | `by_parent` | `parent = "location#US#NE#"`, of roots `parent = "location"` | one for each parent |
-| `siblings(level: CITY)` | `by_parent` | the same, `begins_with(rank, "CITY#")` | one for each parent |
-| `siblings { totalCount }` | – | the parent's item, or the version of the hierarchy | one BatchGetItem for all |
+| field | index | key condition | requests for 1 node | for N nodes |
+| --- | --- | --- | --- | --- |
+| `siblings` | `by_parent` | `parent = "location#US#NE#"`, of roots `"location"` | 1 | 1 for each parent |
+| `siblings(level: CITY)` | `by_parent` | the same, `begins_with(rank, "CITY#")` | 1 | 1 for each parent |
+| `totalCount` | table | key of the parent, or of the version of the hierarchy | 1 | 1 |
 
 The node itself is in the range, and is left out of the list. Batched by the dataloader `Loaders.page`, for a whole
 response level.
