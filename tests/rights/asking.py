@@ -1,4 +1,4 @@
-"""Asking as somebody with grants, by a plan where there is one and by Strawberry alone, which must answer alike."""
+"""Queries of callers with grants, compiled and interpreted; both responses must be equal."""
 
 import json
 from collections.abc import Sequence

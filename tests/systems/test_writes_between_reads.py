@@ -80,7 +80,7 @@ async def test_an_answer_of_kept_nodes_alone_is_torn_where_one_was_read_after_a_
         reading, recalling = [Request(store, {"category": CATEGORY}, page_cache=kept) for _ in range(2)]
         await Writer(store).write(Move(CATEGORY, path(HERE), path(THERE)), ReadUsage())
         key = node_key("category", path(THERE))
-        await reading.records([key])
-        assert (await recalling.records([key]))[key] is not None
+        await reading.state.node(key)
+        assert await recalling.state.node(key) is not None
         assert recalling.reads.requests == 0
         assert recalling.state.is_outdated
