@@ -95,7 +95,7 @@ def test_a_page_is_a_query_with_a_limit_of_one_more(world):
 def test_children_of_siblings_are_one_query_of_their_level(world):
     relation = every()
     reads = world.plan(*[list_request(area, relation) for area in world.areas])
-    assert reads == [Read(world.tier("PLOT", 2, world.areas[0], world.areas[3]))]
+    assert reads == [Read(world.level_range("PLOT", 2, world.areas[0], world.areas[3]))]
 
 
 def test_each_level_of_children_of_siblings_is_one_query():
@@ -104,7 +104,7 @@ def test_each_level_of_children_of_siblings_is_one_query():
     relation = every()
     first, last = world.areas[0], world.areas[3]
     reads = world.plan(*[list_request(area, relation) for area in world.areas])
-    assert reads == [Read(world.tier("AREA", 2, first, last)), Read(world.tier("PLOT", 2, first, last))]
+    assert reads == [Read(world.level_range("AREA", 2, first, last)), Read(world.level_range("PLOT", 2, first, last))]
 
 
 def test_a_range_over_other_siblings_is_read_only_if_it_is_cheaper():
@@ -168,7 +168,7 @@ def test_scattered_parents_are_one_query_for_each_run_of_siblings():
         world.records_read.add(Read(children(area.pk, area.sk)), family)
     relation = every()
     reads = world.plan(*[list_request(plot, relation) for plot in plots])
-    assert reads == [Read(world.tier("TREE", 3, plots[0], plots[1])), Read(world.tier("TREE", 3, plots[2], plots[3]))]
+    assert reads == [Read(world.level_range("TREE", 3, plots[0], plots[1])), Read(world.level_range("TREE", 3, plots[2], plots[3]))]
 
 
 def test_lists_that_are_empty_by_their_counts_are_not_read(world):
@@ -179,7 +179,7 @@ def test_lists_that_are_empty_by_their_counts_are_not_read(world):
 
 
 def test_records_read_before_are_not_read_again(world):
-    span = world.tier("PLOT", 2, world.areas[0], world.areas[3])
+    span = world.level_range("PLOT", 2, world.areas[0], world.areas[3])
     plots = [one for one in world.model.nodes.values() if one.level == "PLOT"]
     world.records_read.add(Read(span), plots)
     jobs = [

@@ -11,7 +11,7 @@ from resolvers.access.redacted_node import WITHHELD, RedactedNode
 from resolvers.access.visibility import VisibilityFilter
 from store.errors import Forbidden
 from store.model.keys import Index, Key, node_key
-from store.model.ranges import KeyRange, children, subtree, tier
+from store.model.ranges import KeyRange, children, level_range, subtree
 from store.model.records import Record
 
 segments = st.text(alphabet="ab#$%!~", min_size=1, max_size=2)
@@ -29,7 +29,7 @@ def test_visible_parts_contain_exactly_the_visible_keys(ends, hidden, tops, key,
     grants = None if tops is None else Grants.of([("location", top) for top in tops], [])
     visible = VisibilityFilter(grants, tuple(hidden))
     lo, hi = ends
-    span = tier(key.pk, "CITY", 2, lo, hi) if in_tier else KeyRange(Index.TABLE, key.pk, lo, hi)
+    span = level_range(key.pk, "CITY", 2, lo, hi) if in_tier else KeyRange(Index.TABLE, key.pk, lo, hi)
     assert seen(visible, span, key.sk) == (lo <= key.sk < hi and visible.visibility(key) is Visibility.FULL)
     parts = visible.visible_parts(span)
     assert all(part.lo < part.hi for part in parts), "none is empty"
