@@ -1,4 +1,4 @@
-"""Misuse of the command line: each mistake gets one clear message, and no data is lost."""
+"""Mistakes of newcomers on the command line: each is reported in one sentence with a way out, and nothing is lost."""
 
 import asyncio
 import csv
@@ -25,7 +25,7 @@ RUN_SECONDS = 120
 
 @pytest.fixture
 def clade(tmp_path, monkeypatch, capsys):
-    """Run a command in an empty directory; its status and its output."""
+    """Runs a command as a newcomer does, in an empty directory; returns its status and its output."""
     for name in [name for name in os.environ if name.startswith("CLADE_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
@@ -53,11 +53,11 @@ MISTAKES = {
     '{"path": "US/NE/Omaha/CA", "level": "STATE"}': "STATE may not stand under CITY, only under",
     '{"path": "US/NE/Kearney", "level": "CITY", "population": "many"}': "population: 'many' is no Int",
     '{"path": "US/NE/Norfolk", "level": "CITY", "poulation": 24000}': 'CITY has no attribute "poulation"; it has code,',
-    '{"path": "US/XX/Nowhere", "level": "CITY"}': "Its parent US/XX is neither in the file nor in the table.",
+    '{"path": "US/XX/Nowhere", "level": "CITY"}': "Parent US/XX is neither in the file nor in the table.",
     '{"path": "US//Empty", "level": "CITY"}': "A path has an empty segment; write it like US/NE/Omaha",
     '{"level": "CITY", "name": "Pathless"}': 'The line has no path; write "path": ["US", "NE"]',
-    '{"path": "US/NE/Hastings", "level": "CITY"': "The line is no JSON: ",
-    '["US", "NE", "Columbus"]': "The line is no JSON object: ",
+    '{"path": "US/NE/Hastings", "level": "CITY"': "The line is not valid JSON: ",
+    '["US", "NE", "Columbus"]': "The line is not a JSON object: ",
     '{"path": "US/NE/Omaha", "level": "CITY", "name": "Not Omaha"}': "US/NE/Omaha has the name Omaha in row 3 already",
     '{"path": "US/NE/Fremont", "level": "CITY", "id": "has space"}': 'The id "has space" holds white space',
     f'{{"path": "US/NE/{"x" * 1100}", "level": "CITY"}}': "Below its root the path takes 1105 bytes in a key;",
@@ -92,7 +92,7 @@ def test_a_file_is_imported_except_for_its_mistakes_and_each_is_explained(clade,
         ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and stand under itself"),
     ],
 )  # fmt: skip
-def test_an_unusable_file_gets_one_message(clade, tmp_path, file, content, options, sentence):
+def test_a_file_without_any_valid_row_is_rejected_in_one_sentence(clade, tmp_path, file, content, options, sentence):
     (tmp_path / file).write_text(content)
     status, said = clade("import", "location", file, *options)
     assert status == 1
@@ -125,7 +125,7 @@ def test_an_interrupted_import_is_finished_by_the_same_command(clade, tmp_path):
 
 
 def stop(folder: Path, *, behind: int) -> int:
-    """Send Ctrl-C twice as soon as an import has written more nodes; its status."""
+    """Send Ctrl-C twice as soon as an import has written something more; returns its status."""
     command = [CLADE, "import", "location", "places.jsonl"]
     with (folder / "said.txt").open("w") as said:
         process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
@@ -143,7 +143,7 @@ def stop(folder: Path, *, behind: int) -> int:
 
 
 def written(folder: Path) -> int:
-    """The number of nodes in the tree, from its version item."""
+    """The number of nodes in the tree, from its version."""
 
     async def read() -> int:
         async with open_store(f"sqlite:///{folder / 'clade.db'}") as store:
@@ -179,7 +179,7 @@ def written(folder: Path) -> int:
         (["export", "location", "-o", "/proc/x"], {}, "/proc/x cannot be written: no such file or directory."),
     ],
 )  # fmt: skip
-def test_a_wrong_setting_or_path_gets_one_message(clade, tmp_path, command, more, sentence):
+def test_a_wrong_setting_or_file_is_rejected_in_one_sentence(clade, tmp_path, command, more, sentence):
     (tmp_path / "README").write_text(
         "This is a text, which is long enough to be looked at as a database's first page." * 9
     )
