@@ -1,4 +1,4 @@
-"""Mistakes of newcomers on the command line: each is reported in one sentence with a way out, and nothing is lost."""
+"""Misuse of the command line: each mistake gets one clear message, and no data is lost."""
 
 import asyncio
 import csv
@@ -25,7 +25,7 @@ RUN_SECONDS = 120
 
 @pytest.fixture
 def clade(tmp_path, monkeypatch, capsys):
-    """Runs a command as a newcomer does, in an empty directory; returns its status and its output."""
+    """Run a command in an empty directory; its status and its output."""
     for name in [name for name in os.environ if name.startswith("CLADE_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
@@ -92,7 +92,7 @@ def test_a_file_is_imported_except_for_its_mistakes_and_each_is_explained(clade,
         ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and stand under itself"),
     ],
 )  # fmt: skip
-def test_a_file_without_any_valid_row_is_rejected_in_one_sentence(clade, tmp_path, file, content, options, sentence):
+def test_an_unusable_file_gets_one_message(clade, tmp_path, file, content, options, sentence):
     (tmp_path / file).write_text(content)
     status, said = clade("import", "location", file, *options)
     assert status == 1
@@ -125,7 +125,7 @@ def test_an_interrupted_import_is_finished_by_the_same_command(clade, tmp_path):
 
 
 def stop(folder: Path, *, behind: int) -> int:
-    """Send Ctrl-C twice as soon as an import has written something more; returns its status."""
+    """Send Ctrl-C twice as soon as an import has written more nodes; its status."""
     command = [CLADE, "import", "location", "places.jsonl"]
     with (folder / "said.txt").open("w") as said:
         process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
@@ -143,7 +143,7 @@ def stop(folder: Path, *, behind: int) -> int:
 
 
 def written(folder: Path) -> int:
-    """The number of nodes in the tree, from its version."""
+    """The number of nodes in the tree, from its version item."""
 
     async def read() -> int:
         async with open_store(f"sqlite:///{folder / 'clade.db'}") as store:
@@ -179,7 +179,7 @@ def written(folder: Path) -> int:
         (["export", "location", "-o", "/proc/x"], {}, "/proc/x cannot be written: no such file or directory."),
     ],
 )  # fmt: skip
-def test_a_wrong_setting_or_file_is_rejected_in_one_sentence(clade, tmp_path, command, more, sentence):
+def test_a_wrong_setting_or_path_gets_one_message(clade, tmp_path, command, more, sentence):
     (tmp_path / "README").write_text(
         "This is a text, which is long enough to be looked at as a database's first page." * 9
     )

@@ -89,7 +89,7 @@ class ImportJob:
 
     async def _load(self, store: Store) -> None:
         with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:
-            await load(store, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, settled=meter)
+            await load(store, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
 
 
 async def _has_table(url: str) -> bool:
