@@ -25,12 +25,12 @@ def app() -> ASGIApp:
     definitions = {cls.name: cls.definition() for cls in classes}
     schema, types = build_schema(classes)
     store = open_store(settings.store, keep_bytes=settings.keep_bytes)
-    kept = PageCache(settings.keep_bytes)
+    page_cache = PageCache(settings.keep_bytes)
 
     class Stock(GraphQL[Any, Any]):
         async def get_context(self, request: Any, response: Any) -> Any:
             reads = Request(
-                store, definitions, BudgetLimits(settings.max_nodes), settings.max_parallel_reads, kept=kept
+                store, definitions, BudgetLimits(settings.max_nodes), settings.max_parallel_reads, page_cache=page_cache
             )
             return Context(reads, types)
 

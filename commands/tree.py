@@ -9,10 +9,11 @@ import typer
 
 from commands.options import HierarchyName, StoreUrl, hierarchy_named
 from graph.settings import Settings
-from resolvers.pages import lists, roots
+from resolvers.pages import read_all_pages
+from resolvers.planner import list_requests
 from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.list_request import ListRequest
 from resolvers.planning.relations import NoSelection, Relation, RelationKind
+from resolvers.roots import read_roots
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
 from store.connect import opened
@@ -72,21 +73,21 @@ async def _read(url: str, hierarchy: Hierarchy, path: Path | None, depth: int) -
         while True:
             tops = await _tops(request, hierarchy, path)
             children = await _children(request, tops, depth)
-            if await request.is_steady():
+            if await request.state.are_moves_unchanged():
                 return tops, children
-            request.forget()
-            request.begin_again()
+            request.discard_reads()
+            request.budget.reset()
 
 
 async def _tops(request: Request, hierarchy: Hierarchy, path: Path | None) -> list[Record]:
     if path is None:
-        return (await roots(request, hierarchy.name, ConnectionArguments(), nodes=True, total=False)).records
+        return (await read_roots(request, hierarchy.name, ConnectionArguments(), nodes=True, total=False)).records
     return [await _node(request, hierarchy, path)]
 
 
 async def _node(request: Request, hierarchy: Hierarchy, path: Path) -> Record:
     key = node_key(hierarchy.name, path)
-    if (record := (await request.records([key]))[key]) is None:
+    if (record := await request.state.node(key)) is None:
         raise BadInput(f'{hierarchy.name} has no node "{shorten(format_path(path), MAX_NAME_CHARACTERS)}".')
     return record
 
@@ -95,7 +96,7 @@ async def _children(request: Request, parents: Sequence[Record], depth: int) -> 
     """The children of these nodes down to `depth` levels; each level is read in one batch."""
     children: Children = {}
     for _ in range(depth):
-        pages = await lists(request, [ListRequest(parent, _CHILDREN) for parent in parents])
+        pages = await read_all_pages(request, list_requests(parents, _CHILDREN))
         for parent, page in zip(parents, pages, strict=True):
             if isinstance(page, Exception):
                 raise page

@@ -146,10 +146,10 @@ def context_factory_of(
     writer: resolvers.Writer | None,
 ) -> Callable[[], Context]:
     """A factory of the context of each operation."""
-    kept = PageCache(settings.keep_bytes)
+    page_cache = PageCache(settings.keep_bytes)
     limits, max_entities, parallel = budget_of(settings), settings.max_entities, settings.max_parallel_reads
     settle_seconds = settings.settle_seconds
-    turns = LargeReadLimiter()
+    large_reads = LargeReadLimiter()
 
     def make() -> Context:
         request = resolvers.Request(
@@ -157,10 +157,10 @@ def context_factory_of(
             definitions,
             limits,
             parallel,
-            kept=kept,
+            page_cache=page_cache,
             writer=writer,
             settle_seconds=settle_seconds,
-            turns=turns,
+            large_reads=large_reads,
         )
         return Context(request, types, max_entities=max_entities)
 

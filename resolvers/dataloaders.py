@@ -1,4 +1,13 @@
-"""The dataloaders of one request: what resolvers ask one by one, the batch functions answer a level at a time."""
+"""Dataloaders: batch the calls of Strawberry's resolvers, one batch for each response level.
+
+| loader | key | batch function |
+| --- | --- | --- |
+| `node` | lookup and selection | `lookup.find_nodes` |
+| `page` | list of a node: children, descendants, siblings | `restricted_lists.read_pages`, `pages.read_all_pages` |
+| `ancestors` | node and relation: parent, root, ancestors | `ancestors.read_ancestors` |
+
+Compiled queries call the same batch functions without dataloaders.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -7,11 +16,12 @@ from typing import TypeVar
 
 from aiodataloader import DataLoader, Loader, dispatch_queue
 
-from resolvers.lookup import Lookup, above, nodes
-from resolvers.pages import Page
+from resolvers.ancestors import read_ancestors
+from resolvers.lookup import Lookup, find_nodes
 from resolvers.planning.list_request import ListRequest
+from resolvers.planning.page import Page
 from resolvers.planning.relations import Relation, Selection
-from resolvers.restricted_lists import lists
+from resolvers.restricted_lists import read_pages
 from resolvers.session.request import Request
 from store.model.records import Record
 
@@ -20,13 +30,13 @@ T = TypeVar("T")
 
 
 class BatchLoader(DataLoader[K, T]):
-    """A dataloader without a cache, whose batch waits as long as more of it may still be asked for."""
+    """A dataloader without a cache, whose batch is dispatched when no resolver of the response level is pending."""
 
     cache = False
 
-    def __init__(self, batch: Callable[..., object], is_asking: Callable[[], bool]) -> None:
+    def __init__(self, batch: Callable[..., object], has_pending: Callable[[], bool]) -> None:
         super().__init__(batch)  # type: ignore[arg-type]  # a partial of a coroutine function
-        self._is_asking = is_asking
+        self._has_pending = has_pending
 
     def do_resolve_reject(self, key: K, future: "asyncio.Future[T]") -> None:
         self._queue.append(Loader(key=key, future=future))
@@ -34,24 +44,24 @@ class BatchLoader(DataLoader[K, T]):
             self.loop.call_soon(lambda: asyncio.ensure_future(self._dispatch()))
 
     async def _dispatch(self) -> None:
-        while self._is_asking():  # noqa: ASYNC110 - weak references tell, which nobody is told of
+        while self._has_pending():  # noqa: ASYNC110 - it counts weak references, which notify nobody
             await asyncio.sleep(0)
         dispatch_queue(self)
 
 
 class Loaders:
-    """`node` loads by lookup and selection, `list` by job, `above` by record and relation.
+    """The dataloaders of one request.
 
-    They keep nothing: the request knows what was read, and what is returned twice is taken from its budget twice.
+    They have no cache: the request has what was read, and a node that is returned twice is spent twice.
     """
 
-    def __init__(self, request: Request, is_asking: Callable[[], bool] = lambda: False) -> None:
-        """`is_asking` tells whether the operation is still being gone through, so that more may be asked for."""
+    def __init__(self, request: Request, has_pending: Callable[[], bool] = lambda: False) -> None:
+        """`has_pending` is whether resolvers are still to be called, so that more keys may come."""
         self.request = request
         self.node: BatchLoader[tuple[Lookup, Selection], Record | Exception | None] = BatchLoader(
-            partial(nodes, request), is_asking
+            partial(find_nodes, request), has_pending
         )
-        self.list: BatchLoader[ListRequest, Page | Exception] = BatchLoader(partial(lists, request), is_asking)
-        self.above: BatchLoader[tuple[Record, Relation], list[Record] | Exception] = BatchLoader(
-            partial(above, request), is_asking
+        self.page: BatchLoader[ListRequest, Page | Exception] = BatchLoader(partial(read_pages, request), has_pending)
+        self.ancestors: BatchLoader[tuple[Record, Relation], list[Record] | Exception] = BatchLoader(
+            partial(read_ancestors, request), has_pending
         )

@@ -1,218 +1,165 @@
-"""Nodes by path and by id, and what lies above a node: its parent, its root and all its ancestors."""
+"""Lookup: nodes by path and by id.
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, cast
-from weakref import WeakKeyDictionary
+| field | index | key condition | requests for 1 node | for N nodes |
+| --- | --- | --- | --- | --- |
+| `location(path: "US/NE")` | table | key `("location#US", "#NE#")` | 1 | 1 |
+| `location(id: …)`, `node`, `nodes` | table | key `("id#<id>", "v0")`, then that of the node | 2 | 2 |
+| by an old path | table | keys of redirects, see `redirects.py` | 3 more a hop | 3 more a hop |
 
-from resolvers.access.grants import Visibility
+Each request is a BatchGetItem of up to 100 keys; the ancestors that are selected are read by the request of the nodes.
+A node that moves between the read of its id record and its own read is followed, by two more reads.
+
+Batched by the dataloader `Loaders.node`, for a whole response level.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+
+from resolvers.access.grants import Visibility, visibility_at
 from resolvers.access.redacted_node import RedactedNode
-from resolvers.access.visibility import VisibilityFilter
-from resolvers.planning.relations import Relation, RelationKind, Selection
-from resolvers.redirects import redirected
-from resolvers.session.request import Outcomes, Request
+from resolvers.ancestors import kinds_for_all_levels, selected_keys
+from resolvers.planning.relations import Selection
+from resolvers.redirects import follow_redirects
+from resolvers.session.read_state import Nodes
+from resolvers.session.request import Request
 from store.metadata.history import current_key
 from store.model.items import Item
-from store.model.keys import (
-    Key,
-    Path,
-    ancestor_keys,
-    id_key,
-    node_key,
-)
+from store.model.keys import Key, Path, id_key, node_key
 from store.model.records import Record
 
-MAX_FOLLOWED = 4  # times that an id is looked for where it has moved to meanwhile
+MAX_MOVES_FOLLOWED = 4  # of one node, while it is looked up by its id
 
-Place = Key | Exception | None  # of a node, or why it is not known
+NodeKey = Key | Exception | None  # of a node, None where no node has the id, or the error of a failed read
 Lookup = tuple[str, Path | str]  # a hierarchy with a path, or with a full id such as "location:5074472"
 
 
-async def nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
-    """The nodes at these paths and of these ids, None where there is none, with what is asked above them.
+async def find_nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
+    """The nodes of these lookups, None where there is none; the ancestors that are selected for them are read as well.
 
-    Paths cost one read for all, ids one more, where DynamoDB finds no node of an id another, and two more where a node
-    moves meanwhile; paths that nodes have left what `aliases` tells. Where a read fails its error stands in the place
-    of each node that needed it.
+    The error of a failed read is in place of each node that needs it.
     """
-    request.spend(len(lookups), "The nodes that are looked up")
-    kept = _recalled(request, [_question(lookup) for lookup, _ in lookups])
-    if kept is not None:
-        # A plain pair finds what a Key does.
-        request.known.nodes.update({(record.pk, record.sk): record for record in kept})
-        return kept
-    keys = await _keys(request, [lookup for lookup, _ in lookups])
-    wanted: list[Key] = []
-    above: list[Key] = []
-    for key, (lookup, selection) in zip(keys, lookups, strict=True):
-        if isinstance(key, Key):
-            wanted.append(key)
-            above += _asked_above(key, _everywhere(request, lookup[0], selection))
-    found = await request.current_outcomes(wanted + above)
-    for _ in range(MAX_FOLLOWED):
-        if not (astray := _astray(request, lookups, keys, found)):
-            break
-        before = keys
-        keys, found = await _followed(request, astray, keys, found)
-        if all(keys[number] == before[number] for number in astray):
-            break  # they are nowhere
-    pairs = zip(lookups, keys, strict=True)
-    missing = [key for (one, _), key in pairs if isinstance(key, Key) and found[key] is None and _is_path(one)]
-    moved = await redirected(request, missing) if missing else {}
+    request.budget.spend_nodes(len(lookups), "The nodes that are looked up")
+    state = request.state
+    cached = state.all_cached([_cache_key(lookup) for lookup, _ in lookups])
+    if cached is not None:
+        # A tuple is equal to a Key.
+        state.records_read.nodes.update({(record.pk, record.sk): record for record in cached})
+        return cached
+    keys = await _node_keys(request, [lookup for lookup, _ in lookups])
+    found = await state.current_nodes(_keys_to_read(request, lookups, keys))
+    keys, found = await _follow_moves(request, lookups, keys, found)
+    missing = [
+        key
+        for (lookup, _), key in zip(lookups, keys, strict=True)
+        if isinstance(key, Key) and found[key] is None and _is_path(lookup)
+    ]
+    redirected = await follow_redirects(request, missing) if missing else {}
     results: list[Record | Exception | None] = []
     for (lookup, _), key in zip(lookups, keys, strict=True):
-        result = _of_id(lookup, found[key] or moved.get(key)) if isinstance(key, Key) else key
+        result = _checked(lookup, found[key] or redirected.get(key)) if isinstance(key, Key) else key
         results.append(result)
         if isinstance(result, Record):
-            _keep(request, _question(lookup), result)
+            state.cache_lookup(_cache_key(lookup), result)
     return results
 
 
-def _question(lookup: Lookup) -> Hashable:
-    """What the node that is looked up is kept under."""
+def _cache_key(lookup: Lookup) -> Hashable:
     return "node", *lookup
 
 
-def _recalled(request: Request, questions: Sequence[Hashable]) -> list[Any] | None:
-    """What earlier requests that saw everything have found; None where anything of it has to be read."""
-    if request.view is not None or None in (kept := [request.recall(question) for question in questions]):
-        return None
-    return kept
+async def _node_keys(request: Request, lookups: Sequence[Lookup]) -> list[NodeKey]:
+    """The keys of the nodes: of a path by computation, of an id by its record.
 
-
-def _keep(request: Request, question: Hashable, found: object) -> None:
-    """Keep what was found, whose records are kept already."""
-    if request.view is None:
-        request.keep(question, found, records=0)
-
-
-async def _keys(request: Request, lookups: Sequence[Lookup]) -> list[Place]:
-    """Where the nodes lie: a path tells itself, an id's record has to be read.
-
-    Where an id leads out of the caller's sight, nothing more is read, and of its record nothing is kept: what is hidden
-    costs the reads, and so the time, of what is not there.
+    Where an id leads to a hidden node, nothing more is read and nothing is cached, so that a hidden node costs the same
+    reads and time as a missing one.
     """
+    state, grants = request.state, request.grants
     ids = [id_key(target) for _, target in lookups if isinstance(target, str)]
-    request.turn.expect(len(ids))
-    is_granted = request.grants is not None
-    places = await request.outcomes(ids, keep=not is_granted, now=is_granted)
-    if request.version is None and not is_granted and (lost := [key for key in ids if _is_gone(places[key])]):
-        places |= await request.outcomes(lost, now=True)  # a weak read may miss what was made a moment ago
-    keys: list[Place] = []
+    request.slot.expect(len(ids))
+    items = await state.items(ids, current=grants is not None)
+    if state.store_version is None and grants is None and (missing := [key for key in ids if _has_no_node(items[key])]):
+        items |= await state.items(missing, current=True)  # a weak read may miss a node that was just created
+    keys: list[NodeKey] = []
     for hierarchy, target in lookups:
         if not isinstance(target, str):
             keys.append(node_key(hierarchy, target))
             continue
-        place = places[id_key(target)]
-        if isinstance(place, Exception):
-            keys.append(place)
+        item = items[id_key(target)]
+        if isinstance(item, Exception):
+            keys.append(item)
             continue
-        is_gone = _is_gone(place) or place is None
-        led = Key(f"{hierarchy}#{target}", "#") if is_gone else _place(place)
-        is_seen = _sight(request, led) is Visibility.WHOLE  # of what is gone, too, since looking takes time
-        request.met_unknown_id |= is_gone or not is_seen
-        keys.append(led if is_seen and not is_gone else None)
+        key = current_key(item)
+        # Checked for a missing node as well, since the check takes time.
+        is_readable = visibility_at(grants, key or Key(f"{hierarchy}#{target}", "#")) is Visibility.FULL
+        keys.append(key if is_readable else None)
+        state.is_cacheable &= keys[-1] is not None
     return keys
 
 
-def _place(item: Any) -> Key:
-    """Where an id's record leads."""
-    return Key(cast(str, item["tree"]), cast(str, item["key"]))
+def _has_no_node(item: Item | Exception | None) -> bool:
+    """Whether an id's record, or its absence, shows that no node has the id."""
+    return not isinstance(item, Exception) and current_key(item) is None
 
 
-def _sight(request: Request, key: Key) -> Visibility:
-    """What the caller's grants let see of a key, whatever lies there."""
-    return Visibility.WHOLE if request.grants is None else VisibilityFilter(request.grants).sight(key)
+def _keys_to_read(request: Request, lookups: Sequence[tuple[Lookup, Selection]], keys: Sequence[NodeKey]) -> list[Key]:
+    """The keys of the nodes, and of the ancestors that are selected for them whatever their level is."""
+    nodes: list[Key] = []
+    ancestors: list[Key] = []
+    for ((hierarchy, _), selection), key in zip(lookups, keys, strict=True):
+        if isinstance(key, Key):
+            nodes.append(key)
+            ancestors += selected_keys(key, kinds_for_all_levels(selection, request.hierarchies[hierarchy]))
+    return nodes + ancestors
 
 
-def _is_gone(place: Item | Exception | None) -> bool:
-    """Whether an id's record, or that there is none, tells that no node has it."""
-    return place is None or (not isinstance(place, Exception) and "deleted" in place)
+async def _follow_moves(
+    request: Request, lookups: Sequence[tuple[Lookup, Selection]], keys: list[NodeKey], found: Nodes
+) -> tuple[list[NodeKey], Nodes]:
+    """The same keys and nodes, with those that moved after their id records were read."""
+    for _ in range(MAX_MOVES_FOLLOWED):
+        moved = _moved(request, lookups, keys, found)
+        if not moved:
+            break
+        before = keys
+        keys, found = await _read_moved(request, moved, keys, found)
+        if all(keys[index] == before[index] for index in moved):
+            break  # there is no such node
+    return keys, found
 
 
-def _astray(
-    request: Request, lookups: Sequence[tuple[Lookup, Selection]], keys: Sequence[Place], found: Outcomes
+def _moved(
+    request: Request, lookups: Sequence[tuple[Lookup, Selection]], keys: Sequence[NodeKey], found: Nodes
 ) -> dict[int, Key]:
-    """The records of those ids whose nodes, which may be seen, are not where these told: they move meanwhile."""
-    view = request.view
+    """The id records, by index, of readable nodes that are not where these records point to."""
+    visible = request.state.filter
     return {
-        number: id_key(target)
-        for number, (((_, target), _), key) in enumerate(zip(lookups, keys, strict=True))
+        index: id_key(target)
+        for index, (((_, target), _), key) in enumerate(zip(lookups, keys, strict=True))
         if isinstance(target, str) and isinstance(key, Key)
-        if _of_id(("", target), found[key]) is None and (view is None or view.sight(key) is Visibility.WHOLE)
+        if _checked(("", target), found[key]) is None
+        and (visible is None or visible.visibility(key) is Visibility.FULL)
     }
 
 
-async def _followed(
-    request: Request, astray: Mapping[int, Key], keys: Sequence[Place], found: Outcomes
-) -> tuple[list[Place], Outcomes]:
-    """The same keys and outcomes, with those to which these records of ids lead as of now."""
-    request.met_unknown_id = True  # where one leads to nowhere, no stamp tells when it comes back
-    items = await request.read_now(list(dict.fromkeys(astray.values())))
-    led = {number: place for number, key in astray.items() if (place := current_key(items[key])) is not None}
-    await request.look_again(led.values())
-    there = await request.current_outcomes(led.values())
-    return [led.get(number, key) for number, key in enumerate(keys)], found | there
+async def _read_moved(
+    request: Request, moved: Mapping[int, Key], keys: Sequence[NodeKey], found: Nodes
+) -> tuple[list[NodeKey], Nodes]:
+    """The same keys and nodes, with those to which these id records point as of now."""
+    state = request.state
+    state.is_cacheable = False  # if there is no node, no tree version proves that there is none later
+    items = await state.strong_items(list(dict.fromkeys(moved.values())))
+    new_keys = {index: key for index, record in moved.items() if (key := current_key(items[record])) is not None}
+    await state.reread_nodes(new_keys.values())
+    nodes = await state.current_nodes(new_keys.values())
+    return [new_keys.get(index, key) for index, key in enumerate(keys)], found | nodes
 
 
 def _is_path(lookup: Lookup) -> bool:
     return not isinstance(lookup[1], str)
 
 
-def _of_id(lookup: Lookup, record: Record | Exception | None) -> Record | Exception | None:
-    """The record, unless another node has come to lie where the id's record pointed to, or its id is withheld."""
+def _checked(lookup: Lookup, record: Record | Exception | None) -> Record | Exception | None:
+    """The record; None where another node has taken the key of an id's node, or where its id is redacted."""
     target = lookup[1]
     if not isinstance(target, str) or not isinstance(record, Record):
         return record
     return record if not isinstance(record, RedactedNode) and record.id == target else None
-
-
-# A plan's selections last as long as the plan, so that this is found once for all requests.
-_kinds: WeakKeyDictionary[Selection, dict[str, set[RelationKind]]] = WeakKeyDictionary()
-
-
-def _everywhere(request: Request, hierarchy: str, selection: Selection) -> set[RelationKind]:
-    """What is asked above a node whatever its level turns out to be."""
-    known = _kinds.setdefault(selection, {})
-    if hierarchy not in known:
-        levels = request.hierarchies[hierarchy].levels
-        asked = [{relation.kind for relation in selection.on(hierarchy, level)} for level in levels]
-        known[hierarchy] = set.intersection(*asked)
-    return known[hierarchy]
-
-
-def _asked_above(key: Key, kinds: set[RelationKind]) -> list[Key]:
-    above = ancestor_keys(key)
-    if RelationKind.ANCESTORS in kinds:
-        return above
-    return above[:1] * (RelationKind.ROOT in kinds) + above[-1:] * (RelationKind.PARENT in kinds)
-
-
-async def above(request: Request, asked: Sequence[tuple[Record, Relation]]) -> list[list[Record] | Exception]:
-    """For each node its ancestors, or only its root or parent, as the relation's kind says; one read for all.
-
-    A root's own parent is none, its root is itself. Where a read fails its error stands in the place of each result
-    that needed it.
-    """
-    what = "The nodes above those that were found"
-    questions = [(relation.kind, record.pk, record.sk) for record, relation in asked]
-    kept = _recalled(request, questions)
-    if kept is not None:
-        request.spend(sum(map(len, kept)), what)
-        return kept
-    wanted = [_asked_above(record.key, {relation.kind}) for record, relation in asked]
-    own = [relation.kind is RelationKind.ROOT and record.is_root for record, relation in asked]
-    request.spend(sum(map(len, wanted)) + sum(own), what)
-    found = await request.record_outcomes(_flat(wanted))
-    results: list[list[Record] | Exception] = []
-    for (record, _), question, keys, is_own in zip(asked, questions, wanted, own, strict=True):
-        outcomes = [found[key] for key in keys]
-        error = next((one for one in outcomes if isinstance(one, Exception)), None)
-        records = [one for one in outcomes if isinstance(one, Record)]
-        results.append(error or ([record] if is_own else records))
-        if keys and len(records) == len(keys):
-            _keep(request, question, records)
-    return results
-
-
-def _flat(keys: Iterable[Iterable[Key]]) -> list[Key]:
-    return [key for some in keys for key in some]

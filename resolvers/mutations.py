@@ -1,19 +1,13 @@
-"""What mutations do: the wishes of a client as edits of the store, and the request read anew after each.
+"""Mutations: checked against the caller's grants, made as edits of the store, after which the request reads anew.
 
-Each names its nodes by the paths where they lie now, for no mutation follows redirects. So what the caller may do is
-decided by these paths alone, before anything is read, and nothing of what lies there can be told by it.
+Nodes are named by their current paths, since mutations follow no redirects. So grants are checked by these paths alone,
+before anything is read, and an error discloses nothing about hidden nodes.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from resolvers.permissions import (
-    may_change,
-    may_order,
-    may_put,
-    must_see,
-    must_write,
-)
+from resolvers.permissions import check_change, check_create, check_reorder, check_visible, check_writable
 from resolvers.session.request import Request
 from store.edits.create_update import Create, Edit, Update
 from store.edits.delete import Delete, Policy
@@ -34,72 +28,74 @@ Values = Mapping[str, Value]
 
 async def create(
     request: Request, hierarchy: Hierarchy, path: Path, level: str, name: str, values: Values,
-    node_id: str | None, terms: EditOptions,
+    node_id: str | None, options: EditOptions,
 ) -> EditResult:  # fmt: skip
-    """A new node at a path; its id may be given with or without the hierarchy's prefix."""
+    """Create a node at a path; its id may be given with or without the hierarchy's prefix."""
     path = checked_path(path)
     checked_name(name)
-    may_put(request, hierarchy.name, path)
+    check_create(request, hierarchy.name, path)
     if node_id is not None:
-        must_write(request, hierarchy.name, (), "choose an id, since ids are one for all; leave it out")
+        check_writable(request, hierarchy.name, (), "choose an id, since ids are shared by all; leave it out")
         node_id = checked_id(node_id.removeprefix(f"{hierarchy.name}:"))
-    return await _write(request, Create(hierarchy, path, level, name, values, node_id), terms)
+    return await _write(request, Create(hierarchy, path, level, name, values, node_id), options)
 
 
 async def update(
     request: Request, hierarchy: Hierarchy, path: Path, name: str | None, level: str | None, values: Values,
-    expected: int | None, terms: EditOptions,
+    expected: int | None, options: EditOptions,
 ) -> EditResult:  # fmt: skip
-    """Other content for a node: what is left out stays, None clears a value."""
+    """Change a node's name, level or attributes: those left out stay, None clears a value."""
     checked_name(name)
-    may_change(request, hierarchy.name, path)
-    return await _write(request, Update(hierarchy, path, name, level, values, expected), terms)
+    check_change(request, hierarchy.name, path)
+    return await _write(request, Update(hierarchy, path, name, level, values, expected), options)
 
 
 async def move(
-    request: Request, hierarchy: Hierarchy, path: Path, target: Path, expected: int | None, terms: EditOptions
+    request: Request, hierarchy: Hierarchy, path: Path, target: Path, expected: int | None, options: EditOptions
 ) -> EditResult:
-    """A node, with all below it, to another path."""
+    """Move a node, with all below it, to another path."""
     target = checked_path(target)
-    may_change(request, hierarchy.name, path)
-    may_put(request, hierarchy.name, target)
-    return await _write(request, Move(hierarchy, path, target, expected), terms)
+    check_change(request, hierarchy.name, path)
+    check_create(request, hierarchy.name, target)
+    return await _write(request, Move(hierarchy, path, target, expected), options)
 
 
 async def reorder(
     request: Request, hierarchy: Hierarchy, path: Path, side: str, beside: Path | None, expected: int | None,
-    terms: EditOptions,
+    options: EditOptions,
 ) -> EditResult:  # fmt: skip
-    """A node to another place among its siblings: `first`, `last`, or `before` or `after` the one at `beside`."""
-    may_change(request, hierarchy.name, path)
-    must_see(request, hierarchy.name, beside or path)
-    may_order(request, hierarchy.name, path)
-    settle = request.settle_seconds if request.version is None else 0.0  # a store that knows its version never lags
-    return await _write(request, Reorder(hierarchy, path, Side(side), beside, expected, settle), terms)
+    """Move a node among its siblings: `first`, `last`, or `before` or `after` the sibling at `beside`."""
+    check_change(request, hierarchy.name, path)
+    check_visible(request, hierarchy.name, beside or path)
+    check_reorder(request, hierarchy.name, path)
+    settle = (
+        request.settle_seconds if request.state.store_version is None else 0.0
+    )  # a store that has a version has no lag
+    return await _write(request, Reorder(hierarchy, path, Side(side), beside, expected, settle), options)
 
 
 async def delete(
-    request: Request, hierarchy: Hierarchy, path: Path, policy: str, expected: int | None, terms: EditOptions
+    request: Request, hierarchy: Hierarchy, path: Path, policy: str, expected: int | None, options: EditOptions
 ) -> EditResult:
-    """The end of a node; `policy` is `refuse`, `cascade` or `reparent`."""
-    may_change(request, hierarchy.name, path)
+    """Delete a node; `policy` is `refuse`, `cascade` or `reparent`."""
+    check_change(request, hierarchy.name, path)
     if policy == Policy.REPARENT.value:
-        must_write(request, hierarchy.name, path[:-1], "let its children take its place")
-    return await _write(request, Delete(hierarchy, path, Policy(policy), expected), terms)
+        check_writable(request, hierarchy.name, path[:-1], "let its children take its place")
+    return await _write(request, Delete(hierarchy, path, Policy(policy), expected), options)
 
 
-async def _write(request: Request, edit: Edit, terms: EditOptions) -> EditResult:
-    """Make an edit, if this server may; what the request has read before is forgotten."""
+async def _write(request: Request, edit: Edit, options: EditOptions) -> EditResult:
+    """Make an edit, if writing is enabled, and discard what the request has read before."""
     if request.writer is None:
-        raise Forbidden("This server does not write; whoever runs it allows that by CLADE_WRITES=on.")
-    terms = replace(terms, by=request.caller.name, caller=request.caller.id)
-    # What is changed is bounded by what may change at once, a dry run as everything that only reads.
-    reads = request.reads if terms.dry_run else ReadUsage()
+        raise Forbidden("Writing is disabled on this server; whoever runs it enables it by CLADE_WRITES=on.")
+    options = replace(options, by=request.caller.name, caller=request.caller.id)
+    # The reads of an edit are bounded by the size of a transaction; a dry run has the read budget of a query.
+    reads = request.reads if options.dry_run else ReadUsage()
     try:
-        written = await request.writer.write(edit, reads, terms)
+        result = await request.writer.write(edit, reads, options)
     finally:
         if reads is not request.reads:
             request.reads.include(reads)
-    if not terms.dry_run:
-        request.forget()
-    return written
+    if not options.dry_run:
+        request.discard_reads()
+    return result

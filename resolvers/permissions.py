@@ -1,9 +1,9 @@
-"""What a caller may write: told by paths alone, so it is decided before anything is read.
+"""Permissions: the checks of a mutation, from the caller's grants and paths alone, before anything is read.
 
-What a caller may not see is told as if it did not exist, and in the same words; what it may only see is `FORBIDDEN`.
+A hidden path is NOT_FOUND, with the same message as a path without a node; a path that may only be read is FORBIDDEN.
 """
 
-from resolvers.access.grants import Visibility
+from resolvers.access.grants import Visibility, visibility_of
 from resolvers.session.request import Request
 from store.edits.create_update import not_found
 from store.errors import Forbidden
@@ -12,39 +12,42 @@ from store.model.paths import format_path
 from store.text import shorten
 
 
-def must_see(request: Request, hierarchy: str, path: Path) -> None:
-    """Raise NotFound for a node of which the caller may not even know that it exists."""
-    if request.grants is not None and request.grants.sight(hierarchy, path) is Visibility.NOTHING:
+def check_visible(request: Request, hierarchy: str, path: Path) -> None:
+    """Raise NotFound for a hidden path."""
+    if visibility_of(request.grants, hierarchy, path) is Visibility.HIDDEN:
         raise not_found(hierarchy, path)
 
 
-def must_write(request: Request, hierarchy: str, path: Path, what: str) -> None:
-    """Raise Forbidden unless the caller may write the subtree at a path; the empty one is the whole hierarchy."""
+def check_writable(request: Request, hierarchy: str, path: Path, action: str) -> None:
+    """Raise Forbidden unless the caller may write the subtree at a path; the empty path is the whole hierarchy."""
     writes = request.caller.writes
     if writes is not None and not writes.may_write(hierarchy, path):
-        grant = f"write:{hierarchy}/{format_path(path)}" if path else f"write:{hierarchy}"
-        raise Forbidden(f"You may not {what}; that takes the grant {shorten(grant)}.")
+        raise Forbidden(f"You may not {action}; that takes the grant {_grant('write', hierarchy, path)}.")
 
 
-def may_change(request: Request, hierarchy: str, path: Path) -> None:
+def check_change(request: Request, hierarchy: str, path: Path) -> None:
     """Raise NotFound or Forbidden unless the caller may change the node at a path."""
-    must_see(request, hierarchy, path)
-    must_write(request, hierarchy, path, f"change {shorten(format_path(path))}")
+    check_visible(request, hierarchy, path)
+    check_writable(request, hierarchy, path, f"change {shorten(format_path(path))}")
 
 
-def may_order(request: Request, hierarchy: str, path: Path) -> None:
-    """Raise Forbidden unless the caller may read all siblings of a node: its place among them tells of each."""
-    family = path[:-1]
-    if request.grants is not None and request.grants.sight(hierarchy, family) is not Visibility.WHOLE:
-        grant = f"read:{hierarchy}/{format_path(family)}" if family else f"read:{hierarchy}"
+def check_reorder(request: Request, hierarchy: str, path: Path) -> None:
+    """Raise Forbidden unless the caller may read all siblings of a node: its position discloses each of them."""
+    parent = path[:-1]
+    if visibility_of(request.grants, hierarchy, parent) is not Visibility.FULL:
         raise Forbidden(
-            f"You may not put a node in order among siblings unseen; that takes the grant {shorten(grant)}."
+            "You may not reorder a node among hidden siblings; that takes the grant "
+            f"{_grant('read', hierarchy, parent)}."
         )
 
 
-def may_put(request: Request, hierarchy: str, path: Path) -> None:
-    """Raise NotFound or Forbidden unless the caller may have a node at a path where there is none yet."""
+def check_create(request: Request, hierarchy: str, path: Path) -> None:
+    """Raise NotFound or Forbidden unless the caller may put a node at a path, by creation or by a move."""
     writes = request.caller.writes
     if len(path) > 1 and not (writes is None or writes.may_write(hierarchy, path)):
-        must_see(request, hierarchy, path[:-1])
-    must_write(request, hierarchy, path, f"put a node at {shorten(format_path(path))}")
+        check_visible(request, hierarchy, path[:-1])
+    check_writable(request, hierarchy, path, f"put a node at {shorten(format_path(path))}")
+
+
+def _grant(verb: str, hierarchy: str, path: Path) -> str:
+    return shorten(f"{verb}:{hierarchy}/{format_path(path)}" if path else f"{verb}:{hierarchy}")

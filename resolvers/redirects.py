@@ -1,85 +1,87 @@
-"""Old paths: where a node lies now that once lay, or would have lain, at a path where there is none."""
+"""Redirects: from the old path of a moved node, or of a node below it, to the node.
+
+| request | index | key condition | for 1 path | for N paths |
+| --- | --- | --- | --- | --- |
+| redirects | table | keys of the redirects of the path and of all its prefixes | 1 | 1 |
+| id record | table | key `("id#<id>", "v0")`, of the longest prefix that has a redirect | 1 | 1 |
+| node | table | key of the rest of the path below the new key of that prefix | 1 | 1 |
+
+These are the requests of one hop, each a BatchGetItem of up to 100 keys; a new path may be an old one again. Trees
+whose version counts no redirects cost nothing. No dataloader is needed: `lookup.py` calls it for a whole batch.
+"""
 
 from collections.abc import Iterable, Mapping
 
-from resolvers.access.grants import Visibility
-from resolvers.access.visibility import VisibilityFilter
+from resolvers.access.grants import Visibility, visibility_at
+from resolvers.session.read_state import Nodes
 from resolvers.session.request import Request
 from store.metadata.history import current_key
 from store.metadata.redirects import path_keys, redirect_key, redirected_id
-from store.model.items import Item
 from store.model.keys import MAX_SORT_KEY_BYTES, Key, id_key
-from store.model.records import Record
 
 MAX_HOPS = 8  # from one old path to the next
 
-Found = dict[Key, Record | Exception]
-Outcomes = Mapping[Key, Item | Exception | None]
 
-
-async def redirected(request: Request, missing: Iterable[Key]) -> Found:
-    """The nodes that redirects find for places where nothing lies, and errors where a read failed.
-
-    A hop costs three reads for all together: the aliases of the places and all above them, of which the longest counts,
-    the records of their ids, and the nodes. Trees whose stamps count no alias cost nothing.
-    """
-    found: Found = {}
-    ahead = {place: place for place in missing}  # where each is to be looked for by now
+async def follow_redirects(request: Request, missing: Iterable[Key]) -> Nodes:
+    """The nodes that redirects lead to from keys without a node, and the errors of failed reads; by the old key."""
+    found: Nodes = {}
+    current = {key: key for key in missing}  # the key to look at, by the key that was looked up
     for _ in range(MAX_HOPS):
-        ahead = {origin: place for origin, place in ahead.items() if _has_aliases(request, place)}
-        if not ahead:
+        current = {origin: key for origin, key in current.items() if _may_have_redirects(request, key)}
+        if not current:
             break
-        ahead = await _hop(request, ahead, found)
-        request.read_again(ahead.values())
-        outcomes = await request.current_outcomes(ahead.values())
-        for origin, place in list(ahead.items()):
-            if (outcome := outcomes[place]) is not None:
+        current = await _hop(request, current, found)
+        request.state.read_again(current.values())
+        nodes = await request.state.current_nodes(current.values())
+        for origin, key in list(current.items()):
+            if (outcome := nodes[key]) is not None:
                 found[origin] = outcome
-                del ahead[origin]
+                del current[origin]
     return found
 
 
-async def _hop(request: Request, ahead: Mapping[Key, Key], found: Found) -> dict[Key, Key]:
-    """Where the aliases of these places lead; a read that failed is noted among the found.
+async def _hop(request: Request, current: Mapping[Key, Key], found: Nodes) -> dict[Key, Key]:
+    """The keys that the redirects of these keys lead to; errors of failed reads are added to `found`.
 
-    The places are read once more with the aliases: a node that has come back to one has taken its alias away.
+    The keys themselves are read again with the redirects: a node that has moved back has removed its redirect.
     """
-    keys = [*ahead.values(), *[redirect_key(line) for place in ahead.values() for line in path_keys(place)]]
-    request.read_again(keys)
-    aliases = await request.outcomes(keys, now=True)
-    led: dict[Key, tuple[Key, str]] = {}  # the id's record that each is led to, and what of the key lies below
-    for origin, place in ahead.items():
-        for line in path_keys(place):
-            alias = aliases[redirect_key(line)]
-            if isinstance(alias, Exception):
-                found[origin] = alias
-            elif alias is not None:
-                led[origin] = id_key(redirected_id(alias)), place.sk[len(line.sk) :]
-            if alias is not None:
+    state = request.state
+    keys = [*current.values(), *[redirect_key(prefix) for key in current.values() for prefix in path_keys(key)]]
+    state.read_again(keys)
+    redirects = await state.items(keys, current=True)
+    targets: dict[Key, tuple[Key, str]] = {}  # an id record, and the rest of the key below the redirected prefix
+    for origin, key in current.items():
+        for prefix in path_keys(key):
+            redirect = redirects[redirect_key(prefix)]
+            if isinstance(redirect, Exception):
+                found[origin] = redirect
+            elif redirect is not None:
+                targets[origin] = id_key(redirected_id(redirect)), key.sk[len(prefix.sk) :]
+            if redirect is not None:
                 break
-    ids = [key for key, _ in led.values()]
-    request.read_again(ids)
-    places = await request.outcomes(ids, now=True)
-    back = [origin for origin, place in ahead.items() if aliases[place] is not None and _is_seen(request, place)]
-    onward = {origin: ahead[origin] for origin in back if origin not in led}
-    for origin, (key, rest) in led.items():
-        item = places[key]
+    ids = [record for record, _ in targets.values()]
+    state.read_again(ids)
+    items = await state.items(ids, current=True)
+    returned = [origin for origin, key in current.items() if redirects[key] is not None and _is_visible(request, key)]
+    onward = {origin: current[origin] for origin in returned if origin not in targets}
+    for origin, (record, rest) in targets.items():
+        item = items[record]
         if isinstance(item, Exception):
             found[origin] = item
             continue
         base = current_key(item)
-        request.met_unknown_id |= base is None
+        state.is_cacheable &= base is not None
         if base is not None and len((sk := base.sk + rest).encode()) <= MAX_SORT_KEY_BYTES:
             onward[origin] = Key(base.pk, sk)
     return onward
 
 
-def _is_seen(request: Request, place: Key) -> bool:
-    return request.grants is None or VisibilityFilter(request.grants).sight(place) is not Visibility.NOTHING
+def _is_visible(request: Request, key: Key) -> bool:
+    return visibility_at(request.grants, key) is not Visibility.HIDDEN
 
 
-def _has_aliases(request: Request, place: Key) -> bool:
-    if not _is_seen(request, place):
-        return True  # or the reads would tell whether there is such a tree, and whether anything was moved in it
-    stamp = request.stamps.get(place.pk)
-    return stamp is not None and stamp.aliases > 0
+def _may_have_redirects(request: Request, key: Key) -> bool:
+    if not _is_visible(request, key):
+        return True  # or the reads would disclose whether there is such a tree, and whether it has redirects
+    version = request.state.tree_versions.get(key.pk)
+    return version is not None and version.aliases > 0

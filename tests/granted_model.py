@@ -23,25 +23,27 @@ class GrantedModel(Model):
         self.hierarchy = model.hierarchy
         self.grants = Grants.of([(model.hierarchy, top) for top in tops], [])
         self.nodes = {
-            path: record for path, record in model.nodes.items() if self.sight(path) is not Visibility.NOTHING
+            path: record for path, record in model.nodes.items() if self.visibility(path) is not Visibility.HIDDEN
         }
-        self.ids = {record.id: record for path, record in self.nodes.items() if self.sight(path) is Visibility.WHOLE}
+        self.ids = {
+            record.id: record for path, record in self.nodes.items() if self.visibility(path) is Visibility.FULL
+        }
         self._redirect = None
         self._families = {}
         for path, record in self.nodes.items():
             self._families.setdefault(path[:-1], []).append(record)
         for parent, family in self._families.items():
-            family.sort(key=(lambda record: record.rank) if self.sight(parent) is Visibility.WHOLE else position)
+            family.sort(key=(lambda record: record.rank) if self.visibility(parent) is Visibility.FULL else position)
 
-    def sight(self, path: Path) -> Visibility:
-        return self.grants.sight(self.hierarchy, path)
+    def visibility(self, path: Path) -> Visibility:
+        return self.grants.visibility(self.hierarchy, path)
 
     def is_partial(self, record: Record | None, kind: str) -> bool:
         """Whether a list shows only granted nodes."""
         if record is None:
-            return self.sight(()) is not Visibility.WHOLE
+            return self.visibility(()) is not Visibility.FULL
         path = record.path[:-1] if kind == "siblings" else record.path
-        return self.sight(path) is not Visibility.WHOLE
+        return self.visibility(path) is not Visibility.FULL
 
     def _owner(self, record: Record | None, kind: str) -> str:
         return format_path(record.path) if record and self.is_partial(record, kind) else super()._owner(record, kind)
@@ -52,7 +54,7 @@ class GrantedModel(Model):
         return order, position if by_rank and self.is_partial(record, kind) else place
 
     def _value(self, one: Field, record: Record) -> Any:
-        if one.name in ("children", "descendants", "siblings") and self.sight(record.path) is Visibility.STUB:
+        if one.name in ("children", "descendants", "siblings") and self.visibility(record.path) is Visibility.REDACTED:
             self.listing(record, one.name, {**one.arguments, "after": None, "before": None})  # refuses the rest first
             if any(isinstance(part, Field) and part.name == "totalCount" for part in one.fields):
                 raise Refused("FORBIDDEN")

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from graph.compiler.leaf_codegen import MAX_FRAGMENT_BYTES
-from resolvers.pages import Page
+from resolvers.planning.page import Page
 from store.model.records import Record
 
 MAX_CACHED_FIELDS = 4  # of one page; ordinary clients select fewer
@@ -53,8 +53,8 @@ class ConnectionField:
     def cache(self, page: Page, field: bytes, fields: int) -> None:
         """Cache the field's JSON and the number of its nodes' fields with the page, unless it is too long or many."""
         is_short = len(field) <= MAX_FRAGMENT_BYTES * (len(page.records) + 1)
-        if page.records and is_short and len(page.told) < MAX_CACHED_FIELDS:
-            page.told[self.number] = field, fields
+        if page.records and is_short and len(page.json_fields) < MAX_CACHED_FIELDS:
+            page.json_fields[self.number] = field, fields
 
     def _edge(self, page: Page, record: Record, nodes: Iterator[bytes]) -> bytes:
         values = {"cursor": lambda: orjson.dumps(page.cursor(record)), "node": lambda: next(nodes)}

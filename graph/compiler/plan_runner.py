@@ -13,11 +13,14 @@ from graph.compiler.plan_cache import BoundPlan
 from graph.compiler.response_nodes import CHUNK, NodeResults, PageResults, PositionNodes
 from graph.operation.context import Context
 from graph.operation.lookahead import LookAhead
-from resolvers.lookup import above, nodes
-from resolvers.pages import Page
+from resolvers.ancestors import read_ancestors
+from resolvers.lookup import find_nodes
+from resolvers.planner import list_requests
 from resolvers.planning.list_request import ListRequest
+from resolvers.planning.page import Page
 from resolvers.planning.relations import Relation
-from resolvers.restricted_lists import lists, roots
+from resolvers.restricted_lists import read_pages, read_roots
+from resolvers.session.outcomes import gather_outcomes
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
 from store.model.records import Record
@@ -47,7 +50,7 @@ async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResu
     for lookup in bound.roots:
         lookup.root.resolve.spend(lookup.arguments, context)
     calls: list[Any] = [_list_roots(request, bound.look_ahead, root) for root in listed]
-    *pages, records = await _together(request, [*calls, nodes(request, bound.lookups)])
+    *pages, records = await _together([*calls, find_nodes(request, bound.lookups)])
     found: dict[RootField, NodeResults | PageResults] = {
         root: PageResults(root.listing.connection, [page], request.budget)
         for root, page in zip(listed, pages, strict=True)
@@ -62,7 +65,9 @@ async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResu
 
 async def _list_roots(request: Request, look_ahead: LookAhead, root: ListedRoots) -> Page:
     relation = look_ahead.relation(root.listing.relation)
-    return await roots(request, root.resolve.hierarchy, relation.window, nodes=relation.nodes, total=relation.total)
+    return await read_roots(
+        request, root.resolve.hierarchy, relation.window, nodes=relation.nodes, total=relation.total
+    )
 
 
 async def _fetch(request: Request, look_ahead: LookAhead, positions: list[PositionNodes]) -> None:
@@ -74,7 +79,7 @@ async def _fetch(request: Request, look_ahead: LookAhead, positions: list[Positi
             group.part(request, look_ahead)
             for field in group.compiled.lists:
                 relation = look_ahead.relation(field.relation)
-                jobs += [ListRequest(record, relation) for record in group.owners]
+                jobs += list_requests(group.owners, relation)
             for up in group.compiled.above:
                 relation = look_ahead.relation(up.relation)
                 lookups += [(record, relation) for record in group.owners]
@@ -96,11 +101,11 @@ async def _read(
 ) -> tuple[Iterator[Page], Iterator[list[Record]]]:
     """All lists, and all nodes above, each by one call of its batch function. Raises the first error among them."""
     if not lookups:
-        pages, found = await lists(request, jobs), []
+        pages, found = await read_pages(request, jobs), []
     elif not jobs:
-        pages, found = [], await above(request, lookups)
+        pages, found = [], await read_ancestors(request, lookups)
     else:
-        pages, found = await _together(request, [lists(request, jobs), above(request, lookups)])
+        pages, found = await _together([read_pages(request, jobs), read_ancestors(request, lookups)])
     return iter(_unfailed(pages)), iter(_unfailed(found))
 
 
@@ -112,12 +117,8 @@ def _unfailed(outcomes: Sequence[Any]) -> Sequence[Any]:
     return outcomes
 
 
-async def _together(request: Request, calls: list[Any]) -> list[Any]:
+async def _together(calls: list[Any]) -> list[Any]:
     """The results of calls made side by side. Raises the first error among them."""
     if len(calls) == 1:
         return [await calls[0]]
-    results = await request.together(calls)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
+    return list(_unfailed(await gather_outcomes(calls)))

@@ -10,8 +10,8 @@ from graph.compiler.connection_writer import ConnectionField, key_of, objects
 from graph.compiler.leaf_codegen import LeafWriter
 from graph.compiler.operation_plan import AboveField, CompiledType, Connection, ListField, ResponsePosition
 from graph.operation.lookahead import LookAhead
-from resolvers.pages import Page
-from resolvers.restricted_lists import have_lists
+from resolvers.planning.page import Page
+from resolvers.restricted_lists import may_have_children
 from resolvers.session.budget import Budget
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
@@ -46,7 +46,7 @@ class TypeGroup:
             look_ahead.relation(field.relation).window.is_narrow for field in self.compiled.lists
         ):
             return
-        self._owns = have_lists(request, self._records)
+        self._owns = may_have_children(request, self._records)
         self.owners = list(compress(self._records, self._owns))
         self._budget.spend_fields(self.compiled.empty_count * (len(self._records) - len(self.owners)))
 
@@ -180,7 +180,7 @@ class PageResults:
         records = sum(map(len, map(_RECORDS, pages)))
         budget.spend_fields(sum([part.count(len(pages), records) for part in connection.parts]))
         for part, position in connection.positions.items():
-            cached = [page.told.get(part.number) for page in pages]
+            cached = [page.json_fields.get(part.number) for page in pages]
             found = [entry for entry in cached if entry is not None] if None in cached else cached
             budget.spend_fields(sum(map(_SECOND, found)))
             budget.spend_bytes(sum(map(len, map(_FIRST, found))))

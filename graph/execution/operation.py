@@ -143,7 +143,9 @@ class Execution:
         if observed is not None:
             observed.kind, observed.operation = operation.operation.value, call.name
             observed.document, observed.context = request.query, context
-        if self._cache is not None and (entry := self._cache.proven(_key(call, context), context.request.version)):
+        if self._cache is not None and (
+            entry := self._cache.proven(_key(call, context), context.request.state.store_version)
+        ):
             return _cached(entry, call, context)
         try:
             return await within(self._limits.request_seconds, self._answer_consistently(call, context))
@@ -243,7 +245,7 @@ class Execution:
         try:
             return await cache.get(key, context.request)
         except CladeError:
-            context.request.forget()
+            context.request.discard_reads()
             return None
 
 

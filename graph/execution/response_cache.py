@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from resolvers.access.grants import Grants
+from resolvers.session.outcomes import raise_first_error
 from resolvers.session.request import Request
 from store.bounded_cache import BoundedCache
 
@@ -76,25 +77,26 @@ class ResponseCache:
 
     async def put(self, key: Hashable, body: bytes, request: Request, started: float) -> None:
         """Cache a response without errors, which `request` has read since `started`, if it can be proven."""
-        if len(body) + ENTRY_BYTES > self._max_bytes or request.met_unknown_id:
+        if len(body) + ENTRY_BYTES > self._max_bytes or not request.state.is_cacheable:
             return
-        version = request.version
+        version = request.state.store_version
         tree_versions: dict[str, int] = {}
         if version is None:
-            if not self._is_repeated(key, started) or len(request.partitions) >= request.reads.units:
+            if not self._is_repeated(key, started) or len(request.state.partitions_read) >= request.reads.units:
                 return
-            tree_versions = await request.stamps_now()
+            tree_versions = await request.state.current_version_numbers()
             if not self._is_settled(tree_versions, started):
                 return
         self._entries.put(key, Entry.of(body, version, tree_versions, started, request.grants))
 
     async def _is_current(self, entry: Entry, request: Request) -> bool:
         if entry.version is not None:
-            return entry.version == request.version
+            return entry.version == request.state.store_version
         if self._clock() - entry.read_at > MAX_AGE_SECONDS:
             return False
-        await request.get([], trees=entry.tree_versions)
-        return all(request.stamps[tree].number == n for tree, n in entry.tree_versions.items())
+        versions = await request.state.versions_of(entry.tree_versions)
+        raise_first_error(versions.values())
+        return all(request.state.tree_versions[tree].number == n for tree, n in entry.tree_versions.items())
 
     def _is_repeated(self, key: Hashable, now: float) -> bool:
         """Whether the same request came a short time ago; remembers this one."""

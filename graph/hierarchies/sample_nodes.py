@@ -6,10 +6,10 @@ from contextlib import suppress
 
 from graph.hierarchies.example_queries import Sample
 from graph.hierarchies.node import Node
-from resolvers.pages import lists, roots
+from resolvers.planner import list_request
 from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.list_request import ListRequest
 from resolvers.planning.relations import NoSelection, Relation, RelationKind
+from resolvers.restricted_lists import read_pages, read_roots
 from resolvers.session.request import Request
 from store.engine.protocol import Store
 from store.errors import CladeError
@@ -28,7 +28,7 @@ async def read_samples(store: Store, classes: Sequence[type[Node]]) -> dict[str,
     with suppress(CladeError, TimeoutError):
         async with asyncio.timeout(SAMPLE_SECONDS):
             for cls in classes:
-                page = await roots(request, cls.name, _ONE, nodes=True, total=False)
+                page = await read_roots(request, cls.name, _ONE, nodes=True, total=False)
                 for root in page.records:
                     found[cls.name] = await _sample(request, cls, root)
     return {name: sample for name, sample in found.items() if sample is not None}
@@ -36,7 +36,7 @@ async def read_samples(store: Store, classes: Sequence[type[Node]]) -> dict[str,
 
 async def _sample(request: Request, cls: type[Node], root: Record) -> Sample | None:
     """The first child of a root, or the root itself; None where its level is one that the classes have not."""
-    (children,) = await lists(request, [ListRequest(root, _FIRST_CHILD)])
+    (children,) = await read_pages(request, [list_request(root, _FIRST_CHILD)])
     records = [] if isinstance(children, Exception) else children.records
     known = [record for record in (*records, root) if record.level in cls.levels]
     counts = {level: count for level, count in root.below.items() if level in cls.levels}

@@ -11,7 +11,7 @@ from graph.operation.lookahead import LookAhead
 from graph.operation.selected_fields import SelectedFields, Types
 from resolvers.access.caller import Caller
 from resolvers.dataloaders import Loaders
-from resolvers.session.budget import Budget, refusal
+from resolvers.session.budget import Budget, too_many_nodes
 from resolvers.session.request import Request, Store
 from store.errors import BudgetExceeded
 
@@ -22,7 +22,7 @@ class Context:
     def __init__(self, request: Request, types: Types, *, max_entities: int = 1_000) -> None:
         self.request = request
         self._max_entities = self._entities_left = max_entities
-        self._max_ids = self._ids_left = request.nodes_left
+        self._max_ids = self._ids_left = request.budget.nodes_left
         self._types = types
         self._look_ahead: LookAhead | None = None
         self.fields: SelectedFields | None = None
@@ -76,7 +76,7 @@ class Context:
     def spend_ids(self, count: int) -> None:
         """Spend ids of the request's limit of nodes, which all fields share. Raises BudgetExceeded."""
         if count > self._ids_left:
-            raise refusal("The nodes that are looked up", count, self._ids_left)
+            raise too_many_nodes("The nodes that are looked up", count, self._ids_left)
         self._ids_left -= count
 
     def begin_again(self) -> None:
@@ -84,11 +84,11 @@ class Context:
         self._entities_left = self._max_entities
         self._ids_left = self._max_ids
         self.__dict__.pop("errors_left_out", None)
-        self.request.begin_again()
+        self.request.budget.reset()
 
     def snapshot_if_torn(self) -> Store | None:
         """A snapshot to read instead where something was written between the reads; None for a consistent answer."""
-        return self.request.store.snapshot() if self.request.is_torn else None
+        return self.request.store.snapshot() if self.request.state.is_outdated else None
 
     def begin_in(self, store: Store) -> None:
         """Reset everything, and read the whole answer from this store."""
@@ -99,12 +99,12 @@ class Context:
     def forget(self) -> None:
         """Reset everything, and read anew."""
         self.begin_again()
-        self.request.forget()
+        self.request.discard_reads()
         self.renew()
 
     async def is_steady(self) -> bool:
         """Whether no running move among the nodes read has flipped since."""
-        return await self.request.is_steady()
+        return await self.request.state.are_moves_unchanged()
 
     def stop(self) -> None:
         """Cancel the operation's reads: nobody waits for its answer."""
@@ -117,7 +117,7 @@ class Context:
         reads = self.request.reads
         return {
             "requests": reads.requests,
-            "rounds": self.request.rounds,
+            "rounds": self.request.scheduler.rounds,
             "items": reads.items,
             "units": reads.units,
             "cached": self.how == "cached",

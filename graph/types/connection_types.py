@@ -7,7 +7,7 @@ from graphql import GraphQLResolveInfo
 from strawberry.types.field import StrawberryField
 
 from graph.types.field import class_of, field
-from resolvers.pages import Page
+from resolvers.planning.page import Page
 from store.model.records import Record
 
 

@@ -21,8 +21,8 @@ from graph.types.history_fields import history_fields
 from graph.types.node_fields import AttributeField, Count, RecordField, is_descendant_of, key, level_of, path, path_of
 from graph.types.revision_types import RevisionTypes
 from graph.types.scalars import Path
-from resolvers.pages import Page
-from resolvers.planning.list_request import ListRequest
+from resolvers.planner import list_request
+from resolvers.planning.page import Page
 from resolvers.planning.relations import Relation
 from store.model.records import Record
 
@@ -157,11 +157,11 @@ def _relation(info: Info) -> Relation:
 
 
 def _list(record: Record, info: Info, **_: Any) -> "Future[Page]":
-    return cast("Future[Page]", info.context.loaders.list.load(ListRequest(record, _relation(info))))
+    return cast("Future[Page]", info.context.loaders.page.load(list_request(record, _relation(info))))
 
 
 def _above(record: Record, info: Info) -> "Future[list[Record]]":
-    return cast("Future[list[Record]]", info.context.loaders.above.load((record, _relation(info))))
+    return cast("Future[list[Record]]", info.context.loaders.ancestors.load((record, _relation(info))))
 
 
 def _first_above(record: Record, info: Info) -> Awaitable[Record | None]:

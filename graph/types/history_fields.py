@@ -37,15 +37,15 @@ def history_fields(revision: Any, connection: Any) -> dict[str, StrawberryField]
 
 def _history(subject: Any, info: Any, **_: Any) -> Any:
     relation = info.context.look_ahead(info).relation_of(info, RelationKind.CHILDREN)
-    return states.history(info.context.request, _record(subject), relation.window, nodes=relation.nodes)
+    return states.read_history(info.context.request, _record(subject), relation.window, nodes=relation.nodes)
 
 
 def _at_revision(subject: Any, info: Any, n_: int) -> Any:
-    return states.at_revision(info.context.request, _record(subject), n_)
+    return states.read_revision(info.context.request, _record(subject), n_)
 
 
-def _record(subject: Record | states.Deleted) -> Record:
-    return subject.record if isinstance(subject, states.Deleted) else subject
+def _record(subject: Record | states.DeletedNode) -> Record:
+    return subject.record if isinstance(subject, states.DeletedNode) else subject
 
 
 # -- root fields -------------------------------------------------------------------------------------------------------
@@ -68,20 +68,20 @@ def _deleted_field(hierarchies: Collection[str]) -> StrawberryField:
     revisions = history_fields(NodeRevision, NodeRevisionConnection)
     deleted = _type("DeletedNode", "A deleted node, whose revisions are kept.", fields | revisions)
 
-    async def find(root: Any, info: Any, id_: str) -> states.Deleted | None:
+    async def find(root: Any, info: Any, id_: str) -> states.DeletedNode | None:
         lookup = by_id(hierarchies, id_)
-        return None if lookup is None else await states.deleted(info.context.request, str(lookup[1]))
+        return None if lookup is None else await states.find_deleted(info.context.request, str(lookup[1]))
 
     id_of_node = id_argument("ID of the deleted node.")
     return field(find, deleted | None, "The deleted node with this ID; null for any other.", id_of_node)
 
 
 def _changes_field(hierarchies: Collection[str]) -> StrawberryField:
-    async def follow(root: Any, info: Any, hierarchy_: str, tree_: str, **given: Any) -> feeds.Feed:
+    async def follow(root: Any, info: Any, hierarchy_: str, tree_: str, **given: Any) -> feeds.ChangePage:
         hierarchy = served_hierarchy(hierarchies, hierarchy_)
         root_path, under = parse_path(tree_)[:1], given.get("under_")
         within = None if under is None else parse_path(under)
-        return await feeds.feed(info.context.request, hierarchy, root_path, given.get("since_"), within)
+        return await feeds.read_changes(info.context.request, hierarchy, root_path, given.get("since_"), within)
 
     return field(
         follow,

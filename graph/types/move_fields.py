@@ -62,11 +62,11 @@ def move_fields(hierarchies: Collection[str]) -> dict[str, StrawberryField]:
     """`move` and `moves` over all hierarchies."""
 
     async def find(root: Any, info: Any, id_: str) -> StoredMove | None:
-        return await move_status.move(info.context.request, id_)
+        return await move_status.find_move(info.context.request, id_)
 
     async def latest(root: Any, info: Any, hierarchy_: str, first_: Any = None) -> list[StoredMove]:
         hierarchy = served_hierarchy(hierarchies, hierarchy_)
-        return await move_status.moves(info.context.request, hierarchy, ConnectionArguments(first=first_))
+        return await move_status.list_moves(info.context.request, hierarchy, ConnectionArguments(first=first_))
 
     return {
         "move": field(

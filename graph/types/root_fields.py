@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from resolvers.lookup import Lookup
-from resolvers.pages import Page
+from resolvers.planning.page import Page
 from resolvers.planning.relations import RelationKind
-from resolvers.restricted_lists import roots
+from resolvers.restricted_lists import read_roots
 from store.errors import BadInput, WrongLevel
 from store.model.paths import format_path, parse_path
 from store.model.records import MAX_ID_CHARACTERS, Record
@@ -105,7 +105,7 @@ class RootsField:
     async def __call__(self, root: Any, info: Any, **given: Any) -> Page:
         relation = info.context.look_ahead(info).relation_of(info, RelationKind.CHILDREN)
         request = info.context.request
-        return await roots(request, self.hierarchy, relation.window, nodes=relation.nodes, total=relation.total)
+        return await read_roots(request, self.hierarchy, relation.window, nodes=relation.nodes, total=relation.total)
 
 
 def by_id(hierarchies: Collection[str], node_id: str) -> Lookup | None:

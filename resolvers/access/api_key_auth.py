@@ -1,4 +1,4 @@
-"""The API keys that come in, each looked up once in a while."""
+"""API key authentication: the callers of API keys, with lookups cached for a few seconds."""
 
 import asyncio
 import time
@@ -16,27 +16,27 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 
-KEPT_SECONDS = 10.0  # so long a key may still be used by a server that has seen it, after it was revoked
-MOST_KEPT = 10_000
-KEPT_BYTES = 2_000  # what one takes in memory
-LOOK_UP_SECONDS = 5.0
+CACHE_SECONDS = 10.0  # for so long a revoked key is still accepted by a server that has cached it
+MAX_CACHED_KEYS = 10_000
+KEY_BYTES = 2_000  # of memory for each
+LOOKUP_SECONDS = 5.0
 
-Holders = list[tuple[ApiKey, Caller]]  # one or none
+Holders = list[tuple[ApiKey, Caller]]  # empty for an unknown id, else one
 
 
 class ApiKeyAuthenticator:
-    """Tells who holds a key. What was found under an id, also nothing, is kept for a short time."""
+    """Finds the caller of an API key. Results, unknown ids included, are cached for `cache_seconds`."""
 
-    def __init__(self, store: Store, *, kept_seconds: float = KEPT_SECONDS) -> None:
+    def __init__(self, store: Store, *, cache_seconds: float = CACHE_SECONDS) -> None:
         self._store = store
-        self._found: ExpiringCache[str, Holders] = ExpiringCache(
-            "api_keys", MOST_KEPT, kept_seconds, entry_bytes=KEPT_BYTES
+        self._holders: ExpiringCache[str, Holders] = ExpiringCache(
+            "api_keys", MAX_CACHED_KEYS, cache_seconds, entry_bytes=KEY_BYTES
         )
         self.reads = ReadUsage()
-        """What all look-ups have cost together."""
+        """The read consumption of all lookups."""
 
     async def caller(self, text: str) -> Caller | None:
-        """Who holds the key with this text, with all that its grants allow; None for what is no key in force.
+        """The caller of a key, with its grants; None for a key that is unknown, malformed, revoked or expired.
 
         Raises Unavailable.
         """
@@ -44,27 +44,27 @@ class ApiKeyAuthenticator:
         if parts is None:
             return None
         key_id, secret = parts
-        found = self._found.get(key_id)
-        if found is None:
+        holders = self._holders.get(key_id)
+        if holders is None:
             key = await self._find(key_id)
-            found = [] if key is None else [(key, holder_of(key))]
-            self._found.put(key_id, found)
-        return next((caller for key, caller in found if key.accepts(secret, time.time())), None)
+            holders = [] if key is None else [(key, caller_of(key))]
+            self._holders.put(key_id, holders)
+        return next((caller for key, caller in holders if key.accepts(secret, time.time())), None)
 
     async def _find(self, key_id: str) -> ApiKey | None:
         try:
-            async with asyncio.timeout(LOOK_UP_SECONDS):
+            async with asyncio.timeout(LOOKUP_SECONDS):
                 return await find_key(self._store, key_id, self.reads)
         except TimeoutError:
-            raise Unavailable(f"An API key could not be looked up within {LOOK_UP_SECONDS:g} seconds.") from None
+            raise Unavailable(f"An API key could not be looked up within {LOOKUP_SECONDS:g} seconds.") from None
 
 
 def is_key(text: str) -> bool:
-    """Whether a credential is an API key, and nothing else that may come in its place."""
+    """Whether a credential is an API key, by its prefix."""
     return text.startswith(PREFIX)
 
 
-def holder_of(key: ApiKey) -> Caller:
-    """Who acts by a key."""
+def caller_of(key: ApiKey) -> Caller:
+    """The caller that a key authenticates."""
     grants = Grants.parse(key.grants)
     return Caller(f"key:{key.id}", key.name or key.id, grants, grants)

@@ -1,4 +1,4 @@
-"""Who asks."""
+"""Caller: the authenticated sender of a request, with its grants."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from resolvers.access.grants import Grants
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who sends requests, told apart from others by `id`.
+    """A sender of requests, identified by `id`.
 
-    `name` goes into `changedBy`. `reads` are what it may see and `writes` what it may change, None for everything.
+    `name` is stored as `changedBy`. `reads` is what it may read and `writes` what it may write, None for everything.
     """
 
     id: str = ""
@@ -19,4 +19,4 @@ class Caller:
 
 
 ANYONE = Caller()
-"""A caller without a credential, where none is asked for."""
+"""An anonymous caller, where no credential is required."""

@@ -1,4 +1,4 @@
-"""What a caller may read and write: subtrees, each told by the path of its top."""
+"""Grants: the subtrees that a caller may read and write, each named by the path of its top."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -8,29 +8,29 @@ from functools import cached_property
 from hashlib import blake2b
 
 from store.errors import BadInput
-from store.model.keys import Path, node_key
+from store.model.keys import Key, Path, hierarchy_of, node_key, path_of
 from store.model.paths import format_path, parse_path
 from store.model.ranges import KeyRange, subtree
 from store.text import shorten
 
-MAX_GRANTS = 1_000  # of one caller: each place is compared with all of them
+MAX_GRANTS = 1_000  # of one caller: each lookup compares a path with all of them
 
 _GRANT = re.compile(r"(read|write):([a-z][a-z0-9_]*)(?:/(.+))?", re.DOTALL)
 
 
 class Visibility(Enum):
-    """What a caller sees of a place: all of it, its path and name since a grant lies below, or nothing."""
+    """The part of a node that a caller may read: all of it, only path and name (a grant lies below it), or nothing."""
 
-    WHOLE = "whole"
-    STUB = "stub"
-    NOTHING = "nothing"
+    FULL = "full"
+    REDACTED = "redacted"
+    HIDDEN = "hidden"
 
 
 @dataclass(frozen=True)
 class Grants:
     """The tops of the subtrees that may be read and written, by hierarchy; the empty path is the whole hierarchy.
 
-    What may be written may be read as well.
+    Write access includes read access.
     """
 
     read: Mapping[str, frozenset[Path]]
@@ -45,9 +45,9 @@ class Grants:
 
     @classmethod
     def parse(cls, texts: Collection[str]) -> "Grants":
-        """Grants as people write them: `read:location` is the whole hierarchy, `write:location/US/NE` a subtree.
+        """Parse grants: `read:location` is the whole hierarchy, `write:location/US/NE` a subtree.
 
-        Paths are written as clients write them. A hierarchy that is not served is harmless: nothing is in it. Raises
+        Paths have the form that clients use. A hierarchy that is not served is accepted and has no effect. Raises
         BadInput.
         """
         if len(texts) > MAX_GRANTS:
@@ -62,37 +62,47 @@ class Grants:
 
     @cached_property
     def _above(self) -> dict[str, set[Path]]:
-        """The paths above the tops of what may be read."""
+        """The proper prefixes of the readable paths, by hierarchy."""
         return {name: {top[:length] for top in tops for length in range(len(top))} for name, tops in self.read.items()}
 
     @cached_property
     def digest(self) -> bytes:
-        """The same for grants that show the same, and for no others."""
+        """A hash of the readable subtrees: equal for grants that allow the same reads, and for no others."""
         tops = [f"{name}/{format_path(path)}" for name, paths in self.read.items() for path in highest(paths)]
         return blake2b("\n".join(sorted(tops)).encode(), digest_size=16).digest()
 
     @cached_property
     def subtrees(self) -> dict[str, list[KeyRange]]:
-        """The ranges of the table that may be read where not all of a hierarchy may, by tree and in their order."""
+        """The readable ranges of the table, by tree and in key order, of hierarchies that are readable in part."""
         found: dict[str, list[KeyRange]] = {}
         for hierarchy, tops in self.read.items():
             for key in [node_key(hierarchy, top) for top in highest(tops) if top]:
                 found.setdefault(key.pk, []).append(subtree(*key))
         return {pk: sorted(spans, key=lambda span: span.lo) for pk, spans in found.items()}
 
-    def sight(self, hierarchy: str, path: Path) -> Visibility:
-        """What of the node at a path may be read."""
+    def visibility(self, hierarchy: str, path: Path) -> Visibility:
+        """The part of the node at a path that may be read, whether or not there is a node."""
         if _covers(self.tops(hierarchy), path):
-            return Visibility.WHOLE
-        return Visibility.STUB if path in self._above.get(hierarchy, ()) else Visibility.NOTHING
+            return Visibility.FULL
+        return Visibility.REDACTED if path in self._above.get(hierarchy, ()) else Visibility.HIDDEN
 
     def may_write(self, hierarchy: str, path: Path) -> bool:
-        """Whether the node at a path, or a new one there, may be written."""
+        """Whether a node at a path may be created or changed."""
         return _covers(self.write.get(hierarchy, frozenset()), path)
 
     def tops(self, hierarchy: str) -> frozenset[Path]:
-        """The tops of what may be read; the empty path is the whole hierarchy."""
+        """The tops of the readable subtrees; the empty path is the whole hierarchy."""
         return self.read.get(hierarchy, frozenset())
+
+
+def visibility_of(grants: Grants | None, hierarchy: str, path: Path) -> Visibility:
+    """The part of the node at a path that these grants let read; None grants everything."""
+    return Visibility.FULL if grants is None else grants.visibility(hierarchy, path)
+
+
+def visibility_at(grants: Grants | None, key: Key) -> Visibility:
+    """The same for the node at a key."""
+    return Visibility.FULL if grants is None else grants.visibility(hierarchy_of(key.pk), path_of(*key))
 
 
 def _covers(tops: frozenset[Path], path: Path) -> bool:
@@ -100,7 +110,7 @@ def _covers(tops: frozenset[Path], path: Path) -> bool:
 
 
 def highest(tops: frozenset[Path]) -> list[Path]:
-    """Those that lie below no other."""
+    """The paths that lie below no other of them."""
     return [top for top in tops if not any(top[:length] in tops for length in range(len(top)))]
 
 

@@ -1,4 +1,4 @@
-"""A node above what its reader may see: where it lies and what it is called, and nothing else of it."""
+"""Redacted node: a node above the caller's grants, of which only path, level and name may be read."""
 
 from typing import Any, Self
 
@@ -12,14 +12,14 @@ WITHHELD = frozenset(("id", "rank", "kids", "below", "revision", "updated_at", "
 
 
 class RedactedNode(Record, frozen=True, kw_only=True, dict=True):
-    """A record that raises Forbidden where anything is asked of it that is withheld.
+    """A record that raises Forbidden when a withheld attribute is read.
 
-    So whatever tells a node tells no more of a stub than it may, also where nobody has thought of stubs.
+    So code that serializes nodes cannot disclose more than is granted, even if it does not check for redacted nodes.
     """
 
     @classmethod
     def of_record(cls, record: Record) -> Self:
-        """What is left of a record. The withheld is not in it, so no trick brings it out."""
+        """The redacted form of a record. It does not contain the withheld values, so none can leak."""
         return cls(
             pk=record.pk, sk=record.sk, rank="", id="", level=record.level, name=record.name, above=record.above,
             kids={}, below={}, revision=0, updated_at="", attributes={},
@@ -28,12 +28,12 @@ class RedactedNode(Record, frozen=True, kw_only=True, dict=True):
     def __getattribute__(self, name: str) -> Any:
         if name in WITHHELD:
             path = shorten(format_path(self.path))
-            raise Forbidden(f"Only what lies below {path} may be read, so of itself only its path and name are told.")
+            raise Forbidden(f"Your grants lie below {path}; of this node you may read only path, level and name.")
         return super().__getattribute__(name)
 
 
-def shown(outcome: Record | Exception | None, sight: Visibility) -> Record | Exception | None:
-    """A record as it is seen: whole, as a stub, or not at all. What is no record stays."""
-    if sight is Visibility.WHOLE or not isinstance(outcome, Record):
+def redacted(outcome: Record | Exception | None, visibility: Visibility) -> Record | Exception | None:
+    """A record as the caller may read it: in full, redacted, or not at all. Errors and None stay."""
+    if visibility is Visibility.FULL or not isinstance(outcome, Record):
         return outcome
-    return RedactedNode.of_record(outcome) if sight is Visibility.STUB else None
+    return RedactedNode.of_record(outcome) if visibility is Visibility.REDACTED else None

@@ -1,23 +1,18 @@
-"""The changes of a tree, in pages of whole transactions, as many as the request's budget of nodes has room for.
+"""Change feed: the changes of a tree, in pages of whole transactions, up to the node budget of the request.
 
-Callers with grants follow what they may see: what is moved out of their sight is deleted for them, and what is moved
-into it is created, each with all below it.
+For callers with grants, a move out of their subtrees is a deletion and a move into them a creation, each with all
+below the node.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from resolvers.access.grants import Grants, Visibility
+from resolvers.access.grants import Grants, Visibility, visibility_of
 from resolvers.planning.cursors import CursorKind, decode_number, encode_cursor
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
 from store.metadata.change_log import Event, LogEntry
-from store.model.keys import (
-    Path,
-    hierarchy_of,
-    path_of,
-    tree_key,
-)
+from store.model.keys import Path, hierarchy_of, path_of, tree_key
 from store.model.paths import format_path, parse_path
 from store.reading.change_feed import expired, transactions
 from store.text import shorten
@@ -27,9 +22,9 @@ PAGE_TRANSACTIONS = 100
 
 @dataclass(frozen=True)
 class Change:
-    """One node's change; `source` and `target` are the paths of a move, `revision` is what the node has since.
+    """One node's change. `source` and `target` are the paths of a move, `revision` is that after the change.
 
-    `id` and `revision` are None for a node above the caller's grants. `with_descendants` if it is about all below too.
+    `id` and `revision` are None for a redacted node. `with_descendants` is True if all nodes below changed as well.
     """
 
     event: str
@@ -42,8 +37,8 @@ class Change:
     target: str | None = None
     with_descendants: bool = False
 
-    def is_in(self, under: Path) -> bool:
-        """Whether it is about the subtree at a path, or about something above that it was changed with."""
+    def concerns(self, under: Path) -> bool:
+        """Whether a node of the subtree at a path has changed, by itself or with a node above the path."""
         paths = [parse_path(text) for text in (self.path, self.source, self.target) if text is not None]
         return any(
             path[: len(under)] == under or (self.with_descendants and under[: len(path)] == path) for path in paths
@@ -51,63 +46,67 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Feed:
-    """Some changes in their order, the cursor to go on from, and whether there may be more already."""
+class ChangePage:
+    """Changes in their order, the cursor to continue with, and whether there may be more by now."""
 
     changes: list[Change]
     cursor: str
     has_more: bool
 
 
-async def feed(request: Request, hierarchy: str, root: Path, since: str | None, under: Path | None) -> Feed:
-    """What has changed in a tree since a cursor, or since all that is kept began; `under` leaves out other subtrees."""
-    tree, grants = tree_key(hierarchy, root), request.grants
-    seen = None if since is None else decode_number(since, CursorKind.CHANGES, tree)
-    if grants is not None and grants.sight(hierarchy, root) is Visibility.NOTHING:
-        if seen:  # nothing ever followed in a tree that is not there
+async def read_changes(
+    request: Request, hierarchy: str, root: Path, since: str | None, under: Path | None
+) -> ChangePage:
+    """The changes of a tree after a cursor, or from the start of its log; with `under` of one subtree alone."""
+    tree, grants, budget = tree_key(hierarchy, root), request.grants, request.budget
+    after = None if since is None else decode_number(since, CursorKind.CHANGES, tree)
+    if visibility_of(grants, hierarchy, root) is Visibility.HIDDEN:
+        if after:  # a tree that does not exist has no changes to continue after
             raise expired()
-        return Feed([], encode_cursor(CursorKind.CHANGES, tree, "0"), False)
-    request.spend(1, what := f"The changes of {shorten(format_path(root))}")
-    found = await transactions(request.store, tree, seen, PAGE_TRANSACTIONS, request.reads)
+        return ChangePage([], encode_cursor(CursorKind.CHANGES, tree, "0"), False)
+    budget.spend_nodes(1, what := f"The changes of {shorten(format_path(root))}")
+    found = await transactions(request.store, tree, after, PAGE_TRANSACTIONS, request.reads)
     changes: list[Change] = []
-    last, has_more = seen or 0, len(found) == PAGE_TRANSACTIONS
-    for one in found:
-        told = [change for entry in one.entries for change in _told(grants, tree, entry, one.at)]
-        told = [change for change in told if under is None or change.is_in(under)]
-        if changes and len(told) > request.nodes_left:
+    last, has_more = after or 0, len(found) == PAGE_TRANSACTIONS
+    for transaction in found:
+        visible = [change for entry in transaction.entries for change in _changes(grants, tree, entry, transaction.at)]
+        visible = [change for change in visible if under is None or change.concerns(under)]
+        if changes and len(visible) > budget.nodes_left:
             has_more = True
             break
-        request.spend(len(told), what)
-        changes += told
-        last = one.number
+        budget.spend_nodes(len(visible), what)
+        changes += visible
+        last = transaction.number
         await yield_to_loop()
-    # What was read beyond that is spent as well, or one would read it again and again.
-    unshown = sum([len(one.entries) for one in found]) - len(changes)
-    request.spend(max(0, min(request.nodes_left, unshown)))
-    return Feed(changes, encode_cursor(CursorKind.CHANGES, tree, str(last)), has_more)
+    # Entries that were read and not returned are spent as well, or they could be read again and again.
+    unreturned = sum([len(transaction.entries) for transaction in found]) - len(changes)
+    budget.spend_nodes(max(0, min(budget.nodes_left, unreturned)))
+    return ChangePage(changes, encode_cursor(CursorKind.CHANGES, tree, str(last)), has_more)
 
 
-def _told(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iterator[Change]:
-    """What a caller is told of one entry of the log."""
+def _changes(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iterator[Change]:
+    """The changes that a caller sees in one entry of the log."""
     places = [parse_path(text) for text in (entry.source, entry.target) if text is not None]
-    own = path_of(tree, entry.sk)
-    if grants is None or all(grants.sight(hierarchy_of(tree), path) is Visibility.WHOLE for path in places or [own]):
+    own, hierarchy = path_of(tree, entry.sk), hierarchy_of(tree)
+    if all(visibility_of(grants, hierarchy, path) is Visibility.FULL for path in places or [own]):
         yield Change(
             entry.event.value, entry.id, format_path(own), entry.level, entry.revision, at, entry.source, entry.target,
             entry.event in (Event.MOVED, Event.DELETED) and not entry.alone,
         )  # fmt: skip
     elif entry.event is Event.DELETED:
-        yield from _in_part(grants, tree, entry, at, Event.DELETED, own)
+        yield from _change_at(grants, tree, entry, at, Event.DELETED, own)
     elif entry.event is Event.MOVED and places[0] != places[1]:
-        yield from _in_part(grants, tree, entry, at, Event.DELETED, places[0])
-        yield from _in_part(grants, tree, entry, at, Event.CREATED, places[1])
+        yield from _change_at(grants, tree, entry, at, Event.DELETED, places[0])
+        yield from _change_at(grants, tree, entry, at, Event.CREATED, places[1])
 
 
-def _in_part(grants: Grants, tree: str, entry: LogEntry, at: str, event: Event, path: Path) -> Iterator[Change]:
-    """What came to be or ceased to be at a path of this tree, for a caller who does not see all of the change."""
+def _change_at(
+    grants: Grants | None, tree: str, entry: LogEntry, at: str, event: Event, path: Path
+) -> Iterator[Change]:
+    """The creation or deletion of a path in this tree, for a caller who does not see the whole change."""
     hierarchy = hierarchy_of(tree)
-    sight = grants.sight(hierarchy, path)
-    if sight is Visibility.NOTHING or tree_key(hierarchy, path) != tree:
+    visibility = visibility_of(grants, hierarchy, path)
+    if visibility is Visibility.HIDDEN or tree_key(hierarchy, path) != tree:
         return
-    node_id, revision = (entry.id, entry.revision) if sight is Visibility.WHOLE else (None, None)
+    node_id, revision = (entry.id, entry.revision) if visibility is Visibility.FULL else (None, None)
     yield Change(event.value, node_id, format_path(path), entry.level, revision, at, None, None, not entry.alone)

@@ -1,27 +1,22 @@
-"""Revisions: those of a node from the newest back to the first, one of them, and the last one of a deleted node."""
+"""History: the revisions of a node, newest first, one revision by its number, and the last one of a deleted node."""
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
-from resolvers.access.grants import Visibility
-from resolvers.pages import Page, paged
+from resolvers.access.grants import Visibility, visibility_at
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.cursors import CursorKind, decode_number, encode_cursor
+from resolvers.planning.page import Page, page_of
 from resolvers.session.request import Request
 from store.metadata.history import deleted_record, revisions, with_revision
 from store.model.items import Item
-from store.model.keys import (
-    hierarchy_of,
-    id_key,
-    path_of,
-    revision_key,
-)
+from store.model.keys import Key, id_key, revision_key
 from store.model.records import Record
 
 
 @dataclass(frozen=True)
-class States:
-    """The list of a node's states, the newest first."""
+class RevisionCursors:
+    """The cursors of a node's revisions."""
 
     node_id: str
 
@@ -33,66 +28,61 @@ class States:
 
 
 @dataclass(frozen=True)
-class Deleted:
-    """A node that is no more, as it was at last, where it lay; when it was deleted, and by whom."""
+class DeletedNode:
+    """The last state of a deleted node, at its last path; when it was deleted, and by whom."""
 
     record: Record
     at: str
     by: str | None
 
 
-async def history(request: Request, record: Record, window: ConnectionArguments, *, nodes: bool) -> Page:
-    """The states of a node from this one back to the first, by one query; this one costs none.
+async def read_history(request: Request, record: Record, window: ConnectionArguments, *, nodes: bool) -> Page:
+    """The revisions of a node from the current one back to the first: one Query; the current one is read already.
 
-    What a node was while it lay where the caller may not look is left out, which takes reading all of its states.
+    For callers with grants, revisions at hidden paths are left out, so all revisions have to be read.
     """
-    states = States(record.id)
-    newest = record.revision + 1 if window.after is None else states.revision(window.after)
-    found: list[Record] = [record] if nodes and newest > record.revision else []
+    cursors = RevisionCursors(record.id)
+    before = record.revision + 1 if window.after is None else cursors.revision(window.after)
+    found: list[Record] = [record] if nodes and before > record.revision else []
     limit = None if window.limit is None else window.limit - len(found)
     total = record.revision
     if request.grants is not None:
-        items = await request.items(revisions(record.id, record.revision), reverse=True)
-        seen = [one for one in items if _is_seen(request, one)]
-        total = len(seen) + 1
-        found += [with_revision(record, one) for one in seen if nodes and cast(int, one["revision"]) < newest]
-    elif nodes and newest > 1 and (limit is None or limit > 0):
-        span = revisions(record.id, min(newest, record.revision))
-        found += [with_revision(record, item) for item in await request.items(span, limit=limit, reverse=True)]
-    request.spend(len(found[: window.size]))
-    return paged(found, window, total, states)
+        items = await request.state.items_in(revisions(record.id, record.revision), reverse=True)
+        visible = [item for item in items if _is_visible(request, item)]
+        total = len(visible) + 1
+        found += [with_revision(record, item) for item in visible if nodes and cast(int, item["revision"]) < before]
+    elif nodes and before > 1 and (limit is None or limit > 0):
+        span = revisions(record.id, min(before, record.revision))
+        found += [with_revision(record, item) for item in await request.state.items_in(span, limit=limit, reverse=True)]
+    request.budget.spend_nodes(len(found[: window.size]))
+    return page_of(found, window, total, cursors)
 
 
-async def at_revision(request: Request, record: Record, revision: int) -> Record | None:
-    """The state of a node that had this number, None where there is none."""
-    request.spend(1, "The revisions that are looked up")
+async def read_revision(request: Request, record: Record, revision: int) -> Record | None:
+    """The state of a node at a revision, None where there is none."""
+    request.budget.spend_nodes(1, "The revisions that are looked up")
     if revision == record.revision:
         return record
     if not 0 < revision < record.revision:
         return None
-    key = revision_key(record.id, revision)
-    version = (await request.get([key], now=True))[key]
-    return with_revision(record, version) if version is not None and _is_seen(request, version) else None
+    version = await request.state.item(revision_key(record.id, revision))
+    return with_revision(record, version) if version is not None and _is_visible(request, version) else None
 
 
-def _is_seen(request: Request, item: Item) -> bool:
-    """Whether the caller may see where a former state, or a deleted node, lay."""
-    place = cast(dict[str, Any], item)
-    path = path_of(place["tree"], place["key"])
-    grants = request.grants
-    return grants is None or grants.sight(hierarchy_of(place["tree"]), path) is Visibility.WHOLE
-
-
-async def deleted(request: Request, node_id: str) -> Deleted | None:
-    """The deleted node of an id, None where there was none or it lives."""
-    request.spend(1)
-    place = id_key(node_id)
-    tombstone = (await request.get([place], now=True))[place]
-    if tombstone is None or "deleted" not in tombstone or not _is_seen(request, tombstone):
+async def find_deleted(request: Request, node_id: str) -> DeletedNode | None:
+    """The deleted node of an id, None for an unknown id and a node that exists."""
+    request.budget.spend_nodes(1)
+    tombstone = await request.state.item(id_key(node_id))
+    if tombstone is None or "deleted" not in tombstone or not _is_visible(request, tombstone):
         return None
-    key = revision_key(node_id, cast(int, tombstone["revision"]))
-    version = (await request.get([key], now=True))[key]
+    version = await request.state.item(revision_key(node_id, cast(int, tombstone["revision"])))
     if version is None:
         return None
     by = cast(str | None, tombstone.get("deleted_by"))
-    return Deleted(deleted_record(tombstone, version), cast(str, tombstone["deleted"]), by)
+    return DeletedNode(deleted_record(tombstone, version), cast(str, tombstone["deleted"]), by)
+
+
+def _is_visible(request: Request, item: Item) -> bool:
+    """Whether the caller may read the path of a former state, or of a deleted node."""
+    key = Key(cast(str, item["tree"]), cast(str, item["key"]))
+    return visibility_at(request.grants, key) is Visibility.FULL

@@ -1,18 +1,20 @@
-"""Connection arguments: which part of a list a client asks for."""
+"""Connection arguments: the part of a list that a client requests."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from resolvers.planning.cursors import MAX_CURSOR_CHARACTERS, too_long
+from resolvers.planning.cursors import MAX_CURSOR_CHARACTERS, cursor_too_long
 from store.errors import BadInput
+from store.model.ranges import KeyRange
 
 
 @dataclass(frozen=True)
 class ConnectionArguments:
-    """The arguments of a list, as Relay and the schema name them (`start` and `end` are `from` and `to`, encoded as
-    segments are in keys).
+    """The arguments of a connection, as Relay and the schema name them; `start` and `end` are `from` and `to`, encoded
+    like the segments of a key.
 
-    Without `first` and `last` it is all of the list. Raises BadInput where arguments contradict each other, and
-    BadCursor for a cursor that is longer than any.
+    Without `first` and `last` all of the list is requested. Raises BadInput for arguments that contradict each other,
+    and BadCursor for a cursor of more than the maximum length.
     """
 
     first: int | None = None
@@ -31,31 +33,42 @@ class ConnectionArguments:
                 raise BadInput(f"{name} is {value}; it must be 0 or more.")
         for cursor in (self.after, self.before):
             if cursor is not None and len(cursor) > MAX_CURSOR_CHARACTERS:
-                raise too_long(cursor)
+                raise cursor_too_long(cursor)
         if self.first is not None and self.last is not None:
-            raise BadInput("first and last are both given; ask from one end of the list.")
+            raise BadInput("first and last are both given; give one of them.")
 
     @property
     def size(self) -> int | None:
-        """How many nodes at most, None for all."""
+        """The maximum number of nodes, None for all."""
         return self.last if self.first is None else self.first
 
     @property
     def limit(self) -> int | None:
-        """How many to read at most: one more than asked for tells whether there are others."""
+        """The maximum number of records to read: one more than `size`, which shows whether there is a next page."""
         return None if self.size is None else self.size + 1
 
     @property
     def descending(self) -> bool:
-        """Whether the wanted nodes are the last ones in key order, so that reading begins at the end."""
+        """Whether the page is at the end of the range in key order, so that it is read backwards."""
         return self.reverse != (self.last is not None)
 
     @property
     def is_bounded(self) -> bool:
-        """Whether `from` or `to` bound the next segment, which makes it a list in key order."""
+        """Whether `from` or `to` is given; the list is then in key order."""
         return self.start is not None or self.end is not None
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it holds only some stretch of the list, wherever it begins."""
+        """Whether bounds or cursors leave out a part of the list."""
         return self.is_bounded or self.after is not None or self.before is not None
+
+    def positions(self, decode: Callable[[str], str]) -> tuple[str | None, str | None]:
+        """The positions between which the page lies, in the order of the list; `decode` takes a cursor."""
+        after, before = [None if cursor is None else decode(cursor) for cursor in (self.after, self.before)]
+        return (before, after) if self.reverse else (after, before)
+
+    def between_cursors(self, span: KeyRange, decode: Callable[[str], str]) -> KeyRange:
+        """The part of a range between the cursors; `decode` gives the key of a cursor."""
+        after, before = self.positions(decode)
+        span = span if after is None else span.after(after)
+        return span if before is None else span.before(before)

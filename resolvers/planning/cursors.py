@@ -1,7 +1,7 @@
-"""Cursors: where a page of a list begins.
+"""Cursors: opaque positions in lists, for `after` and `before`.
 
-A cursor is a position in one order of one list: it names the order, the list's owner and the position, and nothing of
-where the owner lies, so it stays valid when the owner moves.
+A cursor contains the kind of the list, a digest of the owner's id and the position relative to the owner. It does not
+contain the owner's path, so it stays valid when the owner moves.
 """
 
 import binascii
@@ -16,14 +16,14 @@ from store.model.keys import MAX_SORT_KEY_BYTES
 from store.model.records import Record
 from store.text import shorten
 
-_PREFIX_BYTES = 7  # of a cursor: its order, and a digest of its list's owner
+_PREFIX_BYTES = 7  # the kind of the list, and a digest of its owner
 MAX_CURSOR_CHARACTERS = -(-(_PREFIX_BYTES + MAX_SORT_KEY_BYTES) * 4 // 3)  # in base64
 
 _NUMBER = re.compile(r"[0-9]{1,12}")
 
 
 class CursorKind(StrEnum):
-    """The orders that lists come in; the letter stands in cursors."""
+    """The kinds of lists, each with its order; the letter is the first byte of a cursor."""
 
     ROOTS = "r"
     CHILDREN = "c"
@@ -35,15 +35,16 @@ class CursorKind(StrEnum):
 
 
 def encode_cursor(order: CursorKind, owner: str, position: str) -> str:
-    """The cursor of a position in the list of `owner` (an id, or a hierarchy's name for its roots)."""
+    """The cursor of a position in the list of `owner` (the id of a node, or a hierarchy's name for its roots)."""
     return urlsafe_b64encode(order.encode() + _digest(owner) + position.encode()).decode().rstrip("=")
 
 
 @dataclass(frozen=True)
 class ListCursors:
-    """What tells the cursors of one list: its order, its owner, and from where on a sort key is its records' position.
+    """The cursors of the records of one list. A record's position is its sort key from `start` on, or its rank where
+    `start` is None.
 
-    A page keeps this, and nothing of the request that it was read for.
+    A cached page holds this, and no reference to the request that read it.
     """
 
     order: CursorKind
@@ -54,29 +55,29 @@ class ListCursors:
         return encode_cursor(self.order, self.owner, record.rank if self.start is None else record.sk[self.start :])
 
 
-def too_long(cursor: str) -> BadCursor:
+def cursor_too_long(cursor: str) -> BadCursor:
     return BadCursor(f"A cursor has {len(cursor):,} characters; the longest has {MAX_CURSOR_CHARACTERS:,}.")
 
 
 def decode_cursor(cursor: str, order: CursorKind, owner: str) -> str:
-    """The position in this order of this owner's list; raises BadCursor where the cursor is of another."""
+    """The position in this list of this owner; raises BadCursor for a cursor of another list."""
     if len(cursor) > MAX_CURSOR_CHARACTERS:
-        raise too_long(cursor)
+        raise cursor_too_long(cursor)
     try:
         raw = b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
         position = raw[_PREFIX_BYTES:].decode()
     except (ValueError, binascii.Error):
-        raise BadCursor(f'"{shorten(cursor)}" is no cursor; take one from edges or pageInfo.') from None
+        raise BadCursor(f'"{shorten(cursor)}" is not a cursor; use one from edges or pageInfo.') from None
     if raw[:_PREFIX_BYTES] != order.encode() + _digest(owner) or not position:
-        raise BadCursor(f'"{shorten(cursor)}" is a cursor of another list; a cursor goes with the list it came from.')
+        raise BadCursor(f'"{shorten(cursor)}" is a cursor of another list; use a cursor of the same list.')
     return position
 
 
 def decode_number(cursor: str, order: CursorKind, owner: str) -> int:
-    """The same of a list whose positions are numbers."""
+    """The same for a list whose positions are numbers."""
     position = decode_cursor(cursor, order, owner)
     if not _NUMBER.fullmatch(position):
-        raise BadCursor(f'"{shorten(cursor)}" holds no number, as the cursors of this list do; take one from it.')
+        raise BadCursor(f'"{shorten(cursor)}" is a cursor of another list; use a cursor of the same list.')
     return int(position)
 
 

@@ -1,7 +1,8 @@
-"""Reading ahead: the levels below a run of complete lists, in the same round as the lists.
+"""Prefetch: reads that return several levels below a run of siblings in one round.
 
-Deeper tiers need no parents' records, only the bounds of the run. What is asked below tells how deep to go; the counts
-of the owners and the tree's shape tell how many nodes that will be, so it is known beforehand whether they fit.
+The range of a deeper level is known without the records of the parents: it has the bounds of the run. The selection
+shows how deep to read. The counts of the owners and of the tree give the number of nodes, so the node budget is checked
+before anything is read.
 """
 
 from collections import Counter
@@ -19,51 +20,52 @@ from store.model.keys import Index
 from store.model.ranges import KeyRange, level_range
 from store.model.records import Record
 
-Tier = tuple[str, int]
+LevelDepth = tuple[str, int]  # a level and a depth: one partition of `by_level`
 
 
 @dataclass(frozen=True)
 class Prefetch:
-    """The reads that bring several levels at once, and how many nodes of them the client asks for."""
+    """The reads of several levels, and the number of their nodes that the client requests."""
 
     option: ReadOption
     nodes: int
 
 
-def prefetch(jobs: Sequence[ListRequest], stamp: TreeVersion, hierarchy: Hierarchy) -> Prefetch | None:
-    """How to read everything below a gapless run of complete lists, or None where one level is all that is asked."""
-    owners = sorted_owners(jobs)
+def prefetch(lists: Sequence[ListRequest], version: TreeVersion, hierarchy: Hierarchy) -> Prefetch | None:
+    """The reads of everything below a gapless run of complete lists; None if only one level is requested."""
+    owners = sorted_owners(lists)
     below: Counter[str] = Counter()
     for owner in owners:
         below.update(owner.below)
-    there = [(level, depth) for level, depth in stamp.tiers() if depth > owners[0].depth and below[level]]
-    asked = _asked(jobs, there, hierarchy)
-    counts = {one: _exactly(owners, below, one, stamp) for one in asked}
+    existing = [(level, depth) for level, depth in version.tiers() if depth > owners[0].depth and below[level]]
+    requested = _requested(lists, existing, hierarchy)
+    counts = {part: _count(owners, below, part, version) for part in requested}
     nodes = sum(below.values())
-    if set(asked) != set(there):  # else all that lies below is asked for, whatever tier it is in
-        sure = min((depth for (_, depth), count in counts.items() if count is None), default=99)
-        asked = [one for one in asked if one[1] < sure]
-        nodes = sum(counts[one] or 0 for one in asked)
-    if max((depth for _, depth in asked), default=0) <= owners[0].depth + 1:
+    if set(requested) != set(existing):  # else everything below is requested, and the counts of levels are enough
+        countable = min((depth for (_, depth), count in counts.items() if count is None), default=99)
+        requested = [part for part in requested if part[1] < countable]
+        nodes = sum(counts[part] or 0 for part in requested)
+    if max((depth for _, depth in requested), default=0) <= owners[0].depth + 1:
         return None
-    return Prefetch(cheapest(_as_one(owners, below), _as_tiers(owners, below, asked, counts, stamp)), nodes)
+    by_level = _level_ranges(owners, below, requested, counts, version)
+    return Prefetch(cheapest(_table_range(owners, below), by_level), nodes)
 
 
-def _asked(jobs: Sequence[ListRequest], there: list[Tier], hierarchy: Hierarchy) -> list[Tier]:
-    """The tiers, of those that are there, of which all nodes below the owners are asked for, from the top on."""
-    relations = list(dict.fromkeys(job.relation for job in jobs))
-    depth, found = jobs[0].owner.depth + 1, []
-    while relations and (levels := [level for level, at in there if at == depth]):
+def _requested(lists: Sequence[ListRequest], existing: list[LevelDepth], hierarchy: Hierarchy) -> list[LevelDepth]:
+    """The parts, from the top on, of which all nodes below the owners are requested."""
+    relations = list(dict.fromkeys(requested.relation for requested in lists))
+    depth, found = lists[0].owner.depth + 1, []
+    while relations and (levels := [level for level, level_depth in existing if level_depth == depth]):
         found += [(level, depth) for level in levels]
-        relations = _below(relations, levels, hierarchy)
+        relations = _complete_below(relations, levels, hierarchy)
         depth += 1
     return found
 
 
-def _below(relations: list[Relation], levels: list[str], hierarchy: Hierarchy) -> list[Relation]:
-    """The complete lists asked below complete lists; none unless each level that may have any is asked for all."""
+def _complete_below(relations: list[Relation], levels: list[str], hierarchy: Hierarchy) -> list[Relation]:
+    """The complete lists selected below complete lists; none unless all children of each level are requested."""
     found: dict[Relation, None] = {}
-    for level in [one for one in levels if any(one in other.under for other in hierarchy.levels.values())]:
+    for level in [name for name in levels if any(name in other.under for other in hierarchy.levels.values())]:
         for relation in relations:
             complete = [deeper for deeper in relation.selection.on(hierarchy.name, level) if deeper.is_complete]
             if not complete:
@@ -72,34 +74,38 @@ def _below(relations: list[Relation], levels: list[str], hierarchy: Hierarchy) -
     return list(found)
 
 
-def _exactly(owners: list[Record], below: Counter[str], one: Tier, stamp: TreeVersion) -> int | None:
-    """How many nodes of a tier lie below the owners, None where the counts do not tell."""
-    level, depth = one
+def _count(owners: list[Record], below: Counter[str], part: LevelDepth, version: TreeVersion) -> int | None:
+    """The number of nodes of a level and depth below the owners, None where the counts do not give it."""
+    level, depth = part
     if len(owners) == 1 and owners[0].is_root:
-        return stamp.shape[level_at_depth(level, depth)]
-    if len(stamp.depths(level)) == 1:
+        return version.shape[level_at_depth(level, depth)]
+    if len(version.depths(level)) == 1:
         return below[level]
     if depth == owners[0].depth + 1:
         return sum([owner.kids.get(level, 0) for owner in owners])
     return None
 
 
-def _as_one(owners: list[Record], below: Counter[str]) -> ReadOption:
-    """The subtrees as one range of the table; of a single owner, what lies below it."""
+def _table_range(owners: list[Record], below: Counter[str]) -> ReadOption:
+    """The subtrees as one range of the table; of a single owner, `begins_with` its key without itself."""
     lo, hi = bounds(owners)
     span, items = KeyRange(Index.TABLE, owners[0].pk, lo, hi), sum(below.values())
     return ReadOption.of([(Read(span.after(lo)), items) if len(owners) == 1 else (Read(span), items + len(owners))])
 
 
-def _as_tiers(
-    owners: list[Record], below: Counter[str], asked: list[Tier], counts: dict[Tier, int | None], stamp: TreeVersion
+def _level_ranges(
+    owners: list[Record],
+    below: Counter[str],
+    parts: list[LevelDepth],
+    counts: dict[LevelDepth, int | None],
+    version: TreeVersion,
 ) -> ReadOption:
-    """A slice of each tier, from the first owner to the last."""
+    """One range of each level and depth, from the first owner to the last."""
     lo, hi = bounds(owners)
     reads = []
-    for level, depth in asked:
+    for level, depth in parts:
         count = counts[level, depth]
-        likely = min(below[level], stamp.shape[level_at_depth(level, depth)]) if count is None else count
-        if likely:
-            reads.append((Read(level_range(owners[0].pk, level, depth, lo, hi)), likely))
+        items = min(below[level], version.shape[level_at_depth(level, depth)]) if count is None else count
+        if items:
+            reads.append((Read(level_range(owners[0].pk, level, depth, lo, hi)), items))
     return ReadOption.of(reads)

@@ -1,4 +1,4 @@
-"""What a client asks for below a node, as far as it decides what is read."""
+"""Relations: the fields of a node that read other nodes, with their arguments and selections."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +12,7 @@ from store.errors import CladeError
 
 
 class RelationKind(StrEnum):
-    """The relations of a node that read."""
+    """The fields of a node that lead to other nodes."""
 
     PARENT = "parent"
     ROOT = "root"
@@ -23,7 +23,7 @@ class RelationKind(StrEnum):
 
 
 class RelationKey(Struct, frozen=True, cache_hash=True):
-    """What decides the pages of a relation, wherever it is asked."""
+    """The part of the cache key of a page that comes from its field: equal keys have equal pages."""
 
     kind: RelationKind
     window: ConnectionArguments
@@ -32,19 +32,19 @@ class RelationKey(Struct, frozen=True, cache_hash=True):
 
 
 class Selection(Protocol):
-    """What is asked of the nodes at one place of a response; it may differ from level to level."""
+    """The selection set of the nodes at one place of a response; it may differ from level to level."""
 
     def on(self, hierarchy: str, level: str) -> "tuple[Relation, ...]":
-        """The relations that are asked of a node of this level of a hierarchy."""
+        """The relations that are selected for a node of this level of a hierarchy."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Relation:
-    """One asked relation: which, which part of it, and what is asked of the nodes that it leads to.
+    """One selected relation, with its arguments and the selection set of its nodes.
 
-    `nodes` tells whether any of these are wanted at all and `total` whether their number is; two relations are the same
-    only if they are one object.
+    `nodes` is whether any node is selected, `total` whether `totalCount` is. Two relations are equal only if they are
+    the same object.
     """
 
     kind: RelationKind
@@ -54,20 +54,20 @@ class Relation:
     total: bool = False
 
     @cached_property
-    def question(self) -> RelationKey:
+    def page_key(self) -> RelationKey:
         return RelationKey(self.kind, self.window, self.nodes, self.total)
 
     @cached_property
     def _errors(self) -> dict[str, CladeError]:
         return {}
 
-    def shared(self, error: CladeError) -> CladeError:
-        """An error of one of its lists, the same for all that fail alike: there may be thousands."""
+    def shared_error(self, error: CladeError) -> CladeError:
+        """One instance of an error for all lists of the relation that fail alike, since there may be thousands."""
         return self._errors.setdefault(str(error), error.bare())
 
     @property
     def is_complete(self) -> bool:
-        """Whether it asks for every one of a node's children, which is what can be read ahead."""
+        """Whether it selects all children of a node; only complete lists are prefetched."""
         window = self.window
         return (
             self.nodes
@@ -79,7 +79,7 @@ class Relation:
 
 
 class NoSelection:
-    """The selection of a place below which nothing is read."""
+    """An empty selection set."""
 
     def on(self, hierarchy: str, level: str) -> tuple[Relation, ...]:
         return ()

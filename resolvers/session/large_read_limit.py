@@ -1,71 +1,76 @@
-"""Limit of large reads: so many requests at a time, since what is read takes memory until it is written."""
+"""Limit of large reads: the number of requests that may hold many nodes in memory at a time."""
 
 import asyncio
 
-LARGE = 500  # nodes; whoever may read no more never waits
-MOST = 4  # more at a time finish no sooner: they wait for the same processor
+LARGE_READ_NODES = 500  # a request that reads no more never waits
+MAX_LARGE_READS = 4  # more at a time would finish no sooner, since they compete for one processor
 
 
 class LargeReadLimiter:
-    """So many requests at a time have their turn, and of those that wait the one that came first is next.
+    """Slots for large reads, given out first come, first served.
 
-    None of these has to wait for another before it gives its turn back.
+    A request that has a slot never waits for another request, so there is no deadlock.
     """
 
-    def __init__(self, most: int = MOST) -> None:
-        self.most = most
-        self.under_way = 0
-        self._waiting: dict[asyncio.Future[None], None] = {}  # a mapping, since any of them may go
+    def __init__(self, max_slots: int = MAX_LARGE_READS) -> None:
+        self.max_slots = max_slots
+        self.slots_taken = 0
+        self._waiting: dict[asyncio.Future[None], None] = {}  # an ordered set, since any of them may leave
 
     def take(self) -> "asyncio.Future[None]":
-        """A turn, which begins when the future is done; it has to be given back, also before that."""
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[turn] = None
-        self._begin()
-        return turn
+        """A slot, which is taken when the future is done; it has to be released, also before that."""
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[slot] = None
+        self._assign()
+        return slot
 
-    def give_back(self, turn: "asyncio.Future[None]") -> None:
-        """End a turn, or wait for it no longer."""
-        if turn.cancel():
-            del self._waiting[turn]
-        else:  # it has begun
-            self.under_way -= 1
-        self._begin()
+    def release(self, slot: "asyncio.Future[None]") -> None:
+        """Release a slot, or stop waiting for it."""
+        if slot.cancel():
+            del self._waiting[slot]
+        else:  # it was taken
+            self.slots_taken -= 1
+        self._assign()
 
-    def _begin(self) -> None:
-        while self._waiting and self.under_way < self.most:
-            turn = next(iter(self._waiting))
-            del self._waiting[turn]
-            turn.set_result(None)
-            self.under_way += 1
+    def _assign(self) -> None:
+        while self._waiting and self.slots_taken < self.max_slots:
+            slot = next(iter(self._waiting))
+            del self._waiting[slot]
+            slot.set_result(None)
+            self.slots_taken += 1
 
 
 class Slot:
-    """What one request may read: up to LARGE nodes at once, more when its turn comes; all at once without `turns`.
+    """The slot of one request, taken as soon as it expects to read more than LARGE_READ_NODES nodes.
 
-    Its end is final: nothing is taken after it.
+    Without a limiter it never waits. After `close` no slot is taken.
     """
 
-    def __init__(self, turns: LargeReadLimiter | None) -> None:
-        self._turns = turns
-        self._expected = 0
+    def __init__(self, limiter: LargeReadLimiter | None) -> None:
+        self._limiter = limiter
+        self._expected_nodes = 0
         self._taken: asyncio.Future[None] | None = None
-        self._has_ended = False
+        self._is_closed = False
 
     def expect(self, nodes: int) -> None:
-        """Note that up to so many nodes more are about to be read."""
-        self._expected += nodes
-        if self._expected > LARGE and self._taken is None and self._turns is not None and not self._has_ended:
-            self._taken = self._turns.take()
+        """Announce that up to `nodes` more nodes are about to be read."""
+        self._expected_nodes += nodes
+        if (
+            self._expected_nodes > LARGE_READ_NODES
+            and self._taken is None
+            and self._limiter is not None
+            and not self._is_closed
+        ):
+            self._taken = self._limiter.take()
 
-    async def come(self) -> None:
-        """Wait until it may read what it expects."""
+    async def wait(self) -> None:
+        """Wait until the request may read the nodes that it expects."""
         if self._taken is not None and not self._taken.done():
-            await asyncio.shield(self._taken)  # which its other reads wait for, too
+            await asyncio.shield(self._taken)  # other reads of the request wait for it, too
 
-    def end(self) -> None:
-        """Give back what it has taken, and take nothing more."""
-        self._has_ended = True
-        if self._taken is not None and self._turns is not None:
-            self._turns.give_back(self._taken)
+    def close(self) -> None:
+        """Release the slot, and take none again."""
+        self._is_closed = True
+        if self._taken is not None and self._limiter is not None:
+            self._limiter.release(self._taken)
             self._taken = None

@@ -22,7 +22,7 @@ class PageCache(BoundedCache[Hashable, Page]):
         super().__init__("pages", max_bytes // RECORD_BYTES, weigh=_records_in, bytes_each=RECORD_BYTES)
         self._version: object = None
 
-    def renew(self, version: object) -> None:
+    def use_version(self, version: object) -> None:
         """Remove everything unless the store is still at this version."""
         if version != self._version:
             self._version = version

@@ -1,4 +1,7 @@
-"""Scheduler of one request's reads: so many at a time, and in rounds, which are what it waits for together."""
+"""Read scheduler: runs the reads of one request, a limited number at a time, and counts rounds.
+
+A round is a set of reads that are waited for together; `extensions.reads` reports the number of rounds.
+"""
 
 import asyncio
 from collections.abc import Coroutine
@@ -11,53 +14,53 @@ T = TypeVar("T")
 
 
 class ReadScheduler:
-    """Runs at most `parallel` reads at a time, from when the request has its `turn`; `number` is how many rounds.
+    """Runs at most `parallel` reads at a time, once the request has its slot for large reads.
 
-    Reads that may take many units wait for each other where together they could pass the limit of `reads`.
+    Reads that may consume many units wait for each other where together they could pass the limit of `usage`.
     """
 
-    def __init__(self, parallel: int, turn: Slot, reads: ReadUsage) -> None:
-        self.number = 0
-        self._turn = turn
-        self._reads = reads
+    def __init__(self, parallel: int, slot: Slot, usage: ReadUsage) -> None:
+        self.rounds = 0
+        self._slot = slot
+        self._usage = usage
         self._running = 0
-        self._stopped = False
-        self._places = asyncio.Semaphore(parallel)
-        self._expected = 0.0
-        self._ended: asyncio.Event | None = None
+        self._is_stopped = False
+        self._semaphore = asyncio.Semaphore(parallel)
+        self._expected_units = 0.0
+        self._read_ended: asyncio.Event | None = None
 
-    async def run(self, call: Coroutine[Any, Any, T], units: float = LEAST_UNITS) -> T:
-        """The result of a read, which may take so many units until it looks at the limit again.
+    async def run(self, read: Coroutine[Any, Any, T], units: float = LEAST_UNITS) -> T:
+        """The result of a read, which may consume up to `units` before it checks the limit again.
 
-        Raises BudgetExceeded where the limit is reached.
+        Raises BudgetExceeded where the limit is reached, and CancelledError after `stop`.
         """
-        self.number += self._running == 0
+        self.rounds += self._running == 0
         self._running += 1
         try:
-            await self._turn.come()
-            # What starts in the same turn of the loop is one round, also where the store answers at once.
+            await self._slot.wait()
+            # Reads that begin in one iteration of the event loop are one round, even if the store answers at once.
             await asyncio.sleep(0)
-            async with self._places:
-                if self._stopped:
+            async with self._semaphore:
+                if self._is_stopped:
                     raise asyncio.CancelledError
-                while self._expected and self._reads.units + self._expected + units > self._reads.limit:
-                    await self._until_one_ends()
-                self._expected += units
+                while self._expected_units and self._usage.units + self._expected_units + units > self._usage.limit:
+                    await self._until_read_ends()
+                self._expected_units += units
                 try:
-                    return await call
+                    return await read
                 finally:
-                    self._expected -= units
-                    if self._ended is not None:
-                        self._ended.set()
+                    self._expected_units -= units
+                    if self._read_ended is not None:
+                        self._read_ended.set()
         finally:
             self._running -= 1
-            call.close()  # one that never began would warn of it
+            read.close()  # avoids a warning about a coroutine that was never awaited
 
-    async def _until_one_ends(self) -> None:
-        if self._ended is None or self._ended.is_set():
-            self._ended = asyncio.Event()
-        await self._ended.wait()
+    async def _until_read_ends(self) -> None:
+        if self._read_ended is None or self._read_ended.is_set():
+            self._read_ended = asyncio.Event()
+        await self._read_ended.wait()
 
     def stop(self) -> None:
-        """Let no other begin."""
-        self._stopped = True
+        """Let no other read begin."""
+        self._is_stopped = True

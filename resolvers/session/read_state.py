@@ -1,276 +1,337 @@
-"""Read state: what one attempt at an answer reads. It ends, and another takes its place, when that may have changed.
+"""Read state: everything that one attempt at a response reads. It is replaced whole when its reads may be outdated.
 
-Whoever waits for a read of a state that has ended is cancelled, and what such a read still brings is dropped: nothing
-that an attempt has read can come into the next one.
+Whoever waits for a read of a state that has ended is cancelled, and the result of such a read is dropped: nothing that
+one attempt has read can get into the next. Running moves and grants are applied here, so no caller sees what they hide.
 """
 
 import asyncio
-from collections.abc import Coroutine, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import Any
 
-from resolvers.access.grants import Grants, Visibility
+from resolvers.access.grants import Grants, Visibility, visibility_at
+from resolvers.access.redacted_node import redacted
 from resolvers.access.visibility import VisibilityFilter
+from resolvers.session.large_read_limit import Slot
+from resolvers.session.outcomes import raise_first_error
 from resolvers.session.page_cache import PageCache
 from resolvers.session.read_concurrency import ReadScheduler
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.session.running_moves import RunningMoves
+from resolvers.session.shared_reads import Items, SharedReads
 from store.engine.protocol import Store
-from store.engine.usage import (
-    LEAST_UNITS,
-    PAGE_UNITS,
-    ReadUsage,
-    units_of,
-)
-from store.errors import CladeError
+from store.engine.usage import LEAST_UNITS, PAGE_UNITS, ReadUsage
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.items import Item
 from store.model.keys import Index, Key, tree_version_key
 from store.model.ranges import KeyRange
 from store.model.records import Record
 
-T = TypeVar("T")
-Items = dict[Key, Item | Exception | None]
+Nodes = dict[Key, Record | Exception | None]
 
-LIST_UNITS = 32.0  # which few lists pass; what they bring is bounded by the nodes of the response
-CHUNK = 100  # keys of one BatchGetItem, which fails as a whole
+LIST_UNITS = 32.0  # expected of a list; few consume more, since the nodes of a response are bounded
 
 
 class ReadState:
-    """The nodes and stamps that were read, at this `version` of the store, and the reads that bring them.
+    """The nodes and tree versions that were read at `store_version`, and the reads that bring them.
 
-    `version` is None where the store has none. `moves` are the running ones that were met, None where there are none;
-    `view` is what is seen, None for everything.
+    `store_version` is None where the store has none; only otherwise the page cache is used. `moves` are the running
+    moves that were found, `filter` what they and the grants let see; both None where nothing is hidden.
+    `partitions_read` are the trees and hierarchies whose versions prove that the response is still current;
+    `is_cacheable` is False once an unknown id was looked up, since no version proves that an id is still unknown.
     """
 
     def __init__(
-        self, store: Store, reads: ReadUsage, rounds: ReadScheduler, kept: PageCache | None, grants: Grants | None
+        self,
+        store: Store,
+        usage: ReadUsage,
+        scheduler: ReadScheduler,
+        slot: Slot,
+        page_cache: PageCache | None,
+        grants: Grants | None,
     ) -> None:
-        self.version = store.version()
-        self.view = None if grants is None else VisibilityFilter(grants)
+        self.store_version = store.version()
+        self.records_read = RecordsRead()
+        self.tree_versions: dict[str, TreeVersion] = {}
         self.moves: RunningMoves | None = None
-        self.known = RecordsRead()
-        self.stamps: dict[str, TreeVersion] = {}
-        self._store, self._usage, self._rounds, self._kept = store, reads, rounds, kept
-        self._reads: dict[Hashable, asyncio.Future[Any]] = {}  # by what they read
-        self._strong: set[Key] = set()
-        self._has_ended = False
-        if kept is not None:
-            kept.renew(self.version)
+        self.partitions_read: set[str] = set()
+        self.is_cacheable = True
+        self._store, self._usage, self._slot = store, usage, slot
+        self._reads = SharedReads(store, usage, scheduler)
+        self._page_cache = page_cache if self.store_version is not None else None
+        if page_cache is not None:
+            page_cache.use_version(self.store_version)
+        self.restrict_to(grants)
+
+    def restrict_to(self, grants: Grants | None) -> None:
+        """Show only what is granted; to be called before anything is read."""
+        self.grants = grants
+        self.filter = None if grants is None else VisibilityFilter(grants)
 
     def end(self) -> None:
-        """Cancel its reads and drop what they brought."""
-        self._has_ended = True
+        """Cancel all reads and drop what was read."""
         if self.moves is not None:
             self.moves.stop()
-        for read in self._reads.values():
-            read.cancel()
-        self.known, self.stamps, self._reads = RecordsRead(), {}, {}
+        self._reads.end()
+        self.records_read, self.tree_versions = RecordsRead(), {}
 
-    async def _run(self, call: Coroutine[Any, Any, T], units: float = LEAST_UNITS) -> T:
-        """What a read brings, which may take so many units at a time; raises CancelledError where the state has ended
-        meanwhile.
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the store was written to since reading began, so that what was read may not fit together."""
+        return self._store.version() != self.store_version
+
+    async def are_moves_unchanged(self) -> bool:
+        """Whether everything that was read is of one side of each running move's flip; else it has to be discarded."""
+        return self.moves is None or await self.moves.are_unchanged()
+
+    # -- the page cache ------------------------------------------------------------------------------------------------
+
+    def cached(self, key: Hashable) -> Any:
+        """The entry of the page cache at a key, if nothing was written since it was read; else None."""
+        return None if self._page_cache is None else self._page_cache.page(self.store_version, key)
+
+    def cache(self, key: Hashable, entry: Any, records: int = 1) -> None:
+        """Add an entry of so many records to the page cache."""
+        if self._page_cache is not None:
+            self._page_cache.put_page(self.store_version, key, entry, records)
+
+    def all_cached(self, keys: Iterable[Hashable]) -> list[Any] | None:
+        """The entries at all of these keys, of lookups without a filter; None if one of them has to be read."""
+        if self.filter is not None or None in (entries := [self.cached(key) for key in keys]):
+            return None
+        return entries
+
+    def cache_lookup(self, key: Hashable, found: object) -> None:
+        """Add the result of a lookup for `all_cached`. Its records have entries of their own."""
+        if self.filter is None:
+            self.cache(key, found, records=0)
+
+    # -- items and tree versions ---------------------------------------------------------------------------------------
+
+    async def items(self, keys: Iterable[Key], *, current: bool = False) -> Items:
+        """The items at these keys, None where there is none, or the error of a failed read.
+
+        With `current` the items are no older than this call; of DynamoDB that takes a strongly consistent read, at
+        twice the price. For callers with grants nothing is cached, so that hidden items cost as much as missing ones.
         """
-        result = await self._rounds.run(call, units)
-        if self._has_ended:
-            raise asyncio.CancelledError
-        return result
+        return await self._items(list(dict.fromkeys(keys)), [], cached=self.grants is None, current=current)
 
-    def _begin(self, question: Hashable, read: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
-        """Start a read, which answers a question. Raises CancelledError after the end."""
-        if self._has_ended:
-            read.close()
-            raise asyncio.CancelledError
-        started = self._reads[question] = asyncio.ensure_future(read)
-        return started
+    async def item(self, key: Key) -> Item | None:
+        """The current item at a key; raises the error of a failed read."""
+        found = (await self.items([key], current=True))[key]
+        if isinstance(found, Exception):
+            raise found
+        return found
 
-    # -- what earlier requests have kept -------------------------------------------------------------------------------
-
-    def recall(self, question: Hashable) -> Any:
-        """What an earlier request kept for a question, where nothing has changed since; else None."""
-        return None if self.version is None or self._kept is None else self._kept.page(self.version, question)
-
-    def keep(self, question: Hashable, answer: Any, records: int = 1) -> None:
-        """Keep an answer of so many records for the requests to come."""
-        if self.version is not None and self._kept is not None:
-            self._kept.put_page(self.version, question, answer, records)
-
-    def knows_node(self, key: Key, *, now: bool) -> bool:
-        """Whether a node was read, by this request or by one before; for `now` strongly, where there is no version."""
-        if now and self.version is None:
-            return key in self.known.current
-        nodes = self.known.nodes
-        if key not in nodes and (record := self.recall(key)) is not None:
-            nodes[key] = record
-        return key in nodes
-
-    def add_node(self, key: Key, item: Item | None, *, now: bool) -> None:
-        """Note what lies at a node's key."""
-        record = self.known.nodes[key] = None if item is None else Record.of(item)
-        if now:
-            self.known.current[key] = record
-        if record is not None:
-            self.keep(key, record.with_fragments())
-
-    def _knows_stamp(self, tree: str) -> bool:
-        if tree not in self.stamps and (stamp := self.recall(tree)) is not None:
-            self.stamps[tree] = stamp
-        return tree in self.stamps
-
-    # -- items by their keys -------------------------------------------------------------------------------------------
-
-    async def read_now(self, keys: Sequence[Key]) -> dict[Key, Item | None]:
-        """What lies at these keys as of now, however often it was read before."""
-        items = await self._run(self._store.get(keys, self._usage, strong=True))
+    async def strong_items(self, keys: Sequence[Key]) -> dict[Key, Item | None]:
+        """The items at these keys as of now, even if they were read before."""
+        items = await self._reads.run(self._store.get(keys, self._usage, strong=True))
         return dict(zip(keys, items, strict=True))
 
     def read_again(self, keys: Iterable[Key]) -> None:
-        """Have these keys read once more when they are asked for, unless the store proves that nothing has changed."""
-        if self.version is None:
-            for key in keys:
-                self._reads.pop(key, None)
-                self._strong.discard(key)
-                if self.known.current.get(key, key) is None:
-                    del self.known.current[key]
+        """Let these keys be read again, unless the store's version proves that nothing was written meanwhile."""
+        if self.store_version is None:
+            again = set(keys)
+            self._reads.forget_items(again.__contains__)
+            for key in again & self.records_read.strong_nodes.keys():
+                if self.records_read.strong_nodes[key] is None:
+                    del self.records_read.strong_nodes[key]
 
-    async def items(self, keys: Sequence[Key], trees: Sequence[str], *, keep: bool, now: bool = False) -> Items:
-        """What lies at these keys, or why it could not be read; with the stamps of these trees come running moves.
+    async def versions_of(self, trees: Iterable[str]) -> dict[str, TreeVersion | Exception]:
+        """The versions of these trees or hierarchies, each read once, or the error of a failed read."""
+        trees = list(dict.fromkeys(trees))
+        self.partitions_read.update(trees)
+        failed = await self._items([], trees, cached=False, current=False)
+        found: dict[str, TreeVersion | Exception] = {}
+        for tree in trees:
+            error = failed.get(tree_version_key(tree))
+            found[tree] = error if isinstance(error, Exception) else self.tree_versions[tree]
+        return found
 
-        With `now` a read is strong, so that it brings what was acknowledged before it began.
+    async def current_version_numbers(self) -> dict[str, int]:
+        """The version numbers of all partitions that were read from, as of now."""
+        items = await self.strong_items([tree_version_key(partition) for partition in sorted(self.partitions_read)])
+        return {key.pk: TreeVersion.of(key.pk, item).number for key, item in items.items()}
+
+    async def items_in(self, span: KeyRange, *, limit: int | None = None, reverse: bool = False) -> list[Item]:
+        """The current items in a range of the table that holds no nodes."""
+        strong = self.store_version is None
+        units = 2 * PAGE_UNITS if limit is None else min(2 * limit * LEAST_UNITS, 2 * PAGE_UNITS)
+        call = self._store.range(span, self._usage, limit=limit, reverse=reverse, strong=strong)
+        return await self._reads.run(call, units)
+
+    async def _items(self, keys: Sequence[Key], trees: Sequence[str], *, cached: bool, current: bool) -> Items:
+        """Items by key, and in the same reads the versions of trees, with the running moves that these name.
+
+        The versions go into `tree_versions`; the errors of those that failed are among the items.
         """
-        now = now and self.version is None
-        found = await self._items(keys, trees, keep=keep, now=now)
-        if self.version is None and (running := self._moving(trees)):
+        found = await self._items_once(keys, trees, cached=cached, current=current)
+        if self.store_version is None and (moves := self._moves_of(trees)):
             if self.moves is None:
-                self.moves = RunningMoves(self.read_now, self._learned)
-            await self.moves.meet(running)
-            # What came together with the stamps was read before the states of their moves.
-            found |= await self._items([key for key in keys if self._is_moving(key)], (), keep=keep, now=now)
+                self.moves = RunningMoves(self.strong_items, self._use_moves)
+            await self.moves.load(moves)
+            # Items that came with the tree versions were read before the states of their moves.
+            moving = [key for key in keys if self._is_moving(key)]
+            found |= await self._items_once(moving, [], cached=cached, current=current)
         return found
 
-    async def _items(self, keys: Iterable[Key], trees: Iterable[str], *, keep: bool, now: bool) -> Items:
+    async def _items_once(self, keys: Sequence[Key], trees: Sequence[str], *, cached: bool, current: bool) -> Items:
+        strong = current and self.store_version is None
         found: Items = {}
-        missing = [tree_version_key(tree) for tree in trees if not self._knows_stamp(tree)]
-        stamps = len(missing)
-        for key in keys:
-            item = self.recall(("item", key)) if keep else None
-            if item is None:
-                missing.append(key)
-            else:
-                found[key] = item
-        for key, outcome in (await self._read(missing, now=now)).items():
-            if stamps and not isinstance(outcome, Exception):
-                self.stamps[key.pk] = TreeVersion.of(key.pk, outcome)
-                self.keep(key.pk, self.stamps[key.pk])
-            else:
+        if cached:
+            found = {key: item for key in keys if (item := self.cached(("item", key))) is not None}
+        versions = [tree_version_key(tree) for tree in trees if not self._has_version(tree)]
+        missing = [*versions, *[key for key in keys if key not in found]]
+        outcomes = await self._reads.items(
+            missing, lambda key: strong or key == tree_version_key(key.pk) or self._is_moving(key)
+        )
+        for key in versions:
+            outcome = outcomes.pop(key)
+            if isinstance(outcome, Exception):
                 found[key] = outcome
-                if keep and outcome is not None and not isinstance(outcome, Exception):
-                    self.keep(("item", key), outcome)
-            stamps -= stamps > 0
+            else:
+                self.tree_versions[key.pk] = version = TreeVersion.of(key.pk, outcome)
+                self.cache(key.pk, version)
+        for key, outcome in outcomes.items():
+            found[key] = outcome
+            if cached and outcome is not None and not isinstance(outcome, Exception):
+                self.cache(("item", key), outcome)
         return found
 
-    async def _read(self, keys: Sequence[Key], *, now: bool) -> Items:
-        """What lies at these keys or why it could not be read, in their order; each key is read once, or twice with
-        `now` where it was read weakly before.
-        """
-        new = [key for key in keys if key not in self._reads or (now and key not in self._strong)]
-        for start in range(0, len(new), CHUNK):
-            chunk = new[start : start + CHUNK]
-            strong = now or any(key == tree_version_key(key.pk) or self._is_moving(key) for key in chunk)
-            if strong:
-                self._strong.update(chunk)
-            self._reads.update(dict.fromkeys(chunk, self._begin(chunk[0], self._read_chunk(chunk, strong=strong))))
-        if not keys:
-            return {}
-        chunks = dict.fromkeys([self._reads[key] for key in keys])
-        outcomes: Items = {}
-        for chunk_outcomes in await asyncio.gather(*chunks):
-            outcomes.update(chunk_outcomes)
-        return {key: outcomes[key] for key in keys}
+    def _has_version(self, tree: str) -> bool:
+        if tree not in self.tree_versions and (version := self.cached(tree)) is not None:
+            self.tree_versions[tree] = version
+        return tree in self.tree_versions
 
-    async def _read_chunk(self, keys: list[Key], *, strong: bool) -> Items:
-        try:
-            units = len(keys) * units_of(0, strong=strong)
-            items = await self._run(self._store.get(keys, self._usage, strong=strong), units)
-            return dict(zip(keys, items, strict=True))
-        except CladeError as error:
-            return dict.fromkeys(keys, error.bare())
-        except Exception as error:  # whoever needs one of these keys raises it
-            return dict.fromkeys(keys, error)
-
-    def _moving(self, trees: Iterable[str]) -> list[ActiveMoveRef]:
-        """The moves that the stamps of these trees tell of."""
-        return [one for tree in trees if tree in self.stamps for one in self.stamps[tree].moves]
+    def _moves_of(self, trees: Iterable[str]) -> list[ActiveMoveRef]:
+        return [move for tree in trees if tree in self.tree_versions for move in self.tree_versions[tree].moves]
 
     def _is_moving(self, key: Key) -> bool:
         return self.moves is not None and key.pk in self.moves.trees
 
-    def _learned(self, moves: RunningMoves) -> None:
-        """See the trees as the moves that were met leave them, and read again what was read before that."""
-        self.view = VisibilityFilter(self.view.grants if self.view else None, moves.hidden, moves.moved)
-        self.stamps.update({partition: stamp for partition, stamp in moves.stamps.items() if partition in self.stamps})
-        self.known.nodes.update(moves.above)
-        self.known.current.update(moves.above)
-        self._reads = {
-            asked: outcome
-            for asked, outcome in self._reads.items()
-            if not (isinstance(asked, Key) and self._is_moving(asked))
-        }
+    def _use_moves(self, moves: RunningMoves) -> None:
+        """Hide what running moves hide, and forget the items that were read before the states of the moves."""
+        self.filter = VisibilityFilter(self.grants, moves.hidden, moves.moved)
+        self.tree_versions.update({key: one for key, one in moves.tree_versions.items() if key in self.tree_versions})
+        self.records_read.nodes.update(moves.ancestors)
+        self.records_read.strong_nodes.update(moves.ancestors)
+        self._reads.forget_items(self._is_moving)
 
-    # -- ranges --------------------------------------------------------------------------------------------------------
+    # -- nodes by key --------------------------------------------------------------------------------------------------
 
-    def range(self, read: Read) -> asyncio.Future[None]:
-        """Read a range and keep what it brings in `known`; begun as soon as this is called."""
-        return self._reads.get(read) or self._begin(read, self._read_range(read))
+    async def nodes(self, keys: Iterable[Key], *, current: bool = False) -> Nodes:
+        """The nodes at these keys, each read once, with the versions of their trees in the same reads.
+
+        In place of a node there is None where there is none or it is hidden, a RedactedNode above the caller's grants,
+        or the error of a failed read. With `current` no record is taken from an index, where it may be outdated.
+        """
+        wanted, grants = dict.fromkeys(keys), self.grants
+        trees = [key.pk for key in wanted]
+        # Hidden keys are not read, so that neither time nor reads disclose whether there is a node.
+        readable = (
+            [key for key in wanted if visibility_at(grants, key) is not Visibility.HIDDEN]
+            if grants is not None
+            else wanted
+        )
+        found = await self._nodes(readable, trees, current=current)
+        visible = self.filter
+        if visible is None:
+            return found
+        return {key: redacted(found.get(key), visible.visibility(key)) for key in wanted}
+
+    async def node(self, key: Key) -> Record | None:
+        """The node at a key; raises the error of a failed read."""
+        found = await self.nodes([key])
+        raise_first_error(found.values())
+        return found[key]  # type: ignore[return-value]  # no Exception
+
+    async def current_nodes(self, keys: Iterable[Key]) -> Nodes:
+        """The current nodes at these keys; a node that a running move has taken away is read at its new key."""
+        found = await self.nodes(keys, current=True)
+        if self.filter is None or not self.filter.moved:
+            return found
+        new_keys = {key: new for key in found if (new := self.filter.new_key(key)) is not None}
+        there = await self.nodes(new_keys.values(), current=True)
+        return found | {key: there[new] for key, new in new_keys.items()}
+
+    async def reread_nodes(self, keys: Iterable[Key]) -> None:
+        """Read nodes as of now, even if they were read before; hidden ones are skipped."""
+        visible = [key for key in dict.fromkeys(keys) if visibility_at(self.grants, key) is not Visibility.HIDDEN]
+        for key, item in (await self.strong_items(visible)).items() if visible else ():
+            self._add_node(key, item)
+
+    async def _nodes(self, keys: Collection[Key], trees: Sequence[str], *, current: bool) -> Nodes:
+        found: Nodes = {}
+        missing = [key for key in keys if not self._has_node(key, current=current)]
+        self._slot.expect(len(missing))
+        trees = list(dict.fromkeys(trees))
+        self.partitions_read.update(trees)
+        # The records are cached, not their items. Tree versions need strong reads, so these are strong as a whole.
+        for key, item in (await self._items(missing, trees, cached=False, current=True)).items():
+            if isinstance(item, Exception):
+                found[key] = item
+            else:
+                self._add_node(key, item)
+        nodes = self.records_read.nodes
+        return {key: nodes[key] if key in nodes else found[key] for key in keys}
+
+    def _has_node(self, key: Key, *, current: bool) -> bool:
+        """Whether a node was read, by this request or an earlier one; if `current`, with strong consistency."""
+        if current and self.store_version is None:
+            return key in self.records_read.strong_nodes
+        nodes = self.records_read.nodes
+        if key not in nodes and (record := self.cached(key)) is not None:
+            nodes[key] = record
+        return key in nodes
+
+    def _add_node(self, key: Key, item: Item | None) -> None:
+        record = None if item is None else Record.of(item)
+        self.records_read.nodes[key] = self.records_read.strong_nodes[key] = record
+        if record is not None:
+            self.cache(key, record.with_fragments())
+
+    # -- nodes by range ------------------------------------------------------------------------------------------------
+
+    def range(self, read: Read) -> "asyncio.Future[None]":
+        """Read a range of nodes into `records_read`; started at once."""
+        return self._reads.once(read, lambda: self._read_range(read))
 
     async def _read_range(self, read: Read) -> None:
-        lists_roots = read.span.index is Index.BY_PARENT and "#" not in read.span.partition
-        records = await (self._roots(read) if self.version is None and lists_roots else self._records(read))
-        self.known.add(read, records)
+        is_of_roots = read.span.index is Index.BY_PARENT and "#" not in read.span.partition
+        records = await (self._roots(read) if self.store_version is None and is_of_roots else self._records(read))
+        self.records_read.add(read, records)
 
     async def _roots(self, read: Read) -> list[Record]:
-        """Roots, with the stamp of their hierarchy in the same round, since it tells of moves from and to them."""
-        view, hierarchy = self.view, read.span.partition
-        records, stamps = await asyncio.gather(self._records(read), self.items([], [hierarchy], keep=False))
-        for error in stamps.values():
-            assert isinstance(error, Exception)  # what is no stamp is why there is none  # noqa: S101
-            raise error
-        return records if self.view is view else await self._records(read)
+        """Roots, with the version of their hierarchy in the same round, since it names the moves from and to roots."""
+        visible = self.filter
+        records, versions = await asyncio.gather(self._records(read), self.versions_of([read.span.partition]))
+        raise_first_error(versions.values())
+        return records if self.filter is visible else await self._records(read)
 
     async def _records(self, read: Read) -> list[Record]:
-        """What is seen of the records of a range."""
-        span, limit, reverse = read.span, read.limit, read.reverse
-        view = self.view
-        if view is None:
-            return await self._nodes(span, limit, reverse)
+        """The visible records of a range."""
+        span, limit, reverse, visible = read.span, read.limit, read.reverse, self.filter
+        if visible is None:
+            return await self._query(span, limit, reverse=reverse)
         records: list[Record] = []
-        more = view.tops_in(span)
-        for part in view.parts(span)[:: -1 if reverse else 1]:
-            rest = None if limit is None else limit + more - len(records)
+        hidden = visible.hidden_in(span)
+        for part in visible.visible_parts(span)[:: -1 if reverse else 1]:
+            rest = None if limit is None else limit + hidden - len(records)
             if rest != 0:
-                records += await self._nodes(part, rest, reverse)
+                records += await self._query(part, rest, reverse=reverse)
         if self.moves is not None:
-            records = list(map(self.moves.renewed, records))
-        return [record for record in records if not more or view.sight(record.key) is Visibility.WHOLE][:limit]
+            records = list(map(self.moves.with_current_counts, records))
+        return [record for record in records if not hidden or visible.visibility(record.key) is Visibility.FULL][:limit]
 
-    async def _nodes(self, span: KeyRange, limit: int | None, reverse: bool) -> list[Record]:
+    async def _query(self, span: KeyRange, limit: int | None, *, reverse: bool) -> list[Record]:
         units = LIST_UNITS if limit is None else min(limit * LEAST_UNITS, LIST_UNITS)
-        return await self._run(self._store.nodes(span, self._usage, limit=limit, reverse=reverse), units)
+        return await self._reads.run(self._store.nodes(span, self._usage, limit=limit, reverse=reverse), units)
 
-    async def all_in(self, span: KeyRange, limit: int | None, *, reverse: bool) -> list[Item]:
-        """What lies in a span of the table that is not about nodes, as of now."""
-        strong = self.version is None
-        units = 2 * PAGE_UNITS if limit is None else min(2 * limit * LEAST_UNITS, 2 * PAGE_UNITS)
-        call = self._store.range(span, self._usage, limit=limit, reverse=reverse, strong=strong)
-        return await self._run(call, units)
-
-    def count(self, span: KeyRange) -> asyncio.Future[int]:
-        """How many nodes of a tier or of a subtree are in a span; begun as soon as this is called."""
-        return self._reads.get(span) or self._begin(span, self._count(span))
+    def count(self, span: KeyRange) -> "asyncio.Future[int]":
+        """The number of nodes in a range of a level or of the table; started at once."""
+        return self._reads.once(span, lambda: self._count(span))
 
     async def _count(self, span: KeyRange) -> int:
-        parts = [span] if self.view is None else self.view.parts(span)
-        return sum(await asyncio.gather(*map(self._count_part, parts)))
-
-    async def _count_part(self, part: KeyRange) -> int:
-        # What a count reads is told by its pages alone; until then each may be of the largest.
-        return await self._run(self._store.count(part, self._usage), PAGE_UNITS)
+        parts = [span] if self.filter is None else self.filter.visible_parts(span)
+        # The size of a range is unknown until its pages are read; each page may be of the maximum size.
+        counts = [self._reads.run(self._store.count(part, self._usage), PAGE_UNITS) for part in parts]
+        return sum(await asyncio.gather(*counts))

@@ -16,7 +16,7 @@ from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_request import GraphQLRequest
 from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.large_read_limit import LARGE, LargeReadLimiter
+from resolvers.session.large_read_limit import LARGE_READ_NODES, LargeReadLimiter
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
@@ -99,7 +99,7 @@ async def test_cursors_of_any_length_leave_nothing_behind_in_what_is_kept_of_lis
         await store.create()
         await plant(store, "a", "a/b")
         kept = PageCache(10_000_000)
-        execution = Execution(SCHEMA, lambda: Context(Request(store, {"ground": GROUND}, kept=kept), TYPES))
+        execution = Execution(SCHEMA, lambda: Context(Request(store, {"ground": GROUND}, page_cache=kept), TYPES))
         found = await execution.execute('{ area(path: "a") { id } }', allow_mutations=False)
         children = 'query($after: String) { area(path: "a") { children(after: $after) { nodes { id } } } }'
         roots = "query($after: String) { grounds(after: $after) { nodes { id } } }"
@@ -128,7 +128,7 @@ async def test_fields_share_the_ids_that_a_request_may_look_up():
 
 # -- large answers under way -------------------------------------------------------------------------------------------
 
-NODES = LARGE + 100
+NODES = LARGE_READ_NODES + 100
 SMALL = '{ area(path: "a/0") { key children { nodes { key } } parent { key } } }'
 LARGE_ONES = [
     '{ area(path: "a") { children { nodes { key } } } }',
@@ -157,7 +157,7 @@ class Crowd(ReadRecorder):
         found = await super().nodes(*asked, **limits)
         await asyncio.sleep(0)
         self.most_nodes = max(self.most_nodes, sum(isinstance(one, Record) for one in gc.get_objects()))
-        self.most_turns = max(self.most_turns, self._turns.under_way)
+        self.most_turns = max(self.most_turns, self._turns.slots_taken)
         return found
 
 
@@ -172,7 +172,7 @@ async def crowd(tmp_path):
 
 def execution(crowd: Crowd, *, planned: bool = True, seconds: float = 60.0) -> Execution:
     def context() -> Context:
-        return Context(Request(crowd, {"ground": GROUND}, turns=crowd._turns), TYPES)
+        return Context(Request(crowd, {"ground": GROUND}, large_reads=crowd._turns), TYPES)
 
     plans = PlanCache(SCHEMA._schema, TYPES) if planned else None
     return Execution(SCHEMA, context, plans=plans, limits=DocumentLimits(request_seconds=seconds))
@@ -194,8 +194,8 @@ async def test_of_many_large_answers_two_are_made_at_a_time(crowd, planned):
     answers = await asyncio.gather(*[ask(asking, query) for query in LARGE_ONES[:3] * 4])
     assert not any(map(codes, answers))
     assert crowd.most_turns == 2
-    assert crowd.most_nodes < 2 * (NODES + 10) + LARGE
-    assert crowd._turns.under_way == 0
+    assert crowd.most_nodes < 2 * (NODES + 10) + LARGE_READ_NODES
+    assert crowd._turns.slots_taken == 0
 
 
 @pytest.mark.parametrize("planned", [True, False])
@@ -207,9 +207,9 @@ async def test_small_requests_are_answered_while_large_ones_wait(crowd, query, p
     for _ in range(20):
         assert not codes(await ask(asking, SMALL))
     assert not large.done()
-    crowd._turns.give_back(others[0])
+    crowd._turns.release(others[0])
     assert not codes(await large)
-    assert crowd._turns.under_way == 1
+    assert crowd._turns.slots_taken == 1
 
 
 @pytest.mark.parametrize("planned", [True, False])
@@ -223,11 +223,11 @@ async def test_a_turn_is_given_back_however_a_request_ends(crowd, planned):
     crowd.goes_on.clear()
     leaving = asyncio.ensure_future(ask(asking, large))
     await crowd.asked.wait()
-    assert crowd._turns.under_way == 1
+    assert crowd._turns.slots_taken == 1
     leaving.cancel()
     assert [type(one) for one in await asyncio.gather(leaving, return_exceptions=True)] == [asyncio.CancelledError]
     crowd.goes_on.set()
-    assert crowd._turns.under_way == 0
+    assert crowd._turns.slots_taken == 0
     others = [crowd._turns.take() for _ in range(2)]
     waiting = asyncio.ensure_future(ask(asking, large))
     await asyncio.sleep(0.01)
@@ -235,6 +235,6 @@ async def test_a_turn_is_given_back_however_a_request_ends(crowd, planned):
     await asyncio.gather(waiting, return_exceptions=True)
     assert codes(await ask(execution(crowd, planned=planned, seconds=0.1), large)) == {"TIMEOUT"}
     for other in others:
-        crowd._turns.give_back(other)
-    assert crowd._turns.under_way == 0
+        crowd._turns.release(other)
+    assert crowd._turns.slots_taken == 0
     assert not codes(await ask(asking, large))

@@ -87,7 +87,7 @@ async def test_a_timeout_cancels_the_reads(engine, planned):
         assert slow.proxy.count("Query") == 0
         (request,) = requests
         with pytest.raises(asyncio.CancelledError):
-            await request.records([node_key("ground", ("a",))])
+            await request.state.node(node_key("ground", ("a",)))
         again = await execution(slow.store, planned=planned).execute(slow.query, allow_mutations=False)
         assert "errors" not in again.body
 

@@ -91,13 +91,13 @@ async def test_a_valid_token_is_a_caller_with_its_grants(published, secret):
     for tokens, text in good:
         who = await tokens.caller(text)
         assert (who.id, who.name) == ("sub:ana", "ana")
-        assert who.reads.sight("location", ("US", "NE")) is Visibility.WHOLE
-        assert who.reads.sight("location", ("FR",)) is Visibility.NOTHING
+        assert who.reads.visibility("location", ("US", "NE")) is Visibility.FULL
+        assert who.reads.visibility("location", ("FR",)) is Visibility.HIDDEN
 
 
 async def test_a_token_without_grants_has_none(published):
     who = await published.caller(signed(grants=...))
-    assert who.reads.sight("location", ("US",)) is Visibility.NOTHING
+    assert who.reads.visibility("location", ("US",)) is Visibility.HIDDEN
 
 
 async def test_a_claim_of_another_name_may_hold_the_grants():
@@ -112,9 +112,9 @@ async def test_a_claim_of_another_name_may_hold_the_grants():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"exp": int(time.time()) - 60}, {"exp": ...}, {"exp": "soon"}, {"exp": None}, {"exp": float("nan")},
-        {"exp": float("inf")}, {"exp": 10**400}, {"exp": []}, {"nbf": int(time.time()) + 3600},
-        {"iat": int(time.time()) + 3600}, {"iss": "https://other.example"}, {"iss": ...}, {"iss": [ISSUER]},
+        {"exp": 1_000_000_000}, {"exp": ...}, {"exp": "soon"}, {"exp": None}, {"exp": float("nan")},
+        {"exp": float("inf")}, {"exp": 10**400}, {"exp": []}, {"nbf": 9_000_000_000},
+        {"iat": 9_000_000_000}, {"iss": "https://other.example"}, {"iss": ...}, {"iss": [ISSUER]},
         {"iss": ISSUER + "/"}, {"aud": "other"}, {"aud": ...}, {"aud": []}, {"aud": {"clade": 1}}, {"sub": ...},
         {"sub": 7}, {"sub": ""}, {"sub": "a\nb"}, {"sub": "\ud800"}, {"sub": "a" * 257}, {"grants": "read:location"},
         {"grants": [1]}, {"grants": ["all"]}, {"grants": {"read": "location"}}, {"grants": None},

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from commands import tree
 from commands.main import app_of, run
 from graph.hierarchies.registry import hierarchies
-from resolvers.pages import roots
 from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.roots import read_roots
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.metadata.move_record import MoveState
@@ -89,7 +89,7 @@ def test_each_level_is_one_read(url):
     async def count() -> int:
         async with open_store(url) as store:
             request = Request(store, hierarchies())
-            tops = (await roots(request, "location", ConnectionArguments(), nodes=True, total=False)).records
+            tops = (await read_roots(request, "location", ConnectionArguments(), nodes=True, total=False)).records
             first = request.reads.requests
             await tree._children(request, [top for top in tops if top.name == "United States"], 2)
             return request.reads.requests - first

@@ -1,12 +1,12 @@
-"""Dataloaders as they are used and misused: what is asked twice, what fails, what is asked for nothing."""
+"""Dataloaders: repeated keys, failing keys, empty batches."""
 
 import asyncio
 
 import pytest
 
 from resolvers.dataloaders import Loaders
+from resolvers.planner import list_request
 from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.list_request import ListRequest
 from resolvers.planning.relations import NoSelection, Relation, RelationKind
 from resolvers.session.request import Request
 from store.engine.protocol import Store
@@ -28,42 +28,42 @@ def relation(kind: RelationKind = RelationKind.CHILDREN, **window: object) -> Re
     return Relation(kind, ConnectionArguments(**window), NoSelection())  # type: ignore[arg-type]
 
 
-async def test_the_same_list_asked_twice_is_read_once_and_taken_from_the_budget_each_time(loaders):
+async def test_a_list_loaded_twice_is_read_once_and_spent_twice(loaders):
     wanted = relation()
-    left = loaders.request.nodes_left
+    left = loaders.request.budget.nodes_left
     first, second = await asyncio.gather(
-        loaders.list.load(ListRequest(ROOT, wanted)), loaders.list.load(ListRequest(ROOT, wanted))
+        loaders.page.load(list_request(ROOT, wanted)), loaders.page.load(list_request(ROOT, wanted))
     )
-    later = await loaders.list.load(ListRequest(ROOT, wanted))
+    later = await loaders.page.load(list_request(ROOT, wanted))
     assert first.records == second.records == later.records
     assert len(loaders.request.store.spans) == 1
-    assert loaders.request.nodes_left == left - 3 * len(first.records)
+    assert loaders.request.budget.nodes_left == left - 3 * len(first.records)
 
 
-async def test_a_list_that_fails_leaves_those_of_its_batch(loaders):
+async def test_an_error_fails_only_its_list_of_a_batch(loaders):
     good, bad = relation(), relation(after="no cursor of this list")
     pages = await asyncio.gather(
-        *[loaders.list.load(ListRequest(ROOT, one)) for one in (good, bad)], return_exceptions=True
+        *[loaders.page.load(list_request(ROOT, one)) for one in (good, bad)], return_exceptions=True
     )
     assert [record.path for record in pages[0].records] == [("r", "a"), ("r", "b")]
     assert isinstance(pages[1], BadCursor)
 
 
-async def test_equal_arguments_in_two_places_are_two_lists_and_one_read(loaders):
-    one, other = await asyncio.gather(*[loaders.list.load(ListRequest(ROOT, relation(first=1))) for _ in range(2)])
+async def test_equal_arguments_in_two_fields_are_one_read(loaders):
+    one, other = await asyncio.gather(*[loaders.page.load(list_request(ROOT, relation(first=1))) for _ in range(2)])
     assert one.records == other.records
     assert len(loaders.request.store.spans) == 1
 
 
-async def test_asking_for_nothing_reads_nothing(loaders):
-    assert await loaders.list.load_many([]) == []
+async def test_an_empty_batch_reads_nothing(loaders):
+    assert await loaders.page.load_many([]) == []
     assert await loaders.node.load_many([]) == []
     assert (loaders.request.store.spans, loaders.request.store.keys) == ([], [])
 
 
-async def test_what_lies_above_many_nodes_is_one_read_of_each_key(loaders):
+async def test_ancestors_of_many_nodes_are_one_read_of_each_key(loaders):
     up = relation(RelationKind.ANCESTORS)
     leaves = [MODEL.nodes["r", "a", "p"], MODEL.nodes["r", "a"], MODEL.nodes["r", "b"], ROOT]
-    found = await loaders.above.load_many([(leaf, up) for leaf in leaves])
+    found = await loaders.ancestors.load_many([(leaf, up) for leaf in leaves])
     assert [[one.path for one in line] for line in found] == [[("r",), ("r", "a")], [("r",)], [("r",)], []]
     assert not loaders.request.store.repeated

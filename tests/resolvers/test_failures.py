@@ -1,4 +1,4 @@
-"""What a failing read takes with it, and that the reads which are told are those that went over the wire."""
+"""Failed reads fail only the fields that need them; reads are counted as on the wire."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ async def behind_proxy(engine):
             yield store, proxy
 
 
-async def test_a_throttled_range_fails_the_lists_that_needed_it_and_no_others(behind_proxy):
+async def test_a_throttled_range_fails_only_the_lists_that_need_it(behind_proxy):
     store, proxy = behind_proxy
 
     async def spoil_one_index(call: Call, forward):
@@ -52,7 +52,7 @@ async def test_a_throttled_range_fails_the_lists_that_needed_it_and_no_others(be
     assert [(error["path"], error["extensions"]["code"]) for error in reply.errors] == [(["r", "a"], "UNAVAILABLE")]
 
 
-async def test_an_id_that_cannot_be_read_fails_alone(behind_proxy):
+async def test_a_failed_read_of_an_id_fails_only_its_field(behind_proxy):
     store, proxy = behind_proxy
     node_id = MODEL.nodes["s", "t"].id
 
@@ -70,7 +70,7 @@ async def test_an_id_that_cannot_be_read_fails_alone(behind_proxy):
 
 
 class Failing(ReadRecorder):
-    """Fails to read the chunks that hold one key."""
+    """A store that fails to read the batches with one key."""
 
     bad: Key
 
@@ -80,20 +80,20 @@ class Failing(ReadRecorder):
         return await super().get(keys, reads, strong=strong)
 
 
-async def test_a_chunk_of_keys_that_fails_takes_no_other_with_it(store: Store):
+async def test_a_failed_batch_of_keys_fails_no_other_batch(store: Store):
     await MODEL.plant(store)
     failing = Failing(store)
     failing.bad = node_key("ground", ("s",))
     request = Request(failing, {"ground": Ground.definition()})
     keys = [node_key("ground", ("r", f"x{number}")) for number in range(200)]
-    found = await request.record_outcomes([node_key("ground", ("r", "a")), *keys, failing.bad])
+    found = await request.state.nodes([node_key("ground", ("r", "a")), *keys, failing.bad])
     assert found[node_key("ground", ("r", "a"))] == MODEL.nodes["r", "a"]
     assert isinstance(found[failing.bad], Unavailable)
     with pytest.raises(Unavailable):
-        await request.records([failing.bad])
+        await request.state.node(failing.bad)
 
 
-async def test_reads_are_told_as_they_went_over_the_wire(behind_proxy):
+async def test_extensions_reads_equals_the_requests_on_the_wire(behind_proxy):
     store, proxy = behind_proxy
     answers: list[dict[str, Any]] = []
 
@@ -118,7 +118,7 @@ async def test_reads_are_told_as_they_went_over_the_wire(behind_proxy):
     assert reply.units == sum(units)
 
 
-async def test_a_round_is_what_is_waited_for_together(store: Store):
+async def test_reads_that_are_awaited_together_are_one_round(store: Store):
     await MODEL.plant(store)
     client, page = Client(store, Ground), "children(first: 1) { nodes { path } }"
     one = await client.ask('{ a: area(path: "r") { path } b: area(path: "s") { path } }')
@@ -130,7 +130,7 @@ async def test_a_round_is_what_is_waited_for_together(store: Store):
 
 
 class Busy(ReadRecorder):
-    """Counts how many reads run at a time."""
+    """A store that counts how many reads run at a time."""
 
     running = most = 0
 
@@ -145,7 +145,7 @@ class Busy(ReadRecorder):
 
 
 @pytest.mark.parametrize("parallel", [1, 3, 32])
-async def test_no_more_reads_of_a_request_run_at_a_time_than_it_may(store: Store, parallel):
+async def test_reads_at_a_time_are_limited_by_parallel(store: Store, parallel):
     areas = [("w", f"{number:02}") for number in range(40)]
     nodes = {("w",): "AREA"} | dict.fromkeys(areas, "AREA")
     nodes |= {(*path, str(plot)): "PLOT" for path in areas for plot in range(3)}

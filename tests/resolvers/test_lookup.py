@@ -1,11 +1,11 @@
-"""Nodes found by their ids while they move."""
+"""Lookup by id while the node moves."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from resolvers.lookup import nodes
+from resolvers.lookup import find_nodes
 from resolvers.planning.relations import NoSelection
 from resolvers.session.request import Request
 from store.edits.create_update import Edit
@@ -20,7 +20,7 @@ from tests.store.background_moves import journaled
 
 
 class Overtaken:
-    """A store to which somebody else writes when the first read of it is over."""
+    """A store to which another process writes after its first read."""
 
     def __init__(self, store: Store, *edits: Edit) -> None:
         self._store = store
@@ -37,22 +37,22 @@ class Overtaken:
 
 
 @pytest.mark.parametrize("target", ["r/0/c", "o/p/c", "c"])
-async def test_a_node_that_moves_while_its_id_is_looked_up_is_found(store: Store, target: str) -> None:
+async def test_a_node_that_moves_during_a_lookup_by_id_is_found(store: Store, target: str) -> None:
     await journaled.plant(store)
     there = (await store.get([Key("category#r", "#b#c#")], ReadUsage()))[0]
     assert there is not None
     others = journaled.create("r/b/c")
     overtaken: Any = Overtaken(store, journaled.move("r/b/c", target), others)
     request = Request(overtaken, {"category": CATEGORY})
-    (found,) = await nodes(request, [(("category", str(there["id"])), NoSelection())])
+    (found,) = await find_nodes(request, [(("category", str(there["id"])), NoSelection())])
     assert getattr(found, "path", found) == parse_path(target)
 
 
-async def test_an_id_whose_node_is_deleted_meanwhile_finds_none_by_three_reads(store: Store) -> None:
+async def test_a_node_that_is_deleted_during_a_lookup_by_id_costs_three_reads(store: Store) -> None:
     await journaled.plant(store)
     there = (await store.get([Key("category#r", "#b#c#")], ReadUsage()))[0]
     assert there is not None
     overtaken: Any = Overtaken(store, journaled.cascade("r/b/c"))
     request = Request(overtaken, {"category": CATEGORY})
-    assert await nodes(request, [(("category", str(there["id"])), NoSelection())]) == [None]
+    assert await find_nodes(request, [(("category", str(there["id"])), NoSelection())]) == [None]
     assert request.reads.requests == 3

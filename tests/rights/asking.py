@@ -1,4 +1,4 @@
-"""Asking as somebody with grants, by a plan where there is one and by Strawberry alone, which must answer alike."""
+"""Queries of callers with grants, compiled and interpreted; both responses must be equal."""
 
 import json
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Server:
         kept, writer = PageCache(10_000_000), Writer(store)
 
         def context() -> Context:
-            request = Request(store, definitions, BudgetLimits(max_nodes), kept=kept, writer=writer)
+            request = Request(store, definitions, BudgetLimits(max_nodes), page_cache=kept, writer=writer)
             return Context(request, types)
 
         plans = PlanCache(self.schema._schema, types, keep=500)

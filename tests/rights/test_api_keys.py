@@ -1,4 +1,4 @@
-"""API keys: what is kept of them, who they let in, and for how long."""
+"""API keys: storage, authentication, expiry and revocation."""
 
 import time
 
@@ -26,16 +26,16 @@ async def given_out(store, *grants, name="shop", until=None):
     return key, text
 
 
-async def test_a_key_lets_its_holder_in_with_its_grants(store: Store):
+async def test_a_key_authenticates_its_caller_with_its_grants(store: Store):
     key, text = await given_out(store, "write:location/US/NE", "read:category")
     holder = await ApiKeyAuthenticator(store).caller(text)
     assert (holder.id, holder.name) == (f"key:{key.id}", "shop")
-    assert holder.reads.sight("category", ("Books",)) is Visibility.WHOLE
+    assert holder.reads.visibility("category", ("Books",)) is Visibility.FULL
     assert holder.writes.may_write("location", ("US", "NE", "Omaha"))
     assert not holder.writes.may_write("category", ("Books",))
 
 
-async def test_nothing_that_is_kept_holds_the_secret(store: Store):
+async def test_the_secret_is_not_stored(store: Store):
     _, text = await given_out(store, "read:location")
     _, secret = parse_key(text)
     items = [item async for page in store.scan(ReadUsage()) for item in page]
@@ -43,52 +43,52 @@ async def test_nothing_that_is_kept_holds_the_secret(store: Store):
     assert secret not in repr(items)
 
 
-async def test_a_key_without_a_name_goes_by_its_id(store: Store):
+async def test_a_key_without_a_name_has_its_id_as_name(store: Store):
     key, text = await given_out(store, "read:location", name="")
     assert (await ApiKeyAuthenticator(store).caller(text)).name == key.id
 
 
-async def test_another_secret_or_another_id_lets_nobody_in(store: Store):
+async def test_a_wrong_secret_or_id_is_rejected(store: Store):
     (key, text), (_, other_text) = [await given_out(store, "read:location") for _ in range(2)]
-    keyring = ApiKeyAuthenticator(store)
+    authenticator = ApiKeyAuthenticator(store)
     _, secret = parse_key(other_text)
     wrong = text[:-1] + ("A" if text[-1] != "A" else "B")
     for bad in (f"clade_{key.id}_{secret}", wrong, f"clade_{'0' * 16}_{secret}", text + "A", text[:-1], text.upper()):
-        assert await keyring.caller(bad) is None
-    assert await keyring.caller(text) is not None
+        assert await authenticator.caller(bad) is None
+    assert await authenticator.caller(text) is not None
 
 
 async def test_a_text_that_can_be_no_key_costs_no_read_and_an_unknown_one_costs_one(store: Store):
     _, text = new_key("", ["read:location"], None)
-    keyring = ApiKeyAuthenticator(store)
+    authenticator = ApiKeyAuthenticator(store)
     for bad in ("clade_", "clade_x_y", f"clade_{'0' * 16}_short", "clade_" + "0" * 10_000, text + "\n", text + "é"):
-        assert await keyring.caller(bad) is None
-    assert keyring.reads.requests == 0
+        assert await authenticator.caller(bad) is None
+    assert authenticator.reads.requests == 0
     for _ in range(3):
-        assert await keyring.caller(text) is None
-    assert (keyring.reads.requests, keyring.reads.units) == (1, 0.5)
+        assert await authenticator.caller(text) is None
+    assert (authenticator.reads.requests, authenticator.reads.units) == (1, 0.5)
 
 
-async def test_a_key_is_looked_up_once_in_a_while(store: Store):
+async def test_a_lookup_of_a_key_is_cached(store: Store):
     _, text = await given_out(store, "read:location")
-    keyring = ApiKeyAuthenticator(store)
-    assert [await keyring.caller(text) is not None for _ in range(3)] == [True] * 3
-    assert keyring.reads.requests == 1
+    authenticator = ApiKeyAuthenticator(store)
+    assert [await authenticator.caller(text) is not None for _ in range(3)] == [True] * 3
+    assert authenticator.reads.requests == 1
 
 
-async def test_an_expired_key_lets_nobody_in_also_while_it_is_kept(store: Store, monkeypatch):
+async def test_an_expired_key_is_rejected_while_it_is_cached(store: Store, monkeypatch):
     now = time.time()
     _, text = await given_out(store, "read:location", until=int(now) + 5)
-    keyring = ApiKeyAuthenticator(store)
-    assert await keyring.caller(text) is not None
+    authenticator = ApiKeyAuthenticator(store)
+    assert await authenticator.caller(text) is not None
     monkeypatch.setattr(time, "time", lambda: now + 6)
-    assert await keyring.caller(text) is None
+    assert await authenticator.caller(text) is None
     assert await ApiKeyAuthenticator(store).caller(text) is None
 
 
-async def test_a_revoked_key_lets_nobody_in_once_it_is_looked_up_again(store: Store):
+async def test_a_revoked_key_is_rejected_at_its_next_lookup(store: Store):
     key, text = await given_out(store, "read:location")
-    seen, fresh = ApiKeyAuthenticator(store), ApiKeyAuthenticator(store, kept_seconds=0.0)
+    seen, fresh = ApiKeyAuthenticator(store), ApiKeyAuthenticator(store, cache_seconds=0.0)
     assert await seen.caller(text) is not None
     assert await fresh.caller(text) is not None
     await revoke_key(store, key.id)
@@ -97,12 +97,12 @@ async def test_a_revoked_key_lets_nobody_in_once_it_is_looked_up_again(store: St
     assert (await revoke_key(store, key.id)).revoked_at is not None  # again changes nothing
 
 
-async def test_what_is_not_there_cannot_be_revoked(store: Store):
+async def test_an_unknown_key_cannot_be_revoked(store: Store):
     with pytest.raises(NotFound):
         await revoke_key(store, "0" * 16)
 
 
-async def test_all_keys_are_listed_in_the_order_in_which_they_were_made(store: Store):
+async def test_keys_are_listed_in_the_order_of_creation(store: Store):
     keys = [(await given_out(store, "read:location", name=str(n)))[0] for n in range(3)]
     await revoke_key(store, keys[1].id)
     listed = await find_keys(store, ReadUsage())
@@ -111,13 +111,13 @@ async def test_all_keys_are_listed_in_the_order_in_which_they_were_made(store: S
     assert [key.name for key in listed if key.revoked_at] == ["1"]
 
 
-async def test_a_key_is_the_same_when_it_is_read_again(store: Store):
+async def test_a_key_is_equal_after_a_round_trip(store: Store):
     key, _ = await given_out(store, "read:location", "write:category/A%2FB", until=2_000_000_000)
     found = await find_key(store, key.id, ReadUsage(), strong=True)
     assert (found.id, found.hash, list(found.grants), found.until) == (key.id, key.hash, list(key.grants), key.until)
 
 
-async def test_nobody_is_let_in_while_the_store_is_away(tmp_path):
+async def test_keys_are_unavailable_while_the_store_is(tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         with pytest.raises(Unavailable):
             await ApiKeyAuthenticator(store).caller(new_key("", ["read:location"], None)[1])

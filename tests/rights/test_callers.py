@@ -1,4 +1,4 @@
-"""Who calls, over HTTP: credentials in the header Authorization, what comes of bad ones, and who needs none."""
+"""Authentication over HTTP: credentials in the header Authorization, invalid ones, and callers that need none."""
 
 import asyncio
 import uuid
@@ -79,13 +79,13 @@ def code_of(answer):
     return error["extensions"]["code"]
 
 
-def test_without_settings_everybody_reads_and_nobody_writes(server):
+def test_by_default_everybody_reads_and_nobody_writes(server):
     with server() as client:
         assert client.post("/graphql", json=LOOK).json() == {"data": {"location": {"path": "US/NE"}}}
         assert code_of(client.post("/graphql", json=RENAME)) == "FORBIDDEN"
 
 
-def test_the_name_of_the_scheme_may_be_written_as_one_likes(server, url):
+def test_the_scheme_is_case_insensitive(server, url):
     text = key_for(url, "write:location")
     with server(writes="granted") as client:
         for scheme in ("Bearer", "bearer", "BEARER"):
@@ -93,7 +93,7 @@ def test_the_name_of_the_scheme_may_be_written_as_one_likes(server, url):
             assert answer.json()["data"]["updateLocation"]["node"] == {"name": "Nebraska", "changedBy": "shop"}
 
 
-def test_a_credential_that_is_none_is_told_so_and_no_more(server):
+def test_a_malformed_credential_is_rejected_without_details(server):
     with server() as client:
         for bad in ("Bearer", "Bearer ~", "Bearer clade_", f"Bearer clade_{'0' * 16}_{'A' * 43}", "Bearer a.b.c",
                     "Bearer é", f"Bearer {'~' * 9_000}"):  # fmt: skip
@@ -104,7 +104,7 @@ def test_a_credential_that_is_none_is_told_so_and_no_more(server):
             assert answer.text.count("~") == answer.text.count("clade_") == 0
 
 
-def test_all_credentials_that_are_not_valid_get_the_same_answer(server, url):
+def test_all_invalid_credentials_get_the_same_response(server, url):
     texts = [
         key_for(url, "read:location", revoked=True),
         key_for(url, "read:location", until=1),
@@ -116,14 +116,14 @@ def test_all_credentials_that_are_not_valid_get_the_same_answer(server, url):
         assert {(one.status_code, one.content) for one in answers} == {(401, answers[0].content)}
 
 
-def test_a_credential_is_looked_at_before_the_question(server):
+def test_a_credential_is_checked_before_the_query(server):
     with server() as client:
         assert client.post("/graphql", content=b"no JSON", headers=bearer("x")).status_code == 401
         assert client.get("/graphql", params=LOOK, headers=bearer("x")).status_code == 401
 
 
 @pytest.mark.parametrize("reads", ["open", "granted"])
-def test_a_credential_that_is_not_sent_as_bearer_is_never_taken_for_none(server, url, reads):
+def test_a_credential_without_bearer_is_rejected_and_not_ignored(server, url, reads):
     key = key_for(url, "read:location")
     with server(reads=reads) as client:
         for sent in (key, f"Token {key}", f"ApiKey {key}", f"bearer:{key}", f"Basic {key}",
@@ -137,7 +137,7 @@ def test_a_credential_that_is_not_sent_as_bearer_is_never_taken_for_none(server,
         assert "errors" not in client.post("/graphql", json=HELLO_TYPE, headers={"authorization": ""}).json()
 
 
-def test_where_reads_are_granted_data_needs_a_credential_and_the_schema_does_not(server, url):
+def test_with_granted_reads_data_needs_a_credential_and_the_schema_does_not(server, url):
     data = [
         LOOK, RENAME, {"query": "{ __typename locations { nodes { path } } }"}, {"query": '{ node(id: "x") { id } }'},
         {"query": "{ ...F } fragment F on Query { locations { nodes { path } } }"},
@@ -161,7 +161,7 @@ def test_where_reads_are_granted_data_needs_a_credential_and_the_schema_does_not
         assert client.post("/graphql", json=LOOK, headers=nothing).json() == {"data": {"location": None}}
 
 
-async def test_a_flood_of_made_up_keys_reads_no_more_at_a_time_than_requests_may_run(engine):
+async def test_lookups_of_unknown_keys_are_limited_like_requests(engine):
     released = asyncio.Event()
 
     async def held(call, forward):
@@ -192,13 +192,13 @@ async def test_a_flood_of_made_up_keys_reads_no_more_at_a_time_than_requests_may
 # -- who needs no grant to write ---------------------------------------------------------------------------------------
 
 
-def test_on_this_machine_anybody_writes_where_that_is_on(server):
+def test_local_callers_write_where_that_is_enabled(server):
     with server(writes="on") as client:
         assert "errors" not in client.post("/graphql", json=RENAME).json()
 
 
 @pytest.mark.parametrize("settings", [{"production": "1"}, {"writes": "granted"}])
-def test_a_server_in_the_open_wants_a_grant_also_from_this_machine(server, url, settings):
+def test_a_public_server_requires_a_grant_of_local_callers(server, url, settings):
     text = key_for(url, "write:location/US/NE")
     with server(**{"writes": "on", **settings}) as client:
         assert code_of(client.post("/graphql", json=RENAME)) == "FORBIDDEN"
@@ -208,19 +208,19 @@ def test_a_server_in_the_open_wants_a_grant_also_from_this_machine(server, url, 
         assert "errors" not in client.post("/graphql", json=RENAME, headers=bearer(text)).json()
 
 
-def test_where_reads_are_granted_nobody_writes_without_a_grant(server):
+def test_with_granted_reads_nobody_writes_without_a_grant(server):
     with server(writes="on", reads="granted") as client:
         assert code_of(client.post("/graphql", json=RENAME)) == "UNAUTHENTICATED"
 
 
-def test_what_a_proxy_hands_on_is_not_of_this_machine(server):
+def test_a_request_from_a_proxy_is_not_local(server):
     with server(writes="on") as client:
         for name in ("forwarded", "x-forwarded-for", "X-Forwarded-Proto", "X-Real-IP", "Via"):
             assert code_of(client.post("/graphql", json=RENAME, headers={name: "for=203.0.113.7"})) == "FORBIDDEN"
 
 
 @pytest.mark.parametrize("origins", ["*", "https://shop.example", ""])
-def test_a_page_of_another_origin_has_no_rights_of_this_machine(server, origins):
+def test_a_page_of_another_origin_is_not_local(server, origins):
     with server(writes="on", cors_origins=origins) as client:
         own = str(client.base_url).rstrip("/")
         for origin in (
@@ -238,7 +238,7 @@ def test_a_page_of_another_origin_has_no_rights_of_this_machine(server, origins)
             assert "errors" not in client.post("/graphql", json=RENAME, headers=headers).json()
 
 
-def test_a_key_is_held_to_its_grants_also_where_anybody_might_write(server, url):
+def test_a_key_is_limited_to_its_grants_where_local_callers_write(server, url):
     with server(writes="on") as client:
         answer = client.post("/graphql", json=RENAME, headers=bearer(key_for(url, "write:location/FR")))
         assert code_of(answer) == "FORBIDDEN"
@@ -247,7 +247,7 @@ def test_a_key_is_held_to_its_grants_also_where_anybody_might_write(server, url)
 # -- what is kept ------------------------------------------------------------------------------------------------------
 
 
-def test_answers_are_private_and_their_tags_are_of_who_asks(server, url):
+def test_responses_are_private_and_their_tags_depend_on_the_caller(server, url):
     headers = [bearer(key_for(url, grant)) for grant in ("read:location", "read:location/US", "write:location/US")]
     with server(reads="granted") as client:
         answers = [client.get("/graphql", params=LOOK, headers=one) for one in headers]
@@ -261,7 +261,7 @@ def test_answers_are_private_and_their_tags_are_of_who_asks(server, url):
         assert (again.status_code, other.status_code) == (304, 200)
 
 
-def test_a_tag_is_known_again_among_others_and_where_a_proxy_has_made_it_weak(server, url):
+def test_a_tag_matches_in_a_list_and_when_weakened_by_a_proxy(server, url):
     with server() as client:
         tag = client.get("/graphql", params=LOOK).headers["etag"]
         for sent in (f"W/{tag}", f'"x", {tag}', f'"x",W/{tag} , "y"', "*"):
@@ -271,7 +271,7 @@ def test_a_tag_is_known_again_among_others_and_where_a_proxy_has_made_it_weak(se
             assert client.get("/graphql", params=LOOK, headers={"if-none-match": sent}).status_code == 200
 
 
-def test_an_answer_without_a_tag_is_kept_by_nobody_on_the_way(server, url):
+def test_a_response_without_a_tag_is_not_stored_by_proxies(server, url):
     headers = bearer(key_for(url, "read:location/US/NE"))
     forbidden = {"query": '{ location(path: "US") { path revision } }'}
     with server(reads="granted") as client:

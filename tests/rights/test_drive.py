@@ -53,7 +53,7 @@ def ask(tmp_path, monkeypatch):
         yield post
 
 
-def test_an_account_finds_its_own_drive_and_no_trace_of_any_other(ask):
+def test_an_account_reads_only_its_own_drive(ask):
     for account in ("a91", "a911"):
         (drive,) = ask(account, LISTING)["data"]["drives"]["nodes"]
         paths = [drive["path"], *(one["path"] for one in drive["descendants"]["nodes"])]
@@ -67,7 +67,7 @@ def test_an_account_finds_its_own_drive_and_no_trace_of_any_other(ask):
     assert error["extensions"]["code"] == "UNAUTHENTICATED"
 
 
-def test_an_account_writes_to_its_own_drive_alone(ask):
+def test_an_account_writes_only_its_own_drive(ask):
     make = """mutation($parent: Path!) {
       createDriveNode(parent: $parent, key: "new", name: "new", attributes: { folder: {} }) {
         node { path changedBy } } }"""

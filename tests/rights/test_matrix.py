@@ -1,4 +1,4 @@
-"""Every field and every mutation that reaches a node, asked by callers whose grants stand in every relation to it.
+"""Every field and mutation that reaches a node, for callers with grants in every relation to it.
 
 The fields are taken from the schema: one that has no expectation here fails the first tests. The node is Omaha.
 """
@@ -51,7 +51,7 @@ NULL, EMPTY, FORBIDDEN = None, {"nodes": []}, "FORBIDDEN"
 
 # -- the fields of a node ----------------------------------------------------------------------------------------------
 
-# What is asked of Omaha, and what those get whose grant is on Omaha itself and on its child 68118 alone.
+# A selection on Omaha, and its value for grants on Omaha itself and on its child 68118 alone.
 OF_A_NODE: dict[str, tuple[str, Any, Any]] = {
     "id": ("id", SAME, FORBIDDEN),
     "path": ("path", SAME, SAME),
@@ -85,9 +85,9 @@ OF_A_NODE: dict[str, tuple[str, Any, Any]] = {
 # -- the fields of Query -----------------------------------------------------------------------------------------------
 
 
-def on_omaha(stub: Any = SAME) -> list[Any]:
+def on_omaha(redacted: Any = SAME) -> list[Any]:
     """What the cases get of something that is about Omaha, in their order."""
-    return [NULL, SAME, SAME, NULL, stub, NULL]
+    return [NULL, SAME, SAME, NULL, redacted, NULL]
 
 
 US_ROOT = {"nodes": [{"path": "US"}]}
@@ -101,7 +101,7 @@ def told(*events: str) -> Any:
     return {"changes": found}
 
 
-# The field with what is asked, and what each case gets: SAME, or what stands in the answer without an error.
+# The field with its selection, and the value for each case: SAME, or the value in a response without an error.
 OF_QUERY: dict[str, list[tuple[str, list[Any]]]] = {
     "location": [
         (f'location(path: "{OMAHA}") {{ path }}', on_omaha()),
@@ -246,14 +246,14 @@ def fields_of(kind: str) -> set[str]:
     return set(found.fields)
 
 
-def test_every_field_that_reaches_a_node_has_its_expectation():
+def test_every_field_that_reaches_a_node_has_an_expectation():
     assert fields_of("City") == OF_A_NODE.keys()
     assert fields_of("CategoryNode") <= OF_A_NODE.keys()
     assert fields_of("Query") == OF_QUERY.keys()
     assert fields_of("Mutation") == OF_MUTATION.keys()
 
 
-async def test_a_node_tells_each_caller_what_its_grants_show(world):
+async def test_every_field_of_a_node_follows_the_grants_of_each_caller(world):
     wrong = []
     for name, (asked, on_node, on_child) in OF_A_NODE.items():
         query = f'location(path: "{OMAHA}") {{ {asked} }}'
@@ -276,7 +276,7 @@ async def test_a_node_tells_each_caller_what_its_grants_show(world):
     assert wrong == []
 
 
-async def test_every_way_to_a_node_leads_each_caller_to_what_its_grants_show(world):
+async def test_every_field_that_leads_to_a_node_follows_the_grants_of_each_caller(world):
     wrong = []
     for name, variants in OF_QUERY.items():
         for asked, outcomes in variants:
@@ -289,7 +289,7 @@ async def test_every_way_to_a_node_leads_each_caller_to_what_its_grants_show(wor
     assert wrong == []
 
 
-async def test_every_mutation_is_made_or_refused_as_the_grants_say(world):
+async def test_every_mutation_follows_the_grants_of_each_caller(world):
     wrong = []
     for name, variants in OF_MUTATION.items():
         for arguments, outcomes in variants:

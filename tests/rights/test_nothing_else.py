@@ -34,10 +34,10 @@ from tests.systems.test_answers_model import UNDER, Writer
 EXAMPLES = int(os.environ.get("CLADE_TEST_RIGHTS_EXAMPLES", "0"))
 EVERYTHING = """
 { found: WAY { ...all } seen: WAY { ...way } grounds { nodes { ...way } totalCount } }
-fragment stub on Ground { __typename path key name level depth pathOf(level: AREA) isDescendantOf(path: "k0k") }
-fragment way on Ground { ...stub parent { ...stub } root { ...stub } ancestors { ...stub }
-  children { edges { cursor node { ...stub } } pageInfo { hasNextPage endCursor } }
-  descendants { edges { cursor node { ...stub } } } siblings(first: 2) { edges { cursor node { ...stub } } } }
+fragment redacted on Ground { __typename path key name level depth pathOf(level: AREA) isDescendantOf(path: "k0k") }
+fragment way on Ground { ...redacted parent { ...redacted } root { ...redacted } ancestors { ...redacted }
+  children { edges { cursor node { ...redacted } } pageInfo { hasNextPage endCursor } }
+  descendants { edges { cursor node { ...redacted } } } siblings(first: 2) { edges { cursor node { ...redacted } } } }
 fragment own on Ground { id path key name level depth revision updatedAt changedBy childCount descendantCount note }
 fragment all on Ground { ...own parent { ...own } root { ...own } ancestors { ...own } siblings { nodes { ...own } }
   children { edges { cursor node { ...own } } pageInfo { endCursor hasNextPage } totalCount }
@@ -93,8 +93,8 @@ def check(grants: Grants, model: Model, answer: Any, asked: str) -> None:
     for text in texts_in(answer):
         for mark, number in re.findall(r"(?=([koi])(\d+)\1)", text):
             record = known[number]
-            sight = grants.sight("ground", record.path)
-            allowed = sight is Visibility.WHOLE or (sight is Visibility.STUB and mark == "k")
+            visibility = grants.visibility("ground", record.path)
+            allowed = visibility is Visibility.FULL or (visibility is Visibility.REDACTED and mark == "k")
             assert allowed, (text, format_path(record.path), grants.read, asked)
 
 
@@ -156,15 +156,15 @@ common = settings(suppress_health_check=list(HealthCheck), deadline=None)
 
 @settings(common, max_examples=EXAMPLES or 15)
 @given(seeds, st.integers(1, 40), seeds, queries)
-def test_sqlite_shows_nothing_beside_the_grants(seed, size, granted, asked):
+def test_sqlite_discloses_nothing_outside_the_grants(seed, size, granted, asked):
     run("sqlite://:memory:", seed, size, granted, asked)
 
 
 @settings(common, max_examples=EXAMPLES or 4)
 @given(seeds, st.integers(1, 40), seeds, queries)
-def test_dynamodb_shows_nothing_beside_the_grants(engine, seed, size, granted, asked):
+def test_dynamodb_discloses_nothing_outside_the_grants(engine, seed, size, granted, asked):
     run(engine.address(f"rights-{uuid.uuid4().hex}"), seed, size, granted, asked)
 
 
-def test_the_marks_are_found_where_they_are():
+def test_the_marks_of_values_are_found():
     assert sum(run("sqlite://:memory:", seed, 30, seed, [(seed, 3)]) for seed in range(5)) > 1_000

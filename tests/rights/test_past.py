@@ -1,4 +1,4 @@
-"""What callers with grants learn of the past: former states, deleted nodes, and the feed of a tree's changes."""
+"""History, deleted nodes and the change feed for callers with grants."""
 
 import pytest
 
@@ -50,7 +50,7 @@ async def now(server):
     return (await server.data(ALL, CHANGES))["changes"]["cursor"]
 
 
-async def test_states_of_a_node_while_it_lay_elsewhere_are_not_shown(server):
+async def test_revisions_at_hidden_paths_are_left_out(server):
     await make(server, UPDATE, path="US/MO/Joplin", name="Secret")
     await make(server, UPDATE, path="US/MO/Joplin", name="Also secret")
     await make(server, MOVE, path="US/MO/Joplin", to="US/NE")
@@ -66,7 +66,7 @@ async def test_states_of_a_node_while_it_lay_elsewhere_are_not_shown(server):
     assert (seen["first"], seen["history"]["totalCount"]) == (None, 3)
 
 
-async def test_pages_of_a_history_leave_no_gap_where_states_are_hidden(server):
+async def test_pages_of_a_history_are_full_where_revisions_are_hidden(server):
     for away, home in (("US/MO", "US/NE"), ("US/NE", "US/MO"), ("US/MO", "US/NE")):
         for n in range(2):
             await make(server, UPDATE, path=f"{away}/Joplin", name=f"{away} {n}")
@@ -86,7 +86,7 @@ async def test_pages_of_a_history_leave_no_gap_where_states_are_hidden(server):
     assert 1 < len(pages) < 7
 
 
-async def test_a_deleted_node_is_found_only_where_it_could_be_seen_at_last(server):
+async def test_a_deleted_node_is_found_only_if_its_last_path_is_visible(server):
     ids = [(await make(server, DELETE, path=path))["deleteLocation"]["node"]["id"] for path in ("US/NE/Omaha", "US/MO")]
     assert (await server.data(NE, DELETED, id=ids[0]))["deletedNode"]["path"] == "US/NE/Omaha"
     hidden, absent = [await server.ask(NE, DELETED, id=one) for one in (ids[1], "location:nowhere")]
@@ -96,7 +96,7 @@ async def test_a_deleted_node_is_found_only_where_it_could_be_seen_at_last(serve
     assert (await server.data(ALL, DELETED, id=above))["deletedNode"]["deletedBy"] == "somebody"
 
 
-async def test_the_feed_tells_what_happens_within_the_grants(server):
+async def test_the_feed_has_the_changes_within_the_grants(server):
     since = await now(server)
     await make(server, UPDATE, path="US/NE/Omaha", name="A")
     await make(server, UPDATE, path="US/MO/Joplin", name="B")
@@ -110,7 +110,7 @@ async def test_the_feed_tells_what_happens_within_the_grants(server):
     assert len(await changes(server, ALL, since=since)) == 5
 
 
-async def test_a_move_out_is_told_as_deleted_and_one_in_as_created(server):
+async def test_a_move_out_of_the_grants_is_a_deletion_and_into_them_a_creation(server):
     since = await now(server)
     await make(server, MOVE, path="US/NE/Omaha", to="US/MO")
     await make(server, MOVE, path="US/MO/Joplin", to="US/NE")
@@ -131,7 +131,7 @@ async def test_a_move_out_is_told_as_deleted_and_one_in_as_created(server):
     assert await changes(server, NE, since=since, under="US/NE/Joplin/64801") == [seen[1]]
 
 
-async def test_what_is_above_the_grants_is_told_by_its_path_where_it_takes_them_along(server):
+async def test_a_change_above_the_grants_that_moves_them_has_only_its_path(server):
     omaha = caller("read:location/US/NE/Omaha")
     since = await now(server)
     await make(server, UPDATE, path="US/NE", name="Other")
@@ -146,7 +146,7 @@ async def test_what_is_above_the_grants_is_told_by_its_path_where_it_takes_them_
     assert len(await changes(server, omaha, since=since, under="US/NE/Omaha")) == 3
 
 
-async def test_a_tree_that_may_not_be_seen_has_the_feed_of_one_that_is_not_there(server):
+async def test_a_hidden_tree_has_the_feed_of_a_missing_one(server):
     since = (await server.data(ALL, CHANGES, tree="FR"))["changes"]["cursor"]
     nothing = await server.data(NE, CHANGES, tree="XX")
     hidden = await server.data(NE, CHANGES, tree="FR")

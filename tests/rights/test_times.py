@@ -1,4 +1,4 @@
-"""What is hidden from a caller costs as much as what is not there: the same reads of the store, and as much time.
+"""Hidden nodes cost as much as missing ones: the same reads of the store, and the same time.
 
 Times are compared on SQLite alone, where a read takes next to none; an engine's own times tell what it found.
 """
@@ -51,7 +51,7 @@ async def plant(store, rows):
 RENAME = 'mutation { renameLocation(path: "US/MO/Old", key: "New") { node { id } } }'
 DELETE = 'mutation { deleteLocation(path: "US/MO/Gone") { node { id } } }'
 
-# Not old paths: one that lies out of sight may lead into it, so that it is followed, which costs a read and more.
+# Without old paths: a hidden one may lead to a visible node, so its redirect is followed, which costs reads.
 PATHS = [
     ("US/MO/Joplin", "US/MO/Nowhere"), ("FR", "XX"), ("US/MO/Gone/below", "US/MO/Nowhere/below"),
 ]  # fmt: skip
@@ -129,11 +129,11 @@ async def differences(store, queries, pairs):
     return told
 
 
-async def test_a_hidden_path_costs_the_reads_of_one_where_nothing_is(planted):
+async def test_a_hidden_path_costs_the_reads_of_a_missing_one(planted):
     assert await differences(planted, BY_PATH, PATHS) == {}
 
 
-async def test_a_hidden_id_costs_the_reads_of_one_that_no_node_has(planted):
+async def test_a_hidden_id_costs_the_reads_of_an_unknown_one(planted):
     assert await differences(planted, BY_ID, IDS) == {}
 
 
@@ -188,7 +188,7 @@ def differs(share: float, some: float, others: float) -> bool:
     return share < STRICT and abs(some - others) > LEAST * min(some, others)
 
 
-def test_the_likeness_of_samples_tells_a_small_difference_and_no_other():
+def test_the_comparison_of_samples_finds_small_differences():
     numbers = random.Random(1)  # noqa: S311 - no secret
     noise = [[numbers.expovariate(1.0) for _ in range(ASKS)] for _ in range(40)]
     alike = [likeness(noise[number], noise[number + 1]) for number in range(0, 40, 2)]
@@ -231,7 +231,7 @@ def absent_paths(count: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("by", "again"), [("id", False), ("id", True), ("path", False)])
-def test_what_is_hidden_takes_the_time_of_what_is_not_there(served, by, again):
+def test_a_hidden_node_takes_the_time_of_a_missing_one(served, by, again):
     """Each is asked for once, or few of them time and again."""
     kind, told = ("ID!", location_id) if by == "id" else ("Path!", str)
     client = Client(*served, f"query($it: {kind}) {{ location({by}: $it) {{ name }} }}")

@@ -1,4 +1,4 @@
-"""What each mutation takes: grants on both ends, and on what it changes beside its node."""
+"""The grants that each mutation requires: on both ends, and on the other nodes that it changes."""
 
 import pytest
 
@@ -43,7 +43,7 @@ async def outcome(server, who, mutation, **variables):
     return answer["errors"][0]["extensions"]["code"] if "errors" in answer else None
 
 
-async def test_whoever_may_write_a_subtree_may_do_everything_within(server):
+async def test_a_write_grant_allows_every_mutation_within_its_subtree(server):
     who = caller("write:location/US/NE")
     assert await outcome(server, who, CREATE, parent="US/NE", key="Bellevue", attributes=CITY) is None
     assert await outcome(server, who, UPDATE, path="US/NE") is None
@@ -55,13 +55,13 @@ async def test_whoever_may_write_a_subtree_may_do_everything_within(server):
     assert await outcome(server, who, CREATE, parent="US", key="NE", attributes=STATE) is None
 
 
-async def test_who_wrote_is_kept(server):
+async def test_the_caller_is_stored_as_changed_by(server):
     answer = await server.write(caller("write:location", name="ana"), UPDATE, path="US/NE")
     assert answer["data"]["updateLocation"]["node"] == {"path": "US/NE", "changedBy": "ana"}
 
 
 @pytest.mark.parametrize("path", ["US", "US/NEVADA", "US/NEVADA/Reno", "FR", "XX"])
-async def test_beside_the_grant_nothing_is_changed_whether_it_exists_or_not(server, path):
+async def test_nothing_outside_the_grant_is_changed_whether_it_exists_or_not(server, path):
     who = sees_all("write:location/US/NE")
     for mutation, more in ((UPDATE, {}), (RENAME, {"key": "x"}), (MOVE, {"to": "US/NE"}), (DELETE, {})):
         assert await outcome(server, who, mutation, path=path, **more) == "FORBIDDEN"
@@ -70,7 +70,7 @@ async def test_beside_the_grant_nothing_is_changed_whether_it_exists_or_not(serv
     assert await outcome(server, who, MOVE, path="US/NE/Omaha", to=path) == "FORBIDDEN"
 
 
-async def test_what_may_not_be_seen_is_refused_in_the_words_for_what_is_not_there(server):
+async def test_a_hidden_node_has_the_error_of_a_missing_one(server):
     who = caller("write:location/US/NE")
     for mutation, more in ((UPDATE, {}), (RENAME, {"key": "x"}), (MOVE, {"to": "US/NE"}), (DELETE, {})):
         hidden = await server.refusal(who, mutation, path="US/NEVADA", **more)
@@ -86,17 +86,17 @@ async def test_what_may_not_be_seen_is_refused_in_the_words_for_what_is_not_ther
     assert hidden == (absent[0], absent[1].replace("NOWHERE", "NEVADA"))
 
 
-async def test_what_may_only_be_read_is_forbidden(server):
+async def test_a_node_that_may_only_be_read_is_forbidden(server):
     who = caller("read:location", "write:location/FR")
     for mutation, more in ((UPDATE, {}), (RENAME, {"key": "x"}), (MOVE, {"to": "FR"}), (DELETE, {})):
         assert await outcome(server, who, mutation, path="US/NE", **more) == "FORBIDDEN"
 
 
-async def test_a_node_above_the_grant_is_known_of_and_forbidden(server):
+async def test_a_redacted_node_is_forbidden(server):
     assert await outcome(server, caller("write:location/US/NE"), UPDATE, path="US") == "FORBIDDEN"
 
 
-async def test_refusals_by_grants_tell_nothing_of_levels_revisions_or_budgets(server):
+async def test_errors_of_grants_disclose_no_levels_revisions_or_budgets(server):
     who = caller("write:location/FR")
     for path in ("US/NE", "US/NOWHERE"):
         wrong = f'path: "{path}", expectedRevision: 7, attributes: {{ city: {{}} }}'
@@ -104,14 +104,14 @@ async def test_refusals_by_grants_tell_nothing_of_levels_revisions_or_budgets(se
         assert (await server.refusal(who, query))[0] == "NOT_FOUND"
 
 
-async def test_a_dry_run_takes_the_same_grants(server):
+async def test_a_dry_run_requires_the_same_grants(server):
     who = caller("write:location/US/NE")
     assert await outcome(server, who, CREATE, parent="US", key="MO", attributes=STATE, dryRun=True) == "FORBIDDEN"
     made = await server.write(who, CREATE, parent="US/NE", key="Bellevue", attributes=CITY, dryRun=True)
     assert made["data"]["createLocation"]["plan"] == {"nodes": 1}
 
 
-async def test_a_root_takes_the_grant_on_its_own_path(server):
+async def test_a_root_requires_the_grant_on_its_own_path(server):
     who = caller("write:location/AT", "write:location/US/NE")
     assert await outcome(server, who, CREATE, key="AT", attributes={"country": {}}) is None
     assert await outcome(server, who, CREATE, key="BE", attributes={"country": {}}) == "FORBIDDEN"
@@ -120,7 +120,7 @@ async def test_a_root_takes_the_grant_on_its_own_path(server):
     assert await outcome(server, who, RENAME, path="AT", key="OE") == "FORBIDDEN"
 
 
-async def test_children_that_take_a_nodes_place_need_the_grant_above_it(server):
+async def test_reparenting_requires_the_grant_on_the_parent(server):
     assert await outcome(
         server, caller("write:location/US/NE/Omaha"), DELETE, path="US/NE/Omaha", policy="REPARENT"
     ) == ("FORBIDDEN")
@@ -129,7 +129,7 @@ async def test_children_that_take_a_nodes_place_need_the_grant_above_it(server):
 
 
 @pytest.mark.parametrize("place", ["first: true", "last: true", 'after: "US/NE/Lincoln"', 'before: "US/NE/Lincoln"'])
-async def test_a_place_among_siblings_takes_sight_of_all_of_them_for_it_tells_that_they_are_there(server, place):
+async def test_reordering_requires_read_access_to_all_siblings(server, place):
     dry = f'mutation {{ reorderLocation(path: "US/NE/Omaha", {place}, dryRun: true) {{ plan {{ nodes }} }} }}'
     both = ("write:location/US/NE/Omaha", "write:location/US/NE/Lincoln")
     assert (await server.refusal(caller(*both), dry))[0] == "FORBIDDEN"
@@ -140,19 +140,19 @@ async def test_a_place_among_siblings_takes_sight_of_all_of_them_for_it_tells_th
     assert "errors" not in await server.write(caller("write:location/US", "read:location"), root)
 
 
-async def test_an_id_is_chosen_only_by_whoever_may_write_the_whole_hierarchy(server):
+async def test_choosing_an_id_requires_the_grant_on_the_hierarchy(server):
     more = {"parent": "US/NE", "key": "Bellevue", "id": "mine", "attributes": CITY}
     assert await outcome(server, caller("write:location/US"), CREATE, **more) == "FORBIDDEN"
     assert await outcome(server, caller("write:location"), CREATE, **more) is None
 
 
-async def test_grants_of_another_hierarchy_change_nothing(server):
+async def test_grants_of_another_hierarchy_have_no_effect(server):
     for who in (caller("write:category"), caller()):
         assert await outcome(server, who, UPDATE, path="US") == "NOT_FOUND"
         assert await outcome(server, who, CREATE, key="AT", attributes={"country": {}}) == "FORBIDDEN"
 
 
-async def test_a_key_under_which_somebody_else_wrote_is_free_for_others(server):
+async def test_idempotency_keys_are_separate_for_each_caller(server):
     query = """mutation($key: String!) { createLocation(parent: "US/NE", key: $key, name: "N", idempotencyKey: "once",
       attributes: { city: {} }) { node { path } } }"""
     one, other = (caller("write:location/US", name=name) for name in ("one", "other"))

@@ -71,7 +71,7 @@ class Scene:
         self.writer = Writer(store)
         self.turns = LargeReadLimiter(1)
         self.gate = ConcurrencyLimiter(100)
-        self.keyring = ApiKeyAuthenticator(store, kept_seconds=0.0)  # each key is looked up each time
+        self.keyring = ApiKeyAuthenticator(store, cache_seconds=0.0)  # each key is looked up each time
         self.kept = PageCache(1_000_000) if keeps else None
         self.token = ""
         self.contexts: list[weakref.ref[Context]] = []
@@ -89,7 +89,12 @@ class Scene:
 
     def _context(self) -> Context:
         request = Request(
-            self.store, DEFINITIONS, kept=self.kept, writer=self.writer, settle_seconds=0.1, turns=self.turns
+            self.store,
+            DEFINITIONS,
+            page_cache=self.kept,
+            writer=self.writer,
+            settle_seconds=0.1,
+            large_reads=self.turns,
         )
         context = Context(request, TYPES)
         self.contexts.append(weakref.ref(context))
@@ -161,7 +166,7 @@ class Scene:
 @asynccontextmanager
 async def scene(store: Store, patch: pytest.MonkeyPatch, *, keeps: bool) -> AsyncIterator[Scene]:
     """A server of a small tree, in which few nodes are many."""
-    patch.setattr(large_reads, "LARGE", LARGE)
+    patch.setattr(large_reads, "LARGE_READ_NODES", LARGE)
     opened = Scene(store, keeps=keeps)
     await opened.plant()
     async with opened.writer.watching():

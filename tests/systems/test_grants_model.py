@@ -109,7 +109,7 @@ def test_an_answer_holds_exactly_what_is_granted(tree, seed, asked):
 @settings(common, max_examples=EXAMPLES or 8)
 @given(models, seeds, queries)
 def test_on_dynamodb_too(engine, tree, seed, asked):
-    asyncio.run(check(engine.address(f"sight-{uuid.uuid4().hex}"), tree, seed, asked))
+    asyncio.run(check(engine.address(f"visibility-{uuid.uuid4().hex}"), tree, seed, asked))
 
 
 WITHHELD = "id revision updatedAt changedAt changedBy childCount descendantCount note".split()

@@ -14,8 +14,8 @@ from clade.examples.drive import DriveNode
 from commands.importing.columns import columns
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
-from resolvers.planner import Planner
-from resolvers.planning.list_request import ListRequest
+from resolvers.children import ChildrenRequest, one_query_per_level
+from resolvers.planning.read_cost import ReadOption
 from resolvers.planning.sibling_runs import sorted_owners
 from store.connect import open_store
 from store.engine.protocol import Store
@@ -174,7 +174,7 @@ async def test_pages_at_each_level_cost_at_most_twice_the_cheaper_way(chain, mon
     costs = {}
     for way in ("singles", "slices"):
         with monkeypatch.context() as patch:
-            patch.setattr(Planner, "_children", _forced(way))
+            patch.setattr(ChildrenRequest, "plan_reads", _forced(way))
             costs[way] = (await client.ask(query)).units
     print(
         f"first: 20 at each level: {reply.units} units; "
@@ -186,11 +186,12 @@ async def test_pages_at_each_level_cost_at_most_twice_the_cheaper_way(chain, mon
 def _forced(way: str):
     """The planner's choice for children, taken from it."""
 
-    def children(self: Planner, jobs: list[ListRequest]):
-        singles = [self._family(job) for job in jobs]
-        return self._slices(jobs) if way == "slices" and len(sorted_owners(jobs)) > 1 else type(singles[0]).all(singles)
+    def plan_reads(lists, tree):
+        if way == "slices" and len(sorted_owners(lists)) > 1:
+            return one_query_per_level(lists, tree)
+        return ReadOption.all(requested.separate_query(tree) for requested in lists)
 
-    return children
+    return staticmethod(plan_reads)
 
 
 async def test_states_with_their_first_three_cities_are_one_read_each_or_a_slice(shown):

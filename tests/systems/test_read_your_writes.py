@@ -12,7 +12,7 @@ from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache
 from graph.hierarchies.categories import CategoryNode
 from graph.operation.context import Context
-from resolvers.past.history import at_revision, deleted, history
+from resolvers.past.history import find_deleted, read_history, read_revision
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
@@ -46,7 +46,7 @@ class Server:
         plans = PlanCache(SCHEMA._schema, TYPES) if planned else None
         self._execution = Execution(
             SCHEMA,
-            lambda: Context(Request(store, DEFINITIONS, kept=kept, writer=writer, settle_seconds=settle), TYPES),
+            lambda: Context(Request(store, DEFINITIONS, page_cache=kept, writer=writer, settle_seconds=settle), TYPES),
             plans=plans,
             cache=ResponseCache(1_000_000, settle_seconds=settle),
         )
@@ -118,14 +118,14 @@ async def test_former_states_are_there_as_soon_as_the_newest_is_seen():
         for number in range(2, TIMES + 2):
             await one.ask(UPDATE, path="A/B", name=str(number))
             request, key = Request(one.store, DEFINITIONS), node_key("category", ("A", "B"))
-            record = (await request.records([key]))[key]
+            record = await request.state.node(key)
             assert record is not None
-            page = await history(request, record, ConnectionArguments(), nodes=True)
+            page = await read_history(request, record, ConnectionArguments(), nodes=True)
             revisions = [state.revision for state in page.records]
             assert revisions == list(range(number, 0, -1))
-            assert [(await at_revision(request, record, one)) is not None for one in revisions] == [True] * number
+            assert [(await read_revision(request, record, one)) is not None for one in revisions] == [True] * number
         await one.ask(DELETE, path="A/B")
-        assert await deleted(Request(one.store, DEFINITIONS), node_id) is not None
+        assert await find_deleted(Request(one.store, DEFINITIONS), node_id) is not None
 
 
 async def test_more_nodes_than_one_read_takes_are_all_as_they_were_written():

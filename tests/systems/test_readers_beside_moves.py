@@ -178,8 +178,8 @@ async def test_a_request_that_meets_no_move_reads_nothing_more(tmp_path):
         await store.create()
         await SMALL.plant(store)
         request = Request(store, DEFINITIONS)
-        assert await request.is_steady()
-        assert (request.reads.requests, request.view) == (0, None)
+        assert await request.state.are_moves_unchanged()
+        assert (request.reads.requests, request.state.filter) == (0, None)
 
 
 # -- random trees ------------------------------------------------------------------------------------------------------

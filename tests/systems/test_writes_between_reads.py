@@ -77,10 +77,10 @@ async def test_an_answer_of_kept_nodes_alone_is_torn_where_one_was_read_after_a_
         await store.create()
         await subtree.plant(store)
         kept = PageCache(1_000_000)
-        reading, recalling = [Request(store, {"category": CATEGORY}, kept=kept) for _ in range(2)]
+        reading, recalling = [Request(store, {"category": CATEGORY}, page_cache=kept) for _ in range(2)]
         await Writer(store).write(Move(CATEGORY, path(HERE), path(THERE)), ReadUsage())
         key = node_key("category", path(THERE))
-        await reading.records([key])
-        assert (await recalling.records([key]))[key] is not None
+        await reading.state.node(key)
+        assert await recalling.state.node(key) is not None
         assert recalling.reads.requests == 0
-        assert recalling.is_torn
+        assert recalling.state.is_outdated

@@ -32,7 +32,7 @@ class Clients:
         self.request = Request(store, DEFINITIONS)
 
     def _context(self) -> Context:
-        self.request = Request(self.store, DEFINITIONS, kept=self._kept, writer=self._writer)
+        self.request = Request(self.store, DEFINITIONS, page_cache=self._kept, writer=self._writer)
         return Context(self.request, TYPES)
 
     async def ask(self, query: str, **variables: Any) -> dict[str, Any]:

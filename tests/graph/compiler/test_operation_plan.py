@@ -54,7 +54,7 @@ def executions(
 
     def context() -> Context:
         return Context(
-            Request(store, DEFINITIONS, BOUNDLESS, kept=kept),
+            Request(store, DEFINITIONS, BOUNDLESS, page_cache=kept),
             TYPES,
         )
 
@@ -430,7 +430,7 @@ async def test_kept_pages_keep_no_plan_alive(planted):
     kept = PageCache(1_000_000)
     execution = Execution(
         SCHEMA,
-        lambda: Context(Request(store, DEFINITIONS, kept=kept), TYPES),
+        lambda: Context(Request(store, DEFINITIONS, page_cache=kept), TYPES),
         plans=PlanCache(SCHEMA._schema, TYPES, keep=3),
         keep_documents=3,
     )

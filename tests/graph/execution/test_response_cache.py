@@ -35,7 +35,7 @@ def server(store: Store, settle: float = 0.3, clock: Callable[[], float] = time.
     kept, cache = PageCache(1_000_000), ResponseCache(1_000_000, settle_seconds=settle, clock=clock)
 
     def context() -> Context:
-        return Context(Request(store, {"ground": GROUND}, kept=kept), TYPES)
+        return Context(Request(store, {"ground": GROUND}, page_cache=kept), TYPES)
 
     return Execution(SCHEMA, context, plans=PlanCache(SCHEMA._schema, TYPES, keep=10), cache=cache)
 
@@ -202,7 +202,7 @@ async def test_an_entry_expires_after_a_minute_on_dynamodb(engine):
         entries = []
         for now[0] in (0.0, 1.0, 4.0):
             request = Request(one, {"ground": GROUND})
-            request.partitions.add("ground#a")
+            request.state.partitions_read.add("ground#a")
             request.reads.add(items=1, units=9)
             await cache.put("question", b"{}", request, now[0])
             entries.append(await cache.get("question", Request(one, {"ground": GROUND})))

@@ -1,4 +1,4 @@
-"""Where moves and grants cut: keys, ranges and stubs, without a store."""
+"""Visibility filter and redacted nodes, without a store."""
 
 import itertools
 
@@ -11,12 +11,7 @@ from resolvers.access.redacted_node import WITHHELD, RedactedNode
 from resolvers.access.visibility import VisibilityFilter
 from store.errors import Forbidden
 from store.model.keys import Index, Key, node_key
-from store.model.ranges import (
-    KeyRange,
-    children,
-    level_range,
-    subtree,
-)
+from store.model.ranges import KeyRange, children, subtree, tier
 from store.model.records import Record
 
 segments = st.text(alphabet="ab#$%!~", min_size=1, max_size=2)
@@ -25,66 +20,69 @@ keys = paths.map(lambda path: node_key("location", path))
 bounds = st.lists(keys.map(lambda key: key.sk), min_size=2, max_size=2).map(sorted)
 
 
-def seen(view: VisibilityFilter, span: KeyRange, sk: str) -> bool:
-    return any(part.lo <= sk < part.hi for part in view.parts(span))
+def seen(visible: VisibilityFilter, span: KeyRange, sk: str) -> bool:
+    return any(part.lo <= sk < part.hi for part in visible.visible_parts(span))
 
 
 @given(bounds, st.lists(keys, max_size=4), st.none() | st.lists(paths, max_size=4), keys, st.booleans())
-def test_a_range_holds_exactly_the_keys_that_are_seen(ends, hidden, tops, key, in_tier):
+def test_visible_parts_contain_exactly_the_visible_keys(ends, hidden, tops, key, in_tier):
     grants = None if tops is None else Grants.of([("location", top) for top in tops], [])
-    view = VisibilityFilter(grants, tuple(hidden))
+    visible = VisibilityFilter(grants, tuple(hidden))
     lo, hi = ends
-    span = level_range(key.pk, "CITY", 2, lo, hi) if in_tier else KeyRange(Index.TABLE, key.pk, lo, hi)
-    assert seen(view, span, key.sk) == (lo <= key.sk < hi and view.sight(key) is Visibility.WHOLE)
-    parts = view.parts(span)
+    span = tier(key.pk, "CITY", 2, lo, hi) if in_tier else KeyRange(Index.TABLE, key.pk, lo, hi)
+    assert seen(visible, span, key.sk) == (lo <= key.sk < hi and visible.visibility(key) is Visibility.FULL)
+    parts = visible.visible_parts(span)
     assert all(part.lo < part.hi for part in parts), "none is empty"
     assert all(one.hi <= other.lo for one, other in itertools.pairwise(parts)), "in order, and none twice"
 
 
-def test_a_hidden_subtree_is_not_the_one_whose_name_begins_as_it_does():
-    view = VisibilityFilter(hidden=(Key("location#US", "#NE#"),))
-    assert view.sight(Key("location#US", "#NE#Omaha#")) is Visibility.NOTHING
-    assert view.sight(Key("location#US", "#NEVADA#")) is Visibility.WHOLE
-    assert view.sight(Key("location#CA", "#NE#")) is Visibility.WHOLE
-    assert view.parts(subtree("location#US", "#NEVADA#")) == [subtree("location#US", "#NEVADA#")]
-    assert view.parts(subtree("location#US", "#NE#Omaha#")) == []
+def test_a_subtree_with_a_hidden_name_as_prefix_is_visible():
+    visible = VisibilityFilter(hidden=(Key("location#US", "#NE#"),))
+    assert visible.visibility(Key("location#US", "#NE#Omaha#")) is Visibility.HIDDEN
+    assert visible.visibility(Key("location#US", "#NEVADA#")) is Visibility.FULL
+    assert visible.visibility(Key("location#CA", "#NE#")) is Visibility.FULL
+    assert visible.visible_parts(subtree("location#US", "#NEVADA#")) == [subtree("location#US", "#NEVADA#")]
+    assert visible.visible_parts(subtree("location#US", "#NE#Omaha#")) == []
 
 
-def test_the_children_of_one_node_are_all_granted_or_none():
-    view = VisibilityFilter(Grants.of([("location", ("US", "NE"))], []))
-    assert view.parts(children("location#US", "#NE#")) == [children("location#US", "#NE#")]
-    assert view.parts(children("location#US", "#NE#Omaha#")) != []
-    assert view.parts(children("location#US", "#")) == []
-    assert view.parts(KeyRange(Index.BY_PARENT, "location", "A", "Z")) == []
+def test_children_of_one_node_are_all_granted_or_none():
+    visible = VisibilityFilter(Grants.of([("location", ("US", "NE"))], []))
+    assert visible.visible_parts(children("location#US", "#NE#")) == [children("location#US", "#NE#")]
+    assert visible.visible_parts(children("location#US", "#NE#Omaha#")) != []
+    assert visible.visible_parts(children("location#US", "#")) == []
+    assert visible.visible_parts(KeyRange(Index.BY_PARENT, "location", "A", "Z")) == []
     assert (
-        VisibilityFilter(Grants.of([("location", ())], [])).parts(KeyRange(Index.BY_PARENT, "location", "A", "Z")) != []
+        VisibilityFilter(Grants.of([("location", ())], [])).visible_parts(
+            KeyRange(Index.BY_PARENT, "location", "A", "Z")
+        )
+        != []
     )
 
 
-def test_hidden_tops_among_children_are_told_so_that_a_page_can_be_full():
-    view = VisibilityFilter(
+def test_hidden_tops_among_children_are_counted_so_that_pages_are_full():
+    visible = VisibilityFilter(
         hidden=(Key("location#US", "#NE#"), Key("location#US", "#NY#Albany#"), Key("location#CA", "#"))
     )
-    assert view.tops_in(children("location#US", "#")) == 1
-    assert view.tops_in(children("location#US", "#NY#")) == 1
-    assert view.tops_in(KeyRange(Index.BY_PARENT, "location", "A", "Z")) == 1
-    assert view.tops_in(subtree("location#US", "#")) == 0, "parts has cut there already"
+    assert visible.hidden_in(children("location#US", "#")) == 1
+    assert visible.hidden_in(children("location#US", "#NY#")) == 1
+    assert visible.hidden_in(KeyRange(Index.BY_PARENT, "location", "A", "Z")) == 1
+    assert visible.hidden_in(subtree("location#US", "#")) == 0, "parts has cut there already"
 
 
-def test_what_a_move_has_taken_along_is_found_at_its_new_place():
-    view = VisibilityFilter(moved=((Key("location#US", "#NE#"), Key("location#CA", "#X#NE#")),))
-    assert view.now(Key("location#US", "#NE#Omaha#")) == Key("location#CA", "#X#NE#Omaha#")
-    assert view.now(Key("location#US", "#NEVADA#")) is None
+def test_a_moved_node_has_a_new_key():
+    visible = VisibilityFilter(moved=((Key("location#US", "#NE#"), Key("location#CA", "#X#NE#")),))
+    assert visible.new_key(Key("location#US", "#NE#Omaha#")) == Key("location#CA", "#X#NE#Omaha#")
+    assert visible.new_key(Key("location#US", "#NEVADA#")) is None
 
 
-def test_of_grants_only_the_highest_count():
+def test_grants_below_other_grants_are_redundant():
     assert sorted(highest([("US",), ("US", "NE"), ("CA", "ON")])) == [("CA", "ON"), ("US",)]
 
 
 @pytest.mark.parametrize("name", sorted(WITHHELD))
-def test_a_stub_holds_nothing_of_what_it_withholds(name):
+def test_a_redacted_node_contains_no_withheld_value(name):
     record = Record.new("location", ("US",), "COUNTRY", "United States", "secret", "at", {"a": "secret"}, above=[])
     stub = RedactedNode.of_record(record)
     assert (stub.path, stub.name, stub.level, stub.depth) == (("US",), "United States", "COUNTRY", 0)
-    with pytest.raises(Forbidden, match="Only what lies below US may be read"):
+    with pytest.raises(Forbidden, match="Your grants lie below US"):
         getattr(stub, name)

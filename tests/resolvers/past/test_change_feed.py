@@ -1,4 +1,4 @@
-"""Whoever follows the changes of trees, by path or by id, has what the trees have."""
+"""Change feed: a follower of the changes of trees has the same nodes as the trees, by path and by id."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ import uuid
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resolvers.past.change_feed import Change, feed
+from resolvers.past.change_feed import Change, read_changes
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.edits.create_update import Create
@@ -34,7 +34,7 @@ async def nodes(store: Store) -> dict[Path, str]:
 
 
 class Follower:
-    """What the changes of a tree come to; what comes from another tree is read, with all below it."""
+    """Applies the changes of one tree; a subtree that comes from another tree is read."""
 
     def __init__(self, store: Store, root: str) -> None:
         self.by_path: dict[Path, str] = {}
@@ -44,7 +44,9 @@ class Follower:
         self._cursor: str | None = None
 
     async def catch_up(self) -> None:
-        page = await feed(Request(self._store, {"category": CATEGORY}), "category", (self._root,), self._cursor, None)
+        page = await read_changes(
+            Request(self._store, {"category": CATEGORY}), "category", (self._root,), self._cursor, None
+        )
         self._cursor = page.cursor
         for change in page.changes:
             await self._take(change)
@@ -103,7 +105,7 @@ async def follow(store: Store, seed: int, length: int) -> None:
             await check(store, followers)
 
 
-async def test_the_child_that_is_called_like_its_parent_lives_for_those_who_follow(store: Store) -> None:
+async def test_a_child_with_the_key_of_its_parent_survives_reparenting_in_the_feed(store: Store) -> None:
     writer, followers = Writer(store), {root: Follower(store, root) for root in KEYS}
     for path in [("a",), ("a", "b"), ("a", "b", "b"), ("a", "b", "b", "é"), ("a", "b", "é"), ("a", "b", "é", "a")]:
         await writer.write(Create(CATEGORY, path, "CATEGORY", "x", {}), ReadUsage())
@@ -115,7 +117,7 @@ async def test_the_child_that_is_called_like_its_parent_lives_for_those_who_foll
 
 @settings(max_examples=EXAMPLES or 30, deadline=None)
 @given(SEQUENCES)
-def test_random_edits_are_followed(sequence: tuple[int, int]) -> None:
+def test_a_follower_of_random_edits_has_the_same_trees(sequence: tuple[int, int]) -> None:
     async def run() -> None:
         async with open_store("sqlite://:memory:") as store:
             await store.create()
@@ -126,7 +128,7 @@ def test_random_edits_are_followed(sequence: tuple[int, int]) -> None:
 
 @settings(max_examples=EXAMPLES or 3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(SEQUENCES)
-def test_random_edits_on_dynamodb_are_followed(engine, sequence: tuple[int, int]) -> None:
+def test_a_follower_of_random_edits_on_dynamodb_has_the_same_trees(engine, sequence: tuple[int, int]) -> None:
     async def run() -> None:
         async with open_store(engine.address(f"followed-{uuid.uuid4().hex}")) as store:
             await store.create()

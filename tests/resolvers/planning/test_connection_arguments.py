@@ -1,4 +1,4 @@
-"""What clients may ask of a list, what they may not, and what a cursor that is not of the list is told."""
+"""Connection arguments: valid, contradicting and out of range; cursors of this and of other lists."""
 
 from base64 import urlsafe_b64encode
 
@@ -43,7 +43,7 @@ def cursor(position: str, order: CursorKind = CursorKind.CHILDREN, owner: str = 
 @pytest.mark.parametrize(
     "arguments", ["first: -1", "last: -3", "first: 1, last: 1", 'first: -1, after: "x"', "first: 0, last: 0"]
 )
-async def test_contradicting_arguments_are_told_and_read_nothing(client, arguments):
+async def test_contradicting_arguments_are_rejected_without_a_read(client, arguments):
     reply = await children(client, arguments)
     assert codes(reply) == ["BAD_USER_INPUT"]
     assert reply.data == {"area": {"children": None}}
@@ -69,14 +69,14 @@ async def test_contradicting_arguments_are_told_and_read_nothing(client, argumen
         cursor("é" * 600),
     ],
 )
-async def test_a_cursor_that_is_none_or_of_another_list_is_told_and_reads_nothing(client, text):
+async def test_an_invalid_cursor_is_rejected_without_a_read(client, text):
     reply = await children(client, "after: $text", text=text)
     assert codes(reply) == ["BAD_CURSOR"]
     assert reply.witness.spans == []
 
 
 @pytest.mark.parametrize("position", ["\0", "AREA#\0", "AREA#a#\U0010ffff", "zzz", "A", "[", "é" * 500])
-async def test_a_cursor_with_a_position_of_its_own_making_shows_some_part_of_the_list(client, position):
+async def test_a_forged_position_shows_only_nodes_of_the_list(client, position):
     reply = await children(client, "after: $text", text=cursor(position))
     assert not reply.errors
     assert [one["key"] for one in reply.data["area"]["children"]["nodes"]] in (
@@ -110,7 +110,7 @@ async def test_a_cursor_with_a_position_of_its_own_making_shows_some_part_of_the
         ('from: "e\\u0301"', ["é"], False, False),
     ],
 )
-async def test_a_page_shows_what_its_arguments_say(client, arguments, keys, has_next, has_previous):
+async def test_a_page_has_the_nodes_of_its_arguments(client, arguments, keys, has_next, has_previous):
     for key in "abc":
         arguments = arguments.replace("{" + key + "}", cursor(f"AREA#{key}#"))
     reply = await children(client, arguments)
@@ -121,7 +121,7 @@ async def test_a_page_shows_what_its_arguments_say(client, arguments, keys, has_
 
 
 @pytest.mark.parametrize("bound", ["", "\0", "a\x7f", "\ud800", "é" * 2_000])
-async def test_a_bound_that_no_key_can_have_is_told(client, bound):
+async def test_a_bound_longer_than_any_key_is_rejected(client, bound):
     reply = await children(client, "from: $text", text=bound)
     assert len(reply.errors) == 1
     assert codes(reply)[0] in ("BAD_USER_INPUT", "BAD_PATH")
@@ -129,7 +129,7 @@ async def test_a_bound_that_no_key_can_have_is_told(client, bound):
 
 
 @pytest.mark.parametrize("node_id", ["ground:\ud800", "ground:" + "x" * 200, "ground:\0", "ground:", ":", ""])
-async def test_an_id_that_nothing_can_have_is_nowhere(client, node_id):
+async def test_an_impossible_id_finds_no_node(client, node_id):
     reply = await client.ask(
         "query ($id: ID!) { node(id: $id) { id } area(id: $id) { id } nodes(ids: [$id]) { id } }", id=node_id
     )
@@ -142,12 +142,12 @@ async def test_the_siblings_of_a_root_are_the_other_roots(client):
     assert reply.data == {"area": {"siblings": {"totalCount": 1, "nodes": [{"key": "s"}]}}}
 
 
-async def test_a_cursor_stays_one_of_its_list_whatever_it_filters(client):
+async def test_a_cursor_is_valid_with_another_level_filter(client):
     reply = await children(client, f'level: AREA, after: "{cursor("AREA#a#")}", first: 1')
     assert [one["key"] for one in reply.data["area"]["children"]["nodes"]] == ["b"]
 
 
-def test_a_cursor_tells_nothing_of_where_its_owner_lies():
+def test_a_cursor_does_not_contain_the_path_of_its_owner():
     made = encode_cursor(CursorKind.CHILDREN, "ground:secret-owner", "AREA#a#")
     assert decode_cursor(made, CursorKind.CHILDREN, "ground:secret-owner") == "AREA#a#"
     with pytest.raises(BadCursor, match="another list"):

@@ -1,4 +1,4 @@
-"""The node budget: refused before anything is read where the counts say so, and nothing is ever cut silently."""
+"""Node budget: rejected before a read where the counts allow it; no list is ever truncated silently."""
 
 import pytest
 
@@ -18,7 +18,7 @@ async def planted(store: Store) -> Store:
     return store
 
 
-async def test_a_list_that_is_too_long_by_the_counts_is_refused_before_it_is_read(planted):
+async def test_a_list_too_long_by_its_counts_is_rejected_without_a_read(planted):
     reply = await Client(planted, Ground, max_nodes=100).ask(
         '{ area(path: "r") { path descendants { nodes { path } } } }'
     )
@@ -32,7 +32,7 @@ async def test_a_list_that_is_too_long_by_the_counts_is_refused_before_it_is_rea
     assert reply.witness.spans == []
 
 
-async def test_levels_below_that_are_too_many_are_refused_before_the_first_is_read(planted):
+async def test_prefetched_levels_beyond_the_budget_are_rejected_without_a_read(planted):
     query = '{ area(path: "r") { children { nodes { path children { nodes { path } } } } } }'
     reply = await Client(planted, Ground, max_nodes=100).ask(query)
     assert [error["extensions"]["code"] for error in reply.errors] == ["BUDGET_EXCEEDED"]
@@ -57,8 +57,8 @@ async def test_levels_below_that_are_too_many_are_refused_before_the_first_is_re
         ('{ nodes(ids: ["ground:n1", "ground:n2", "ground:n3"]) { id } }', 3, 0),
     ],
 )
-async def test_a_request_is_answered_whole_or_refused_and_never_cut(planted, query, least, reads):
-    """`least` is how many nodes the answer has, `reads` how many ranges it may take to find that they are too many."""
+async def test_a_list_is_complete_or_rejected_and_never_truncated(planted, query, least, reads):
+    """`least` is the number of nodes of the response, `reads` the ranges that may be read before it is rejected."""
     whole = await Client(planted, Ground, max_nodes=least).ask(query)
     assert not whole.errors
     refused = await Client(planted, Ground, max_nodes=least - 1).ask(query)
@@ -67,7 +67,7 @@ async def test_a_request_is_answered_whole_or_refused_and_never_cut(planted, que
     assert refused.items <= least + 4, "nothing is read much further than the budget goes"
 
 
-async def test_pages_within_the_budget_reach_everything(planted):
+async def test_pages_within_the_budget_reach_all_nodes(planted):
     client, seen, after = Client(planted, Ground, max_nodes=51), [], None
     while True:
         reply = await client.ask(
@@ -83,7 +83,7 @@ async def test_pages_within_the_budget_reach_everything(planted):
     assert seen == ["/".join(path) for path in sorted(NODES) if path[0] == "r" and len(path) > 1]
 
 
-async def test_what_is_only_counted_costs_nothing_of_the_budget(planted):
+async def test_counts_spend_no_nodes(planted):
     reply = await Client(planted, Ground, max_nodes=1).ask(
         '{ area(path: "r") { children { totalCount } descendants { totalCount } siblings { totalCount } } }'
     )
@@ -92,7 +92,7 @@ async def test_what_is_only_counted_costs_nothing_of_the_budget(planted):
     assert reply.data["area"]["siblings"]["totalCount"] == 20
 
 
-async def test_errors_that_are_all_alike_are_told_in_part_and_counted(planted):
+async def test_equal_errors_are_limited_and_the_rest_is_counted(planted):
     query = '{ area(path: "r") { descendants(level: PLOT) { nodes { path siblings { nodes { path } } } } } }'
     reply = await Client(planted, Ground, max_nodes=130).ask(query)
     plots = reply.data["area"]["descendants"]["nodes"]

@@ -1,4 +1,4 @@
-"""What earlier requests have found of a store that knows its version is found again without a read, and never stale."""
+"""Page cache: lookups of earlier requests, for stores that have a version; never stale."""
 
 from collections.abc import AsyncIterator
 
@@ -6,7 +6,8 @@ import pytest
 
 from resolvers.access.grants import Grants
 from resolvers.access.redacted_node import RedactedNode
-from resolvers.lookup import Lookup, above, nodes
+from resolvers.ancestors import read_ancestors
+from resolvers.lookup import Lookup, find_nodes
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.relations import NoSelection, Relation, RelationKind
 from resolvers.session.page_cache import PageCache
@@ -31,28 +32,28 @@ async def planted(tmp_path) -> AsyncIterator[Store]:
 
 
 class Server:
-    """Makes requests that share what they keep."""
+    """Makes requests that share a page cache."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept = PageCache(1_000_000)
+        self._page_cache = PageCache(1_000_000)
         self.request = self.new()
 
     def new(self, grants: Grants | None = None) -> Request:
-        self.request = Request(self._store, {"category": CATEGORY}, kept=self._kept, grants=grants)
+        self.request = Request(self._store, {"category": CATEGORY}, page_cache=self._page_cache, grants=grants)
         return self.request
 
     async def find(self, lookup: Lookup = PATH, grants: Grants | None = None) -> list[Record]:
         """A node after its ancestors, by a request of its own."""
         request = self.new(grants)
-        (found,) = await nodes(request, [(lookup, NoSelection())])
+        (found,) = await find_nodes(request, [(lookup, NoSelection())])
         assert isinstance(found, Record), found
-        (ancestors,) = await above(request, [(found, ANCESTORS)])
+        (ancestors,) = await read_ancestors(request, [(found, ANCESTORS)])
         assert isinstance(ancestors, list), ancestors
         return [*ancestors, found]
 
 
-async def test_what_was_looked_up_by_path_or_id_is_found_again_without_a_read(planted):
+async def test_a_cached_lookup_by_path_or_id_needs_no_read(planted):
     server = Server(planted)
     first = await server.find()
     by_id: Lookup = ("category", first[-1].id)
@@ -60,10 +61,10 @@ async def test_what_was_looked_up_by_path_or_id_is_found_again_without_a_read(pl
     for lookup in (PATH, by_id):
         assert await server.find(lookup) == first
         assert server.request.reads.requests == 0
-        assert server.request.nodes_left == 10_000 - len(first)
+        assert server.request.budget.nodes_left == 10_000 - len(first)
 
 
-async def test_a_write_by_anybody_is_in_the_next_answer(planted, tmp_path):
+async def test_a_write_by_any_process_invalidates_the_cache(planted, tmp_path):
     server = Server(planted)
     await server.find()
     async with open_store(f"sqlite:///{tmp_path}/clade.db") as other:
@@ -73,19 +74,19 @@ async def test_a_write_by_anybody_is_in_the_next_answer(planted, tmp_path):
                 assert format_path((await server.find(lookup))[-1].path) == f"{target}/c"
 
 
-async def test_nobody_is_shown_what_was_kept_for_others_who_see_more(planted):
+async def test_callers_with_grants_get_no_cached_lookups_of_others(planted):
     server = Server(planted)
     await server.find()
     below = Grants.parse(["read:category/r/b/c"])
     seen = await server.find(grants=below)
     assert [type(one) for one in seen] == [RedactedNode, RedactedNode, Record]
-    (hidden,) = await nodes(server.new(Grants.parse(["read:category/r/a"])), [(PATH, NoSelection())])
+    (hidden,) = await find_nodes(server.new(Grants.parse(["read:category/r/a"])), [(PATH, NoSelection())])
     assert hidden is None
     assert [type(one) for one in await server.find()] == [Record] * 3  # nor the other way round
 
 
-async def test_what_is_nowhere_is_looked_for_each_time(planted):
+async def test_missing_nodes_are_not_cached(planted):
     server = Server(planted)
     for _ in range(2):
-        assert await nodes(server.new(), [(("category", ("r", "none")), NoSelection())]) == [None]
+        assert await find_nodes(server.new(), [(("category", ("r", "none")), NoSelection())]) == [None]
         assert server.request.reads.requests > 0

@@ -1,4 +1,4 @@
-"""What one attempt at an answer has read never comes into the next one."""
+"""Read state: a discarded attempt leaves nothing for the next one."""
 
 import asyncio
 import contextlib
@@ -19,8 +19,8 @@ SPAN = subtree("ground#a", "#")
 KEY = node_key("ground", ("a", "b"))
 
 
-class Held:
-    """A store whose reads bring what is there when they begin, and end when `may_end` is set."""
+class SlowStore:
+    """A store whose reads return what is stored when they begin, and end when `may_end` is set."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -31,46 +31,46 @@ class Held:
         if name not in ("get", "nodes", "range", "count"):
             return found
 
-        async def held(*arguments: Any, **options: Any) -> Any:
+        async def delayed(*arguments: Any, **options: Any) -> Any:
             result = await found(*arguments, **options)
             self.begun.set()
             with contextlib.suppress(asyncio.CancelledError):  # as an answer that was on its way already
                 await self.may_end.wait()
             return result
 
-        return held
+        return delayed
 
 
 READS: dict[str, Callable[[Request], Awaitable[Any]]] = {
-    "a range": lambda request: request.range(Read(SPAN)),
-    "a node": lambda request: request.records([KEY]),
-    "an item": lambda request: request.get([KEY]),
-    "an item as of now": lambda request: request.read_now([KEY]),
-    "items": lambda request: request.items(SPAN),
-    "a count": lambda request: request.count(SPAN),
+    "a range": lambda request: request.state.range(Read(SPAN)),
+    "a node": lambda request: request.state.node(KEY),
+    "an item": lambda request: request.state.items([KEY]),
+    "an item as of now": lambda request: request.state.strong_items([KEY]),
+    "items": lambda request: request.state.items_in(SPAN),
+    "a count": lambda request: request.state.count(SPAN),
 }
 
 
 @pytest.mark.parametrize("name", READS)
-async def test_a_late_read_of_a_former_attempt_brings_nothing(name: str, store: Store) -> None:
+async def test_a_late_read_of_a_discarded_state_adds_nothing(name: str, store: Store) -> None:
     await plant(store, "a", "a/b")
-    held, kept = Held(store), PageCache(1_000_000)
-    request = Request(held, {"ground": GROUND}, kept=kept)  # type: ignore[arg-type]
+    slow, page_cache = SlowStore(store), PageCache(1_000_000)
+    request = Request(slow, {"ground": GROUND}, page_cache=page_cache)  # type: ignore[arg-type]
     late = asyncio.ensure_future(READS[name](request))
-    await held.begun.wait()
-    request.forget()
-    held.may_end.set()
+    await slow.begun.wait()
+    request.discard_reads()
+    slow.may_end.set()
     with pytest.raises(asyncio.CancelledError):
         await late
     await asyncio.sleep(0)
-    assert request.known.nodes == {}
-    assert request.known.take(SPAN) is None
-    assert request.stamps == {}
-    assert not len(kept)
-    assert (await request.records([KEY]))[KEY] is not None
+    assert request.state.records_read.nodes == {}
+    assert request.state.records_read.in_range(SPAN) is None
+    assert request.state.tree_versions == {}
+    assert not page_cache._entries
+    assert (await request.state.nodes([KEY]))[KEY] is not None
 
 
-async def test_nothing_is_read_for_a_request_that_was_stopped(store: Store) -> None:
+async def test_a_stopped_request_reads_nothing(store: Store) -> None:
     await plant(store, "a", "a/b")
     request = Request(store, {"ground": GROUND})
     request.stop()

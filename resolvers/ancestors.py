@@ -1,0 +1,69 @@
+"""Ancestors: from a node to the nodes above it.
+
+| field | index | key condition | requests for 1 node | for N nodes |
+| --- | --- | --- | --- | --- |
+| `parent` | table | key `("location#US", "#NE#")` of `"#NE#Omaha#"` | 1 | 1 |
+| `root` | table | key `("location#US", "#")` | 1 | 1 |
+| `ancestors` | table | keys of all prefixes of the sort key | 1 | 1 |
+
+Each request is a BatchGetItem of up to 100 keys. The keys of all ancestors follow from the key of the node, so they are
+read for a whole response level at once, and in the same request as a node that is looked up by its path (`lookup.py`).
+
+Batched by the dataloader `Loaders.ancestors`, for a whole response level.
+"""
+
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
+from resolvers.planning.relations import Relation, RelationKind, Selection
+from resolvers.session.request import Request
+from store.model.hierarchy import Hierarchy
+from store.model.keys import Key, ancestor_keys
+from store.model.records import Record
+
+
+async def read_ancestors(request: Request, asked: Sequence[tuple[Record, Relation]]) -> list[list[Record] | Exception]:
+    """For each node its ancestors, the root first, or only its root or its parent, as the relation selects.
+
+    A root has no parent, and its root is itself. The error of a failed read is in place of each result that needs it.
+    """
+    state, what = request.state, "The ancestors of the nodes"
+    cache_keys = [(relation.kind, record.pk, record.sk) for record, relation in asked]
+    cached = state.all_cached(cache_keys)
+    if cached is not None:
+        request.budget.spend_nodes(sum(map(len, cached)), what)
+        return cached
+    wanted = [selected_keys(record.key, {relation.kind}) for record, relation in asked]
+    is_own_root = [relation.kind is RelationKind.ROOT and record.is_root for record, relation in asked]
+    request.budget.spend_nodes(sum(map(len, wanted)) + sum(is_own_root), what)
+    found = await state.nodes([key for keys in wanted for key in keys])
+    results: list[list[Record] | Exception] = []
+    for (record, _), cache_key, keys, is_own in zip(asked, cache_keys, wanted, is_own_root, strict=True):
+        outcomes = [found[key] for key in keys]
+        error = next((outcome for outcome in outcomes if isinstance(outcome, Exception)), None)
+        records = [outcome for outcome in outcomes if isinstance(outcome, Record)]
+        results.append(error or ([record] if is_own else records))
+        if keys and len(records) == len(keys):
+            state.cache_lookup(cache_key, records)
+    return results
+
+
+def selected_keys(key: Key, kinds: set[RelationKind]) -> list[Key]:
+    """The keys of the ancestors of a node that relations of these kinds lead to."""
+    above = ancestor_keys(key)
+    if RelationKind.ANCESTORS in kinds:
+        return above
+    return above[:1] * (RelationKind.ROOT in kinds) + above[-1:] * (RelationKind.PARENT in kinds)
+
+
+# The selections of a compiled query last as long as the query, so this is computed once for all requests.
+_kinds: WeakKeyDictionary[Selection, dict[str, set[RelationKind]]] = WeakKeyDictionary()
+
+
+def kinds_for_all_levels(selection: Selection, hierarchy: Hierarchy) -> set[RelationKind]:
+    """The kinds of relations that are selected for nodes of every level, so that the node's level need not be known."""
+    cached = _kinds.setdefault(selection, {})
+    if hierarchy.name not in cached:
+        selected = [{relation.kind for relation in selection.on(hierarchy.name, level)} for level in hierarchy.levels]
+        cached[hierarchy.name] = set.intersection(*selected)
+    return cached[hierarchy.name]

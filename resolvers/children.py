@@ -1,0 +1,110 @@
+"""Children: from a node to the nodes right under it.
+
+| field | index | key condition | requests for 1 node | for N nodes |
+| --- | --- | --- | --- | --- |
+| `children` | `by_parent` | `parent = "location#US#NE#"` | 1 | N |
+| `children(level: CITY)` | `by_parent` | the same, `begins_with(rank, "CITY#")` | 1 | N |
+| `children` of siblings | `by_level` | `tier = "location#US@CITY@2"`, `sk` from first to last | – | 1 a level |
+| `children(from: "a", to: "c")` | `by_level` | `tier`, `sk BETWEEN "#NE#a#" AND "#NE#c!"` | 1 a level | N a level |
+
+The children of adjacent siblings are adjacent in the partition of their level and depth, so one Query returns them for
+all siblings, with one more for each further level of children. If the siblings are not adjacent, or with `first`, this
+is compared with one Query for each parent, and the cheaper way is taken. Levels below are prefetched where all of them
+are requested (`planning/prefetch.py`).
+
+Batched by the dataloader `Loaders.page`, for a whole response level.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import ClassVar, Self, TypeVar
+
+from resolvers.planning.cursors import CursorKind
+from resolvers.planning.key_order_list import KeyOrderList
+from resolvers.planning.list_request import ListRequest
+from resolvers.planning.read_cost import ReadOption, cheapest
+from resolvers.planning.sibling_runs import bounds, max_extra_children, sorted_owners
+from resolvers.planning.tree_state import TreeState
+from resolvers.session.records_read import Read, RecordsRead
+from store.metadata.tree_version import TreeVersion
+from store.model.ranges import KeyRange, below, children, level_range
+from store.model.records import Record
+
+L = TypeVar("L", bound=ListRequest)
+
+
+class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
+    """The children of one node in sibling order."""
+
+    cursor_kind: ClassVar[CursorKind] = CursorKind.CHILDREN
+
+    @cached_property
+    def key_range(self) -> KeyRange:
+        """`parent = :owner` in `by_parent`, with a level `begins_with(rank, "CITY#")`, from cursor to cursor."""
+        return self.between_cursors(children(self.owner.pk, self.owner.sk, self.window.level))
+
+    @classmethod
+    def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
+        separate = ReadOption.all(requested.separate_query(tree) for requested in lists)
+        if len(lists) == 1:
+            return separate
+        options = [separate, one_query_per_level(lists, tree)]
+        families = _by_parent(lists)
+        if 1 < len(families) < len(lists):
+            options.append(ReadOption.all(cls.plan_reads(family, tree) for family in families))
+        return cheapest(*options)
+
+    def separate_query(self, tree: TreeState) -> ReadOption:
+        """One Query of the children of this owner."""
+        return ReadOption.of([self.query(self.key_range, self.max_size, tree)])
+
+    def is_planned(self, tree: TreeState) -> bool:
+        if super().is_planned(tree):
+            return True
+        subtree = below(self.owner.pk, self.owner.sk)
+        if tree.planned.contain(subtree):
+            return True
+        parts = self.level_depths(tree.version)
+        return bool(parts) and all(
+            tree.planned.contain(level_range(self.owner.pk, level, depth, subtree.lo, subtree.hi))
+            for level, depth in parts
+        )
+
+    def records(self, records_read: RecordsRead, version: TreeVersion) -> list[Record] | None:
+        if self.is_empty:
+            return []
+        found = super().records(records_read, version)
+        if found is not None:
+            return found
+        family = records_read.children(self.owner, self.levels)
+        if family is not None and self.window.is_narrow:
+            family = [child for child in family if self.key_range.lo <= child.rank < self.key_range.hi]
+        return None if family is None else self.cut(family)
+
+
+class ChildrenByKeyRequest(KeyOrderList, frozen=True, eq=False, dict=True):
+    """The children of one node between `from` and `to`, in key order."""
+
+    cursor_kind: ClassVar[CursorKind] = CursorKind.CHILDREN_BY_KEY
+
+    @classmethod
+    def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
+        return ReadOption.all(requested.read_levels(tree) for requested in lists)
+
+
+def one_query_per_level(lists: Sequence[ChildrenRequest], tree: TreeState) -> ReadOption:
+    """For each level of children one Query, from the first parent that has such children to the last."""
+    reads = []
+    for level in sorted({level for requested in lists for level in requested.levels}):
+        owners = sorted_owners(requested for requested in lists if level in requested.levels)
+        items = sum([owner.kids[level] for owner in owners]) + max_extra_children(owners, level, tree)
+        reads.append((Read(level_range(owners[0].pk, level, owners[0].depth + 1, *bounds(owners))), items))
+    return ReadOption.of(reads)
+
+
+def _by_parent(lists: Iterable[L]) -> list[list[L]]:
+    families: dict[str, list[L]] = defaultdict(list)
+    for requested in lists:
+        families[requested.owner.siblings].append(requested)
+    return list(families.values())

@@ -1,0 +1,79 @@
+"""Descendants: from a node to all nodes below it.
+
+| field | index | key condition | requests for 1 node | for N nodes |
+| --- | --- | --- | --- | --- |
+| `descendants` | table | `pk = "location#US"`, `begins_with(sk, "#NE#")` without `"#NE#"` | 1 | N |
+| `descendants(level: CITY)` | `by_level` | `tier = "location#US@CITY@2"`, the same | 1 a depth | N a depth |
+| `descendants(maxDepth: 2)` | `by_level` | the same | 1 a level and depth | N times that |
+| `descendants(from: "a", to: "c")` | table | `sk BETWEEN "#NE#a#" AND "#NE#c!"` | 1 | N |
+| all but the last, of siblings | the same | `sk` from the first to the end of the last subtree | – | as for 1 |
+
+A level or depth that is most of the subtree is filtered out of one range of the table instead, if that consumes less.
+Only the descendants of adjacent siblings are one range; other nodes have one Query each.
+
+Batched by the dataloader `Loaders.page`, for a whole response level.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+from resolvers.planning.cursors import CursorKind
+from resolvers.planning.key_order_list import KeyOrderList
+from resolvers.planning.read_cost import ReadOption, cheapest
+from resolvers.planning.sibling_runs import bounds, is_gapless, sorted_owners
+from resolvers.planning.tree_state import TreeState
+from resolvers.session.records_read import Read
+from store.model.keys import MAX_SEGMENTS, Index
+from store.model.ranges import KeyRange, level_range
+from store.model.records import Counts, Record
+
+
+class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
+    """The descendants of one node in path order."""
+
+    cursor_kind: ClassVar[CursorKind] = CursorKind.DESCENDANTS
+
+    @property
+    def counts(self) -> Counts:
+        return self.owner.below
+
+    @property
+    def max_depth(self) -> int:
+        return self.owner.depth + (MAX_SEGMENTS if self.window.max_depth is None else self.window.max_depth)
+
+    @property
+    def is_whole_subtree(self) -> bool:
+        return self.window.level is None and self.window.max_depth is None
+
+    @classmethod
+    def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
+        separate = ReadOption.all(requested.separate_query(tree) for requested in lists)
+        owners = sorted_owners(lists)
+        if len(lists) == 1 or lists[0].window.is_narrow or not is_gapless(owners, tree):
+            return separate
+        return cheapest(separate, _one_range(lists, owners, tree))
+
+    def separate_query(self, tree: TreeState) -> ReadOption:
+        """One range of the table, or only the ranges of the levels that are requested."""
+        if self.is_whole_subtree:
+            return ReadOption.of([self.query(self.key_range, self.max_size, tree)])
+        whole = ReadOption.of([(Read(self.key_range), sum(self.owner.below.values()))])
+        return cheapest(self.read_levels(tree), whole)
+
+
+def _one_range(lists: Sequence[DescendantsRequest], owners: list[Record], tree: TreeState) -> ReadOption:
+    """The subtrees of adjacent siblings as one range of the table, or of each level and depth that is requested."""
+    pk, (lo, hi) = owners[0].pk, bounds(owners)
+    items = sum([sum(owner.below.values()) for owner in owners]) + len(owners)
+    whole = ReadOption.of([(Read(KeyRange(Index.TABLE, pk, lo, hi)), items)])
+    if lists[0].is_whole_subtree:
+        return whole
+    parts = sorted({part for requested in lists for part in requested.level_depths(tree.version)})
+    by_level = [
+        (
+            Read(level_range(pk, level, depth, lo, hi)),
+            sum([requested.max_nodes(level, depth, tree.version) for requested in lists]),
+        )
+        for level, depth in parts
+    ]
+    return cheapest(ReadOption.of(by_level), whole)
