@@ -22,8 +22,8 @@ MAY_IMPORT = {
 ORDER = {
     "store": "errors text store_url bounded_cache retry concurrency download model metadata engine sqlite dynamodb "
     "reading api_keys connect edits background_moves writer checking transfer",
-    "resolvers": "access session planning redirects lookup total_count planner pages restricted_lists past permissions "
-    "mutations dataloaders",
+    "resolvers": "access session planning children descendants siblings roots ancestors redirects lookup planner "
+    "total_count pages restricted_lists past permissions mutations dataloaders",
     "graph": "errors error_codes unknown_settings federation_exposure operation settings hierarchies types federation "
     "schema observability auth compiler execution server app",
     "commands": "interrupt options progress table importing check backup copy demo export key repair schema tree "

@@ -89,7 +89,7 @@ def test_a_file_is_imported_except_for_its_mistakes_and_each_is_explained(clade,
         ("empty.csv", "", ["--level", "country=Country"], '"empty.csv" has no header: its first line must name the'),
         ("levels.csv", "Country\nUS\n", [], 'A CSV file needs its levels from the root down, such as --level country='),
         ("list.weird", "US\n", [], 'Unknown extension of "list.weird"; add --format csv, jsonl, taxonomy.'),
-        ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and stand under itself"),
+        ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and is allowed under itself"),
     ],
 )  # fmt: skip
 def test_an_unusable_file_gets_one_message(clade, tmp_path, file, content, options, sentence):
@@ -162,7 +162,7 @@ def written(folder: Path) -> int:
 @pytest.mark.parametrize(
     ("command", "more", "sentence"),
     [
-        (["demo"], {"CLADE_STORE": "sqlite:////proc/clade.db"}, '"/proc/clade.db" cannot be opened or made; see that'),
+        (["demo"], {"CLADE_STORE": "sqlite:////proc/clade.db"}, '"/proc/clade.db" cannot be opened or made; check'),
         (["tree", "location"], {}, 'There is no file "clade.db"; make it with: clade table create'),
         (["tree", "location"], {"CLADE_STORE": "sqlite:///README"}, '"README" is no SQLite database; name another'),
         (["tree", "location"], {"CLADE_STORE": "mysql://x"}, '"mysql://x" is no store; write sqlite:///FILE or'),
