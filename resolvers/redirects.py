@@ -30,6 +30,7 @@ async def redirected(request: Request, missing: Iterable[Key]) -> Found:
         if not ahead:
             break
         ahead = await _hop(request, ahead, found)
+        request.read_again(ahead.values())
         outcomes = await request.current_outcomes(ahead.values())
         for origin, place in list(ahead.items()):
             if (outcome := outcomes[place]) is not None:
@@ -39,10 +40,13 @@ async def redirected(request: Request, missing: Iterable[Key]) -> Found:
 
 
 async def _hop(request: Request, ahead: Mapping[Key, Key], found: Found) -> dict[Key, Key]:
-    """Where the aliases of these places lead; a read that failed is noted among the found."""
-    aliases = await request.outcomes(
-        [redirect_key(line) for place in ahead.values() for line in path_keys(place)], now=True
-    )
+    """Where the aliases of these places lead; a read that failed is noted among the found.
+
+    The places are read once more with the aliases: a node that has come back to one has taken its alias away.
+    """
+    keys = [*ahead.values(), *[redirect_key(line) for place in ahead.values() for line in path_keys(place)]]
+    request.read_again(keys)
+    aliases = await request.outcomes(keys, now=True)
     led: dict[Key, tuple[Key, str]] = {}  # the id's record that each is led to, and what of the key lies below
     for origin, place in ahead.items():
         for line in path_keys(place):
@@ -53,8 +57,11 @@ async def _hop(request: Request, ahead: Mapping[Key, Key], found: Found) -> dict
                 led[origin] = id_key(redirected_id(alias)), place.sk[len(line.sk) :]
             if alias is not None:
                 break
-    places = await request.outcomes([key for key, _ in led.values()], now=True)
-    onward: dict[Key, Key] = {}
+    ids = [key for key, _ in led.values()]
+    request.read_again(ids)
+    places = await request.outcomes(ids, now=True)
+    back = [origin for origin, place in ahead.items() if aliases[place] is not None and _is_seen(request, place)]
+    onward = {origin: ahead[origin] for origin in back if origin not in led}
     for origin, (key, rest) in led.items():
         item = places[key]
         if isinstance(item, Exception):
@@ -63,13 +70,16 @@ async def _hop(request: Request, ahead: Mapping[Key, Key], found: Found) -> dict
         base = current_key(item)
         request.met_unknown_id |= base is None
         if base is not None and len((sk := base.sk + rest).encode()) <= MAX_SORT_KEY_BYTES:
-            place = Key(base.pk, sk)
-            onward |= {origin: place} if place != ahead[origin] else {}
+            onward[origin] = Key(base.pk, sk)
     return onward
 
 
+def _is_seen(request: Request, place: Key) -> bool:
+    return request.grants is None or VisibilityFilter(request.grants).sight(place) is not Visibility.NOTHING
+
+
 def _has_aliases(request: Request, place: Key) -> bool:
-    if request.grants is not None and VisibilityFilter(request.grants).sight(place) is Visibility.NOTHING:
+    if not _is_seen(request, place):
         return True  # or the reads would tell whether there is such a tree, and whether anything was moved in it
     stamp = request.stamps.get(place.pk)
     return stamp is not None and stamp.aliases > 0

@@ -123,6 +123,15 @@ class ReadState:
         items = await self._run(self._store.get(keys, self._usage, strong=True))
         return dict(zip(keys, items, strict=True))
 
+    def read_again(self, keys: Iterable[Key]) -> None:
+        """Have these keys read once more when they are asked for, unless the store proves that nothing has changed."""
+        if self.version is None:
+            for key in keys:
+                self._reads.pop(key, None)
+                self._strong.discard(key)
+                if self.known.current.get(key, key) is None:
+                    del self.known.current[key]
+
     async def items(self, keys: Sequence[Key], trees: Sequence[str], *, keep: bool, now: bool = False) -> Items:
         """What lies at these keys, or why it could not be read; with the stamps of these trees come running moves.
 

@@ -14,7 +14,7 @@ from store.model.keys import Index, Key
 from store.model.ranges import (
     KeyRange,
     just_after,
-    level_range_below,
+    level_range,
     subtree,
 )
 from store.model.records import Record
@@ -141,7 +141,8 @@ class RecordsRead:
         """All children of these levels in sibling order, out of tiers or a subtree; None where not all were read."""
         found: list[Record] = []
         for level in levels:
-            children = self.take(level_range_below(owner.pk, owner.sk, level, owner.depth + 1))
+            end = owner.sk[:-1] + "$"
+            children = self.take(level_range(owner.pk, level, owner.depth + 1, just_after(owner.sk), end))
             if children is None:
                 children = self._out_of_subtree(owner, level)
             if children is None:

@@ -161,6 +161,10 @@ class Request:
         """What lies at these keys as of now, however often it was read before."""
         return await self._state.read_now(keys)
 
+    def read_again(self, keys: Iterable[Key]) -> None:
+        """Have these keys read once more when they are asked for: what lies there may have changed meanwhile."""
+        self._state.read_again(keys)
+
     async def look_again(self, keys: Iterable[Key]) -> None:
         """Read nodes as of now, however often they were read before; those out of sight are left out."""
         seen = [key for key in dict.fromkeys(keys) if self.grants is None or self._sees(key)]

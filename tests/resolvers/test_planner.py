@@ -207,6 +207,18 @@ def test_a_shorter_list_is_cut_out_of_a_longer_one_that_is_read_anyway(world):
     ]
 
 
+def test_the_children_of_one_level_are_taken_out_of_the_descendants_of_that_level(world):
+    owner = world.areas[0]
+    descendants, children = (
+        ListRequest(owner, every(RelationKind.DESCENDANTS, level="PLOT")),
+        ListRequest(owner, every(level="PLOT")),
+    )
+    (read,) = world.plan(descendants, children)
+    plots = [one for one in world.model.nodes.values() if one.level == "PLOT" and one.path[1] == "a"]
+    world.known.add(read, plots)
+    assert world.plan(children) == [], "else the list would be neither read nor answered"
+
+
 def test_a_page_from_the_other_end_is_a_read_of_its_own(world):
     owner = world.areas[0]
     reads = world.plan(ListRequest(owner, every(first=2)), ListRequest(owner, every(last=2)))
