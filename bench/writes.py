@@ -99,7 +99,7 @@ async def large(name: str, store: Store, nodes: int) -> None:
         await asyncio.sleep(0)
         began = time.perf_counter()
         await writer.write(edit, ReadUsage())
-        await writer.mover.finished()
+        await writer.move_worker.finished()
         seconds = time.perf_counter() - began
         await asyncio.sleep(0)
         watching.cancel()

@@ -9,6 +9,7 @@ from commands.interrupt import interruptible
 from commands.options import OptionalHierarchy, StoreUrl
 from commands.progress import progress
 from graph.settings import Settings
+from store.checking.check import Check
 from store.checking.repair import Repair
 from store.connect import opened
 
@@ -38,8 +39,8 @@ async def _repair(scan: Scan) -> tuple[int, int]:
     counts = {True: 0, False: 0}
     async with opened(scan.url) as store:
         with progress("Repairing", "items") as meter:
-            run = Repair(store, scan.hierarchies, scan.at, scan.counting(meter), meter, Settings().move_timing)
-            async for finding, is_repaired in run.run():
+            check = Check(store, scan.hierarchies, scan.at, scan.counting(meter), meter)
+            async for finding, is_repaired in Repair(check, Settings().move_timing).run():
                 typer.echo(f"{'repaired' if is_repaired else 'cannot repair'}: {finding}")
                 counts[is_repaired] += 1
     return counts[True], counts[False]

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from typing import Annotated
-from urllib.parse import parse_qs, urlsplit
 
 import typer
 from rich.console import Console
@@ -17,6 +16,7 @@ from store.engine.table_options import Capacity, TableOptions
 from store.errors import BadInput
 from store.metadata.schema_version import LAYOUT
 from store.model.attributes import Value
+from store.store_url import DynamoDBUrl, parse_store_url
 
 app = typer.Typer(help="Create, describe and migrate the table of CLADE_STORE.", no_args_is_help=True)
 
@@ -98,10 +98,8 @@ def print_policy(use: For = Use.READING, account: Account = None, store: StoreUr
     Example: clade table policy --for writing --account 123456789012
     """
     url = store or Settings().store
-    from store.dynamodb.store import DynamoDBStore  # imports aioboto3, which takes long
-
-    named = open_store(url)
-    if not isinstance(named, DynamoDBStore):
+    named = parse_store_url(url)
+    if not isinstance(named, DynamoDBUrl):
         raise BadInput(f'"{url}" is not a DynamoDB table; name one with --store.')
     print(json.dumps(policy(use, named.table, region=named.region, account=account), indent=2))
 
@@ -110,7 +108,8 @@ def _disabled(url: str, options: TableOptions) -> str:
     """A sentence with the features that are off by default, because the URL has an endpoint."""
     features = {"recovery": options.recovery, "protection": options.protection}
     unset = [name for name, value in features.items() if value is None]
-    if not unset or "endpoint" not in parse_qs(urlsplit(url).query):
+    named = parse_store_url(url)
+    if not unset or not isinstance(named, DynamoDBUrl) or named.endpoint is None:
         return ""
     return f" The URL has an endpoint, so it has no {' and no '.join(unset)}; enable with --{' --'.join(unset)}."
 

@@ -16,6 +16,7 @@ from graph.unknown_settings import PREFIX, ignored, reject_misspelt
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
 from store.background_moves.timing import MoveTiming
 from store.errors import BadInput
+from store.store_url import SQLiteUrl, parse_store_url
 from store.text import shorten
 
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most"}
@@ -226,7 +227,7 @@ class Settings(BaseSettings):
     @property
     def keep_bytes(self) -> int:
         """The size in bytes of the record cache, and of the page cache, which only SQLite uses."""
-        return self.record_cache_mb * (500_000 if self.store.startswith("sqlite:") else 1_000_000)
+        return self.record_cache_mb * (500_000 if isinstance(parse_store_url(self.store), SQLiteUrl) else 1_000_000)
 
     @property
     def move_timing(self) -> MoveTiming:

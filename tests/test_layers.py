@@ -14,14 +14,14 @@ MAY_IMPORT = {
     | {
         f"store.{name}"
         for name in "background_moves.timing bounded_cache concurrency connect download engine errors "
-        "metadata.tree_version model text".split()
+        "metadata.tree_version model store_url text".split()
     },
     "commands": {"graph", "resolvers", "store", "clade"},
     "clade": {"graph"},
 }
 ORDER = {
-    "store": "errors text bounded_cache concurrency download model metadata engine sqlite dynamodb reading api_keys "
-    "connect edits background_moves writer checking transfer",
+    "store": "errors text store_url bounded_cache retry concurrency download model metadata engine sqlite dynamodb "
+    "reading api_keys connect edits background_moves writer checking transfer",
     "resolvers": "access session planning redirects lookup total_count planner pages restricted_lists past permissions "
     "mutations dataloaders",
     "graph": "errors error_codes unknown_settings federation_exposure operation settings hierarchies types federation "

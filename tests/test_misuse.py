@@ -53,11 +53,11 @@ MISTAKES = {
     '{"path": "US/NE/Omaha/CA", "level": "STATE"}': "STATE may not stand under CITY, only under",
     '{"path": "US/NE/Kearney", "level": "CITY", "population": "many"}': "population: 'many' is no Int",
     '{"path": "US/NE/Norfolk", "level": "CITY", "poulation": 24000}': 'CITY has no attribute "poulation"; it has code,',
-    '{"path": "US/XX/Nowhere", "level": "CITY"}': "Its parent US/XX is neither in the file nor in the table.",
+    '{"path": "US/XX/Nowhere", "level": "CITY"}': "Parent US/XX is neither in the file nor in the table.",
     '{"path": "US//Empty", "level": "CITY"}': "A path has an empty segment; write it like US/NE/Omaha",
     '{"level": "CITY", "name": "Pathless"}': 'The line has no path; write "path": ["US", "NE"]',
-    '{"path": "US/NE/Hastings", "level": "CITY"': "The line is no JSON: ",
-    '["US", "NE", "Columbus"]': "The line is no JSON object: ",
+    '{"path": "US/NE/Hastings", "level": "CITY"': "The line is not valid JSON: ",
+    '["US", "NE", "Columbus"]': "The line is not a JSON object: ",
     '{"path": "US/NE/Omaha", "level": "CITY", "name": "Not Omaha"}': "US/NE/Omaha has the name Omaha in row 3 already",
     '{"path": "US/NE/Fremont", "level": "CITY", "id": "has space"}': 'The id "has space" holds white space',
     f'{{"path": "US/NE/{"x" * 1100}", "level": "CITY"}}': "Below its root the path takes 1105 bytes in a key;",
@@ -89,7 +89,7 @@ def test_a_file_with_a_dozen_mistakes_is_imported_but_for_them_and_each_is_expla
         ("empty.csv", "", ["--level", "country=Country"], '"empty.csv" has no header: its first line must name the'),
         ("levels.csv", "Country\nUS\n", [], 'A CSV file needs its levels from the root down, such as --level country='),
         ("list.weird", "US\n", [], 'Unknown extension of "list.weird"; add --format csv, jsonl, taxonomy.'),
-        ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and stand under itself"),
+        ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and is allowed under itself"),
     ],
 )  # fmt: skip
 def test_a_file_of_which_nothing_can_be_taken_is_told_in_one_sentence(

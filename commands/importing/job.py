@@ -14,12 +14,13 @@ from graph.settings import Settings
 from store.connect import opened
 from store.engine.protocol import Store
 from store.errors import CladeError, NoTable
+from store.store_url import SQLiteUrl, parse_store_url
 from store.text import quantity
 from store.transfer.formats import Format
 from store.transfer.load import LoadResult, load
 from store.transfer.move_existing import ImportMoves
 from store.transfer.rows import ImportPlan
-from store.transfer.scratch_copy import trial
+from store.transfer.scratch_copy import scratch_copy
 from store.writer.writer import Writer
 
 METER_ROWS = 1000
@@ -75,7 +76,7 @@ class ImportJob:
             if not self.moves:
                 await self._load(store)
             elif self.dry_run:
-                async with trial(store, self.plan) as scratch:
+                async with scratch_copy(store, self.plan) as scratch:
                     await self._move(scratch)
                     await self._load(scratch)
             else:
@@ -88,12 +89,12 @@ class ImportJob:
 
     async def _load(self, store: Store) -> None:
         with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:
-            await load(store, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, settled=meter)
+            await load(store, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
 
 
 async def _has_table(url: str) -> bool:
     """Whether there is a table to compare with; a missing SQLite file counts as an empty table."""
-    if not url.startswith("sqlite:"):
+    if not isinstance(parse_store_url(url), SQLiteUrl):
         return True
     try:
         async with opened(url):

@@ -33,7 +33,7 @@ def report(job: ImportJob) -> None:
         typer.echo(f"unchanged: {outcome.unchanged:,}")
     if moved := sum(rejection.moved for rejection in outcome.rejections):
         typer.echo(f"not moved: {moved:,}")
-    if job.prune and job.plan.obscure:
+    if job.prune and job.plan.pathless:
         typer.echo("Nothing was removed, because some rejected rows do not identify their nodes.", err=True)
     _report_rejected(job)
 

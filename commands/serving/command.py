@@ -24,6 +24,7 @@ from graph.observability.metrics_server import exported
 from graph.settings import Settings, host_and_port
 from store.connect import opened
 from store.errors import BadInput, Unavailable, WrongLayout
+from store.store_url import SQLiteUrl, parse_store_url
 
 STORE_CHECK_SECONDS = 2.0
 MAX_UNACKNOWLEDGED_MILLISECONDS = 30_000  # of a client that does not read its response
@@ -42,7 +43,8 @@ def serve(
     settings = Settings()
     classes = served(settings.hierarchies)  # errors in the settings are reported before the server listens
     tokens_of(settings)
-    if settings.store == "sqlite://:memory:" and workers > 1:
+    store = parse_store_url(settings.store)
+    if isinstance(store, SQLiteUrl) and store.is_in_memory and workers > 1:
         raise BadInput(f"A store in memory needs one process; remove --workers {workers}, or set another CLADE_STORE.")
     if settings.writes == "on" and not is_loopback(f"[{host}]" if ":" in host else host):
         os.environ["CLADE_WRITES"] = "granted"  # read by the worker processes

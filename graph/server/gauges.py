@@ -63,7 +63,7 @@ def vitals_of(
     }
     if writer is not None:
         gauges["writes_waiting"] = lambda: writer.waiting
-        gauges["moves_running"] = lambda: writer.mover.running
+        gauges["moves_running"] = lambda: writer.move_worker.running
     if (calls := store.calls) is not None:
         gauges["store_silent"] = lambda: calls.is_silent
         totals |= {counter: partial(getattr, calls, name) for name, counter in CALLS.items()}

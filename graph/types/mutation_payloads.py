@@ -38,7 +38,7 @@ class Payload:
 
 
 async def _previous_parent(payload: Payload, info: Any) -> Record | None:
-    if payload.before is None or len(payload.before) == 1 or payload.written.forecast:
+    if payload.before is None or len(payload.before) == 1 or payload.written.dry_run:
         return None
     (found,) = await load(info, [(payload.hierarchy, payload.before[:-1])])
     return found
@@ -49,7 +49,7 @@ def payload_of(types: HierarchyTypes) -> Any:
     node: Any = types.interface
     fields = {
         "node": field(
-            lambda payload, info: None if payload.written.forecast else payload.written.record,
+            lambda payload, info: None if payload.written.dry_run else payload.written.record,
             node | None,
             "The node as it was written, of a deleted one as it was at last; null for a dry run.",
         ),
@@ -64,7 +64,7 @@ def payload_of(types: HierarchyTypes) -> Any:
             "The move by which it is done, where that takes more than one transaction; else null.",
         ),
         "plan": field(
-            lambda payload, info: payload.written.forecast, WritePlan | None, "What a dry run would change; else null."
+            lambda payload, info: payload.written.dry_run, WritePlan | None, "What a dry run would change; else null."
         ),
     }
     made = class_of(f"{types.title}Payload", fields)

@@ -1,7 +1,7 @@
-"""A journaled move in the hands of one process: whatever that writes is written only as long as nobody else has it.
+"""Move lease: a background move is worked on by one process at a time (fencing).
 
-Each write is one transaction with the record of the move, which must be as this process left it. So one that slept
-past its lease, and one whose answer came too late, write nothing when somebody else has taken over.
+Each write of the worker is one transaction with the move's record, which has to be as this worker left it. So a worker
+that slept past its lease, or whose answer came too late, writes nothing once another has taken over.
 """
 
 import asyncio
@@ -18,57 +18,57 @@ from store.model.items import Change, Put
 
 
 class LeaseLost(Exception):
-    """Somebody else has the move by now, or it has ended."""
+    """Another worker has taken over the move, or it has ended."""
 
 
 class MoveLease:
-    """`move` is the move as it was last written; each write prolongs the lease to `lease_seconds` from now."""
+    """`move` is the record as last written; each write renews the lease to `lease_seconds` from now."""
 
     def __init__(self, store: Store, move: Move, lease_seconds: float) -> None:
         self.move = move
         self._store = store
-        self._lease = lease_seconds
+        self._lease_seconds = lease_seconds
 
     async def write(self, changes: Sequence[Change] = (), **progress: Any) -> None:
-        """Commit changes with the move's progress. Raises Lost, or Conflict where a condition of theirs fails."""
-        values = {"lease": round(time.time() + self._lease, 3), **progress}
-        moved, old = replace(self.move, **values), self.move
+        """Commit changes and the move's progress. Raises LeaseLost, or Conflict where a condition of a change fails."""
+        values = {"lease": round(time.time() + self._lease_seconds, 3), **progress}
+        new, old = replace(self.move, **values), self.move
         when = {"epoch": old.epoch, "state": old.state.value, "lease": old.lease, "ended_at": None}
         try:
-            await self._store.commit([Put(moved.item(), when), *changes])
+            await self._store.commit([Put(new.item(), when), *changes])
         except Conflict as error:
             if 0 in error.failed:
                 raise LeaseLost from error
             raise
-        self.move = moved
+        self.move = new
 
-    async def take(self) -> None:
-        """Become the one who has it, from whoever let the lease run out; raises Lost where somebody was quicker."""
+    async def acquire(self) -> None:
+        """Take over a move whose lease has run out; raises LeaseLost where another worker was faster."""
         try:
             await self.write(epoch=self.move.epoch + 1)
         except Conflict as error:
             raise LeaseLost from error
 
     async def release(self) -> None:
-        """Let the next take it over at once."""
+        """Let the next worker take over at once."""
         await self.write(lease=0)
 
     async def refresh(self) -> None:
-        """See what became of a write without an answer; raises Lost where somebody else has the move."""
+        """Read the record after a write without an answer; raises LeaseLost where another worker has the move."""
         (item,) = await self._store.get([self.move.key], ReadUsage(), strong=True)
         found = None if item is None else Move.of(item)
         if found is None or found.epoch != self.move.epoch or found.ended_at is not None:
             raise LeaseLost
         self.move = found
 
-    async def keep(self) -> None:
-        """Prolong the lease where a third of it has passed."""
-        if self.move.lease - time.time() < self._lease * 2 / 3:
+    async def renew(self) -> None:
+        """Renew the lease if a third of it has passed."""
+        if self.move.lease - time.time() < self._lease_seconds * 2 / 3:
             await self.write()
 
     async def wait(self, seconds: float) -> None:
-        """Sleep, and keep the move meanwhile."""
+        """Sleep, and renew the lease meanwhile."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            await asyncio.sleep(min(left, self._lease / 3))
-            await self.keep()
+            await asyncio.sleep(min(left, self._lease_seconds / 3))
+            await self.renew()

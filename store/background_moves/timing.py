@@ -1,18 +1,20 @@
-"""How long the steps of a journaled move wait, all in seconds."""
+"""Move timing: the waits between the steps of a background move, in seconds."""
 
 from dataclasses import dataclass
 from typing import Self
 
 from store.metadata.move_record import LEASE_SECONDS
 
-MARGIN_SECONDS = 1.0  # for what a request does before its time is counted and after it has run out
+MARGIN_SECONDS = 1.0  # for what a request does before its time limit starts and after it ends
 
 
 @dataclass(frozen=True)
 class MoveTiming:
-    """After `grace_seconds` no reader is left that knows less than the stamps tell by now, after `settle_seconds` the
-    indexes show what the table holds. Who asked for a move waits for its flip for at most `wait_seconds`, and nobody
-    takes it over before its mover was silent for `lease_seconds`.
+    """The waits of background moves.
+
+    `grace_seconds`: until all readers have seen the last tree version. `settle_seconds`: until the indexes have caught
+    up with the table. `wait_seconds`: how long the request that asked for a move waits for its flip. `lease_seconds`:
+    how long a worker has to be silent before another takes over its move.
     """
 
     grace_seconds: float = 10.0 + MARGIN_SECONDS
@@ -22,5 +24,5 @@ class MoveTiming:
 
     @classmethod
     def of(cls, request_seconds: float, settle_seconds: float, wait_seconds: float) -> Self:
-        """The pace where no request takes longer than `request_seconds`, of which half at most goes by waiting."""
+        """The timing where no request takes longer than `request_seconds`, half of which at most is spent waiting."""
         return cls(request_seconds + MARGIN_SECONDS, settle_seconds, min(wait_seconds, request_seconds / 2))

@@ -1,4 +1,4 @@
-"""The journaled moves that this process works on, each in a task of its own that outlives the request it is for."""
+"""Move worker: runs the background moves of this process, each in a task that outlives the request it is for."""
 
 import asyncio
 import contextlib
@@ -15,66 +15,62 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict, Unavailable
 from store.metadata.move_record import Move, move_id_from
-from store.metadata.tree_version import TreeVersion
-from store.model.keys import tree_version_key
 from store.reading.active_moves import recent_moves
+from store.reading.tree_versions import tree_versions
+from store.retry import RetryPolicy
 
-LONGEST_DELAY_SECONDS = 10.0
+RETRIES = RetryPolicy(0.1, 10.0)  # of a move after an outage of the store
 SHORTEST_DELAY_SECONDS = 1.0
 SKEW_SECONDS = 3600.0  # by so much the clocks of processes may differ
-STOP_SECONDS = 5.0  # to tell others that they may go on
+STOP_SECONDS = 5.0  # to release the leases
 
 logger = logging.getLogger("clade")
 
 
 class MoveWorker:
-    """Runs moves to their ends; `queue` is the order in which the process writes to trees."""
+    """Runs moves to their ends; `locks` are those of all writes of the process."""
 
-    def __init__(self, store: Store, pace: MoveTiming = MoveTiming(), queue: TreeLocks | None = None) -> None:
+    def __init__(self, store: Store, timing: MoveTiming = MoveTiming(), locks: TreeLocks | None = None) -> None:
         self._store = store
-        self._pace = pace
-        self._queue = queue or TreeLocks()
-        self._journeys: dict[str, MoveJob] = {}
+        self._timing = timing
+        self._locks = locks or TreeLocks()
+        self._jobs: dict[str, MoveJob] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._since = "0"
-        self._met: dict[
-            str, tuple[Move, float]
-        ] = {}  # moves of others as they were when this process last met them anew
+        self._others: dict[str, tuple[Move, float]] = {}  # moves of other workers, with the time of their last change
 
     def start(self, move: Move) -> MoveJob:
-        """Go on with a move that nobody else works on."""
-        return self._start(MoveLease(self._store, move, self._pace.lease_seconds))
+        """Run a move that this process has registered."""
+        return self._start(MoveLease(self._store, move, self._timing.lease_seconds))
 
-    def journey(self, move_id: str) -> MoveJob | None:
-        """The move with this id, where this process works on it."""
-        return self._journeys.get(move_id)
+    def job(self, move_id: str) -> MoveJob | None:
+        """The job of a move that this process works on."""
+        return self._jobs.get(move_id)
 
     async def resume(self) -> list[Move]:
-        """Take over all moves whose movers have been silent for the whole of their lease; which those are."""
+        """Take over the moves whose lease has run out; returns them."""
         taken = []
-        for move in await self._left():
-            if self._lasts(move) <= 0 and await _is_registered(self._store, move):
-                hold = MoveLease(self._store, move, self._pace.lease_seconds)
+        for move in await self._moves_of_others():
+            if self._lease_left(move) <= 0 and await _is_registered(self._store, move):
+                lease = MoveLease(self._store, move, self._timing.lease_seconds)
                 with contextlib.suppress(LeaseLost):
-                    await hold.take()
-                    self._start(hold)
-                    taken.append(hold.move)
+                    await lease.acquire()
+                    self._start(lease)
+                    taken.append(lease.move)
         return taken
 
     async def finish(self, hierarchies: Container[str]) -> list[Move]:
-        """Take over the moves of these hierarchies that others have left, when their leases have run out, and wait for
-        their ends; which those are.
-        """
-        if left := [move for move in await self._left() if move.hierarchy in hierarchies]:
-            await asyncio.sleep(max(0.0, *map(self._lasts, left)))
+        """Take over the moves of these hierarchies when their leases have run out, and wait for their ends."""
+        if left := [move for move in await self._moves_of_others() if move.hierarchy in hierarchies]:
+            await asyncio.sleep(max(0.0, *map(self._lease_left, left)))
         taken = [move for move in await self.resume() if move.hierarchy in hierarchies]
         await self.finished()
         return taken
 
-    async def _left(self) -> list[Move]:
+    async def _moves_of_others(self) -> list[Move]:
         """The moves that have not ended and that this process does not work on.
 
-        Only the first look is at all that there are: what had ended by then need not be read again.
+        Moves that had ended at the first call are not read again.
         """
         now = time.time()
         moves = [
@@ -82,29 +78,29 @@ class MoveWorker:
         ]
         self._since = min([move_id_from(now - SKEW_SECONDS), *[move.id for move in moves]])
         left = [move for move in moves if move.id not in self._tasks]
-        self._met = {move.id: self._met[move.id] for move in left if move.id in self._met}
+        self._others = {move.id: self._others[move.id] for move in left if move.id in self._others}
         return left
 
-    def _lasts(self, move: Move) -> float:
-        """For how many seconds a move is still its mover's, if that stays silent.
+    def _lease_left(self, move: Move) -> float:
+        """The seconds until another worker's lease runs out.
 
-        Its lease is in the time of another clock, so it also ends when nothing was heard of its mover for all of it by
-        this process's own; whoever was only slow then writes nothing more.
+        The lease is a time of another clock, so it also ends when its record did not change for the whole of it by the
+        clock of this process; a worker that was only slow then writes nothing more.
         """
-        met, since = self._met.get(move.id, (None, 0.0))
-        if met != move:
+        known, since = self._others.get(move.id, (None, 0.0))
+        if known != move:
             since = time.monotonic()
-            self._met[move.id] = (move, since)
-        return min(move.lease - time.time(), since + self._pace.lease_seconds - time.monotonic())
+            self._others[move.id] = (move, since)
+        return min(move.lease - time.time(), since + self._timing.lease_seconds - time.monotonic())
 
     async def finished(self) -> None:
-        """Wait until all moves that this process works on have ended, or were lost to others."""
+        """Wait until all moves of this process have ended, or were taken over by others."""
         while self._tasks:
             await asyncio.wait(self._tasks.values())
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Within it interrupted moves are taken over; at its end those of this process are left to others."""
+        """Takes over interrupted moves while the block runs; at its end releases those of this process."""
         watch = asyncio.create_task(self._watch())
         try:
             yield
@@ -115,11 +111,11 @@ class MoveWorker:
 
     @property
     def running(self) -> int:
-        """How many moves this process carries out now."""
+        """The number of moves that this process works on."""
         return len(self._tasks)
 
     async def stop(self) -> None:
-        """End all tasks, so that others can go on with the moves at once."""
+        """Stop all tasks and release the moves, so that others can take them over at once."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -131,59 +127,56 @@ class MoveWorker:
             try:
                 await self.resume()
             except Unavailable as error:
-                logger.warning("Interrupted moves are not looked for now: %s", error)
+                logger.warning("The search for interrupted moves failed and is repeated: %s", error)
             except Exception:
-                logger.exception("Interrupted moves could not be looked for.")
-            ends = [seconds for move, _ in self._met.values() if (seconds := self._lasts(move)) > 0]
-            await asyncio.sleep(min(max(SHORTEST_DELAY_SECONDS, min(ends, default=inf)), self._pace.lease_seconds))
+                logger.exception("The search for interrupted moves failed.")
+            ends = [seconds for move, _ in self._others.values() if (seconds := self._lease_left(move)) > 0]
+            await asyncio.sleep(min(max(SHORTEST_DELAY_SECONDS, min(ends, default=inf)), self._timing.lease_seconds))
 
-    def _start(self, hold: MoveLease) -> MoveJob:
-        move_id = hold.move.id
-        journey = self._journeys[move_id] = MoveJob(self._store, hold, self._queue, self._pace)
-        self._tasks[move_id] = task = asyncio.create_task(self._run(journey))
+    def _start(self, lease: MoveLease) -> MoveJob:
+        move_id = lease.move.id
+        job = self._jobs[move_id] = MoveJob(self._store, lease, self._locks, self._timing)
+        self._tasks[move_id] = task = asyncio.create_task(self._run(job))
         task.add_done_callback(lambda _: self._forget(move_id))
-        return journey
+        return job
 
     def _forget(self, move_id: str) -> None:
-        del self._tasks[move_id], self._journeys[move_id]
+        del self._tasks[move_id], self._jobs[move_id]
 
-    async def _run(self, journey: MoveJob) -> None:
+    async def _run(self, job: MoveJob) -> None:
         try:
-            await _persist(journey)
+            await _persist(job)
         except LeaseLost:
-            logger.info("The move %s is somebody else's by now.", journey.move.id)
+            logger.info("The move %s was taken over by another worker.", job.move.id)
         except Exception:
-            logger.exception("The move %s stopped; it is taken up again later.", journey.move.id)
-            await _release(journey)
+            logger.exception("The move %s stopped; it is resumed later.", job.move.id)
+            await _release(job)
         except BaseException:  # the process ends
-            await _release(journey)
+            await _release(job)
             raise
         finally:
-            journey.has_flipped.set()
+            job.has_flipped.set()
 
 
 async def _is_registered(store: Store, move: Move) -> bool:
-    """Whether the stamps keep others off its ends; if not, the table is damaged and nothing is known to be its own."""
-    partitions = sorted(move.running.partitions)
-    items = await store.get(list(map(tree_version_key, partitions)), ReadUsage(), strong=True)
-    stamps = [TreeVersion.of(*one) for one in zip(partitions, items, strict=True)]
-    return all(move.running in stamp.moves for stamp in stamps)
+    """Whether the tree versions list a move; if not, the table is damaged, and other writers may be in its subtrees."""
+    versions = await tree_versions(store, sorted(move.running.partitions), ReadUsage())
+    return all(move.running in version.moves for version in versions)
 
 
-async def _release(journey: MoveJob) -> None:
-    with contextlib.suppress(Exception):  # then it is free when its lease has run out
-        await journey.hold.release()
+async def _release(job: MoveJob) -> None:
+    with contextlib.suppress(Exception):  # others then wait until the lease has run out
+        await job.lease.release()
 
 
-async def _persist(journey: MoveJob) -> None:
-    """Run a journey, again where the store was away for a while, or others were at the same items all the time."""
-    delay = 0.1
+async def _persist(job: MoveJob) -> None:
+    """Run a job, again after an outage of the store or conflicts with other writers."""
+    pauses = RETRIES.pauses()
     while True:
         try:
-            return await journey.run()
+            return await job.run()
         except (Conflict, Unavailable) as error:
-            logger.warning("The move %s waits: %s", journey.move.id, error)
-            await asyncio.sleep(delay)
-            delay = min(2 * delay, LONGEST_DELAY_SECONDS)
+            logger.warning("The move %s waits: %s", job.move.id, error)
+            await asyncio.sleep(next(pauses))
         with contextlib.suppress(Unavailable):
-            await journey.hold.refresh()
+            await job.lease.refresh()

@@ -1,11 +1,11 @@
-"""Proving a table: that every node, id, count, stamp and log of its hierarchies is as each write leaves it.
+"""Check: whether every node, id, count, version and log of some hierarchies is as each write leaves it.
 
-The whole table is scanned once. For each root that comes by its tree is walked in key order, with what lies beside its
-nodes; so is a tree without a root, when its stamp or any node of it comes by. Of each id that comes by it is proven
-that record, former states and node agree. So no item of the hierarchies is left out, and in memory are never more than
-a few pages and the line above one node. Of a move that is under way it is proven that its record and the stamps tell of
-each other; what it hides is its own. Items of hierarchies that are not asked for, what has expired, idempotency keys
-and API keys are not looked at; nor can a check know a log or a stamp that never was.
+The whole table is scanned once. For each root on a page its tree is checked in key order, with its metadata; so is a
+tree without a root, when its version or any node of it is on the page. For each id it is checked that its record,
+history and node agree. So no item of the hierarchies is left out, and in memory are never more than a few pages and the
+ancestors of one node. Of a running move it is checked that its record and the tree versions refer to each other; what
+it hides is its own. Not checked are other hierarchies, expired items, idempotency keys and API keys; nor can a check
+know that a whole log and its version were removed.
 """
 
 import asyncio
@@ -13,14 +13,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from store.checking.findings import (
-    Finding,
-    Fix,
-    place,
-    told,
-)
+from store.checking.findings import Finding, Fix, counts_text, mismatch, path_text, value_text
 from store.checking.ids import OrphanCheck
-from store.checking.trees import Examined, TreeReader, stamped
+from store.checking.trees import TreeReader, TreeReport, number_of
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.move_record import Move, MoveState
@@ -32,17 +27,17 @@ from store.model.keys import Key, hierarchy_of, tree_version_key
 from store.model.ranges import siblings
 from store.model.records import Counts, nonzero_counts
 from store.model.undefined_values import Undefined
-from store.reading.active_moves import active_moves, recent_moves
+from store.reading.active_moves import ActiveMoves, active_moves, recent_moves
 
-ATTEMPTS = 10  # to list the roots while none is made or removed
-SETTLE_SECONDS = 2.0  # until an index shows what the table holds
+ATTEMPTS = 10  # to list the roots while none is created or deleted
+SETTLE_SECONDS = 2.0  # until an index has caught up with the table
 
 
 class Check:
-    """One pass through a table; `at` is the time of the tombstones that it proposes.
+    """One pass through a table; `at` is the time (RFC 3339) for the tombstones that fixes contain.
 
-    `met` hears of so many nodes more that were examined, `scanned` of so many items of the table. `undefined` has for
-    each hierarchy the attributes and levels that its class lacks, of the trees examined by `findings`.
+    `on_nodes` is called with each number of nodes checked, `on_items` with each number of items scanned. `undefined`
+    has by hierarchy the attributes and levels that its class does not define, of the trees checked by `findings`.
     """
 
     def __init__(
@@ -50,123 +45,132 @@ class Check:
         store: Store,
         hierarchies: Mapping[str, Hierarchy],
         at: str,
-        met: Callable[[int], None] = lambda _: None,
-        scanned: Callable[[int], None] = lambda _: None,
+        on_nodes: Callable[[int], None] = lambda _: None,
+        on_items: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self._scanned = scanned
-        self._store = store
-        self._hierarchies = hierarchies
+        self.store = store
+        self.hierarchies = hierarchies
+        self.undefined = {name: Undefined(hierarchy) for name, hierarchy in hierarchies.items()}
         self._at = at
-        self._reads = ReadUsage()
-        self.undefined = {name: Undefined(one) for name, one in hierarchies.items()}
-        self._trees = {name: TreeReader(store, one, self._reads, met) for name, one in hierarchies.items()}
-        self._strays = [OrphanCheck(store, one, self._reads, at) for one in hierarchies.values()]
+        self._on_items = on_items
+        self._reads = reads = ReadUsage()
+        self._trees = {name: TreeReader(store, one, reads, on_nodes) for name, one in hierarchies.items()}
+        self._orphans = [OrphanCheck(store, one, reads, at) for one in hierarchies.values()]
 
     async def findings(self) -> AsyncIterator[Finding]:
-        """All that is wrong, as it is found. Raises Damaged where the store itself finds that it is not whole."""
-        await self._store.check_integrity()
-        examined: set[str] = set()
+        """All findings, as they are made. Raises Damaged where the engine itself finds the table damaged."""
+        await self.store.check_integrity()
+        rootless: set[str] = set()
         async for page in self.pages():
-            for finding in await self.strays(page):
+            for finding in await self.orphans(page):
                 yield finding
-            for pk in await self.trees(page, examined):
-                tree = await self.examine(pk)
-                self.undefined[hierarchy_of(pk)].add(tree.undefined)
-                for finding in tree.findings:
+            for pk in await self.trees(page, rootless):
+                report = await self.tree(pk)
+                self.undefined[hierarchy_of(pk)].add(report.undefined)
+                for finding in report.findings:
                     yield finding
         for finding in await self.moves():
             yield finding
-        for name in self._hierarchies:
-            if (wrong := await self.roots(name)) is not None:
-                yield wrong
+        for name in self.hierarchies:
+            if (of_roots := await self.roots(name)) is not None:
+                yield of_roots
 
     async def pages(self) -> AsyncIterator[list[Item]]:
         """The items of the whole table."""
-        async for page in self._store.scan(self._reads):
+        async for page in self.store.scan(self._reads):
             yield page
-            self._scanned(len(page))
-            await asyncio.sleep(0)  # SQLite never waits, so this is where a Ctrl-C is heard
+            self._on_items(len(page))
+            await asyncio.sleep(0)  # SQLite never waits, so Ctrl-C is served here
 
-    async def strays(self, page: Sequence[Item]) -> list[Finding]:
-        """What is wrong with the ids on a page."""
-        return [finding for strays in self._strays for finding in await strays.judge(page)]
+    async def orphans(self, page: Sequence[Item]) -> list[Finding]:
+        """The findings on the ids of a page."""
+        return [finding for orphans in self._orphans for finding in await orphans.check(page)]
 
     async def trees(self, page: Sequence[Item], rootless: set[str]) -> list[str]:
-        """The trees to be examined when a page comes by, so that each is once in a scan.
+        """The partitions of the trees to check with a page, so that each is checked once in a scan.
 
-        That is when its root comes; its stamp, if it has no root; or else the first that comes, which `rootless` notes.
+        That is the page with its root; with its version, if it has no root; or else the first one, which is noted in
+        `rootless`.
         """
         places = {(pk, cast(str, item["sk"])) for item in page if (pk := self._tree_of(item))}
         chosen = {pk for pk, sk in places if sk == "#"}
         others = sorted({pk for pk, _ in places} - chosen)
         keys = [key for pk in others for key in (Key(pk, "#"), tree_version_key(pk))]
-        found = await self._store.get(keys, self._reads, strong=True)
-        there = {key for key, item in zip(keys, found, strict=True) if item is not None}
+        items = await self.store.get(keys, self._reads, strong=True)
+        present = {key for key, item in zip(keys, items, strict=True) if item is not None}
         for pk in others:
-            if Key(pk, "#") in there or pk in rootless:
+            if Key(pk, "#") in present or pk in rootless:
                 continue
-            if tree_version_key(pk) not in there:
+            if tree_version_key(pk) not in present:
                 rootless.add(pk)
             elif (pk, "!") not in places:
                 continue
             chosen.add(pk)
         return sorted(chosen)
 
-    async def examine(self, pk: str, *, again: bool = False) -> Examined:
-        """One tree as it is; its nodes are not told of where it is examined `again`."""
-        return await self._trees[hierarchy_of(pk)].examine(pk, again=again)
+    async def tree(self, pk: str, *, repeated: bool = False) -> TreeReport:
+        """The report on one tree; `on_nodes` is not called where the check is `repeated`."""
+        return await self._trees[hierarchy_of(pk)].check(pk, repeated=repeated)
 
     async def moves(self) -> list[Finding]:
-        """The moves that have not ended and that a stamp of a tree or hierarchy, where they must be, does not tell."""
+        """The moves that have not ended and that the tree version at an end of theirs does not list."""
         findings = []
-        for move in await recent_moves(self._store, self._reads):
-            if move.ended_at is not None or move.hierarchy not in self._hierarchies:
+        for move in await recent_moves(self.store, self._reads):
+            if move.ended_at is not None or move.hierarchy not in self.hierarchies:
                 continue
             keys = [*map(tree_version_key, sorted(move.running.partitions)), move.key]
-            *stamps, item = await self._store.get(keys, self._reads, strong=True)
-            is_told = all(move.running in decode_moves(stamp) for stamp in stamps)
-            if item is not None and Move.of(item) == move and not is_told:
-                wrong = f"the move {move.id} has not ended, and no stamp tells of it"
+            *versions, item = await self.store.get(keys, self._reads, strong=True)
+            is_listed = all(move.running in decode_moves(version) for version in versions)
+            if item is not None and Move.of(item) == move and not is_listed:
+                problem = f"the move {move.id} has not ended, and no tree version lists it"
                 ended = replace(move, state=MoveState.UNDONE, ended_at=self._at).item()
-                mend = Fix.of(move.key, item, {name: ended[name] for name in ("state", "ended_at", "expires")})
-                findings.append(Finding(move.hierarchy, place(*move.source), wrong, mend))
+                fix = Fix.of(move.key, item, {name: ended[name] for name in ("state", "ended_at", "expires")})
+                findings.append(Finding(move.hierarchy, path_text(*move.source), problem, fix))
         return findings
 
     async def roots(self, name: str) -> Finding | None:
-        """Whether the stamp of a hierarchy counts its roots rightly; they are counted in an index, which may trail."""
+        """The finding on the version of a hierarchy's roots, which are counted in an index that may be behind."""
         before = None
         for _ in range(ATTEMPTS):
-            (stamp,) = await self._store.get([tree_version_key(name)], self._reads, strong=True)
-            moves = await active_moves(self._store, decode_moves(stamp), self._reads)
+            (version,) = await self.store.get([tree_version_key(name)], self._reads, strong=True)
+            moves = await active_moves(self.store, decode_moves(version), self._reads)
             shape = await self._listed(name, moves)
-            number, counts = stamped(stamp), nonzero_counts(stamp.get("shape")) if stamp else {}
-            lost = [one.id for one in decode_moves(stamp) if one not in [move.running for move in moves]]
-            if counts == shape and (number or stamp is None) and not lost:
+            problem = _roots_problem(version, shape, moves)
+            if problem is None:
                 return None
-            if before == (before := (stamp, shape)):
-                says = told(stamp.get("shape") if stamp else {})
-                wrong = f"its stamp has the number {number} and counts the roots as {says}; there are {told(shape)}"
-                wrong += "".join(f"; it names the move {one}, which is not under way" for one in lost)
+            if before == (before := (version, shape)):
                 values: Item = {
-                    "n": number + 1, "shape": cast(Value, shape), "aliases": 0,
-                    "moves": encode_moves(move.running for move in moves) or None,
+                    "n": number_of(version) + 1, "shape": cast(Value, shape), "aliases": 0,
+                    "moves": encode_moves(moves.refs) or None,
                 }  # fmt: skip
-                return Finding(name, "", wrong, Fix.of(tree_version_key(name), stamp, values))
+                return Finding(name, "", problem, Fix.of(tree_version_key(name), version, values))
             await asyncio.sleep(SETTLE_SECONDS)
-        return Finding(name, "", "its roots were not proven, since others make and remove some all the time")
+        return Finding(name, "", "the roots were not checked, since other writes to them did not stop")
 
-    async def _listed(self, name: str, moves: Sequence[Move]) -> Counts:
-        """How many roots of each tier the index lists, without those that moves hide."""
-        levels = self._hierarchies[name].levels
-        counts = {level: await self._store.count(siblings(name, level), self._reads) for level in levels}
-        hidden = [move.hidden for move in moves if move.hidden is not None and move.hidden.sk == "#"]
-        for item in await self._store.get(hidden, self._reads, strong=True):
+    async def _listed(self, name: str, moves: ActiveMoves) -> Counts:
+        """The number of roots by level that the index lists, without those that moves hide."""
+        levels = self.hierarchies[name].levels
+        counts = {level: await self.store.count(siblings(name, level), self._reads) for level in levels}
+        hidden = [key for key in moves.hidden if key.sk == "#"]
+        for item in await self.store.get(hidden, self._reads, strong=True):
             if item is not None:
                 counts[cast(str, item["level"])] -= 1
         return {level_at_depth(level, 0): count for level, count in counts.items() if count}
 
     def _tree_of(self, item: Item) -> str | None:
-        """The partition of the tree that an item belongs to, if it does to any that is asked for."""
+        """The partition of the tree that an item belongs to, None if not of these hierarchies."""
         pk = cast(str, item["pk"]).removeprefix("alias#")
         hierarchy, divider, root = pk.partition("#")
-        return pk if divider and root and hierarchy in self._hierarchies else None
+        return pk if divider and root and hierarchy in self.hierarchies else None
+
+
+def _roots_problem(version: Item | None, shape: Counts, moves: ActiveMoves) -> str | None:
+    """The problem of the version of a hierarchy's roots, None where it is right."""
+    found = version.get("shape") if version else {}
+    problems = []
+    if version is not None and not number_of(version):
+        problems.append(mismatch("n", value_text(version.get("n")), "a positive integer"))
+    if nonzero_counts(found) != shape:
+        problems.append(mismatch("shape", counts_text(found), counts_text(shape)))
+    problems += [f"the move {ref.id} is not running" for ref in decode_moves(version) if ref not in moves.refs]
+    return f"version of the roots: {'; '.join(problems)}" if problems else None

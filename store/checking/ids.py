@@ -1,15 +1,15 @@
-"""What lies under ids and no tree can tell of: records that lead nowhere, former states that cannot be.
+"""Orphan check: ids whose record points to no node, and history that cannot be.
 
-An id is judged by its record and by the node that this leads to. Others may write meanwhile, so what looks wrong is
-only told where the record is the same after the node was read as it was before.
+An id is checked by its record and the node that this points to. Others may write meanwhile, so a problem is only
+reported where the record is the same after the node was read as before.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, TypeGuard, cast
 
-from store.checking.findings import Finding, Fix, place
-from store.checking.missing_states import missing_states
+from store.checking.findings import Finding, Fix, mismatch, path_text, value_text
+from store.checking.missing_revisions import missing_revisions
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.history import id_record_key, revisions
@@ -17,32 +17,35 @@ from store.model.hierarchy import Hierarchy
 from store.model.items import Check, Item
 from store.model.keys import Key, id_key
 from store.model.records import MAX_REVISION, is_id, is_revision
-from store.text import quantity, shorten
+from store.text import quantity
 
 ATTEMPTS = 10  # to read a record and its node while nobody writes to them
 
 
-class _Stray(NamedTuple):
-    """An id: its record, the node at the place that this leads to, and what of it came by: record, former states."""
+class _Id(NamedTuple):
+    """An id with its record, the node to which that points, and its earlier revisions on the page.
+
+    `is_on_page` where the record itself is on the page.
+    """
 
     id: str
-    came: bool
+    is_on_page: bool
     record: Item | None
     node: Item | None
-    states: Sequence[Item]
+    revisions: Sequence[Item]
 
     @property
-    def place(self) -> Key | None:
-        """Where the record leads, or where the latest state lay where there is no record."""
-        return id_record_key(self.record or (self.states[-1] if self.states else {}))
+    def key(self) -> Key | None:
+        """The key to which the record points, or without a record, where the latest revision was."""
+        return id_record_key(self.record or (self.revisions[-1] if self.revisions else {}))
 
     @property
-    def is_at_home(self) -> bool:
+    def has_node(self) -> bool:
         return self.node is not None and self.node.get("id") == self.id
 
 
 class OrphanCheck:
-    """Judges the ids of one hierarchy, a page of the table at a time; `at` is the time that tombstones get."""
+    """Checks the ids of one hierarchy, a page of the table at a time; `at` is the time for tombstones."""
 
     def __init__(self, store: Store, hierarchy: Hierarchy, reads: ReadUsage, at: str) -> None:
         self._store = store
@@ -50,24 +53,24 @@ class OrphanCheck:
         self._reads = reads
         self._at = at
 
-    async def judge(self, page: Sequence[Item]) -> list[Finding]:
-        """What is wrong with the ids of which anything is on a page of the table."""
-        states: dict[str, list[Item]] = {}
-        came: dict[str, Item | None] = {}
+    async def check(self, page: Sequence[Item]) -> list[Finding]:
+        """The findings on the ids of which any item is on a page of the table."""
+        revisions: dict[str, list[Item]] = {}
+        on_page: dict[str, Item | None] = {}
         for item in page:
             pk, sk = cast(str, item["pk"]), cast(str, item["sk"])
             if pk.startswith(f"id#{self._hierarchy.name}:"):
-                states.setdefault(pk[3:], []).extend([item] if sk != "v0" else [])
-                came |= {pk[3:]: item} if sk == "v0" else {}
+                revisions.setdefault(pk[3:], []).extend([item] if sk != "v0" else [])
+                on_page |= {pk[3:]: item} if sk == "v0" else {}
         findings: list[Finding] = []
-        records = {**await self._records([node_id for node_id in states if node_id not in came]), **came}
+        records = {**await self._records([node_id for node_id in revisions if node_id not in on_page]), **on_page}
         for _ in range(ATTEMPTS):
-            found = [_Stray(one, one in came, record, None, states[one]) for one, record in records.items()]
-            missing = await self._missing(found)
+            ids = [_Id(one, one in on_page, record, None, revisions[one]) for one, record in records.items()]
+            missing = await self._missing(ids)
             suspects = {
-                stray.id: wrong
-                for stray in await self._at_home(found)
-                if (wrong := await self._wrong(stray, missing[stray.id]))
+                one.id: found
+                for one in await self._with_nodes(ids)
+                if (found := await self._findings(one, missing[one.id]))
             }
             again = await self._records(list(suspects))
             findings += [one for node_id in suspects if again[node_id] == records[node_id] for one in suspects[node_id]]
@@ -76,62 +79,59 @@ class OrphanCheck:
                 break
         return findings
 
-    async def _missing(self, strays: Sequence[_Stray]) -> Counter[str]:
-        """How many states are missing of the deleted ones that came by; each has all up to its last one."""
+    async def _missing(self, ids: Sequence[_Id]) -> Counter[str]:
+        """The number of missing revisions of the deleted nodes on the page; they have all up to the last one."""
         last = {
-            stray.id: cast(int, stray.record["revision"])
-            for stray in strays
-            if stray.came and _is_deleted(stray.record) and is_revision(stray.record.get("revision"))
+            one.id: cast(int, one.record["revision"])
+            for one in ids
+            if one.is_on_page and _is_deleted(one.record) and is_revision(one.record.get("revision"))
         }
-        return await missing_states(self._store, last, self._reads)
+        return await missing_revisions(self._store, last, self._reads)
 
-    async def _at_home(self, strays: Sequence[_Stray]) -> list[_Stray]:
-        """The same with the nodes where their records lead."""
-        places = [stray.place for stray in strays if stray.place is not None]
-        nodes = dict(zip(places, await self._store.get(places, self._reads, strong=True), strict=True))
-        return [stray._replace(node=nodes[stray.place]) if stray.place is not None else stray for stray in strays]
+    async def _with_nodes(self, ids: Sequence[_Id]) -> list[_Id]:
+        """The same ids with the nodes to which their records point."""
+        keys = [one.key for one in ids if one.key is not None]
+        nodes = dict(zip(keys, await self._store.get(keys, self._reads, strong=True), strict=True))
+        return [one._replace(node=nodes[one.key]) if one.key is not None else one for one in ids]
 
     async def _records(self, ids: Sequence[str]) -> dict[str, Item | None]:
         found = await self._store.get([id_key(node_id) for node_id in ids], self._reads, strong=True)
         return dict(zip(ids, found, strict=True))
 
-    # -- judging -------------------------------------------------------------------------------------------------------
+    # -- findings ------------------------------------------------------------------------------------------------------
 
-    async def _wrong(self, stray: _Stray, missing: int) -> list[Finding]:
-        findings = [self._finding(stray, wrong) for wrong in _wrong_states(stray)]
-        record = stray.record
-        if record is not None and not stray.came:
-            return findings  # it is judged when it comes by
-        if not is_id(self._hierarchy, stray.id):
-            findings.append(self._finding(stray, f"the id {stray.id} is none that a node can have"))
-        elif record is not None and "deleted" in record:
-            findings += self._wrong_tombstone(stray, record, missing)
-        elif not stray.is_at_home:
-            findings.append(await self._lost(stray))
+    async def _findings(self, one: _Id, missing: int) -> list[Finding]:
+        findings = [self._finding(one, problem) for problem in _revision_problems(one)]
+        if one.record is not None and not one.is_on_page:
+            return findings  # checked with the page that the record is on
+        if not is_id(self._hierarchy, one.id):
+            findings.append(self._finding(one, f"{one.id} is not a valid id of a node"))
+        elif _is_deleted(one.record):
+            if not is_revision(one.record.get("revision")):
+                findings.append(self._finding(one, f"the deleted node {one.id} has no revision"))
+            elif missing:
+                problem = f"{quantity(missing, 'revision')} of the deleted node {one.id} missing"
+                findings.append(self._finding(one, problem))
+        elif not one.has_node:
+            findings.append(await self._orphan(one))
         return findings
 
-    def _wrong_tombstone(self, stray: _Stray, record: Item, missing: int) -> list[Finding]:
-        if not is_revision(record.get("revision")):
-            return [self._finding(stray, f"the deleted node {stray.id} has no revision")]
-        wrong = f"{quantity(missing, 'state')} of the deleted node {stray.id} missing"
-        return [self._finding(stray, wrong)] if missing else []
-
-    async def _lost(self, stray: _Stray) -> Finding:
-        """An id that no node has where its record leads; the node there may have lost it."""
-        node, led = stray.node, id_record_key(stray.record or {})
-        if node is None or led is None:
-            there = "no node" if stray.record else "no record"
-            return self._finding(stray, f"the id {stray.id} has {there}", await self._buried(stray))
+    async def _orphan(self, one: _Id) -> Finding:
+        """The finding on an id that the node has not to which its record points; the node may have lost it."""
+        node, key = one.node, id_record_key(one.record or {})
+        if node is None or key is None:
+            lacking = "node" if one.record else "record"
+            return self._finding(one, f"id {one.id} has no {lacking}", await self._tombstone(one))
         other = node.get("id")
-        if is_id(self._hierarchy, other) and not await self._is_mistaken(cast(str, other), led):
-            wrong = f"the id {stray.id} leads to the node with the id {other}"
-            return self._finding(stray, wrong, await self._buried(stray))
-        same = Check(id_key(stray.id), {"tree": led.pk, "key": led.sk, "deleted": None})
-        wrong = f"the id {stray.id} leads here, but the node says that it is {other}"
-        return self._finding(stray, wrong, Fix.of(led, node, {"id": stray.id}, same))
+        if is_id(self._hierarchy, other) and not await self._is_wrong_id(cast(str, other), key):
+            problem = f"the record of id {one.id} points to the node with the id {other}"
+            return self._finding(one, problem, await self._tombstone(one))
+        same = Check(id_key(one.id), {"tree": key.pk, "key": key.sk, "deleted": None})
+        problem = mismatch("id", value_text(other), value_text(one.id))
+        return self._finding(one, problem, Fix.of(key, node, {"id": one.id}, same))
 
-    async def _is_mistaken(self, node_id: str, key: Key) -> bool:
-        """Whether a node at a key cannot have this id: no record knows it, or it is that of another node."""
+    async def _is_wrong_id(self, node_id: str, key: Key) -> bool:
+        """Whether the node at a key cannot have this id: it has no record, or is that of another node."""
         (record,) = (await self._records([node_id])).values()
         led = id_record_key(record) if record else None
         if led is None or led == key:
@@ -139,42 +139,41 @@ class OrphanCheck:
         (other,) = await self._store.get([led], self._reads, strong=True)
         return other is not None and other.get("id") == node_id
 
-    async def _buried(self, stray: _Stray) -> Fix:
-        """What is left of a lost node becomes a tombstone of its last state that is known, or goes where none is."""
-        key, record, led = id_key(stray.id), stray.record, stray.place
-        checks = (Check(led, {"id": stray.node.get("id") if stray.node else None}),) if led else ()
-        span = revisions(stray.id, MAX_REVISION)
-        last = await self._store.range(span, self._reads, limit=1, reverse=True, strong=True)
-        if not last or led is None:
-            return Fix(key, None, {name: (record or {}).get(name) for name in ("tree", "key", "deleted")}, checks)
+    async def _tombstone(self, one: _Id) -> Fix:
+        """The fix of an id without a node: a tombstone of its last revision, or no record where there is none."""
+        record, key = one.record, one.key
+        checks = (Check(key, {"id": one.node.get("id") if one.node else None}),) if key else ()
+        history = revisions(one.id, MAX_REVISION)
+        last = await self._store.range(history, self._reads, limit=1, reverse=True, strong=True)
+        if not last or key is None:
+            when = {name: (record or {}).get(name) for name in ("tree", "key", "deleted")}
+            return Fix(id_key(one.id), None, when, checks)
         values = {
-            "tree": led.pk, "key": led.sk, "deleted": self._at, "level": last[0].get("level"),
+            "tree": key.pk, "key": key.sk, "deleted": self._at, "level": last[0].get("level"),
             "revision": int(cast(str, last[0]["sk"])[1:]), "above": [],
         }  # fmt: skip
-        return Fix.of(key, record, values, *checks)
+        return Fix.of(id_key(one.id), record, values, *checks)
 
-    def _finding(self, stray: _Stray, wrong: str, mend: Fix | None = None) -> Finding:
-        path = place(*stray.place) if stray.place else ""
-        return Finding(self._hierarchy.name, path, wrong, mend)
+    def _finding(self, one: _Id, problem: str, fix: Fix | None = None) -> Finding:
+        return Finding(self._hierarchy.name, path_text(*one.key) if one.key else "", problem, fix)
 
 
 def _is_deleted(record: Item | None) -> TypeGuard[Item]:
     return record is not None and "deleted" in record
 
 
-def _wrong_states(stray: _Stray) -> list[str]:
-    """What is wrong with the former states that came by; the node's own revision, or a tombstone's, bounds them."""
-    wrong = []
-    gone = stray.record is not None and "deleted" in stray.record
-    newest = stray.record if gone else stray.node if stray.is_at_home else None
+def _revision_problems(one: _Id) -> list[str]:
+    """Problems of the earlier revisions on the page; they are below the node's own revision, or a tombstone's."""
+    problems = []
+    is_deleted = _is_deleted(one.record)
+    newest = one.record if is_deleted else one.node if one.has_node else None
     revision = (newest or {}).get("revision")
-    most = cast(int, revision) - (not gone) if is_revision(revision) else MAX_REVISION
-    for state in stray.states:
-        digits = cast(str, state["sk"])[1:]
-        if not digits.isdigit() or int(digits) != state.get("revision"):
-            wrong.append(
-                f"the former state {digits} of {stray.id} says that it is {shorten(repr(state.get('revision')))}"
-            )
-        elif int(digits) > most:
-            wrong.append(f"there is a former state {int(digits)} of {stray.id}, which is at revision {revision}")
-    return wrong
+    last = cast(int, revision) - (not is_deleted) if is_revision(revision) else MAX_REVISION
+    for revision_item in one.revisions:
+        digits = cast(str, revision_item["sk"])[1:]
+        if not digits.isdigit() or int(digits) != revision_item.get("revision"):
+            problem = mismatch("revision", value_text(revision_item.get("revision")), digits.lstrip("0") or digits)
+            problems.append(f"history of id {one.id}: {problem}")
+        elif int(digits) > last:
+            problems.append(f"history of id {one.id} has revision {int(digits)}, but the node is at {revision}")
+    return problems

@@ -1,20 +1,15 @@
-"""The walk through one tree that proves each of its nodes, one after another in key order, which is depth-first.
+"""Node checks: every node of one tree, in key order, which is depth-first.
 
-Of what was met only the line from the root down to the present node is kept. A node's counts are compared when the
-walk leaves it, since only then has it met all that lies below."""
+In memory are only the ancestors of the present node. The counts of a node are compared when all its descendants have
+been seen."""
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, cast
 
-from store.checking.findings import (
-    Finding,
-    Findings,
-    Fix,
-    place,
-    told,
-)
+from store.checking.findings import Finding, Findings, Fix, counts_text, mismatch, path_text, value_text
 from store.errors import BadPath
 from store.metadata.history import id_record_key
 from store.metadata.tree_version import level_at_depth
@@ -36,20 +31,15 @@ from store.model.keys import (
 )
 from store.model.paths import checked_segment
 from store.model.ranks import is_valid
-from store.model.records import (
-    Counts,
-    is_id,
-    is_revision,
-    nonzero_counts,
-)
+from store.model.records import Counts, is_id, is_revision, nonzero_counts
 from store.model.undefined_values import Undefined
-from store.text import shorten
+from store.text import quantity
 
 
-class Beside(NamedTuple):
-    """What lies in the partition of a node's id: its record, and how many former states are missing.
+class IdState(NamedTuple):
+    """The partition of a node's id: its record, and the number of missing earlier revisions.
 
-    `other` is the node that the record leads to where that is not this one.
+    `other` is the node that the record points to where that is not the node itself.
     """
 
     record: Item | None
@@ -57,198 +47,203 @@ class Beside(NamedTuple):
     missing: int = 0
 
 
-class _Open:
-    """A node that the walk has not left; `line` are the levels down to it, `ranks` those made by hand below it."""
+@dataclass(slots=True)
+class _OpenNode:
+    """A node whose descendants come next; `levels` lead from the root to it, `ranks` are reordered children's."""
 
-    __slots__ = ("below", "item", "kids", "level", "line", "ranks", "sk")
+    item: Item
+    level: str
+    levels: list[str]
+    kids: Counter[str] = field(default_factory=Counter)
+    below: Counter[str] = field(default_factory=Counter)
+    ranks: dict[str, str] = field(default_factory=dict)
 
-    def __init__(self, item: Item, level: str, line: list[str]) -> None:
-        self.item = item
-        self.sk = cast(str, item["sk"])
-        self.level = level
-        self.line = line
-        self.kids: Counter[str] = Counter()
-        self.below: Counter[str] = Counter()
-        self.ranks: dict[str, str] = {}
+    @property
+    def sk(self) -> str:
+        return cast(str, self.item["sk"])
 
 
 class NodeChecks:
-    """`meet` each node item of the tree at `pk` in key order, then `finish`: `shape`, `findings` and `undefined`
-    attributes are what there is.
+    """`check` each node item of the tree at `pk` in key order, then `finish`.
 
-    `ranks` are the ranks of roots that were made by hand, each with its tree, as far as they are known.
+    Results are `shape` (nodes by level and depth), `findings` and `undefined` attributes. `root_ranks` are the ranks of
+    reordered roots with their paths, shared by all trees of the hierarchy.
     """
 
-    def __init__(self, hierarchy: Hierarchy, pk: str, ranks: dict[str, str]) -> None:
+    def __init__(self, hierarchy: Hierarchy, pk: str, root_ranks: dict[str, str]) -> None:
         self.shape: Counter[str] = Counter()
         self.findings = Findings()
         self.undefined = Undefined(hierarchy)
         self._hierarchy = hierarchy
         self._pk = pk
-        self._ranks = ranks
-        self._stack: list[_Open] = []
+        self._root_ranks = root_ranks
+        self._open: list[_OpenNode] = []
 
-    def meet(self, item: Item, beside: Beside) -> None:
+    def check(self, item: Item, id_state: IdState) -> None:
         sk = cast(str, item["sk"])
-        self._leave(sk)
-        if wrong := _wrong_key(self._pk, sk):
-            return self._tell(item, wrong)
+        self._close(sk)
+        if problem := _key_problem(self._pk, sk):
+            return self._report(item, problem)
         parent = self._parent(item, sk)
         level = self._level(item, parent)
-        line = self._line(item, parent)
-        self._check_keys(item, level)
-        self._check_rank(item, level, self._ranks if sk == "#" else parent.ranks if parent else {})
-        self._check_id(item, beside)
+        above = self._above(item, parent)
+        self._check_index_keys(item, level)
+        self._check_rank(item, level, self._root_ranks if sk == "#" else parent.ranks if parent else {})
+        self._check_id(item, id_state)
         self._check_content(item, level)
         if level:
             self.shape[level_at_depth(level, depth_of(sk))] += 1
             if parent is not None:
                 parent.kids[level] += 1
-        self._stack.append(_Open(item, level, [*line, level]))
+        self._open.append(_OpenNode(item, level, [*above, level]))
 
     def finish(self) -> None:
-        self._leave("")
+        self._close("")
 
-    def _tell(self, item: Item, wrong: str, **values: Value) -> None:
-        """Note what is wrong with a node, and the values that make it right where they are known."""
+    def _report(self, item: Item, problem: str, **values: Value) -> None:
+        """Add a finding, with the values that fix it where they are known."""
         key = key_of(item)
-        mend = Fix.of(key, item, values) if values else None
-        self.findings.add(Finding(self._hierarchy.name, place(*key), wrong, mend))
+        fix = Fix.of(key, item, values) if values else None
+        self.findings.add(Finding(self._hierarchy.name, path_text(*key), problem, fix))
 
-    def _leave(self, sk: str) -> None:
-        """Come to a key: compare and close all on the stack that it does not lie below."""
-        while self._stack and not (sk and sk.startswith(self._stack[-1].sk)):
-            left = self._stack.pop()
-            self._compare(left, "kids", "children", left.kids)
-            self._compare(left, "below", "descendants", left.below)
-            if self._stack:
-                below = self._stack[-1].below
-                below.update(left.below)
-                if left.level:
-                    below[left.level] += 1
+    def _expect(self, item: Item, name: str, expected: Value) -> None:
+        """Report an attribute that does not have the value that follows from the rest, which is its fix."""
+        if (found := item.get(name)) != expected:
+            self._report(item, mismatch(name, value_text(found), value_text(expected)), **{name: expected})
 
-    def _compare(self, left: _Open, name: str, what: str, counts: Counts) -> None:
-        says = left.item.get(name)
-        if nonzero_counts(says) != counts:
-            true = cast(Value, dict(counts))
-            self._tell(left.item, f"its {what} are counted as {told(says)}; there are {told(true)}", **{name: true})
+    def _close(self, sk: str) -> None:
+        """Compare the counts of all open nodes that are not ancestors of the node at a sort key."""
+        while self._open and not (sk and sk.startswith(self._open[-1].sk)):
+            node = self._open.pop()
+            self._expect_counts(node, "kids", node.kids)
+            self._expect_counts(node, "below", node.below)
+            if self._open:
+                below = self._open[-1].below
+                below.update(node.below)
+                if node.level:
+                    below[node.level] += 1
 
-    # -- where it stands -----------------------------------------------------------------------------------------------
+    def _expect_counts(self, node: _OpenNode, name: str, counts: Counts) -> None:
+        found = node.item.get(name)
+        if nonzero_counts(found) != counts:
+            problem = mismatch(name, counts_text(found), counts_text(counts))
+            self._report(node.item, problem, **{name: cast(Value, dict(counts))})
 
-    def _parent(self, item: Item, sk: str) -> _Open | None:
+    # -- position ------------------------------------------------------------------------------------------------------
+
+    def _parent(self, item: Item, sk: str) -> _OpenNode | None:
         if sk == "#":
             return None
-        above = self._stack[-1] if self._stack else None
+        above = self._open[-1] if self._open else None
         if above is not None and above.sk == parent_sort_key(sk):
             return above
-        self._tell(item, f"its parent {place(self._pk, parent_sort_key(sk))} is missing")
+        self._report(item, f"parent {path_text(self._pk, parent_sort_key(sk))} is missing")
         return None
 
-    def _level(self, item: Item, parent: _Open | None) -> str:
-        """Its level, which its tier and its rank tell as well, so that two of the three outvote the third."""
+    def _level(self, item: Item, parent: _OpenNode | None) -> str:
+        """The level, which `tier` and `rank` contain as well, so that two of the three outvote the third."""
         levels, level = self._hierarchy.levels, _text(item.get("level"))
         tier = _text(item.get("tier")).rpartition("@")[0].rpartition("@")[2]
-        if tier != level and tier in levels and tier == _text(item.get("rank")).partition("#")[0]:
-            self._tell(item, f'its level is "{shorten(level)}", while its tier and its rank say {tier}', level=tier)
+        if tier in levels and tier == _text(item.get("rank")).partition("#")[0]:
+            self._expect(item, "level", tier)
             level = tier
         if level not in levels:
-            self._tell(item, f'its level "{shorten(level)}" is none of {self._hierarchy.name}')
+            self._report(item, mismatch("level", value_text(item.get("level")), f"a level of {self._hierarchy.name}"))
             return level
         under = parent.level if parent else None
-        stands = parent is not None or item["sk"] == "#"
-        if stands and under not in levels[level].under and (under is None or under in levels):
-            self._tell(item, misplaced(levels[level], under).rstrip("."))
+        is_placed = parent is not None or item["sk"] == "#"
+        if is_placed and under not in levels[level].under and (under is None or under in levels):
+            self._report(item, misplaced(levels[level], under).rstrip("."))
         return level
 
-    def _line(self, item: Item, parent: _Open | None) -> list[str]:
-        """The levels above it; where its parent is missing, none but itself tells them."""
-        above, sk = item.get("above"), cast(str, item["sk"])
-        if parent is not None or sk == "#":
-            line = parent.line if parent is not None else []
-            if above != line:
-                self._tell(item, f"the levels above it are noted as {_shown(above)}", above=[*line])
-            return line
-        if isinstance(above, list) and len(above) == depth_of(sk) and all(isinstance(one, str) for one in above):
-            return cast(list[str], above)
-        self._tell(item, f"the levels above it are noted as {_shown(above)}")
-        return [""] * depth_of(sk)
+    def _above(self, item: Item, parent: _OpenNode | None) -> list[str]:
+        """The levels of its ancestors; where its parent is missing, they are known from itself alone."""
+        found, depth = item.get("above"), depth_of(cast(str, item["sk"]))
+        if parent is not None or depth == 0:
+            levels = parent.levels if parent is not None else []
+            self._expect(item, "above", cast(Value, [*levels]))
+            return levels
+        if isinstance(found, list) and len(found) == depth and all(isinstance(level, str) for level in found):
+            return cast(list[str], found)
+        self._report(item, mismatch("above", value_text(found), f"a list of {quantity(depth, 'level')}"))
+        return [""] * depth
 
-    def _check_keys(self, item: Item, level: str) -> None:
+    def _check_index_keys(self, item: Item, level: str) -> None:
         sk = cast(str, item["sk"])
-        if item.get("parent") != (parent := parent_partition(self._pk, sk)):
-            self._tell(item, "it is not listed among its siblings", parent=parent)
-        if level and item.get("tier") != (tier := level_partition(self._pk, level, depth_of(sk))):
-            self._tell(item, "it is not listed among the nodes of its level", tier=tier)
+        self._expect(item, "parent", parent_partition(self._pk, sk))
+        if level:
+            self._expect(item, "tier", level_partition(self._pk, level, depth_of(sk)))
 
-    def _check_rank(self, item: Item, level: str, made: dict[str, str]) -> None:
-        """`made` are the ranks of siblings that were put somewhere by hand; all others are unique by themselves."""
-        rank, usual = item.get("rank"), first_rank(level, last_segment(self._pk, cast(str, item["sk"])))
-        if not level or rank == usual:
+    def _check_rank(self, item: Item, level: str, siblings: dict[str, str]) -> None:
+        """`siblings` are the ranks of reordered siblings with their paths; all other ranks are unique by themselves."""
+        rank, default = item.get("rank"), first_rank(level, last_segment(self._pk, cast(str, item["sk"])))
+        if not level or rank == default:
             return
+        path = path_text(*key_of(item))
         if not (isinstance(rank, str) and rank.startswith(f"{level}#") and is_valid(rank)):
-            wrong = f"its place among its siblings is noted as {_shown(rank)}"
-        elif made.setdefault(rank, place(*key_of(item))) != place(*key_of(item)):
-            wrong = f"it has the same place among its siblings as {made[rank]}"
+            problem = mismatch("rank", value_text(rank), value_text(default))
+        elif siblings.setdefault(rank, path) != path:
+            problem = f"attribute `rank` is the same as that of {siblings[rank]}"
         else:
             return
-        self._tell(item, wrong, **({"rank": usual} if len(usual.encode()) <= MAX_SORT_KEY_BYTES else {}))
+        self._report(item, problem, **({"rank": default} if len(default.encode()) <= MAX_SORT_KEY_BYTES else {}))
 
-    # -- what it is ----------------------------------------------------------------------------------------------------
+    # -- content -------------------------------------------------------------------------------------------------------
 
-    def _check_id(self, item: Item, beside: Beside) -> None:
-        node_id, record = item.get("id"), beside.record
+    def _check_id(self, item: Item, state: IdState) -> None:
+        node_id, record, key = item.get("id"), state.record, key_of(item)
         if not is_id(self._hierarchy, node_id):
-            return self._tell(item, f"its id {_shown(node_id)} is none that a node can have")
-        if beside.missing:
-            self._tell(item, f"{beside.missing} of its former states are missing")
-        key = key_of(item)
+            return self._report(item, mismatch("id", value_text(node_id), f"an id of {self._hierarchy.name}"))
+        if state.missing:
+            self._report(item, f"{quantity(state.missing, 'earlier revision')} missing")
         if record is not None and "deleted" not in record and id_record_key(record) == key:
             return None
-        if beside.other is not None and beside.other.get("id") == node_id:
-            return self._tell(item, f"its id {node_id} is that of {place(*key_of(beside.other))} as well")
+        if state.other is not None and state.other.get("id") == node_id:
+            return self._report(item, f"id {node_id} is also the id of {path_text(*key_of(state.other))}")
         if record is None:
-            wrong = f"its id {node_id} has no record"
+            problem = f"id {node_id} has no record"
         elif "deleted" in record:
-            wrong = f"its id {node_id} is noted as that of a deleted node"
+            problem = f"the record of id {node_id} says that the node is deleted"
         else:
-            wrong = f"its id {node_id} leads to {place(record.get('tree'), record.get('key'))}"
-        mend = Fix.of(id_key(cast(str, node_id)), record, _only(record, tree=key.pk, key=key.sk))
-        return self.findings.add(Finding(self._hierarchy.name, place(*key), wrong, mend))
+            problem = f"the record of id {node_id} points to {path_text(record.get('tree'), record.get('key'))}"
+        fix = Fix.of(id_key(cast(str, node_id)), record, _only(record, tree=key.pk, key=key.sk))
+        return self.findings.add(Finding(self._hierarchy.name, path_text(*key), problem, fix))
 
     def _check_content(self, item: Item, level: str) -> None:
-        name, by = item.get("name"), item.get("changed_by")
-        if not isinstance(name, str) or not name:
-            self._tell(item, f"its name is {_shown(name)}")
-        if not is_revision(item.get("revision")):
-            self._tell(item, f"its revision is {_shown(item.get('revision'))}")
-        if not _is_time(item.get("updated_at")):
-            self._tell(item, f"its last change is at {_shown(item.get('updated_at'))}")
-        if by is not None and not isinstance(by, str):
-            self._tell(item, f"it was changed by {_shown(by)}")
+        author = item.get("changed_by")
+        for name, is_valid_value, expected in (
+            ("name", bool(_text(item.get("name"))), "a text that is not empty"),
+            ("revision", is_revision(item.get("revision")), "a positive integer"),
+            ("updated_at", _is_time(item.get("updated_at")), "a time in UTC (RFC 3339)"),
+            ("changed_by", author is None or isinstance(author, str), "a text"),
+        ):
+            if not is_valid_value:
+                self._report(item, mismatch(name, value_text(item.get(name)), expected))
         self.undefined.see(level, item)
-        known = self._hierarchy.levels.get(level)
-        for attribute in known.attributes.values() if known else ():
+        defined = self._hierarchy.levels.get(level)
+        for attribute in defined.attributes.values() if defined else ():
             value = item.get(attribute.name)
             if value is not None and not attribute.is_valid(value):
-                kind = f"list of {attribute.kind}" if attribute.many else attribute.kind
-                self._tell(item, f"its {attribute.name} {_shown(value)} is no {kind}")
+                kind = f"a list of {attribute.kind}" if attribute.many else attribute.kind
+                self._report(item, mismatch(attribute.name, value_text(value), kind))
 
 
 def _only(record: Item | None, **values: Value) -> Mapping[str, Value]:
-    """These values, and none of what else a record has beside its key."""
+    """These values, and None for all others that a record has besides its key."""
     others = {name: None for name in record or () if name not in ("pk", "sk")}
     return {**others, **values}
 
 
-def _wrong_key(pk: str, sk: str) -> str | None:
-    """What makes a key one that no node can have."""
+def _key_problem(pk: str, sk: str) -> str | None:
+    """Why no node can have a key, None if it is valid."""
     if sk[-1] != "#" or "##" in sk or sk.count("#") > MAX_SEGMENTS or len(sk.encode()) > MAX_SORT_KEY_BYTES:
-        return "no node can have this key"
+        return "the key is not that of a node"
     own = last_segment(pk, sk)
     try:
-        return None if encode_segment(checked_segment(decode_segment(own))) == own else "its key is not in normal form"
+        is_canonical = encode_segment(checked_segment(decode_segment(own))) == own
     except BadPath:
-        return "no node can have this key"
+        return "the key is not that of a node"
+    return None if is_canonical else "the key is not in canonical form"
 
 
 def _is_time(value: object) -> bool:
@@ -260,7 +255,3 @@ def _is_time(value: object) -> bool:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _shown(value: object) -> str:
-    return "nothing" if value is None else shorten(repr(value))

@@ -1,243 +1,220 @@
-"""Reading one tree with all that belongs to it, as it was at one moment, and judging it.
+"""Tree reader: one tree with its version, log and redirects, read as of one moment and checked.
 
-Others may write meanwhile. Each of their transactions raises the tree's stamp, so what is read between two equal
-stamps is true; a tree whose stamp moved is read again.
+Others may write meanwhile. Each of their transactions increments the tree's version, so what was read between two equal
+versions is consistent; a tree whose version changed is read again.
 """
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from store.checking.findings import (
-    Finding,
-    Findings,
-    Fix,
-    place,
-    told,
-)
-from store.checking.missing_states import missing_states
-from store.checking.nodes import Beside, NodeChecks
+from store.checking.findings import Finding, Findings, Fix, counts_text, mismatch, path_text, value_text
+from store.checking.missing_revisions import missing_revisions
+from store.checking.nodes import IdState, NodeChecks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.history import id_record_key
-from store.metadata.move_record import Move
 from store.metadata.redirects import redirect_key, redirected_id
 from store.metadata.tree_version import decode_moves
+from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item, key_of
-from store.model.keys import (
-    Index,
-    Key,
-    id_key,
-    tree_version_key,
-)
+from store.model.keys import Index, Key, id_key, tree_version_key
 from store.model.ranges import KeyRange, subtree
-from store.model.records import (
-    Counts,
-    is_id,
-    is_revision,
-    nonzero_counts,
-)
+from store.model.records import Counts, is_id, is_revision, nonzero_counts
 from store.model.undefined_values import Undefined
-from store.reading.active_moves import active_moves
-from store.text import shorten
+from store.reading.active_moves import ActiveMoves, active_moves
+from store.reading.pages import LOG_PAGE_ITEMS, Pages
 
-PAGE_ITEMS = 1000
-LOG_PAGE_ITEMS = 50  # an item of the log may have 300 KB
 ATTEMPTS = 10  # to read a tree while nobody writes to it
-SKEW_SECONDS = 3600.0  # by so much the log's items may expire in another order than that of their numbers
+SKEW_SECONDS = 3600.0  # by so much log items may expire in another order than that of their numbers
 
 
 @dataclass
-class Examined:
-    """A tree as it was found: its stamp's item, its true shape and aliases, and the last number in its log.
+class TreeReport:
+    """A tree as it was read: the item of its version, its true counts, and the last number in its log.
 
-    `moves` are those under way with an end in it. What they hide is not looked at: nobody sees it, and nobody but them
-    writes to it.
+    `moves` are the running ones with an end in it. What they hide is not checked: nobody sees it, and only they write
+    to it.
     """
 
     pk: str
-    stamp: Item | None
+    version: Item | None
     undefined: Undefined
     findings: Findings = field(default_factory=Findings)
     shape: Counts = field(default_factory=dict)
-    aliases: int = 0
+    redirects: int = 0
     logged: int = 0
-    moves: Sequence[Move] = ()
+    moves: ActiveMoves = field(default_factory=ActiveMoves)
 
     @property
     def number(self) -> int:
-        """The number that the stamp must have at least."""
-        return max(stamped(self.stamp), self.logged)
+        """The least number that the version must have."""
+        return max(number_of(self.version), self.logged)
 
 
 class TreeReader:
-    """Examines the trees of one hierarchy one after another; `met` hears of so many nodes more."""
+    """Checks the trees of one hierarchy one after another; `on_nodes` is called with each number of nodes checked."""
 
-    def __init__(self, store: Store, hierarchy: Hierarchy, reads: ReadUsage, met: Callable[[int], None]) -> None:
+    def __init__(self, store: Store, hierarchy: Hierarchy, reads: ReadUsage, on_nodes: Callable[[int], None]) -> None:
         self._store = store
         self._hierarchy = hierarchy
         self._reads = reads
-        self._met = met
-        self._ranks: dict[str, str] = {}  # of roots, those that were made by hand
+        self._on_nodes = on_nodes
+        self._root_ranks: dict[str, str] = {}  # of reordered roots
 
-    async def examine(self, pk: str, *, again: bool = False) -> Examined:
-        """The tree as it is; where others never stop writing to it, that it could not be proven is what is found.
+    async def check(self, pk: str, *, repeated: bool = False) -> TreeReport:
+        """The report on a tree; a finding says so where other writes made a consistent read impossible.
 
-        Its nodes are not told of where it is examined `again`.
+        `on_nodes` is not called where the check is `repeated`.
         """
-        met = _unheard if again else self._met
+        on_nodes = _ignore if repeated else self._on_nodes
         for _ in range(ATTEMPTS):
-            (stamp,) = await self._get([tree_version_key(pk)])
-            found = await self._read(pk, stamp, met)
-            if await self._get([tree_version_key(pk)]) == [stamp]:
-                return found
-            met = _unheard
-        found = Examined(pk, stamp, Undefined(self._hierarchy))
-        self._tell(found, "it was not proven, since others write to it all the time; check again later")
-        return found
+            (version,) = await self._get([tree_version_key(pk)])
+            report = await self._read(pk, version, on_nodes)
+            if await self._get([tree_version_key(pk)]) == [version]:
+                return report
+            on_nodes = _ignore
+        report = TreeReport(pk, version, Undefined(self._hierarchy))
+        self._report(report, "the tree was not checked, since other writes to it did not stop; check again later")
+        return report
 
-    async def _read(self, pk: str, stamp: Item | None, met: Callable[[int], None]) -> Examined:
-        walk = NodeChecks(self._hierarchy, pk, self._ranks)
-        moves = await active_moves(self._store, decode_moves(stamp), self._reads)
-        hidden = [move.hidden for move in moves if move.hidden is not None]
-        async for page in self._pages(subtree(pk, "#")):
-            items = [item for item in page if not any(end.holds(key_of(item)) for end in hidden)]
-            for item, beside in zip(items, await self._beside(items, moves), strict=True):
-                walk.meet(item, beside)
-            met(len(items))
-        walk.finish()
-        if moves:  # until they have ended, nobody else writes to what may be theirs
-            walk.findings.kept = [replace(finding, mend=None) for finding in walk.findings.kept]
-        found = Examined(pk, stamp, walk.undefined, walk.findings, dict(walk.shape), moves=moves)
-        await self._read_log(found)
-        await self._read_aliases(found)
-        self._judge_stamp(found)
-        return found
+    async def _read(self, pk: str, version: Item | None, on_nodes: Callable[[int], None]) -> TreeReport:
+        checks = NodeChecks(self._hierarchy, pk, self._root_ranks)
+        moves = await active_moves(self._store, decode_moves(version), self._reads)
+        async for page in Pages(self._store, subtree(pk, "#"), self._reads):
+            items = moves.visible(page)
+            for item, id_state in zip(items, await self._id_states(items, moves), strict=True):
+                checks.check(item, id_state)
+            on_nodes(len(items))
+        checks.finish()
+        if moves.moves:  # until they have ended, nobody else writes to what may be theirs
+            checks.findings.kept = [replace(finding, fix=None) for finding in checks.findings.kept]
+        report = TreeReport(pk, version, checks.undefined, checks.findings, dict(checks.shape), moves=moves)
+        await self._check_log(report)
+        await self._check_redirects(report)
+        self._check_version(report)
+        return report
 
-    def _tell(self, found: Examined, wrong: str, **values: object) -> None:
-        """Note what is wrong with the tree's stamp, its log or its aliases."""
-        mend = Fix.of(tree_version_key(found.pk), found.stamp, cast(Item, values)) if values else None
-        found.findings.add(Finding(self._hierarchy.name, place(found.pk, "#"), wrong, mend))
+    def _report(self, report: TreeReport, problem: str, **values: Value) -> None:
+        """Add a finding on the tree's version, log or redirects."""
+        fix = Fix.of(tree_version_key(report.pk), report.version, values) if values else None
+        report.findings.add(Finding(self._hierarchy.name, path_text(report.pk, "#"), problem, fix))
 
-    # -- beside the nodes ----------------------------------------------------------------------------------------------
+    # -- ids of the nodes ----------------------------------------------------------------------------------------------
 
-    async def _beside(self, items: Sequence[Item], moves: Sequence[Move]) -> list[Beside]:
-        """What lies beside each of these nodes; an id that no node can have is looked up nowhere.
+    async def _id_states(self, items: Sequence[Item], moves: ActiveMoves) -> list[IdState]:
+        """The partitions of the nodes' ids; an id that is not valid is not looked up.
 
-        A record that leads to where a node lay before its move tells where it is seen now.
+        A record that points to the old place of a moved node is taken for one that points to the new place.
         """
         ids = [cast(str, item["id"]) if is_id(self._hierarchy, item.get("id")) else "" for item in items]
-        found = await self._look([id_key(node_id) for node_id in ids if node_id])
-        records = {key: _as_moved(record, moves) for key, record in found.items()} if moves else found
+        records = await self._get_by_key([id_key(node_id) for node_id in ids if node_id])
+        if moves.moves:
+            records = {key: _as_moved(record, moves) for key, record in records.items()}
         led = {node_id: id_record_key(records[id_key(node_id)] or {}) for node_id in ids if node_id}
         keys = [led.get(node_id) for node_id in ids]
-        others = await self._look([key for key, item in zip(keys, items, strict=True) if key and key != key_of(item)])
-        missing = await self._missing(items, ids)
+        elsewhere = [key for key, item in zip(keys, items, strict=True) if key and key != key_of(item)]
+        others = await self._get_by_key(elsewhere)
+        missing = await self._missing_revisions(items, ids)
         return [
-            Beside(records.get(id_key(node_id)), others.get(key) if key else None, missing.get(node_id, 0))
+            IdState(records.get(id_key(node_id)), others.get(key) if key else None, missing.get(node_id, 0))
             for node_id, key in zip(ids, keys, strict=True)
         ]
 
-    async def _missing(self, items: Sequence[Item], ids: Sequence[str]) -> dict[str, int]:
-        """How many former states of these nodes are missing, by their ids, where any are."""
+    async def _missing_revisions(self, items: Sequence[Item], ids: Sequence[str]) -> dict[str, int]:
         last = {
             node_id: cast(int, item["revision"]) - 1
             for node_id, item in zip(ids, items, strict=True)
             if node_id and is_revision(item.get("revision"))
         }
-        return await missing_states(self._store, last, self._reads)
+        return await missing_revisions(self._store, last, self._reads)
 
-    # -- beside the tree -----------------------------------------------------------------------------------------------
+    # -- metadata of the tree ------------------------------------------------------------------------------------------
 
-    async def _read_log(self, found: Examined) -> None:
-        """Its items have the numbers up to the stamp's without a gap, but for the oldest, which expire."""
+    async def _check_log(self, report: TreeReport) -> None:
+        """The numbers of the log go up to the version's without a gap, but for the oldest, which expire."""
         expires: object = None
-        async for items in self._pages(KeyRange(Index.TABLE, found.pk, "!0", "!:"), LOG_PAGE_ITEMS):
+        log = KeyRange(Index.TABLE, report.pk, "!0", "!:")
+        async for items in Pages(self._store, log, self._reads, limit=LOG_PAGE_ITEMS):
             for item in items:
                 digits = cast(str, item["sk"])[1:]
-                number = int(digits) if digits.isdigit() else found.logged
-                if found.logged and number > found.logged + 1 and not _soon(expires):
-                    self._tell(found, f"its log lacks {_numbers(found.logged + 1, number - 1)}")
-                found.logged, expires = number, item.get("expires")
-        last = stamped(found.stamp)
-        if found.logged and found.logged < last and not _soon(expires):
-            self._tell(found, f"its log lacks {_numbers(found.logged + 1, last)}")
+                number = int(digits) if digits.isdigit() else report.logged
+                self._check_gap(report, number - 1, expires)
+                report.logged, expires = number, item.get("expires")
+        self._check_gap(report, number_of(report.version), expires)
 
-    async def _read_aliases(self, found: Examined) -> None:
-        """Each leads to an id that there is, or was."""
-        async for items in self._pages(subtree(redirect_key(Key(found.pk, "#")).pk, "#")):
-            found.aliases += len(items)
+    def _check_gap(self, report: TreeReport, last: int, expires: object) -> None:
+        """Report numbers that lack after the present end of the log up to `last`; `expires` is that of the end."""
+        first = report.logged + 1
+        if report.logged and first <= last and not _may_be_expired(expires):
+            numbers = f"number {first}" if first == last else f"the numbers {first} to {last}"
+            self._report(report, f"the change log lacks {numbers}")
+
+    async def _check_redirects(self, report: TreeReport) -> None:
+        """Each redirect points to an id that has a record."""
+        redirects = subtree(redirect_key(Key(report.pk, "#")).pk, "#")
+        async for items in Pages(self._store, redirects, self._reads):
+            report.redirects += len(items)
             ids = [redirected_id(item) if is_id(self._hierarchy, item.get("id")) else "" for item in items]
-            records = await self._look([id_key(node_id) for node_id in ids if node_id])
+            records = await self._get_by_key([id_key(node_id) for node_id in ids if node_id])
             for item, node_id in zip(items, ids, strict=True):
                 if records.get(id_key(node_id)) is None:
-                    wrong = f"the alias of this path leads to {shorten(repr(item.get('id')))}, an id that there is not"
-                    found.findings.add(Finding(self._hierarchy.name, place(found.pk, item["sk"]), wrong))
+                    problem = f"the redirect points to id {value_text(item.get('id'))}, which has no record"
+                    path = path_text(report.pk, item["sk"])
+                    report.findings.add(Finding(self._hierarchy.name, path, problem))
 
-    def _judge_stamp(self, found: Examined) -> None:
-        stamp = found.stamp
-        if stamp is None:
-            if found.shape or found.logged or found.aliases:
-                values = {"n": found.number, "shape": found.shape, "aliases": found.aliases}
-                self._tell(found, "it has no stamp", **values)
+    def _check_version(self, report: TreeReport) -> None:
+        version = report.version
+        shape = cast(Value, report.shape)
+        if version is None:
+            if report.shape or report.logged or report.redirects:
+                self._report(
+                    report, "the tree version is missing", n=report.number, shape=shape, aliases=report.redirects
+                )
             return
-        if stamp.get("n") != found.number or not found.number:
-            wrong = f"its stamp has the number {shorten(repr(stamp.get('n')))}, its log goes up to {found.logged}"
-            self._tell(found, wrong, n=found.number)
-        if nonzero_counts(stamp.get("shape")) != found.shape:
-            wrong = f"its stamp counts {told(stamp.get('shape'))}; there are {told(found.shape)}"
-            self._tell(found, wrong, shape=found.shape)
-        known = {move.id for move in found.moves}
-        for one in decode_moves(stamp):
-            if one.id not in known:
-                self._tell(found, f"its stamp names the move {one.id}, which is not under way", moves=None)
-        if stamp.get("aliases") != found.aliases:
-            wrong = f"its stamp counts {shorten(repr(stamp.get('aliases')))} aliases, and not {found.aliases}"
-            self._tell(found, wrong, aliases=found.aliases)
+        if version.get("n") != report.number or not report.number:
+            problem = mismatch("n", value_text(version.get("n")), str(max(1, report.number)))
+            self._report(report, f"tree version: {problem}", n=report.number)
+        if nonzero_counts(version.get("shape")) != report.shape:
+            problem = mismatch("shape", counts_text(version.get("shape")), counts_text(report.shape))
+            self._report(report, f"tree version: {problem}", shape=shape)
+        for ref in decode_moves(version):
+            if ref not in report.moves.refs:
+                self._report(report, f"tree version: the move {ref.id} is not running", moves=None)
+        if version.get("aliases") != report.redirects:
+            problem = mismatch("aliases", value_text(version.get("aliases")), str(report.redirects))
+            self._report(report, f"tree version: {problem}", aliases=report.redirects)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
     async def _get(self, keys: Sequence[Key]) -> list[Item | None]:
         return await self._store.get(keys, self._reads, strong=True)
 
-    async def _look(self, keys: Sequence[Key]) -> dict[Key, Item | None]:
+    async def _get_by_key(self, keys: Sequence[Key]) -> dict[Key, Item | None]:
         return dict(zip(keys, await self._get(keys), strict=True))
 
-    async def _pages(self, span: KeyRange, limit: int = PAGE_ITEMS) -> AsyncIterator[list[Item]]:
-        while items := await self._store.range(span, self._reads, limit=limit, strong=True):
-            yield items
-            await asyncio.sleep(0)  # SQLite never waits, so this is where a Ctrl-C is heard
-            if len(items) < limit:
-                return
-            span = span.after(cast(str, items[-1]["sk"]))
 
-
-def _as_moved(record: Item | None, moves: Sequence[Move]) -> Item | None:
+def _as_moved(record: Item | None, moves: ActiveMoves) -> Item | None:
     """The record of an id as it will be when these moves have ended."""
-    place = id_record_key(record or {})
-    for move in moves:
-        if place is not None and (moved := move.led(place)) not in (None, place):
-            return {**(record or {}), "tree": moved.pk, "key": moved.sk}
-    return record
+    key = id_record_key(record or {})
+    moved = moves.current(key) if key is not None else None
+    if moved is None or moved == key:
+        return record
+    return {**(record or {}), "tree": moved.pk, "key": moved.sk}
 
 
-def stamped(stamp: Item | None) -> int:
-    """The number that a stamp's item has, 0 where it is none."""
-    number = stamp.get("n") if stamp else None
+def number_of(version: Item | None) -> int:
+    """The number in the item of a tree version, 0 where it is not valid."""
+    number = version.get("n") if version else None
     return number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else 0
 
 
-def _numbers(first: int, last: int) -> str:
-    return f"number {first}" if first == last else f"the numbers {first} to {last}"
-
-
-def _soon(expires: object) -> bool:
-    """Whether an item of the log may have expired later than the one behind it, by another clock."""
+def _may_be_expired(expires: object) -> bool:
+    """Whether the items after a log item may have expired before it, by another clock."""
     return isinstance(expires, int | float) and expires < time.time() + SKEW_SECONDS
 
 
-def _unheard(nodes: int) -> None:
-    """What an attempt is told that is not the first: its nodes have been counted."""
+def _ignore(nodes: int) -> None:
+    """The callback of a repeated attempt, whose nodes were counted before."""

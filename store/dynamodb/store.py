@@ -1,14 +1,11 @@
 """The store in one table of DynamoDB, or of anything that speaks its API."""
 
 import asyncio
-import random
-import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import parse_qsl
 
 from store.dynamodb import codec
 from store.dynamodb.attempts import IN_PROGRESS, Attempts
@@ -47,15 +44,13 @@ from store.model.items import (
 from store.model.keys import Index, Key
 from store.model.ranges import KeyRange
 from store.model.records import Record
+from store.retry import RetryPolicy
 
 MAX_CHANGES = 100  # of one TransactWriteItems
 MAX_COMMIT_BYTES = 4 * 1024 * 1024  # likewise, all items together
 CHUNK = 100  # keys of one BatchGetItem
 MAX_LIMIT = 2**31 - 1  # of one Query; `first` may be as much, and one more is read
-ATTEMPTS = 8  # for what a call leaves undone; botocore has its own for calls that fail
-FIRST_DELAY_SECONDS = 0.05
-LONGEST_DELAY_SECONDS = 1.0
-
+RETRIES = RetryPolicy(0.05, 1.0, attempts=8)  # of what a call leaves undone; botocore has its own for calls that fail
 LOOK_SECONDS = 2.0  # for reading what became of a transaction
 
 _REJECTED = "DynamoDB rejects a value of this change: it is too large, or of a kind that cannot be stored."
@@ -76,24 +71,12 @@ class DynamoDBStore:
     def __init__(
         self, table: str, *, region: str | None = None, endpoint: str | None = None, keep_bytes: int = 0
     ) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9_.-]{3,255}", table):
-            raise BadInput(f'"{table}" is no table\'s name: 3 to 255 letters, digits, _, . and -.')
         self.table = table
         self.region = region
         self._aws = DynamoDBClient(table, region, endpoint)
         self.calls: CallStats | None = self._aws.calls
         self._decoded = RecordCache(keep_bytes)
         self._parsers: dict[str, NodeParser] = {}
-
-    @classmethod
-    def at(cls, address: str, *, keep_bytes: int = 0) -> Self:
-        """The store at `table?region=…&endpoint=…`; both options may be left out."""
-        table, _, query = address.partition("?")
-        options = dict(parse_qsl(query, keep_blank_values=True))
-        if unknown := options.keys() - {"region", "endpoint"}:
-            raise BadInput(f"A DynamoDB store has no option {', '.join(sorted(unknown))}; it has region and endpoint.")
-        region, endpoint = options.get("region") or None, options.get("endpoint") or None
-        return cls(table, region=region, endpoint=endpoint, keep_bytes=keep_bytes)
 
     async def __aenter__(self) -> Self:
         await self._aws.__aenter__()
@@ -120,7 +103,7 @@ class DynamoDBStore:
     async def _get_chunk(self, keys: list[Key], reads: ReadUsage, strong: bool) -> dict[Key, Item]:
         pending: Any = {self.table: {"Keys": [codec.encode_key(key) for key in keys], "ConsistentRead": strong}}
         found: dict[Key, Item] = {}
-        delays = _delays()
+        delays = RETRIES.delays()
         while (delay := next(delays, None)) is not None:
             await asyncio.sleep(delay)
             reads.check()
@@ -136,8 +119,7 @@ class DynamoDBStore:
             if not left:
                 return found
             if _key_count(left) < _key_count(pending):  # only attempts in a row that bring nothing are counted
-                delays = _delays()
-                next(delays)
+                delays = RETRIES.pauses()
             pending = left
             self._aws.calls.throttled += 1
         raise self._overloaded()
@@ -257,7 +239,7 @@ class DynamoDBStore:
         """Send a transaction until there is an answer; raises BadInput, Conflict or Unavailable where that says no."""
         token = uuid.uuid4().hex  # makes a call known as the same again, so that one whose answer was lost is harmless
         outcome: Conflict | Unavailable = self._overloaded()
-        for delay in _delays():
+        for delay in RETRIES.delays():
             await asyncio.sleep(delay)
             try:
                 await self._aws.call(
@@ -327,13 +309,6 @@ class DynamoDBStore:
 
     def _overloaded(self) -> Unavailable:
         return Unavailable(f'The table "{self.table}" is overloaded; try again.')
-
-
-def _delays() -> Iterator[float]:
-    """How long to wait before each attempt; random, so that those who met once do not meet again."""
-    yield 0.0
-    for attempt in range(ATTEMPTS - 1):
-        yield random.uniform(0.0, min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2**attempt))  # noqa: S311
 
 
 def _key_count(pending: codec.Json) -> int:

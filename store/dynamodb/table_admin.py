@@ -1,9 +1,8 @@
 """Making and describing the table of DynamoDB: calls that a server never makes."""
 
 import contextlib
-import time
 from asyncio import sleep
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 from store.dynamodb import codec
 from store.dynamodb.client import DynamoDBClient, Refused
@@ -19,10 +18,10 @@ from store.metadata.schema_version import (
     layout_item,
 )
 from store.model.attributes import Value
+from store.retry import RetryPolicy
 
 ACTIVE_SECONDS = 180.0  # how long a new table may take until it can be used
-FIRST_DELAY_SECONDS = 0.05
-LONGEST_DELAY_SECONDS = 1.0
+POLLS = RetryPolicy(0.1, 2.0, deadline_seconds=ACTIVE_SECONDS)
 
 _UNKNOWN = frozenset({"UnknownOperationException", "NotImplemented", "InvalidAction"})  # to engines that lack a call
 _BACKUPS_COME = "ContinuousBackupsUnavailableException"  # while those of a new table are being set up
@@ -72,7 +71,8 @@ class TableAdmin:
 
     async def _when_active(self) -> Json:
         """What DescribeTable says once the table and its indexes can be used."""
-        async for _ in _attempts():
+        for delay in POLLS.delays():
+            await sleep(delay)
             with contextlib.suppress(NoTable):  # one just made is not known everywhere at once
                 found = await self._described()
                 states = {one.get("IndexStatus", "ACTIVE") for one in found.get("GlobalSecondaryIndexes", ())}
@@ -127,7 +127,8 @@ class TableAdmin:
     async def _enable_recovery(self) -> None:
         """Have DynamoDB keep every state of the last 35 days; for a new table that can take some seconds to begin."""
         setting = {"PointInTimeRecoveryEnabled": True}
-        async for _ in _attempts():
+        for delay in POLLS.delays():
+            await sleep(delay)
             try:
                 await self._aws.call(
                     "update_continuous_backups", TableName=self._table, PointInTimeRecoverySpecification=setting
@@ -167,15 +168,6 @@ class TableAdmin:
 
     async def _described(self) -> Json:
         return (await self._aws.call("describe_table", TableName=self._table))["Table"]
-
-
-async def _attempts() -> AsyncIterator[None]:
-    """One after another with pauses, for as long as a new table may take."""
-    end, delay = time.monotonic() + ACTIVE_SECONDS, FIRST_DELAY_SECONDS
-    while time.monotonic() < end:
-        yield
-        await sleep(delay)
-        delay = min(2 * delay, LONGEST_DELAY_SECONDS)
 
 
 @contextlib.contextmanager

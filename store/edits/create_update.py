@@ -1,4 +1,4 @@
-"""What can be done to one node, but for moving and deleting it: each edit is a value that drafts its transaction."""
+"""Creating and updating one node, and the interface of all edits: a value that builds its transaction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,52 +8,46 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
+from store.edits.read_set import ReadSet, WriteContext
 from store.edits.reader import Reader
-from store.edits.transaction import ReadSet, TransactionBuilder, WriteContext
+from store.edits.transaction import TransactionBuilder
 from store.errors import AlreadyExists, Conflict, Misplaced, NotFound, WrongLevel
 from store.metadata.history import current_key
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy, misplaced
 from store.model.items import ABSENT, Condition, Item, check_content
-from store.model.keys import (
-    Key,
-    Path,
-    ancestor_keys,
-    id_key,
-    node_key,
-    tree_key,
-)
+from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, tree_key
 from store.model.paths import format_path
 from store.model.records import Record, derived_id
 from store.text import shorten
 
 
 class Edit(Protocol):
-    """A change that somebody wants."""
+    """A change that a client requests."""
 
     @property
     def hierarchy(self) -> Hierarchy: ...
 
     def partitions(self) -> set[str]:
-        """The trees, and the hierarchy where its roots change, that it writes to as far as can be told beforehand."""
+        """The trees that it writes to, and the hierarchy where its roots change, as far as known before any read."""
         ...
 
-    def needs(self) -> list[Key]:
-        """The keys of what it reads for certain, as far as can be told beforehand."""
+    def keys_to_read(self) -> list[Key]:
+        """The keys that it reads in any case, as far as known before any read."""
         ...
 
-    def wanted(self) -> dict[str, Any]:
-        """What makes it the same wish as another of its kind, None where something is left open."""
+    def arguments(self) -> dict[str, Any]:
+        """What tells it from other edits of its class, as JSON; None for an argument that is left out."""
         ...
 
-    async def draft(self, reader: Reader, moment: WriteContext) -> TransactionBuilder:
-        """Read what it takes and draft the transaction; raises a CladeError where it cannot be done."""
+    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
+        """Read what is needed and build the transaction; raises a CladeError where the edit is not possible."""
         ...
 
 
 @dataclass(frozen=True)
 class Create:
-    """A new node at a path; `node_id` is without its hierarchy's prefix, None for one that no node ever had."""
+    """A new node at a path; `node_id` is without its hierarchy's prefix, None for an id that no node ever had."""
 
     hierarchy: Hierarchy
     path: Path
@@ -65,58 +59,63 @@ class Create:
     def partitions(self) -> set[str]:
         return touched(self.hierarchy.name, self.path)
 
-    def needs(self) -> list[Key]:
+    def keys_to_read(self) -> list[Key]:
         key = node_key(self.hierarchy.name, self.path)
         return [key, *ancestor_keys(key), id_key(f"{self.hierarchy.name}:{self._wanted_id}")]
 
-    def wanted(self) -> dict[str, Any]:
-        values = {name: value for name, value in self.values.items() if value is not None}
-        return {"path": self.path, "level": self.level, "name": self.name, "values": values, "id": self.node_id}
+    def arguments(self) -> dict[str, Any]:
+        return {"path": self.path, "level": self.level, "name": self.name, "values": self._values, "id": self.node_id}
 
-    async def draft(self, reader: Reader, moment: WriteContext) -> TransactionBuilder:
-        keys, name = self.needs(), self.hierarchy.name
-        key, place, node_id = keys[0], keys[-1], self._wanted_id
-        seen = await reader.seen(self.partitions(), keys)
-        above = levels_above(seen, self.hierarchy, self.path, self.level)
-        await self._check_gone(reader, seen, seen.item(place))
-        node_id, revision, when = self._identity(node_id, seen.item(place), key)
-        values: dict[str, Value] = {name: value for name, value in self.values.items() if value is not None}
-        check_content(shorten(format_path(self.path)), self.name, values)
-        record = Record.new(name, self.path, self.level, self.name, node_id, moment.at, values, above=above)
-        record = replace(record, revision=revision, changed_by=moment.by)
-        draft = TransactionBuilder(seen, moment, record)
-        draft.keep_out(key)
-        if seen.item(key) is not None:
-            draft.collisions.append(self.path)
+    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
+        keys, hierarchy = self.keys_to_read(), self.hierarchy.name
+        key, record_key = keys[0], keys[-1]
+        read_set = await reader.read(self.partitions(), keys)
+        above = levels_above(read_set, self.hierarchy, self.path, self.level)
+        id_record = read_set.item(record_key)
+        await self._check_not_in_cascade(reader, read_set, id_record)
+        node_id, revision, when = self._identity(id_record, key)
+        check_content(shorten(format_path(self.path)), self.name, self._values)
+        record = Record.new(
+            hierarchy, self.path, self.level, self.name, node_id, context.at, self._values, above=above
+        )  # fmt: skip
+        record = replace(record, revision=revision, changed_by=context.by)
+        transaction = TransactionBuilder(read_set, context, record)
+        transaction.check_not_moving(key)
+        if read_set.item(key) is not None:
+            transaction.collisions.append(self.path)
         else:
-            draft.create(record, when)
-        return draft
+            transaction.create(record, when)
+        return transaction
+
+    @cached_property
+    def _values(self) -> dict[str, Value]:
+        return {name: value for name, value in self.values.items() if value is not None}
 
     @cached_property
     def _wanted_id(self) -> str:
         return self.node_id or derived_id(self.hierarchy.name, self.path)
 
-    async def _check_gone(self, reader: Reader, seen: ReadSet, found: Item | None) -> None:
-        """Raise Conflict where the given id is that of a node which is about to go with a cascade."""
-        place = current_key(found)
+    async def _check_not_in_cascade(self, reader: Reader, read_set: ReadSet, id_record: Item | None) -> None:
+        """Raise Conflict where the given id is that of a node which a running cascade is about to delete."""
+        place = current_key(id_record)
         if self.node_id is not None and place is not None:
-            await reader.add(seen, [place.pk], [])
-            for running in seen.stamp(place.pk).moves:
+            await reader.read_into(read_set, [place.pk], [])
+            for running in read_set.version(place.pk).moves:
                 if running.target is None and running.holds(place):
                     raise Conflict(running.refusal(place))
 
-    def _identity(self, node_id: str, found: Item | None, key: Key) -> tuple[str, int, Condition]:
-        """The id, its next revision, and what is required of its record.
+    def _identity(self, id_record: Item | None, key: Key) -> tuple[str, int, Condition]:
+        """The id, its next revision, and the condition for its record.
 
-        A deleted node's id goes on, with its history, only where it is given; a living one's is then refused.
+        A deleted node's id and history continue only where the id is given; the id of an existing node is rejected.
         """
-        if found is None:
-            return node_id, 1, ABSENT
-        place = current_key(found)
+        if id_record is None:
+            return self._wanted_id, 1, ABSENT
+        place = current_key(id_record)
         if self.node_id is not None and place is None:
-            return node_id, 1 + cast(int, found["revision"]), {"deleted": found["deleted"]}
+            return self.node_id, 1 + cast(int, id_record["revision"]), {"deleted": id_record["deleted"]}
         if self.node_id is not None and place != key:
-            raise AlreadyExists(f"The id {node_id} belongs to another node already; choose another, or leave it out.")
+            raise AlreadyExists(f"The id {self.node_id} belongs to another node; choose another, or leave it out.")
         return uuid4().hex, 1, ABSENT
 
 
@@ -134,65 +133,64 @@ class Update:
     def partitions(self) -> set[str]:
         return {tree_key(self.hierarchy.name, self.path)}
 
-    def needs(self) -> list[Key]:
+    def keys_to_read(self) -> list[Key]:
         return [node_key(self.hierarchy.name, self.path)]
 
-    def wanted(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         return {
             "path": self.path, "name": self.name, "level": self.level, "values": dict(self.values),
             "expected": self.expected,
         }  # fmt: skip
 
-    async def draft(self, reader: Reader, moment: WriteContext) -> TransactionBuilder:
-        seen = await reader.seen(self.partitions(), self.needs())
-        old = existing(seen, self.hierarchy, self.path, self.expected)
+    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
+        read_set = await reader.read(self.partitions(), self.keys_to_read())
+        old = existing(read_set, self.hierarchy, self.path, self.expected)
         if self.level is not None and self.level != old.level:
             raise WrongLevel(f"{shorten(format_path(self.path))} is of the level {old.level}, not {self.level}.")
         values = {name: value for name, value in {**old.attributes, **self.values}.items() if value is not None}
         name = old.name if self.name is None else self.name
         if (name, values) == (old.name, old.attributes):
-            return TransactionBuilder(seen, moment, old)
+            return TransactionBuilder(read_set, context, old)
         check_content(shorten(format_path(self.path)), name, values)
         new = replace(
-            old, name=name, attributes=values, revision=old.revision + 1, updated_at=moment.at, changed_by=moment.by
+            old, name=name, attributes=values, revision=old.revision + 1, updated_at=context.at, changed_by=context.by
         )
-        draft = TransactionBuilder(seen, moment, new)
-        draft.update(old, new)
-        return draft
+        transaction = TransactionBuilder(read_set, context, new)
+        transaction.update(old, new)
+        return transaction
 
 
-# -- what every edit asks of the nodes that it meets -------------------------------------------------------------------
+# -- shared by all edits -----------------------------------------------------------------------------------------------
 
 
 def touched(hierarchy: str, *paths: Path) -> set[str]:
-    """The trees of some paths, and the hierarchy where one is a root's."""
+    """The partitions of the trees of some paths, and the hierarchy where one is a root's."""
     roots = {hierarchy for path in paths if len(path) == 1}
     return {tree_key(hierarchy, path) for path in paths} | roots
 
 
-def existing(seen: ReadSet, hierarchy: Hierarchy, path: Path, expected: int | None = None) -> Record:
-    """The node at a path; raises NotFound, or Conflict where it has not the expected revision."""
-    record = seen.record(node_key(hierarchy.name, path))
+def existing(read_set: ReadSet, hierarchy: Hierarchy, path: Path, expected: int | None = None) -> Record:
+    """The node at a path; raises NotFound, or Conflict where it does not have the expected revision."""
+    record = read_set.record(node_key(hierarchy.name, path))
     if record is None:
         raise not_found(hierarchy.name, path)
     if expected is not None and record.revision != expected:
         raise Conflict(
-            f"{shorten(format_path(path))} has the revision {record.revision} by now, not {expected}; "
-            "read it again and repeat."
+            f"{shorten(format_path(path))} is at revision {record.revision}, not {expected}; read it again and repeat."
         )
     return record
 
 
 def not_found(hierarchy: str, path: Path) -> NotFound:
-    """The error for a node to change that is not there."""
+    """The error for an edit of a node that does not exist."""
     return NotFound(f"There is no {hierarchy} {shorten(format_path(path))}; changes follow no redirects.")
 
 
-def levels_above(seen: ReadSet, hierarchy: Hierarchy, path: Path, level: str) -> list[str]:
-    """The levels above a node of this level at this path; raises NotFound without its parent, Misplaced where it may
-    not stand there.
+def levels_above(read_set: ReadSet, hierarchy: Hierarchy, path: Path, level: str) -> list[str]:
+    """The levels above a node of this level at this path; raises NotFound without its parent, Misplaced where the
+    level is not allowed there.
     """
-    parent = existing(seen, hierarchy, path[:-1]) if len(path) > 1 else None
+    parent = existing(read_set, hierarchy, path[:-1]) if len(path) > 1 else None
     under = parent.level if parent else None
     if not hierarchy.may_stand(level, under):
         raise Misplaced(misplaced(hierarchy.levels[level], under))

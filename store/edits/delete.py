@@ -1,4 +1,4 @@
-"""Removing a node: alone, with all below it, or so that its children take its place."""
+"""Deleting a node: alone, with its subtree, or with its children moved to its parent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,25 +9,21 @@ from msgspec.structs import replace
 
 from store.concurrency import in_chunks
 from store.edits.create_update import existing, touched
-from store.edits.move import move_in, needs_of_move
+from store.edits.move import keys_of_move, move_subtree
+from store.edits.read_set import WriteContext
 from store.edits.reader import Reader
-from store.edits.transaction import TransactionBuilder, WriteContext
+from store.edits.transaction import TransactionBuilder
 from store.errors import NotEmpty, TooLarge
 from store.metadata.move_record import new_move
 from store.model.hierarchy import Hierarchy
-from store.model.keys import (
-    Key,
-    Path,
-    ancestor_keys,
-    node_key,
-)
+from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import format_path
 from store.model.records import Record
 from store.text import quantity, shorten
 
 
 class Policy(Enum):
-    """What becomes of a node's children when it is deleted."""
+    """What happens to the children of a deleted node."""
 
     REFUSE = "refuse"
     CASCADE = "cascade"
@@ -36,9 +32,9 @@ class Policy(Enum):
 
 @dataclass(frozen=True)
 class Delete:
-    """The end of a node. Its last state and its history stay with its id.
+    """Deletion of a node. Its last state and its history stay with its id.
 
-    A cascade that does not fit into one transaction is only registered by the draft, and journaled.
+    A cascade that does not fit into one transaction is only registered, and done by a background move.
     """
 
     hierarchy: Hierarchy
@@ -49,66 +45,60 @@ class Delete:
     def partitions(self) -> set[str]:
         return touched(self.hierarchy.name, self.path)
 
-    def needs(self) -> list[Key]:
-        place = node_key(self.hierarchy.name, self.path)
-        return [place, *ancestor_keys(place)]
+    def keys_to_read(self) -> list[Key]:
+        key = node_key(self.hierarchy.name, self.path)
+        return [key, *ancestor_keys(key)]
 
-    def wanted(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         return {"path": self.path, "policy": self.policy.value, "expected": self.expected}
 
-    async def draft(self, reader: Reader, moment: WriteContext) -> TransactionBuilder:
-        seen = await reader.seen(self.partitions(), self.needs())
-        record = existing(seen, self.hierarchy, self.path, self.expected)
+    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
+        read_set = await reader.read(self.partitions(), self.keys_to_read())
+        record = existing(read_set, self.hierarchy, self.path, self.expected)
         if self.policy is Policy.REFUSE and (children := sum(record.kids.values())):
             raise NotEmpty(
-                f"{shorten(format_path(self.path))} has {quantity(children, 'child', 'children')}; delete them with it "
-                "(CASCADE) or let them take its place (REPARENT)."
+                f"{shorten(format_path(self.path))} has {quantity(children, 'child', 'children')}; delete them too "
+                "(CASCADE) or move them to its parent (REPARENT)."
             )
-        draft = TransactionBuilder(seen, moment, record)
-        records = await reader.subtree(seen, record, ancestor_keys(record.key))
+        transaction = TransactionBuilder(read_set, context, record)
+        records = await reader.subtree(read_set, record, ancestor_keys(record.key))
         if self.policy is Policy.REPARENT:
-            await self._reparent(draft, reader, record, records)
+            await self._reparent(transaction, reader, record, records)
         elif records is not None:
-            await draft.remove(records)
+            await transaction.remove(records)
         else:
-            draft.begin(new_move(record, None, moment.now, moment.at, moment.by))
-        draft.record = replace(record, kids={}, below={})
-        return draft
+            transaction.begin(new_move(record, None, context.now, context.at, context.by))
+        transaction.record = replace(record, kids={}, below={})
+        return transaction
 
     async def _reparent(
-        self, draft: TransactionBuilder, reader: Reader, record: Record, records: Sequence[Record] | None
+        self, transaction: TransactionBuilder, reader: Reader, record: Record, records: Sequence[Record] | None
     ) -> None:
-        """Remove the node and move each child with all below it to its side; raises TooLarge where that is no
-        transaction.
+        """Remove the node and move the subtree of each child to the node's parent; raises TooLarge where that does not
+        fit into one transaction.
 
-        Who follows the changes one by one finds each place free: the child that takes the node's own place comes last.
+        The child that gets the node's own path is moved last, so that the change log never has two nodes at one path.
         """
         if records is None:
             raise TooLarge(
                 f"{shorten(format_path(self.path))} and all below it are {1 + sum(record.below.values()):,} nodes, "
-                "more or larger ones than change in one transaction. Move its children to where they shall be, one by "
-                "one, and delete it then."
+                "more or larger ones than fit into one transaction. Move its children one by one, then delete it."
             )
-        families: dict[str, list[Record]] = {}
-        for one in records[1:]:
-            families.setdefault(one.sk[: one.sk.index("#", len(record.sk)) + 1], []).append(one)
-        moves = [(family, (*self.path[:-1], family[0].path[-1])) for family in families.values()]
+        subtrees: dict[str, list[Record]] = {}
+        for below in records[1:]:
+            subtrees.setdefault(below.sk[: below.sk.index("#", len(record.sk)) + 1], []).append(below)
+        moves = [(subtree, (*self.path[:-1], subtree[0].path[-1])) for subtree in subtrees.values()]
         async for some in in_chunks([move for move in moves if move[1] != self.path]):
-            await self._move_all(draft, reader, some)
-        await draft.remove([record], alone=True)
-        await self._move_all(draft, reader, [move for move in moves if move[1] == self.path])
+            await self._move_all(transaction, reader, some)
+        await transaction.remove([record], alone=True)
+        await self._move_all(transaction, reader, [move for move in moves if move[1] == self.path])
 
     async def _move_all(
-        self, draft: TransactionBuilder, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]
+        self, transaction: TransactionBuilder, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]
     ) -> None:
-        await self._read_all(draft, reader, moves)
-        for family, target in moves:
-            await move_in(draft, reader, self.hierarchy, family, target, leaving=self.path)
-
-    async def _read_all(
-        self, draft: TransactionBuilder, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]
-    ) -> None:
-        """Read at once what each of some moves would read by itself."""
         name = self.hierarchy.name
-        keys = [key for family, target in moves for key in needs_of_move(family[0], node_key(name, target))]
-        await reader.add(draft.seen, touched(name, *[target for _, target in moves]), keys)
+        keys = [key for subtree, target in moves for key in keys_of_move(subtree[0], node_key(name, target))]
+        # At once what each move would else read by itself.
+        await reader.read_into(transaction.read_set, touched(name, *[target for _, target in moves]), keys)
+        for subtree, target in moves:
+            await move_subtree(transaction, reader, self.hierarchy, subtree, target, leaving=self.path)

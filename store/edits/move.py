@@ -1,36 +1,32 @@
-"""Nodes to other places, with all below them: renames, and moves to another parent, another tree or a root's place."""
+"""Moving a node with its subtree: to another key (rename), to another parent, to another tree, or to be a root."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from store.edits.create_update import existing, levels_above, touched
+from store.edits.read_set import WriteContext
 from store.edits.reader import Reader
-from store.edits.transaction import TransactionBuilder, WriteContext
+from store.edits.transaction import TransactionBuilder
 from store.errors import Misplaced
 from store.metadata.move_record import new_move
 from store.metadata.redirects import redirect_key
 from store.model.hierarchy import Hierarchy
 from store.model.key_rewrite import SubtreeRewrite
-from store.model.keys import (
-    Key,
-    Path,
-    ancestor_keys,
-    node_key,
-)
+from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import format_path
 from store.model.records import Record
 from store.text import shorten
 
-MAX_SURVEYED = 100_000  # nodes, which take seconds; a request has ten, and a move of any size shall begin within it
+MAX_CHECKED_NODES = 100_000  # which take seconds; a request has ten, and a move of any size has to begin within it
 
 
 @dataclass(frozen=True)
 class Move:
-    """A node with all below it to another path, whose last segment is its key there.
+    """Move of a node with its subtree to another path, whose last segment is its new key.
 
-    What does not fit into one transaction is only registered by the draft, and journaled. Whether all its keys fit at
-    the new place is seen before, or of a very large subtree while it is copied, which is then undone.
+    A subtree that does not fit into one transaction is only registered, and moved by a background move. Whether all
+    its keys fit at the new place is checked before; of a very large subtree while it is copied, which is then undone.
     """
 
     hierarchy: Hierarchy
@@ -41,43 +37,43 @@ class Move:
     def partitions(self) -> set[str]:
         return touched(self.hierarchy.name, self.path, self.target)
 
-    def needs(self) -> list[Key]:
-        place = node_key(self.hierarchy.name, self.path)
-        return [place, *ancestor_keys(place)]
+    def keys_to_read(self) -> list[Key]:
+        key = node_key(self.hierarchy.name, self.path)
+        return [key, *ancestor_keys(key)]
 
-    def wanted(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         return {"path": self.path, "target": self.target, "expected": self.expected}
 
-    async def draft(self, reader: Reader, moment: WriteContext) -> TransactionBuilder:
-        seen = await reader.seen(self.partitions(), self.needs())
-        top = existing(seen, self.hierarchy, self.path, self.expected)
+    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
+        read_set = await reader.read(self.partitions(), self.keys_to_read())
+        top = existing(read_set, self.hierarchy, self.path, self.expected)
         if self.target == self.path:
-            return TransactionBuilder(seen, moment, top)
+            return TransactionBuilder(read_set, context, top)
         if self.target[: len(self.path)] == self.path:
-            raise Misplaced(f"{shorten(format_path(self.path))} cannot be moved to below itself.")
-        draft = TransactionBuilder(seen, moment, top)
+            raise Misplaced(f"{shorten(format_path(self.path))} cannot be moved below itself.")
+        transaction = TransactionBuilder(read_set, context, top)
         key = node_key(self.hierarchy.name, self.target)
-        await reader.add(seen, touched(self.hierarchy.name, self.target), needs_of_move(top, key))
-        records = await reader.subtree(seen, top, [*ancestor_keys(top.key), *ancestor_keys(key)])
+        await reader.read_into(read_set, touched(self.hierarchy.name, self.target), keys_of_move(top, key))
+        records = await reader.subtree(read_set, top, [*ancestor_keys(top.key), *ancestor_keys(key)])
         if records is not None:
-            await move_in(draft, reader, self.hierarchy, records, self.target)
-            return draft
-        way = await _way(draft, reader, self.hierarchy, top, self.target)
-        if not draft.collisions:
-            draft.record = way.moved(top)
-            draft.begin(new_move(top, way.target, moment.now, moment.at, moment.by))
-            if way.may_not_fit and draft.nodes <= MAX_SURVEYED:
-                await reader.survey(way)
-        return draft
+            await move_subtree(transaction, reader, self.hierarchy, records, self.target)
+            return transaction
+        rewrite = await _rewrite(transaction, reader, self.hierarchy, top, self.target)
+        if not transaction.collisions:
+            transaction.record = rewrite.moved(top)
+            transaction.begin(new_move(top, rewrite.target, context.now, context.at, context.by))
+            if rewrite.may_not_fit and transaction.nodes <= MAX_CHECKED_NODES:
+                await reader.check_fits(rewrite)
+        return transaction
 
 
-def needs_of_move(top: Record, target: Key) -> list[Key]:
-    """The keys of what is read to move a node to another place, which lies there or leads there."""
+def keys_of_move(top: Record, target: Key) -> list[Key]:
+    """The keys to read for the move of a node to another key: nodes and redirects."""
     return [target, *ancestor_keys(target), redirect_key(top.key), redirect_key(target)]
 
 
-async def move_in(
-    draft: TransactionBuilder,
+async def move_subtree(
+    transaction: TransactionBuilder,
     reader: Reader,
     hierarchy: Hierarchy,
     records: Sequence[Record],
@@ -85,24 +81,30 @@ async def move_in(
     *,
     leaving: Path = (),
 ) -> None:
-    """Draft the move of a node and all below it to a path, and make it the node that the draft is about.
+    """Add the move of a node and all below it, `records` in key order, to a transaction, as the node it is about.
 
-    The node at `leaving` is removed in the same draft. Raises a CladeError where the node may not lie there.
+    The node at `leaving` is removed in the same transaction. Raises a CladeError where the move is not allowed.
     """
-    way = await _way(draft, reader, hierarchy, records[0], target, leaving=leaving)
-    if not draft.collisions:
-        await draft.relocate(records, way)
-        draft.record = way.moved(records[0])
+    rewrite = await _rewrite(transaction, reader, hierarchy, records[0], target, leaving=leaving)
+    if not transaction.collisions:
+        await transaction.relocate(records, rewrite)
+        transaction.record = rewrite.moved(records[0])
 
 
-async def _way(
-    draft: TransactionBuilder, reader: Reader, hierarchy: Hierarchy, top: Record, target: Path, *, leaving: Path = ()
+async def _rewrite(
+    transaction: TransactionBuilder,
+    reader: Reader,
+    hierarchy: Hierarchy,
+    top: Record,
+    target: Path,
+    *,
+    leaving: Path = (),
 ) -> SubtreeRewrite:
-    """Where a node would come to lie; notes a collision in the draft where another lies there that is not leaving."""
+    """The rewrite of keys; adds a collision to the transaction where another node is at the target and not leaving."""
     key = node_key(hierarchy.name, target)
-    await reader.add(draft.seen, touched(hierarchy.name, target), needs_of_move(top, key))
-    above = levels_above(draft.seen, hierarchy, target, top.level)
-    draft.keep_out(key)
-    if draft.seen.item(key) is not None and target != leaving:
-        draft.collisions.append(target)
+    await reader.read_into(transaction.read_set, touched(hierarchy.name, target), keys_of_move(top, key))
+    above = levels_above(transaction.read_set, hierarchy, target, top.level)
+    transaction.check_not_moving(key)
+    if transaction.read_set.item(key) is not None and target != leaving:
+        transaction.collisions.append(target)
     return SubtreeRewrite.of(top, key, above)

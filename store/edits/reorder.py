@@ -1,13 +1,14 @@
-"""The order of siblings, as somebody wants it."""
+"""Reordering siblings: another position for a node among its siblings of the same level."""
 
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from store.edits.create_update import existing, touched
+from store.edits.read_set import WriteContext
 from store.edits.reader import Reader
 from store.edits.sibling_order import SiblingOrder
-from store.edits.transaction import TransactionBuilder, WriteContext
+from store.edits.transaction import TransactionBuilder
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, node_key
@@ -19,7 +20,7 @@ from store.text import shorten
 
 
 class Side(Enum):
-    """Where a node goes among its siblings of its level: to an end of them, or beside one."""
+    """The new position of a node among its siblings of its level: first, last, or next to one of them."""
 
     FIRST = "first"
     LAST = "last"
@@ -29,9 +30,9 @@ class Side(Enum):
 
 @dataclass(frozen=True)
 class Reorder:
-    """Another place for a node among its siblings of the same level; `beside` is the path of one of them.
+    """Another position for a node among its siblings of the same level; `beside` is the path of one of them.
 
-    Neighbours are read from an index, which may trail behind the table for `settle_seconds`.
+    Siblings are read from an index, which may be `settle_seconds` behind the table.
     """
 
     hierarchy: Hierarchy
@@ -44,63 +45,65 @@ class Reorder:
     def partitions(self) -> set[str]:
         return touched(self.hierarchy.name, self.path, self.beside or self.path)
 
-    def needs(self) -> list[Key]:
+    def keys_to_read(self) -> list[Key]:
         return [node_key(self.hierarchy.name, path) for path in (self.path, self.beside or self.path)]
 
-    def wanted(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         return {"path": self.path, "side": self.side.value, "beside": self.beside, "expected": self.expected}
 
-    async def draft(self, reader: Reader, moment: WriteContext) -> TransactionBuilder:
-        seen = await reader.seen(self.partitions(), self.needs())
-        record, beside = [existing(seen, self.hierarchy, path) for path in (self.path, self.beside or self.path)]
-        existing(seen, self.hierarchy, self.path, self.expected)
+    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
+        read_set = await reader.read(self.partitions(), self.keys_to_read())
+        record, beside = [existing(read_set, self.hierarchy, path) for path in (self.path, self.beside or self.path)]
+        existing(read_set, self.hierarchy, self.path, self.expected)
         self._check(record, beside)
-        draft = TransactionBuilder(seen, moment, record)
-        draft.keep_out(record.key, beside.key)
-        hidden = await reader.hidden(seen, record.hierarchy if record.is_root else record.pk)
-        siblings = SiblingOrder(reader, seen, record, hidden)
-        lower, upper = await self._neighbours(siblings, beside, moment)
+        transaction = TransactionBuilder(read_set, context, record)
+        transaction.check_not_moving(record.key, beside.key)
+        moves = await reader.active_moves(read_set, record.hierarchy if record.is_root else record.pk)
+        siblings = SiblingOrder(reader, read_set, record, moves.hidden)
+        lower, upper = await self._neighbours(siblings, beside, context)
         if (lower is None or lower < record.rank) and (upper is None or record.rank < upper):
-            return draft  # it stands there already
+            return transaction  # it is there already
         rank = rank_between(record.level, lower, upper)
         if rank is None:
-            await _rank_anew(draft, siblings, upper)
+            await _rank_all(transaction, siblings, upper)
         else:
-            draft.record = draft.reorder(record, rank)
-        return draft
+            transaction.record = transaction.reorder(record, rank)
+        return transaction
 
     def _check(self, record: Record, beside: Record) -> None:
         if self.beside is None:
             return
         one, other = shorten(format_path(self.path)), shorten(format_path(self.beside))
         if record.key == beside.key:
-            raise BadInput(f"{one} cannot stand beside itself; name one of its siblings.")
+            raise BadInput(f"{one} cannot be next to itself; name one of its siblings.")
         if record.siblings != beside.siblings or record.level != beside.level:
-            raise BadInput(f"{other} is no sibling of {one} of the same level; siblings stand in order level by level.")
+            raise BadInput(f"{other} is not a sibling of {one} of the same level; only those have an order.")
 
     async def _neighbours(
-        self, siblings: SiblingOrder, beside: Record, moment: WriteContext
+        self, siblings: SiblingOrder, beside: Record, context: WriteContext
     ) -> tuple[str | None, str | None]:
-        """The ranks between which the node shall stand, None where nothing is."""
+        """The ranks before and after the new position, None at an end."""
 
-        async def nearest(span: KeyRange, *, reverse: bool = False) -> str | None:
-            return await siblings.next(moment, self.settle_seconds, span, reverse=reverse)
+        async def nearest(key_range: KeyRange, *, reverse: bool = False) -> str | None:
+            return await siblings.next(context, self.settle_seconds, key_range, reverse=reverse)
 
-        span = siblings.span
+        all_siblings = siblings.key_range
         match self.side:
             case Side.FIRST:
-                return None, await nearest(span)
+                return None, await nearest(all_siblings)
             case Side.LAST:
-                return await nearest(span, reverse=True), None
+                return await nearest(all_siblings, reverse=True), None
             case Side.BEFORE:
-                return await nearest(span.before(beside.rank), reverse=True), beside.rank
+                return await nearest(all_siblings.before(beside.rank), reverse=True), beside.rank
             case Side.AFTER:
-                return beside.rank, await nearest(span.after(beside.rank))
+                return beside.rank, await nearest(all_siblings.after(beside.rank))
 
 
-async def _rank_anew(draft: TransactionBuilder, siblings: SiblingOrder, upper: str | None) -> None:
-    """Give all siblings of the level new ranks, with the node in front of the one that has the rank `upper`."""
+async def _rank_all(transaction: TransactionBuilder, siblings: SiblingOrder, upper: str | None) -> None:
+    """Give all siblings of the level new ranks, with the node before the sibling that has the rank `upper`."""
     others = await siblings.all()
-    place = next((place for place, one in enumerate(others) if upper and one.rank >= upper), len(others))
-    line = [*others[:place], draft.record, *others[place:]]
-    draft.record = draft.rank_anew(draft.record, line, evenly_spaced_ranks(draft.record.level, len(line)))
+    index = next((index for index, other in enumerate(others) if upper and other.rank >= upper), len(others))
+    ordered = [*others[:index], transaction.record, *others[index:]]
+    transaction.record = transaction.reorder_all(
+        transaction.record, ordered, evenly_spaced_ranks(transaction.record.level, len(ordered))
+    )

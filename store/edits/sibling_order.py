@@ -1,76 +1,81 @@
-"""Siblings of one level in their order: the index that lists them, and over it what it may not show yet.
+"""Siblings of one level in order: the index that lists them, corrected by the changes that it may not show yet.
 
-An index may trail behind the table for some seconds, and knows nothing of changes that are not committed yet. The log
-of these seconds names every node that may stand elsewhere than the index shows. Of those that were only created it
-tells the rank as well; the others are read strongly.
+An index may be some seconds behind the table, and has no changes that are not committed yet. The change log of these
+seconds has every node that may be elsewhere than the index shows. Of nodes that were only created it has the rank as
+well; the others are read strongly.
 """
 
 import asyncio
 
+from store.edits.read_set import ReadSet, WriteContext
 from store.edits.reader import Reader
-from store.edits.transaction import ReadSet, WriteContext
 from store.model.keys import Key, parent_partition, parent_sort_key
 from store.model.ranges import KeyRange, siblings
 from store.model.records import Record
 
-CLOCK_SECONDS = 2.0  # by so much the clocks of writers may differ, or a commit be later than the time that it has
+CLOCK_SECONDS = 2.0  # by so much the clocks of writers may differ, or a commit be later than its time
 
 
 class SiblingOrder:
-    """The siblings of a node, without itself and without what a move under way hides."""
+    """The siblings of a node, without itself and without the `hidden` tops of running moves."""
 
-    def __init__(self, reader: Reader, seen: ReadSet, record: Record, hidden: frozenset[Key]) -> None:
-        self.span = siblings(record.siblings, record.level)
+    def __init__(self, reader: Reader, read_set: ReadSet, record: Record, hidden: frozenset[Key]) -> None:
+        self.key_range = siblings(record.siblings, record.level)
         self._reader = reader
-        self._seen = seen
+        self._read_set = read_set
         self._record = record
-        self._out = hidden | {record.key}
-        self._ranks: dict[Key, str | None] = {}  # what the index may not show; None where a node is gone
+        self._excluded = hidden | {record.key}
+        self._ranks: dict[Key, str | None] = {}  # that the index may not show; None where a node is gone
 
     async def next(
-        self, moment: WriteContext, settle_seconds: float, span: KeyRange, *, reverse: bool = False
+        self, context: WriteContext, settle_seconds: float, key_range: KeyRange, *, reverse: bool = False
     ) -> str | None:
-        """The rank of the first sibling in a part of the span, or one between that and its beginning, where no sibling
-        stands any more; the index trails for at most so many seconds.
+        """The rank of the first sibling in a part of the range, or one between that and its beginning, where a sibling
+        was before; the index is behind by at most so many seconds.
         """
         listed, _ = await asyncio.gather(
-            self._reader.index(span, limit=1 + len(self._out), reverse=reverse), self._catch_up(moment, settle_seconds)
+            self._reader.index(key_range, limit=1 + len(self._excluded), reverse=reverse),
+            self._read_recent(context, settle_seconds),
         )
-        ranks = {one.key: one.rank for one in listed}.items() | self._ranks.items()
-        found = [rank for key, rank in ranks if rank and key not in self._out and span.lo <= rank < span.hi]
+        ranks = {record.key: record.rank for record in listed}.items() | self._ranks.items()
+        found = [
+            rank
+            for key, rank in ranks
+            if rank and key not in self._excluded and key_range.lo <= rank < key_range.hi
+        ]  # fmt: skip
         return (max if reverse else min)(found, default=None)
 
     async def all(self) -> list[Record]:
-        """All siblings, strongly read."""
-        listed = await self._reader.index(self.span)
-        keys = ({one.key for one in listed} | self._ranks.keys()) - self._out
-        await self._reader.add(self._seen, {key.pk for key in keys}, keys)
-        found = [one for key in keys if (one := self._seen.record(key)) and one.level == self._record.level]
-        return sorted(found, key=lambda one: one.rank)
+        """All siblings in order, read strongly."""
+        listed = await self._reader.index(self.key_range)
+        keys = ({record.key for record in listed} | self._ranks.keys()) - self._excluded
+        await self._reader.read_into(self._read_set, {key.pk for key in keys}, keys)
+        records = [record for key in keys if (record := self._read_set.record(key))]
+        return sorted([one for one in records if one.level == self._record.level], key=lambda one: one.rank)
 
-    async def _catch_up(self, moment: WriteContext, settle_seconds: float) -> None:
-        """Learn what the index may not show yet."""
+    async def _read_recent(self, context: WriteContext, settle_seconds: float) -> None:
+        """Read the ranks that the index may not show yet."""
         if settle_seconds:
-            await self._read_log(moment.now - settle_seconds - CLOCK_SECONDS)
+            await self._read_log(context.now - settle_seconds - CLOCK_SECONDS)
         self._ranks |= self._reader.pending_ranks(self._record.siblings)
 
     async def _read_log(self, since: float) -> None:
         own = self._record
         unknown: set[Key] = set()
         for change in await self._reader.recent(own.hierarchy if own.is_root else own.pk, since):
-            if any(key.holds(own.key) and key != own.key for key in change.uprooted):
+            if any(top.holds(own.key) and top != own.key for top in change.subtrees):
                 return await self._read_all()
-            for key, rank in change.named:
+            for key, rank in change.places:
                 if parent_partition(*key) != own.siblings:
                     continue
                 self._ranks[key] = rank
                 (unknown.add if rank is None else unknown.discard)(key)
-        await self._reader.add(self._seen, [], unknown)
+        await self._reader.read_into(self._read_set, [], unknown)
         for key in unknown:
-            found = self._seen.record(key)
+            found = self._read_set.record(key)
             self._ranks[key] = found.rank if found else None
 
     async def _read_all(self) -> None:
-        """Read all siblings strongly, which reads all below them as well: they came here with what is above them."""
+        """Read all siblings strongly, and all below them: they came here by the move of an ancestor."""
         parent = Key(self._record.pk, parent_sort_key(self._record.sk))
-        self._ranks = {one.key: one.rank for one in await self._reader.children(parent)}
+        self._ranks = {child.key: child.rank for child in await self._reader.children(parent)}

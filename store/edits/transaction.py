@@ -1,7 +1,7 @@
-"""One transaction as it is being drafted: what was read goes in, what is to be committed comes out.
+"""Transaction builder: what was read goes in, the changes of one commit come out.
 
-Nothing is read or written here, so a dry run is a draft that nobody commits. The counts of everything above a change,
-the stamps of all trees that it touches and their logs follow from the changes themselves.
+Nothing is read or written here, so a dry run is a transaction that nobody commits. The counts of all ancestors of a
+change, the versions of all trees that it touches and their change logs follow from the changes themselves.
 """
 
 from collections import Counter
@@ -11,17 +11,13 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from store.concurrency import in_chunks
+from store.edits.read_set import ReadSet, WriteContext
 from store.errors import Conflict, TooLarge
-from store.metadata.change_log import (
-    Event,
-    LogEntry,
-    log_item,
-    root_log_key,
-)
+from store.metadata.change_log import Event, LogEntry, log_item, root_log_key
 from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.move_record import Move
 from store.metadata.redirects import redirect_item, redirect_key, redirected_id
-from store.metadata.tree_version import ActiveMoveRef, TreeVersion, level_at_depth
+from store.metadata.tree_version import ActiveMoveRef, level_at_depth
 from store.model.items import (
     ABSENT,
     MAX_ITEM_BYTES,
@@ -29,108 +25,69 @@ from store.model.items import (
     Change,
     Condition,
     Delete,
-    Item,
     Put,
     canonical_item,
     size_of,
 )
 from store.model.key_rewrite import SubtreeRewrite
-from store.model.keys import (
-    Key,
-    Path,
-    ancestor_keys,
-    parent_sort_key,
-    tree_version_key,
-)
+from store.model.keys import Key, Path, ancestor_keys, parent_sort_key
 from store.model.paths import format_path
 from store.model.records import Counts, Record
 
-WRITE_UNIT_BYTES = 1024
-MOST_MOVES = 20  # under way in one tree: each reader of the tree reads their records
-MOST_SMALL_ENTRIES = 50  # of a log, which fit into an item whatever their paths
-MOST_RANKS = 100  # which a log tells; no transaction gives more where indexes trail behind
-INDEXES = 2  # beside the table, each of which a node's item is written to as well
-
-
-@dataclass(frozen=True)
-class WriteContext:
-    """When something is written, as a time in UTC (RFC 3339) and in seconds, and by whom, where that is known."""
-
-    at: str
-    now: float
-    by: str | None = None
-
-
-class ReadSet:
-    """What was read before a transaction is drafted, None where there is nothing; asking for anything else fails."""
-
-    def __init__(self, items: Mapping[Key, Item | None]) -> None:
-        self._items = dict(items)
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._items
-
-    def item(self, key: Key) -> Item | None:
-        return self._items[key]
-
-    def record(self, key: Key) -> Record | None:
-        item = self._items[key]
-        return None if item is None else Record.of(item)
-
-    def stamp(self, partition: str) -> TreeVersion:
-        return TreeVersion.of(partition, self._items[tree_version_key(partition)])
-
-    def add(self, items: Mapping[Key, Item | None]) -> None:
-        self._items |= items
+MAX_MOVES = 20  # running in one tree: each reader of the tree reads their records
+MAX_SMALL_ENTRIES = 50  # of a log, which fit into an item whatever their paths
+MAX_LOGGED_RANKS = 100  # no transaction changes more where indexes are behind the table
 
 
 @dataclass
-class _Counts:
-    """What the children and descendants of one node become more or less."""
+class _CountChange:
+    """The change of a node's counts of children and descendants, by level."""
 
     kids: Counter[str] = field(default_factory=Counter)
     below: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass
-class _Touched:
-    """What a transaction changes of a tree beside its nodes, or of a hierarchy beside its roots."""
+class _TreeChange:
+    """The changes of one partition's tree version and log; `moves` is None where the running moves stay the same."""
 
     shape: Counter[str] = field(default_factory=Counter)
-    aliases: int = 0
+    redirects: int = 0
     moves: tuple[ActiveMoveRef, ...] | None = None
     entries: list[LogEntry] = field(default_factory=list)
     ranks: dict[str, str] = field(default_factory=dict)
 
 
 class TransactionBuilder:
-    """The changes so far. `record` is the node that it is about as it will be, `nodes` how many are written,
-    `collisions` paths that others have already, so that it cannot be committed, and `move` is the journaled one that
-    it begins, if it does. What would write into a move that is under way is refused as a Conflict.
+    """The changes of one transaction so far.
+
+    `record` is the node that it is about, as it will be; `nodes` counts the nodes that it writes; `collisions` are
+    paths that other nodes have, so that it cannot be committed; `move` is the background move that it begins. All
+    methods raise Conflict for a change of a node that a running move holds.
     """
 
-    def __init__(self, seen: ReadSet, moment: WriteContext, record: Record) -> None:
-        self.seen = seen
-        self.moment = moment
+    def __init__(self, read_set: ReadSet, context: WriteContext, record: Record) -> None:
+        self.read_set = read_set
+        self.context = context
         self.record = record
         self.nodes = 0
         self.collisions: list[Path] = []
         self.move: Move | None = None
         self._changes: dict[Key, Change] = {}
-        self._counts: dict[Key, _Counts] = {}
-        self._trees: dict[str, _Touched] = {}
+        self._counts: dict[Key, _CountChange] = {}
+        self._trees: dict[str, _TreeChange] = {}
 
-    def keep_out(self, *keys: Key) -> None:
-        """Raise Conflict where one of these keys lies at an end of a move that is under way, or below."""
+    def check_not_moving(self, *keys: Key) -> None:
+        """Raise Conflict where one of these keys is in a subtree at an end of a running move."""
         for key in keys:
-            for running in self.seen.stamp(key.pk).moves:
+            for running in self.read_set.version(key.pk).moves:
                 if running.holds(key):
                     raise Conflict(running.refusal(key))
 
-    # -- what can be done ----------------------------------------------------------------------------------------------
+    # -- edits ---------------------------------------------------------------------------------------------------------
 
     def create(self, record: Record, id_when: Condition) -> None:
-        """A new node; `id_when` is required of its id's record."""
+        """Add a new node; `id_when` is the condition for its id record."""
         self._put(record, ABSENT)
         self._change(Put(id_item(record), id_when))
         self._count(record, shape_of([record]), 1)
@@ -138,127 +95,116 @@ class TransactionBuilder:
         self._log(Event.CREATED, record)
 
     def update(self, old: Record, new: Record) -> None:
-        """The next revision of a node's content."""
+        """Write the next revision of a node's content."""
         self._put(new)
         self._change(Put(revision_item(old)))
         self._log(Event.UPDATED, new)
 
     def reorder(self, record: Record, rank: str) -> Record:
-        """Another place among its siblings."""
-        self._log(Event.MOVED, record, record.path, record.path)
-        return self._rank(record, rank)
+        """Give a node another rank; returns it as it will be."""
+        return self.reorder_all(record, [record], [rank])
 
-    def rank_anew(self, record: Record, line: Sequence[Record], ranks: Sequence[str]) -> Record:
-        """New ranks for all siblings of a node, itself included, which is the one that the log tells."""
-        new = {one.key: self._rank(one, rank) for one, rank in zip(line, ranks, strict=True)}
+    def reorder_all(self, record: Record, siblings: Sequence[Record], ranks: Sequence[str]) -> Record:
+        """Give siblings new ranks, `record` among them; only that is in the log's entries, and returned."""
+        new = {one.key: self._rank(one, rank) for one, rank in zip(siblings, ranks, strict=True)}
         self._log(Event.MOVED, record, record.path, record.path)
         return new[record.key]
 
     async def remove(self, records: Sequence[Record], *, alone: bool = False) -> None:
-        """A node and all below it, its own record first; `alone` where what lies below goes elsewhere."""
+        """Remove a node and all below it, its own record first; `alone` where the subtree goes elsewhere."""
         top = records[0]
-        self._keep_apart(top.key)
+        self._check_apart(top.key)
         async for some in in_chunks(records):
             for record in some:
                 self._change(Delete(record.key))
                 self._change(Put(revision_item(record)))
-                self._change(Put(tombstone_item(record, self.moment.at, self.moment.by)))
+                self._change(Put(tombstone_item(record, self.context.at, self.context.by)))
         self.nodes += len(records)
         self.count_removed(top, shape_of(records), alone=alone)
 
-    async def relocate(self, records: Sequence[Record], way: SubtreeRewrite) -> None:
-        """A node and all below it to another place, its own record first. Raises BadPath where that is none for all."""
-        top = way.moved(records[0])
-        self._keep_apart(way.source, way.target)
+    async def relocate(self, records: Sequence[Record], rewrite: SubtreeRewrite) -> None:
+        """Move a node and all below it, its own record first. Raises BadPath where a key would be too long or deep."""
+        top = rewrite.moved(records[0])
+        self._check_apart(rewrite.source, rewrite.target)
         async for some in in_chunks(records):
             for record in some:
-                moved = way.moved(record)
-                # At the new place may lie a node that the same transaction removes.
-                free = moved.key == way.target and self.seen.item(way.target) is None
+                moved = rewrite.moved(record)
+                # At the target may be a node that the same transaction removes.
+                is_free = moved.key == rewrite.target and self.read_set.item(rewrite.target) is None
                 self._change(Delete(record.key))
-                self._change(Put(moved.item(), ABSENT if free else UNCONDITIONAL))
+                self._change(Put(moved.item(), ABSENT if is_free else UNCONDITIONAL))
                 self._change(Put(id_item(moved)))
         self.nodes += len(records)
         self.count_moved(records[0], top, shape_of(records))
 
-    # -- moves that take more than one transaction ---------------------------------------------------------------------
+    # -- background moves ----------------------------------------------------------------------------------------------
 
     def begin(self, move: Move) -> None:
-        """Register a move, whose nodes and places nobody else writes to until it ends.
+        """Register a background move, to whose subtrees nobody else writes until it ends.
 
-        Raises Conflict where it meets another one, or where so many are under way that readers would suffer.
+        Raises Conflict where it overlaps another one, or where as many are running as readers can bear.
         """
-        self._keep_apart(*move.running.ends)
-        if any(len(self.seen.stamp(partition).moves) >= MOST_MOVES for partition in move.running.partitions):
-            raise Conflict(f"{MOST_MOVES} large moves are under way in this tree; try again when some have ended.")
+        self._check_apart(*move.running.ends)
+        if any(len(self.read_set.version(partition).moves) >= MAX_MOVES for partition in move.running.partitions):
+            raise Conflict(f"{MAX_MOVES} large moves are running in this tree; try again when some have ended.")
         self.move, self.nodes = move, move.nodes
         self._change(Put(move.item(), ABSENT))
         for partition in move.running.partitions:
-            self._tree(partition).moves = (*self.seen.stamp(partition).moves, move.running)
+            self._tree(partition).moves = (*self.read_set.version(partition).moves, move.running)
 
     def count_removed(self, top: Record, shape: Counts, *, alone: bool = False) -> None:
-        """What the end of a node and all below it, so many in each tier, changes of what counts and tells them."""
+        """Change counts and logs for the removal of a subtree with the counts `shape` (`{"CITY@2": 50}`)."""
         self._count(top, shape, -1)
         self._tree(top.pk).shape.subtract(shape)
         self._log(Event.DELETED, top, alone=alone)
 
     def count_moved(self, old: Record, new: Record, shape: Counts) -> None:
-        """What the move of a node and all below it, so many in each tier of its old tree, changes of that."""
+        """Change counts, redirects and logs for the move of a subtree with the counts `shape` at its old place."""
         self._count(old, shape, -1)
         self._count(new, shape, 1)
         self._tree(old.pk).shape.subtract(shape)
         self._tree(new.pk).shape.update(_deeper(shape, new.depth - old.depth))
-        self._alias(old.key, new)
+        self._redirect(old.key, new)
         self._log(Event.MOVED, old if old.pk != new.pk else new, old.path, new.path)
         if old.pk != new.pk:
             self._log(Event.MOVED, new, old.path, new.path)
 
-    # -- what follows from it ------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------------------
 
     @property
     def is_empty(self) -> bool:
         return not self._changes
 
     def changes(self) -> list[Change]:
-        """All of it as one commit takes it; raises TooLarge where its log does not fit into one item."""
-        moment, found = self.moment, dict(self._changes)
-        for key, counts in self._counts.items():
-            old = self.seen.record(key)
-            if key in found or old is None:
+        """All changes for one commit; raises TooLarge where the log entries do not fit into one item."""
+        changes = dict(self._changes)
+        for key, count in self._counts.items():
+            old = self.read_set.record(key)
+            if key in changes or old is None:
                 continue  # a node that is itself removed
-            new = replace(old, kids=_sum(old.kids, counts.kids), below=_sum(old.below, counts.below))
+            new = replace(old, kids=_sum(old.kids, count.kids), below=_sum(old.below, count.below))
             if (new.kids, new.below) != (old.kids, old.below):
-                found[key] = Put(new.item())
-        for partition, touched in self._trees.items():
-            stamp = self.seen.stamp(partition)
-            put = stamp.incremented(touched.shape, touched.aliases, touched.moves, now=moment.now)
-            found[put.key] = put
-            if "#" in partition or touched.entries:
-                ranks = touched.ranks if len(touched.ranks) <= MOST_RANKS else {}
-                put = log_item(stamp, touched.entries, moment.at, moment.now, ranks)
-                self._check_log(touched.entries, put.item)
-                found[put.key] = put
-        return list(found.values())
+                changes[key] = Put(new.item())
+        for partition, tree in self._trees.items():
+            for put in self._version_and_log(partition, tree):
+                changes[put.key] = put
+        return list(changes.values())
 
-    async def write_units(self) -> int:
-        """About how many write units of DynamoDB the commit takes: two for each KB of an item, and its indexes'."""
-        units = 0
-        async for some in in_chunks(self.changes()):
-            units += sum(map(self._units_of, some))
-        return units
+    def _version_and_log(self, partition: str, tree: _TreeChange) -> list[Put]:
+        version, now = self.read_set.version(partition), self.context.now
+        puts = [version.incremented(tree.shape, tree.redirects, tree.moves, now=now)]
+        if "#" in partition or tree.entries:
+            ranks = tree.ranks if len(tree.ranks) <= MAX_LOGGED_RANKS else {}
+            log = log_item(version, tree.entries, self.context.at, now, ranks)
+            if len(tree.entries) > MAX_SMALL_ENTRIES and size_of(canonical_item(log.item)) > MAX_ITEM_BYTES:
+                raise TooLarge(
+                    f"{len(tree.entries):,} subtrees would be moved at once, more than fit into one entry of the "
+                    "change feed. Move some of them first."
+                )
+            puts.append(log)
+        return puts
 
-    def _units_of(self, change: Change) -> int:
-        size = size_of(canonical_item(change.item)) if isinstance(change, Put) else 1
-        is_node = isinstance(change, Put) and "tier" in change.item
-        is_node = is_node or (isinstance(change, Delete) and change.key.pk.startswith(f"{self.record.hierarchy}#"))
-        return -(-size // WRITE_UNIT_BYTES) * (2 + INDEXES * is_node)
-
-    def _check_log(self, entries: Sequence[LogEntry], item: Item) -> None:
-        if len(entries) > MOST_SMALL_ENTRIES and size_of(canonical_item(item)) > MAX_ITEM_BYTES:
-            raise TooLarge(
-                f"{len(entries):,} nodes would get other places at once, each with all below it, more than the "
-                "change feed tells as one change. Move some of them by themselves before."
-            )
+    # -- single changes ------------------------------------------------------------------------------------------------
 
     def _rank(self, record: Record, rank: str) -> Record:
         new = replace(record, rank=rank)
@@ -269,31 +215,31 @@ class TransactionBuilder:
         return new
 
     def _put(self, record: Record, when: Condition = UNCONDITIONAL) -> None:
-        self.keep_out(record.key)
+        self.check_not_moving(record.key)
         self.nodes += 1
         self._change(Put(record.item(), when))
 
-    def _keep_apart(self, *tops: Key) -> None:
-        """Raise Conflict where the subtree at one of these and one that is being moved have anything in common."""
+    def _check_apart(self, *tops: Key) -> None:
+        """Raise Conflict where the subtree at one of these keys overlaps one that is being moved."""
         for top in tops:
-            for running in self.seen.stamp(top.pk).moves:
+            for running in self.read_set.version(top.pk).moves:
                 if running.meets(top):
                     raise Conflict(running.refusal(top))
 
     def _change(self, change: Change) -> None:
-        """Note a change; of two of one item, as where a node comes to the place that another leaves, the put stays."""
-        known = self._changes.get(change.key)
-        if isinstance(known, Put) and isinstance(change, Delete):
+        """Add a change. Of a Put and a Delete of one item, as where a node replaces one that leaves, the Put stays."""
+        earlier = self._changes.get(change.key)
+        if isinstance(earlier, Put) and isinstance(change, Delete):
             return
-        if isinstance(known, Delete) and isinstance(change, Put):
+        if isinstance(earlier, Delete) and isinstance(change, Put):
             change = Put(change.item)
         self._changes[change.key] = change
 
     def _count(self, top: Record, shape: Counts, sign: int) -> None:
-        """Count a node and all below it, so many in each tier, more or less in all above."""
-        below = _levels(shape)
+        """Add a subtree to the counts of all its ancestors, or subtract it."""
+        below = _by_level(shape)
         for key in ancestor_keys(top.key):
-            counts = self._counts.setdefault(key, _Counts())
+            counts = self._counts.setdefault(key, _CountChange())
             for level, number in below.items():
                 counts.below[level] += sign * number
         if top.is_root:
@@ -301,16 +247,16 @@ class TransactionBuilder:
         else:
             self._counts[Key(top.pk, parent_sort_key(top.sk))].kids[top.level] += sign
 
-    def _alias(self, place: Key, moved: Record) -> None:
-        """Lead from the old place of a moved node to its id, and drop what leads from its new one to itself."""
-        tree = self._tree(place.pk)
-        tree.aliases += self.seen.item(redirect_key(place)) is None
-        self._change(Put(redirect_item(place, moved.id)))
-        there = redirect_key(moved.key)
-        found = self.seen.item(there)
+    def _redirect(self, old: Key, moved: Record) -> None:
+        """Redirect the old path of a moved node to its id, and drop a redirect from its new path to itself."""
+        tree = self._tree(old.pk)
+        tree.redirects += self.read_set.item(redirect_key(old)) is None
+        self._change(Put(redirect_item(old, moved.id)))
+        key = redirect_key(moved.key)
+        found = self.read_set.item(key)
         if found is not None and redirected_id(found) == moved.id:
-            self._tree(moved.pk).aliases -= 1
-            self._change(Delete(there))
+            self._tree(moved.pk).redirects -= 1
+            self._change(Delete(key))
 
     def _log(
         self,
@@ -327,16 +273,16 @@ class TransactionBuilder:
         if record.is_root and event is not Event.UPDATED:
             self._tree(record.hierarchy).entries.append(entry._replace(sk=root_log_key(record.pk)))
 
-    def _tree(self, partition: str) -> _Touched:
-        return self._trees.setdefault(partition, _Touched())
+    def _tree(self, partition: str) -> _TreeChange:
+        return self._trees.setdefault(partition, _TreeChange())
 
 
 def shape_of(records: Sequence[Record]) -> Counts:
-    """How many of some records each tier has."""
+    """The number of records by level and depth: `{"CITY@2": 50}`."""
     return Counter([level_at_depth(record.level, record.depth) for record in records])
 
 
-def _levels(shape: Counts) -> Counter[str]:
+def _by_level(shape: Counts) -> Counter[str]:
     levels: Counter[str] = Counter()
     for tier, number in shape.items():
         levels[tier.rpartition("@")[0]] += number
@@ -344,12 +290,12 @@ def _levels(shape: Counts) -> Counter[str]:
 
 
 def _deeper(shape: Counts, depths: int) -> Counts:
-    """The same nodes so many depths further down."""
+    """The same counts, each so many depths further down."""
     split = [(*tier.rpartition("@")[::2], number) for tier, number in shape.items()]
     return {level_at_depth(level, int(depth) + depths): number for level, depth, number in split}
 
 
 def _sum(counts: Counts, change: Mapping[str, int]) -> Counts:
-    """Counts with a change, of which zero is told by absence."""
+    """Counts with a change, without those that are zero."""
     summed = {level: counts.get(level, 0) + change.get(level, 0) for level in {**counts, **change}}
     return {level: count for level, count in summed.items() if count}

@@ -1,6 +1,6 @@
-"""The end of a log: which nodes may stand elsewhere than an index shows, since it trails behind the table.
+"""Recent changes: the end of a tree's change log, which tells the nodes that an index may still show at an old place.
 
-Items of a log never change, so the end that was read is kept, and read on from there.
+Log items never change, so the end that was read is cached, and the next read continues after it.
 """
 
 from collections.abc import Iterable
@@ -12,26 +12,18 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.change_log import Event, LogEntry, log_entries
 from store.model.items import Item
-from store.model.keys import (
-    Index,
-    Key,
-    first_rank,
-    hierarchy_of,
-    last_segment,
-    log_key,
-    node_key,
-)
+from store.model.keys import Index, Key, first_rank, hierarchy_of, last_segment, log_key, node_key
 from store.model.paths import parse_path
 from store.model.ranges import KeyRange
+from store.reading.pages import PAGE_ITEMS, Pages
 
-MOST_LOGS = 100  # whose ends are kept
+MAX_CACHED_LOGS = 100
 FIRST_PAGE_ITEMS = 25  # which is all of it in a tree that is written to now and then
-PAGE_ITEMS = 1000
-_END = "!:"  # behind all items of a log
+_END = "!:"  # after all items of a log
 
 
-class Named(NamedTuple):
-    """A node that a transaction has put somewhere, or taken from there; with its rank where the log tells that."""
+class ChangedPlace(NamedTuple):
+    """The key of a node that a transaction put there or removed; with its rank where the log has it."""
 
     key: Key
     rank: str | None
@@ -39,68 +31,72 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecentChange:
-    """What a transaction of a log changed of where nodes stand; of the `uprooted` everything below came along."""
+    """The places that one transaction changed. `subtrees` are tops that moved or were deleted with all below them.
+
+    `number` is that of the tree version after the transaction, `at` its time in seconds since 1970.
+    """
 
     number: int
     at: float
-    named: list[Named] = field(default_factory=list)
-    uprooted: list[Key] = field(default_factory=list)
+    places: list[ChangedPlace] = field(default_factory=list)
+    subtrees: list[Key] = field(default_factory=list)
 
     @classmethod
     def of(cls, item: Item) -> "RecentChange":
-        """What an item of a log tells."""
+        """The changes in a log item."""
         partition = cast(str, item["pk"])
         at = datetime.fromisoformat(cast(str, item["at"])).timestamp()
         change = cls(int(cast(str, item["sk"])[1:]), at)
         for entry in log_entries(item):
             if entry.event is Event.UPDATED:
                 continue
-            places = list(_places(partition, entry))
+            keys = list(_keys(partition, entry))
             is_new = entry.event is Event.CREATED
-            change.named.extend(
-                [Named(key, first_rank(entry.level, last_segment(*key)) if is_new else None) for key in places]
+            change.places.extend(
+                [ChangedPlace(key, first_rank(entry.level, last_segment(*key)) if is_new else None) for key in keys]
             )
             if entry.event is Event.DELETED or entry.source != entry.target:
-                change.uprooted.extend(places)
+                change.subtrees.extend(keys)
         ranks = cast(dict[str, str], item.get("ranks", {}))
-        change.named.extend([Named(_key(partition, name), rank) for name, rank in ranks.items()])
+        change.places.extend([ChangedPlace(_key(partition, name), rank) for name, rank in ranks.items()])
         return change
 
 
 class RecentChanges:
-    """The ends of the logs of a store, as far as they were asked for."""
+    """The ends of change logs as they were last read; one for a process and a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._ends: dict[str, list[RecentChange]] = {}
+        self._logs: dict[str, list[RecentChange]] = {}
 
     async def since(self, partition: str, time: float, reads: ReadUsage) -> list[RecentChange]:
-        """What a log tells from a time on, in seconds since 1970, in its order; strongly read."""
-        known = self._ends.pop(partition, [])
-        last = known[-1].number if known else 0
+        """The changes of a log from a time on, in seconds since 1970, in their order; strongly read."""
+        cached = self._logs.pop(partition, [])
+        last = cached[-1].number if cached else 0
         found = await self._read(partition, last, time, reads)
         if found and found[0].number != last + 1:
-            known = []
-        end = [one for one in (*known, *found) if one.at >= time]
-        self._ends[partition] = end
-        while len(self._ends) > MOST_LOGS:
-            del self._ends[next(iter(self._ends))]
-        return end
+            cached = []
+        changes = [change for change in (*cached, *found) if change.at >= time]
+        self._logs[partition] = changes
+        while len(self._logs) > MAX_CACHED_LOGS:
+            del self._logs[next(iter(self._logs))]
+        return changes
 
     async def _read(self, partition: str, last: int, time: float, reads: ReadUsage) -> list[RecentChange]:
-        """What follows on a number of a log, or as much of its end as is not older than a time."""
+        """The log after the number `last`, or as much of its end as is not older than `time`."""
+        key_range = KeyRange(Index.TABLE, partition, log_key(partition, last + 1).sk, _END)
+        pages = Pages(self._store, key_range, reads, limit=FIRST_PAGE_ITEMS, reverse=True)
         found: list[RecentChange] = []
-        span, limit = KeyRange(Index.TABLE, partition, log_key(partition, last + 1).sk, _END), FIRST_PAGE_ITEMS
-        while items := await self._store.range(span, reads, limit=limit, reverse=True, strong=True):
-            found += map(RecentChange.of, items)
-            if len(items) < limit or found[-1].at < time:
+        async for page in pages:
+            found += map(RecentChange.of, page)
+            if found[-1].at < time:
                 break
-            span, limit = span.before(cast(str, items[-1]["sk"])), PAGE_ITEMS
+            pages.limit = PAGE_ITEMS
         return found[::-1]
 
 
-def _places(partition: str, entry: LogEntry) -> Iterable[Key]:
-    """Where the node of an entry lies, and of a move where it lay."""
+def _keys(partition: str, entry: LogEntry) -> Iterable[Key]:
+    """Where the node of an entry is, and of a move where it was."""
     if entry.source is None or entry.target is None:
         return [_key(partition, entry.sk)]
     hierarchy = hierarchy_of(f"{partition}#")
@@ -108,5 +104,5 @@ def _places(partition: str, entry: LogEntry) -> Iterable[Key]:
 
 
 def _key(partition: str, name: str) -> Key:
-    """The key of a node that the log of its tree names, or that of its hierarchy, where it is a root."""
+    """The key of a node as the log of its tree names it, or, of a root, the log of its hierarchy."""
     return Key(partition, name) if "#" in partition else Key(f"{partition}{name[:-1]}", "#")

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import random
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -13,8 +12,10 @@ from sqlite3 import IntegrityError as IntegrityError
 from urllib.parse import quote
 
 from store.errors import CladeError, Damaged, Forbidden, NoTable, Unavailable, Uncertain
+from store.retry import RetryPolicy
 from store.sqlite.database_file import File, make
 from store.sqlite.sql import MARK, SCHEMA
+from store.store_url import IN_MEMORY
 from store.text import shorten
 
 logger = logging.getLogger("clade")
@@ -22,9 +23,9 @@ logger = logging.getLogger("clade")
 CHECKPOINT_PAGES = 4000  # when the log is written back to the file; more saves rewriting pages during an import
 LOG_BYTES = 64_000_000  # to which the log is cut when it was longer, as after a large import
 BUSY_SECONDS = 10.0  # how long a commit waits for those of other processes
+BUSY_RETRIES = RetryPolicy(0.01, 0.01, deadline_seconds=BUSY_SECONDS)
 LOOK_SECONDS = 0.001  # between two looks, by reads, at whether the file is still at its path
 LOCKED_SECONDS = 1.0  # how long a read does, which happens only while another process mends the log after a crash
-IN_MEMORY = ":memory:"
 STEPS_BETWEEN_LOOKS = 100_000  # of SQLite's, which take some milliseconds
 FAULT_CHARACTERS = 200
 
@@ -151,18 +152,19 @@ class Database:
     async def run_alone(self, statement: str) -> None:
         """Run what one process alone may do at a time; while another one does, other coroutines go on."""
         connection = self.connection()
-        end = time.monotonic() + BUSY_SECONDS
+        pauses = BUSY_RETRIES.pauses()
         while True:
             try:
                 connection.execute("PRAGMA busy_timeout = 0")
                 connection.execute(statement)
                 return
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                pause = next(pauses, None) if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY else None
+                if pause is None:
                     raise
             finally:
                 connection.execute(f"PRAGMA busy_timeout = {LOCKED_SECONDS * 1000:.0f}")
-            await asyncio.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - no secret
+            await asyncio.sleep(pause)
 
     @contextlib.contextmanager
     def translated(self) -> Iterator[None]:

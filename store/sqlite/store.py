@@ -86,8 +86,6 @@ class SQLiteStore:
     calls: CallStats | None = None
 
     def __init__(self, path: str, *, keep_bytes: int = 0) -> None:
-        if not path:
-            raise BadInput("The store's address names no file; write sqlite:///FILE.")
         self.path = path
         self._decoded = RecordCache(keep_bytes)
         self._database = Database(path)

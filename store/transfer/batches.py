@@ -1,7 +1,7 @@
-"""The changes to one tree cut into transactions, each of which leaves the table consistent.
+"""Batches of an import: the changes to one tree cut into transactions, each of which leaves the table consistent.
 
-Whoever stops between two of them leaves fewer nodes than were wanted, but no count, id or parent that is wrong. So a
-batch holds, beside the nodes it is about, all records above them with their new counts, each once."""
+An import that stops between two of them leaves fewer nodes than the file has, but no wrong count, id or parent. So a
+batch has, besides the nodes it is about, all their ancestors with their new counts, each once."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -15,36 +15,23 @@ from store.metadata.change_log import Event, LogEntry
 from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.tree_version import level_at_depth
 from store.model.attributes import Value
-from store.model.items import (
-    ABSENT,
-    MAX_BATCH_BYTES,
-    UNCONDITIONAL,
-    Change,
-    Condition,
-    Delete,
-    Put,
-)
-from store.model.keys import (
-    decode_segment,
-    first_rank,
-    last_segment,
-    parent_sort_key,
-)
+from store.model.items import ABSENT, MAX_BATCH_BYTES, UNCONDITIONAL, Change, Condition, Delete, Put
+from store.model.keys import decode_segment, first_rank, last_segment, parent_sort_key
 from store.model.records import Counts, Record
 from store.text import rfc3339
 from store.transfer.diff import TreeDiff
 from store.transfer.rows import Node
 
-MAX_LOG_BYTES = 300_000  # and its items, of which the log entry of a batch is one, at 400 KB
-LOG_ENTRY_BYTES = 250  # of an entry but for its sort key: the longest id, and the rest
-ITEM_BYTES = 800  # of a record but for its sort key, name and own attributes: ids, counts, times, names of attributes
-BYTES_A_CHARACTER = 4  # at most
-KEY_COPIES = 6  # a sort key stands in about so many attributes of a record and its id record
-SEALS = 4  # the changes that are added to a batch when it is committed: two stamps and their logs
+MAX_LOG_BYTES = 300_000  # the log entries of a batch are one item, and items end at 400 KB
+LOG_ENTRY_BYTES = 250  # of an entry without its sort key
+ITEM_BYTES = 800  # of a record without its sort key, name and attributes: ids, counts, times, names of attributes
+BYTES_A_CHARACTER = 4  # at max_changes
+KEY_COPIES = 6  # a sort key is in about so many attributes of a record and its id record
+VERSION_CHANGES = 4  # added to a batch when it is committed: two versions and their logs
 
 
 class Creation(NamedTuple):
-    """A node to be created: its full id, its first revision, and what is required of its id record."""
+    """A node to be created: its full id, its first revision, and the condition for its id record."""
 
     node: Node
     id: str
@@ -54,9 +41,9 @@ class Creation(NamedTuple):
 
 @dataclass
 class Batch:
-    """`changes` but for the stamps and the log; `shape` and `roots` are what the two stamps count more or less.
+    """`changes` without versions and logs; `shape` and `roots` are the changes of the counts of the two versions.
 
-    `now` is its time in seconds since 1970, `at` the same as it is stored.
+    `now` is its time in seconds since 1970, `at` the same in UTC (RFC 3339).
     """
 
     now: float
@@ -67,8 +54,8 @@ class Batch:
     roots: Counts = field(default_factory=dict)
 
 
-class _Place:
-    """A record whose counts move from batch to batch."""
+class _CountedRecord:
+    """A record with its counts after the last batch."""
 
     __slots__ = ("below", "kids", "record", "when")
 
@@ -84,115 +71,115 @@ class _Place:
         return put
 
 
-class _Line(NamedTuple):
-    """What stands above a key, the parent first, and its levels, the root's first."""
+class _Ancestors(NamedTuple):
+    """The ancestors of a key, the parent first, and their levels, the root's first."""
 
     parent: str
-    places: list[_Place]
+    records: list[_CountedRecord]
     levels: list[str]
 
 
-_ROOTS = _Line("", [], [])
+_ROOTS = _Ancestors("", [], [])
 
 
-def batches(found: TreeDiff, creations: Iterable[Creation], pk: str, most: int) -> Iterator[Batch]:
-    """Transactions of at most `most` changes that make `creations` (parents first) and the rest of a difference.
+def batches(diff: TreeDiff, creations: Iterable[Creation], pk: str, max_changes: int) -> Iterator[Batch]:
+    """Transactions of at most `max_changes` changes for `creations` (parents first), updates and removals.
 
-    They build on one another, so they are made one by one, and each must be committed before the next is asked for.
-    Each has the time at which it was begun.
+    They build on one another, so each must be committed before the next is requested. Each has the time at which it was
+    begun.
     """
-    cutter = _Cutter(found, pk, most)
-    coming = iter(creations)
-    creation = next(coming, None)
+    builder = _BatchBuilder(diff, pk, max_changes)
+    rest = iter(creations)
+    creation = next(rest, None)
     while creation is not None:
-        following = next(coming, None)
+        following = next(rest, None)
         node = creation.node
-        yield from cutter.room(node.sk, 2, _weight(node.sk, node.name, node.values))
-        cutter.create(creation, inner=following is not None and following.node.sk.startswith(node.sk))
+        yield from builder.make_room(node.sk, 2, _size(node.sk, node.name, node.values))
+        builder.create(creation, inner=following is not None and following.node.sk.startswith(node.sk))
         creation = following
-    for old, new in found.updated:
-        yield from cutter.room(new.sk, 2, _weight_of(old) + _weight_of(new))
-        cutter.update(old, new)
-    for record in found.removed:
-        yield from cutter.room(record.sk, 3, 2 * _weight_of(record))
-        cutter.remove(record)
-    yield from cutter.rest()
+    for old, new in diff.updated:
+        yield from builder.make_room(new.sk, 2, _size_of(old) + _size_of(new))
+        builder.update(old, new)
+    for record in diff.removed:
+        yield from builder.make_room(record.sk, 3, 2 * _size_of(record))
+        builder.remove(record)
+    yield from builder.finish()
 
 
-class _Cutter:
-    """The batch that is being filled, and the present state of all records above changes.
+class _BatchBuilder:
+    """The batch that is being filled, and the present state of all ancestors of changes.
 
-    `room` is asked for in front of each change, and finds the line above it that the change then uses.
+    `make_room` is called before each change, and finds the ancestors that the change then uses.
     """
 
-    def __init__(self, found: TreeDiff, pk: str, most: int) -> None:
-        self._places = {sk: _Place(record, UNCONDITIONAL) for sk, record in found.above.items()}
+    def __init__(self, diff: TreeDiff, pk: str, max_changes: int) -> None:
+        self._records = {sk: _CountedRecord(record, UNCONDITIONAL) for sk, record in diff.above.items()}
         self._pk = pk
-        self._most = most - SEALS
-        self._line = _ROOTS
+        self._max_changes = max_changes - VERSION_CHANGES
+        self._ancestors = _ROOTS
         self._open()
 
     def _open(self) -> None:
         now = time.time()
         self._batch = Batch(now, rfc3339(now))
-        self._touched: dict[str, _Place] = {}  # the records above changes, and changed ones, that the batch will hold
-        self._counted: _Line | None = None  # a line that is wholly among them
+        self._unwritten: dict[str, _CountedRecord] = {}  # that the batch will contain, with their new counts
+        self._last_counted: _Ancestors | None = None  # ancestors that are all among them
         self._bytes = self._log_bytes = 0
 
-    def room(self, sk: str, changes: int, weight: int) -> Iterator[Batch]:
-        """Hand out the batch so far where so many more changes at a key, and the records above it, would not fit."""
-        self._line = line = self._above(sk)
-        if line is not self._counted:
-            above = [place for place in line.places if place.record.sk not in self._touched]
+    def make_room(self, sk: str, changes: int, size: int) -> Iterator[Batch]:
+        """Yield the batch so far where so many more changes at a key, with its ancestors, would not fit."""
+        self._ancestors = ancestors = self._ancestors_of(sk)
+        if ancestors is not self._last_counted:
+            above = [counted for counted in ancestors.records if counted.record.sk not in self._unwritten]
             changes += len(above)
-            weight += sum([_weight_of(place.record) for place in above])
+            size += sum([_size_of(counted.record) for counted in above])
         logged = BYTES_A_CHARACTER * len(sk) + LOG_ENTRY_BYTES
         if (
-            len(self._batch.changes) + len(self._touched) + changes > self._most
-            or self._bytes + weight > MAX_BATCH_BYTES
+            len(self._batch.changes) + len(self._unwritten) + changes > self._max_changes
+            or self._bytes + size > MAX_BATCH_BYTES
             or self._log_bytes + logged > MAX_LOG_BYTES
         ):
-            yield from self.rest()
-        self._bytes += weight
+            yield from self.finish()
+        self._bytes += size
         self._log_bytes += logged
 
-    def rest(self) -> Iterator[Batch]:
-        """Hand out the batch so far, and open the next."""
+    def finish(self) -> Iterator[Batch]:
+        """Yield the batch so far, and begin the next."""
         if self._batch.entries:
-            self._batch.changes += [place.put() for place in self._touched.values()]
+            self._batch.changes += [counted.put() for counted in self._unwritten.values()]
             yield self._batch
         self._open()
 
     def create(self, creation: Creation, *, inner: bool) -> None:
-        """`inner` where more will be created below it, so that its counts go on changing."""
+        """`inner` where nodes will be created below it, so that its counts change again."""
         node = creation.node
         sk = node.sk
         own = last_segment(self._pk, sk)
         record = Record(
             pk=self._pk, sk=sk, rank=node.rank or first_rank(node.level, own), id=creation.id, level=node.level,
-            name=decode_segment(own) if node.name is None else node.name, above=self._line.levels, kids={}, below={},
-            revision=creation.revision, updated_at=self._batch.at,
+            name=decode_segment(own) if node.name is None else node.name, above=self._ancestors.levels,
+            kids={}, below={}, revision=creation.revision, updated_at=self._batch.at,
             attributes={name: value for name, value in node.values.items() if value is not None},
         )  # fmt: skip
         self._count(record, 1)
         self._log(Event.CREATED, record)
         if inner:
-            self._places[sk] = self._touched[sk] = _Place(record, ABSENT)
+            self._records[sk] = self._unwritten[sk] = _CountedRecord(record, ABSENT)
         else:
             self._batch.changes.append(Put(record.item(), ABSENT))
         self._batch.changes.append(Put(id_item(record), creation.when))
 
     def update(self, old: Record, new: Record) -> None:
         new = replace(new, updated_at=self._batch.at)
-        place = self._places.get(new.sk) or _Place(new, UNCONDITIONAL)
-        place.record = new
-        self._touched[new.sk] = place
+        counted = self._records.get(new.sk) or _CountedRecord(new, UNCONDITIONAL)
+        counted.record = new
+        self._unwritten[new.sk] = counted
         self._log(Event.UPDATED, new)
         self._batch.changes.append(Put(revision_item(old)))
 
     def remove(self, record: Record) -> None:
-        self._places.pop(record.sk, None)
-        self._touched.pop(record.sk, None)
+        self._records.pop(record.sk, None)
+        self._unwritten.pop(record.sk, None)
         self._count(record, -1)
         self._log(Event.DELETED, record)
         self._batch.changes += [
@@ -202,46 +189,46 @@ class _Cutter:
         ]
 
     def _count(self, record: Record, change: int) -> None:
-        """Count a node more or less in everything above it and in the stamps."""
-        places = self._line.places
-        if self._line is not self._counted:
-            self._touched.update({place.record.sk: place for place in places})
-            self._counted = self._line
-        for place in places:
-            _count(place.below, record.level, change)
-        if places:
-            _count(places[0].kids, record.level, change)
+        """Add a node to the counts of its ancestors and of the versions, or subtract it."""
+        records = self._ancestors.records
+        if self._ancestors is not self._last_counted:
+            self._unwritten.update({counted.record.sk: counted for counted in records})
+            self._last_counted = self._ancestors
+        for counted in records:
+            _count(counted.below, record.level, change)
+        if records:
+            _count(records[0].kids, record.level, change)
         else:
             _count(self._batch.roots, level_at_depth(record.level, 0), change)
-        _count(self._batch.shape, level_at_depth(record.level, len(places)), change)
+        _count(self._batch.shape, level_at_depth(record.level, len(records)), change)
 
     def _log(self, event: Event, record: Record) -> None:
         self._batch.entries.append(LogEntry(event, record.sk, record.id, record.level, record.revision))
 
-    def _above(self, sk: str) -> _Line:
-        """The line above a key; siblings follow one another, so that of the change before may serve again."""
+    def _ancestors_of(self, sk: str) -> _Ancestors:
+        """The ancestors of a key; siblings follow one another, so those of the change before are used again."""
         if sk == "#":
             return _ROOTS
         parent = parent_sort_key(sk)
-        if parent == self._line.parent:
-            return self._line
-        place = self._places[parent]
-        places = [place, *self._above(parent).places]
-        return _Line(parent, places, [*place.record.above, place.record.level])
+        if parent == self._ancestors.parent:
+            return self._ancestors
+        counted = self._records[parent]
+        records = [counted, *self._ancestors_of(parent).records]
+        return _Ancestors(parent, records, [*counted.record.above, counted.record.level])
 
 
 def _count(counts: Counts, name: str, change: int) -> None:
-    """Zero is told by absence."""
+    """Change a count; zero is removed."""
     counts[name] = counts.get(name, 0) + change
     if not counts[name]:
         del counts[name]
 
 
-def _weight(sk: str, name: str | None, values: dict[str, Value]) -> int:
-    """Some more than the bytes that a record takes in a transaction."""
+def _size(sk: str, name: str | None, values: dict[str, Value]) -> int:
+    """An upper bound of the bytes of a record in a transaction."""
     own = len(orjson.dumps(values)) if values else 0
     return ITEM_BYTES + BYTES_A_CHARACTER * (KEY_COPIES * len(sk) + len(name or "")) + own
 
 
-def _weight_of(record: Record) -> int:
-    return _weight(record.sk, record.name, record.attributes)
+def _size_of(record: Record) -> int:
+    return _size(record.sk, record.name, record.attributes)

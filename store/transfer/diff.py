@@ -1,7 +1,7 @@
-"""What must change in one tree so that it is as a file wants it: two sorted lists, walked side by side.
+"""Tree diff: the changes that make one tree as a file has it, by a merge of two sorted lists.
 
-The records of the table and the nodes of the file both come in key order, which is depth-first. So the ancestors of
-wherever the walk stands are always on one stack, and nothing has to be kept but what changes and what stands above it.
+The records of the table and the nodes of the file both come in key order, which is depth-first. So the ancestors of the
+present node are on one stack, and in memory are only changes and the ancestors of changes.
 """
 
 from collections.abc import Iterable
@@ -18,19 +18,14 @@ from store.model.paths import format_path
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Record
 from store.text import shorten
-from store.transfer.rows import (
-    ImportPlan,
-    Node,
-    Rejection,
-    Tree,
-)
+from store.transfer.rows import ImportPlan, Node, Rejection, Tree
 
 
 @dataclass
 class TreeDiff:
-    """What changes in a tree: `created` parents first, `updated` as old and new state, `removed` children first.
+    """The changes of a tree: `created` parents first, `updated` as old and new state, `removed` children first.
 
-    `above` holds the table's records of everything that stands above a change, by sort key.
+    `above` are the table's records of all ancestors of changes, by sort key.
     """
 
     created: list[Node] = field(default_factory=list)
@@ -41,56 +36,54 @@ class TreeDiff:
     rejections: list[Rejection] = field(default_factory=list)
 
 
-class _Place:
+@dataclass(slots=True)
+class _OpenNode:
     """A node on the stack: of the table where it has an `item`, else one that will be created.
 
-    `covered` where the file speaks of it or of something above, `kept` where it must stay, `recorded` where what
-    stands below it changes, so that it is among the records above. `ranks` are those of its children that hands made,
-    `ranked` its children to be created that want such a one.
+    `in_file` where it or an ancestor is in the file, `kept` where it must stay, `recorded` where a descendant changes,
+    so that it is in `TreeDiff.above`. `ranks` are those of its reordered children, `ranked` its children to be created
+    with such a rank.
     """
 
-    __slots__ = ("covered", "item", "kept", "level", "ranked", "ranks", "recorded", "sk")
-
-    def __init__(self, sk: str, level: str, item: Item | None, *, covered: bool, kept: bool) -> None:
-        self.sk = sk
-        self.level = level
-        self.item = item
-        self.covered = covered
-        self.kept = kept
-        self.recorded = False
-        self.ranks: list[str] = []
-        self.ranked: list[Node] = []
+    sk: str
+    level: str
+    item: Item | None
+    in_file: bool
+    kept: bool
+    recorded: bool = False
+    ranks: list[str] = field(default_factory=list)
+    ranked: list[Node] = field(default_factory=list)
 
 
 class TreeMerge:
-    """The walk through one tree: `take` the table's node items in key order, page by page, then `finish`.
+    """The merge of one tree: `add` the table's node items in key order, page by page, then `finish`.
 
-    `pk` is the tree's partition. With `prune`, what the file lacks below its nodes is removed, but never what a
-    rejected row was about. An updated record has its next revision, and still the time of the former one.
+    `pk` is the tree's partition. With `prune`, nodes below those of the file that the file does not have are removed,
+    but not nodes of rejected rows. An updated record has its next revision, and still the time of the former one.
     """
 
-    def __init__(self, wanted: ImportPlan, tree: Tree, pk: str, *, prune: bool = False) -> None:
-        self._wanted = wanted
+    def __init__(self, plan: ImportPlan, tree: Tree, pk: str, *, prune: bool = False) -> None:
+        self._plan = plan
         self._pk = pk
         self._prune = prune
-        self._refused = dict(tree.refused)
+        self._rejected = dict(tree.rejected)
         self._nodes = iter([tree.nodes[sk] for sk in sorted(tree.nodes)])
         self._next = next(self._nodes, None)
-        self._stack: list[_Place] = []
+        self._stack: list[_OpenNode] = []
         self._found = TreeDiff()
 
-    def take(self, items: Iterable[Item]) -> None:
+    def add(self, items: Iterable[Item]) -> None:
         for item in items:
             sk = cast(str, item["sk"])
             while self._next is not None and self._next.sk < sk:
-                self._add(self._advance())
+                self._create(self._advance())
             node = self._advance() if self._next is not None and self._next.sk == sk else None
-            self._meet(sk, item, node)
+            self._compare(sk, item, node)
 
     def finish(self) -> TreeDiff:
         while self._next is not None:
-            self._add(self._advance())
-        self._leave("")
+            self._create(self._advance())
+        self._close("")
         return self._found
 
     def _advance(self) -> Node:
@@ -98,9 +91,9 @@ class TreeMerge:
         self._next = next(self._nodes, None)
         return node
 
-    def _add(self, node: Node) -> None:
-        """A node that the table has not."""
-        above = self._leave(node.sk)
+    def _create(self, node: Node) -> None:
+        """Add a node that the table does not have."""
+        above = self._close(node.sk)
         try:
             self._check_new(node, above)
         except BadInput as error:
@@ -109,77 +102,77 @@ class TreeMerge:
         self._found.created.append(node)
         if node.rank is not None and above is not None:
             above.ranked.append(node)
-        self._stack.append(_Place(node.sk, node.level, None, covered=True, kept=True))
+        self._stack.append(_OpenNode(node.sk, node.level, None, in_file=True, kept=True))
         return None
 
-    def _meet(self, sk: str, item: Item, node: Node | None) -> None:
-        """A node that the table has, and what the file says of it."""
-        above = self._leave(sk)
+    def _compare(self, sk: str, item: Item, node: Node | None) -> None:
+        """Compare a node of the table with the file's, if there is one."""
+        above = self._close(sk)
         if above is not None and is_manual(rank := cast(str, item["rank"])):
             above.ranks.append(rank)
         accepted = False
         if node is not None:
             try:
-                self._compare(node, item)
+                self._update(node, item)
                 accepted = True
             except BadInput as error:
                 self._reject(node, str(error))
-        covered = accepted or (above is not None and above.covered)
-        kept = accepted or not (self._prune and covered) or sk in self._refused or self._is_claimed(sk, item)
-        self._stack.append(_Place(sk, cast(str, item["level"]), item, covered=covered, kept=kept))
+        in_file = accepted or (above is not None and above.in_file)
+        kept = accepted or not (self._prune and in_file) or sk in self._rejected or self._is_claimed(sk, item)
+        self._stack.append(_OpenNode(sk, cast(str, item["level"]), item, in_file=in_file, kept=kept))
 
-    def _leave(self, sk: str) -> _Place | None:
-        """Come to a key: close everything on the stack that it does not lie below; the closest that it does is told."""
+    def _close(self, sk: str) -> _OpenNode | None:
+        """Pop all nodes from the stack that are not ancestors of the node at a key; returns its nearest ancestor."""
         while self._stack and not (sk and sk.startswith(self._stack[-1].sk)):
-            place = self._stack.pop()
-            _rank(place.ranked, place.ranks)
-            if place.item is not None and not place.kept:
+            open_node = self._stack.pop()
+            _rank(open_node.ranked, open_node.ranks)
+            if open_node.item is not None and not open_node.kept:
                 self._record_stack()
-                self._found.removed.append(Record.of(place.item))
+                self._found.removed.append(Record.of(open_node.item))
             elif self._stack:
                 self._stack[-1].kept = True
         return self._stack[-1] if self._stack else None
 
     def _record_stack(self) -> None:
-        """Something changes at the end of the stack, so all on it is needed."""
-        for place in reversed(self._stack):
-            if place.recorded:
+        """Record all nodes on the stack as ancestors of a change."""
+        for open_node in reversed(self._stack):
+            if open_node.recorded:
                 return
-            place.recorded = True
-            if place.item is not None:
-                self._found.above[place.sk] = Record.of(place.item)
+            open_node.recorded = True
+            if open_node.item is not None:
+                self._found.above[open_node.sk] = Record.of(open_node.item)
 
     def _is_claimed(self, sk: str, item: Item) -> bool:
-        """Whether the file has the id of this item at another path: then it is no node that the file lacks."""
+        """Whether the file has the id of this item at another path, so that it is not to be removed."""
         node_id = _bare_id(item)
-        if node_id in self._wanted.refused_ids:
+        if node_id in self._plan.rejected_ids:
             return True
-        other = self._wanted.ids.get(node_id)
+        other = self._plan.ids.get(node_id)
         return other is not None and (other.sk, other.root) != (sk, self._pk.partition("#")[2])
 
     def _reject(self, node: Node, reason: str) -> None:
         self._found.rejections.append(Rejection(node.number, reason))
-        self._refused[node.sk] = node.number
+        self._rejected[node.sk] = node.number
 
-    # -- whether a node may be as the file wants it --------------------------------------------------------------------
+    # -- validation ----------------------------------------------------------------------------------------------------
 
-    def _check_new(self, node: Node, above: _Place | None) -> None:
+    def _check_new(self, node: Node, above: _OpenNode | None) -> None:
         if len(node.sk) > 1 and (above is None or above.sk != parent_sort_key(node.sk)):
-            raise BadInput(self._orphaned(node))
+            raise BadInput(self._parent_problem(node))
         under = above.level if above else None
-        if not may_stand(self._wanted.hierarchy, node.level, under):
-            raise BadInput(misplaced(self._wanted.hierarchy.levels[node.level], under))
+        if not may_stand(self._plan.hierarchy, node.level, under):
+            raise BadInput(misplaced(self._plan.hierarchy.levels[node.level], under))
         check_content(str(node), node.name or "", node.values)
 
-    def _orphaned(self, node: Node) -> str:
+    def _parent_problem(self, node: Node) -> str:
         parent = parent_sort_key(node.sk)
         name = shorten(format_path(path_of(self._pk, parent)), 200)
-        if parent in self._refused:
-            return f"Its parent {name} is missing, since row {self._refused[parent]} was rejected."
-        return f"Its parent {name} is neither in the file nor in the table."
+        if parent in self._rejected:
+            return f"Parent {name} is missing, since row {self._rejected[parent]} was rejected."
+        return f"Parent {name} is neither in the file nor in the table."
 
-    def _compare(self, node: Node, item: Item) -> None:
-        """Note the update that a node needs, if any; raises BadInput where it is not the one that the table has."""
+    def _update(self, node: Node, item: Item) -> None:
+        """Add the update of a node, if any; raises BadInput where level or id differ from the table's."""
         if node.level != item["level"]:
             raise BadInput(f"{node} is a {item['level']} in the table, not a {node.level}.")
         if node.id is not None and node.id != _bare_id(item):
@@ -201,7 +194,7 @@ class TreeMerge:
 
 
 def _rank(nodes: Iterable[Node], taken: Iterable[str]) -> None:
-    """Settle the ranks of siblings to be created: where another has one already, the next that is free."""
+    """Set the ranks of siblings to be created: the next free one where another sibling has it."""
     ranks = set(taken)
     for node in nodes:
         node.rank = rank_after(cast(str, node.rank), ranks)

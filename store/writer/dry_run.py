@@ -1,22 +1,26 @@
-"""What an edit would change, as a dry run tells it."""
+"""Dry run: the size and cost of an edit, without committing it."""
 
 from dataclasses import dataclass
 
+from store.concurrency import in_chunks
 from store.edits.transaction import TransactionBuilder
 from store.engine.protocol import Store
 from store.metadata.move_record import Move
+from store.model.items import Change, Delete, Put, canonical_item, size_of
 from store.model.keys import Path
 
-MOVED_CHANGES = (1, 2)  # of a node that is moved in several transactions: its copy; its old item and its id's record
-SWEPT_CHANGES = (3,)  # of one that goes with a cascade
-UNITS_A_NODE = 10  # of a KB, by which it is written to the table and two indexes once, and removed from them
+WRITE_UNIT_BYTES = 1024
+INDEXES = 2  # besides the table, each of which a node's item is written to as well
+MOVED_CHANGES = (1, 2)  # per node of a background move: its copy; its old item and its id's record
+CASCADE_CHANGES = (3,)  # per node of a background deletion
+UNITS_A_NODE = 10  # of 1 KB, for one write to the table and two indexes, and its removal from them
 UNITS_A_TRANSACTION = 2
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """How many nodes are written in how many transactions for about how many write units, and which paths are in
-    the way.
+    """The number of nodes written, of transactions, of DynamoDB write units (approximate), and the paths at which
+    other nodes are in the way.
     """
 
     nodes: int
@@ -25,17 +29,28 @@ class DryRun:
     collisions: list[Path]
 
 
-async def dry_run(draft: TransactionBuilder, store: Store) -> DryRun:
-    """What the commit of a draft would take."""
-    if draft.collisions or draft.is_empty:
-        return DryRun(0, 0, 0, draft.collisions)
-    if draft.move is not None:
-        return _of_move(draft.move, store.most_changes or store.max_changes)
-    return DryRun(draft.nodes, 1, await draft.write_units(), [])
+async def dry_run(transaction: TransactionBuilder, store: Store) -> DryRun:
+    """The result of a dry run of a transaction."""
+    if transaction.collisions or transaction.is_empty:
+        return DryRun(0, 0, 0, transaction.collisions)
+    if transaction.move is not None:
+        return _of_move(transaction.move, store.most_changes or store.max_changes)
+    hierarchy, units = transaction.record.hierarchy, 0
+    async for some in in_chunks(transaction.changes()):
+        units += sum([_write_units(change, hierarchy) for change in some])
+    return DryRun(transaction.nodes, 1, units, [])
 
 
-def _of_move(move: Move, most: int) -> DryRun:
-    """Each transaction also writes the record of the move; at both ends and at the flip are some more."""
-    changes = SWEPT_CHANGES if move.target is None else MOVED_CHANGES
-    transactions = 3 + sum(-(-move.nodes // ((most - 1) // number)) for number in changes)
+def _write_units(change: Change, hierarchy: str) -> int:
+    """About the write units of a change: two for each KB of an item in a transaction, and its indexes'."""
+    size = size_of(canonical_item(change.item)) if isinstance(change, Put) else 1
+    is_node = isinstance(change, Put) and "tier" in change.item
+    is_node = is_node or (isinstance(change, Delete) and change.key.pk.startswith(f"{hierarchy}#"))
+    return -(-size // WRITE_UNIT_BYTES) * (2 + INDEXES * is_node)
+
+
+def _of_move(move: Move, max_changes: int) -> DryRun:
+    """Each transaction also writes the record of the move; there are three more for its begin, flip and end."""
+    changes = CASCADE_CHANGES if move.target is None else MOVED_CHANGES
+    transactions = 3 + sum(-(-move.nodes // ((max_changes - 1) // number)) for number in changes)
     return DryRun(move.nodes, transactions, UNITS_A_NODE * move.nodes + UNITS_A_TRANSACTION * transactions, [])

@@ -1,197 +1,194 @@
-"""Wishes of the same trees, made together: drafted one after another and committed as few transactions.
+"""Group commit: edit requests for the same trees, built one after another and committed in few transactions.
 
-Each is drafted over what those before it will leave, so all come out as if they were made one by one, in the order in
-which they came. What rests on changes that are not committed yet, refusals too, is told when they are.
+Each is built over the changes of those before it, so all results are as if the edits were made one by one, in the order
+in which they came. A result or error that depends on changes which are not committed yet is sent after the commit.
 """
 
 import asyncio
-import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from store.edits.overlay import NotCombinable, WriteOverlay
+from store.edits.read_set import WriteContext
 from store.edits.reader import Reader
-from store.edits.transaction import WriteContext
 from store.engine.protocol import Store
 from store.errors import BadInput, CladeError, Conflict, Unavailable, Uncertain
 from store.metadata.move_record import Move
 from store.model.keys import tree_version_key
 from store.reading.recent_changes import RecentChanges
+from store.retry import RetryPolicy
 from store.text import rfc3339
 from store.writer.dry_run import dry_run
 from store.writer.request import EditRequest, EditResult
 
-ATTEMPTS = 20  # at one transaction while others write to the same tree
-LONGEST_DELAY_SECONDS = 0.25
+RETRIES = RetryPolicy(0.01, 0.1, attempts=20)  # of one transaction while others write to the same tree
 
 
-class _Drafted(NamedTuple):
-    """What comes of a wish if what is pending is committed, and whether changes of its own are among that."""
+class _Built(NamedTuple):
+    """The result of a request if the pending changes are committed, and whether some of those are its own."""
 
-    wish: EditRequest
-    outcome: EditResult | Exception
-    changes: bool = False
+    request: EditRequest
+    result: EditResult | Exception
+    has_changes: bool = False
 
 
 class GroupCommit:
-    """`begin` is told of each journaled move whose beginning is committed; `recent` is kept from group to group.
+    """`begin` is called with each background move whose registration is committed; `recent` is shared by all groups.
 
-    What several wishes need is read once, and counted among the reads of the first one that asks for it.
+    Keys that several requests need are read once, and counted among the reads of the first.
     """
 
     def __init__(
-        self, store: Store, wishes: Sequence[EditRequest], begin: Callable[[Move], object], recent: RecentChanges
+        self, store: Store, requests: Sequence[EditRequest], begin: Callable[[Move], object], recent: RecentChanges
     ) -> None:
         self._store = store
         self._begin = begin
         self._recent = recent
-        self._view = WriteOverlay(store)
-        self._readers = {wish: Reader(store, wish.reads, self._view, recent) for wish in wishes}
+        self._overlay = WriteOverlay(store)
+        self._readers = {request: Reader(store, request.reads, self._overlay, recent) for request in requests}
 
-    async def make(self) -> None:
-        """Settle all wishes; those that nobody waits for any more are left out until their commit has begun."""
+    async def run(self) -> None:
+        """Settle all requests; those for which nobody waits any more are skipped until their commit has begun."""
         try:
-            while self._left():
+            while self._open():
                 await self._advance()
         except Exception as error:
-            for wish in self._left():
-                wish.settle(error)
+            for request in self._open():
+                request.settle(error)
 
-    def _left(self) -> list[EditRequest]:
-        return [wish for wish in self._readers if not wish.is_settled]
+    def _open(self) -> list[EditRequest]:
+        return [request for request in self._readers if not request.is_settled]
 
     async def _advance(self) -> None:
-        """Settle the first wishes, as many as one transaction takes; again if somebody else was first."""
-        drafted: list[_Drafted] = []
-        for delay in _delays():
+        """Settle the first requests, as many as fit into one transaction; retried where another writer was first."""
+        group: list[_Built] = []
+        for delay in RETRIES.delays():
             await asyncio.sleep(delay)
-            drafted = await self._drafts()
-            if await self._commit(drafted):
+            group = await self._build_group()
+            if await self._commit(group):
                 return
-            self._view.forget()
-        refusal = Conflict("Others are writing to the same tree all the time, so nothing was changed; try again later.")
-        for one in drafted:
-            one.wish.settle(refusal)
+            self._overlay.reset()
+        refusal = Conflict("Other writes to the same tree prevented the change; nothing was changed. Retry later.")
+        for built in group:
+            built.request.settle(refusal)
 
-    # -- drafts --------------------------------------------------------------------------------------------------------
+    # -- building ------------------------------------------------------------------------------------------------------
 
-    async def _drafts(self) -> list[_Drafted]:
-        """Draft as many of the wishes as can be committed together, all of which somebody waits for."""
-        drafted = await self._draft_in_order()
-        while any(one.wish.is_settled for one in drafted):  # what nobody waits for any more shall not be written
-            drafted = await self._draft_in_order()
-        return drafted
+    async def _build_group(self) -> list[_Built]:
+        """Build as many requests as can be committed together; built again if a client has gone meanwhile."""
+        group = await self._build_in_order()
+        while any(built.request.is_settled for built in group):
+            group = await self._build_in_order()
+        return group
 
-    async def _draft_in_order(self) -> list[_Drafted]:
-        """Draft wishes until one cannot be made together with those before; what rests on nothing pending is told."""
-        self._view.drop()
-        await self._foresee(self._left())
-        drafted: list[_Drafted] = []
-        for wish in self._left():
-            if drafted:
-                await asyncio.sleep(0)  # so that requests that only read are answered in between
-            if wish.is_settled:
+    async def _build_in_order(self) -> list[_Built]:
+        """Build requests until one cannot be combined with those before; settle those that depend on no change."""
+        self._overlay.discard()
+        await self._read_ahead(self._open())
+        group: list[_Built] = []
+        for request in self._open():
+            if group:
+                await asyncio.sleep(0)  # requests that only read are served in between
+            if request.is_settled:
                 continue
             try:
-                one = await self._draft(wish)
+                built = await self._build(request)
             except NotCombinable:
                 break
-            if self._view.is_pending:
-                drafted.append(one)
+            if self._overlay.is_pending:
+                group.append(built)
             else:
-                wish.settle(one.outcome)
-        return drafted
+                request.settle(built.result)
+        return group
 
-    async def _foresee(self, wishes: Sequence[EditRequest]) -> None:
-        """Read in a few goes what several need for certain: what was made already, the stamps, and then the rest."""
-        if len(wishes) < 2:
+    async def _read_ahead(self, requests: Sequence[EditRequest]) -> None:
+        """Read the keys of several requests in three batches: stored results, tree versions, and then the rest."""
+        if len(requests) < 2:
             return
-        reads = wishes[0].reads
-        await self._view.read([wish.once for wish in wishes if wish.once], reads)
-        edits = [wish.edit for wish in wishes if not wish.once or self._view.item(wish.once) is None]
-        await self._view.read([tree_version_key(one) for edit in edits for one in sorted(edit.partitions())], reads)
-        await self._view.read([key for edit in edits for key in edit.needs()], reads)
+        reads = requests[0].reads
+        await self._overlay.read([request.result_key for request in requests if request.result_key], reads)
+        edits = [
+            request.edit
+            for request in requests
+            if not request.result_key or self._overlay.item(request.result_key) is None
+        ]
+        await self._overlay.read([tree_version_key(one) for edit in edits for one in sorted(edit.partitions())], reads)
+        await self._overlay.read([key for edit in edits for key in edit.keys_to_read()], reads)
 
-    async def _draft(self, wish: EditRequest) -> _Drafted:
-        """Raises Later where a wish cannot be made together with what is pending."""
+    async def _build(self, request: EditRequest) -> _Built:
+        """Raises NotCombinable where a request cannot be combined with the pending changes."""
+        reader, options = self._readers[request], request.options
         try:
-            if (made := await self._made(wish, self._readers[wish])) is not None:
-                return _Drafted(wish, made)
+            if (stored := await self._stored(request, reader)) is not None:
+                return _Built(request, stored)
             now = time.time()
-            draft = await wish.edit.draft(self._readers[wish], WriteContext(rfc3339(now), now, wish.terms.by))
-            if wish.terms.dry_run:
-                return _Drafted(wish, EditResult(draft.record, await dry_run(draft, self._store)))
-            changes = wish.changes(draft, self._store.most_changes)
-            await self._view.take(changes)
-            return _Drafted(wish, EditResult(draft.record, move=draft.move), bool(changes))
+            transaction = await request.edit.build(reader, WriteContext(rfc3339(now), now, options.by))
+            if options.dry_run:
+                return _Built(request, EditResult(transaction.record, await dry_run(transaction, self._store)))
+            changes = request.changes(transaction, self._store.most_changes)
+            await self._overlay.add(changes)
+            return _Built(request, EditResult(transaction.record, move=transaction.move), bool(changes))
         except NotCombinable:
             raise
         except Exception as error:
-            return _Drafted(wish, await self._refusal(wish, error))
+            return _Built(request, await self._result_after(error, request))
 
-    async def _made(self, wish: EditRequest, reader: Reader) -> EditResult | None:
-        """What a wish has changed already under its idempotency key."""
-        item = None if wish.once is None else (await reader.seen([], [wish.once])).item(wish.once)
+    async def _stored(self, request: EditRequest, reader: Reader) -> EditResult | None:
+        """The result that is stored under the idempotency key, if any."""
+        key = request.result_key
+        item = None if key is None else (await reader.read([], [key])).item(key)
         if item is None:
             return None
-        record, key = wish.repeated(item)
-        move = None if key is None else (await reader.seen([], [key])).item(key)
+        record, move_key = request.stored_result(item)
+        move = None if move_key is None else (await reader.read([], [move_key])).item(move_key)
         return EditResult(await reader.content_of(record), move=None if move is None else Move.of(move))
 
-    async def _refusal(self, wish: EditRequest, error: Exception) -> EditResult | Exception:
-        """What is told of a wish that failed. What stands in its way may be itself, made for somebody who asked another
-        process for the same, or by a commit whose answer was lost.
+    async def _result_after(self, error: Exception, request: EditRequest) -> EditResult | Exception:
+        """The result of a request that failed: the stored one where the same request was committed by another process,
+        or by a commit whose answer was lost; else the error.
         """
         if not isinstance(error, CladeError):
             return error
         try:
-            return await self._made(wish, Reader(self._store, wish.reads)) or error
+            return await self._stored(request, Reader(self._store, request.reads)) or error
         except Unavailable as worse:
             return error if isinstance(error, Unavailable) else Uncertain.after(worse)
         except CladeError as worse:
             return worse
 
-    # -- commits -------------------------------------------------------------------------------------------------------
+    # -- committing ----------------------------------------------------------------------------------------------------
 
-    async def _commit(self, drafted: Sequence[_Drafted]) -> bool:
-        """Commit what is pending and tell what came of it; False where all of it has to be drafted anew."""
+    async def _commit(self, group: Sequence[_Built]) -> bool:
+        """Commit the pending changes and settle the requests; False where all have to be built again."""
         try:
-            if drafted:
-                await self._store.commit(self._view.changes)
+            if group:
+                await self._store.commit(self._overlay.changes)
         except Conflict:
             return False
         except Exception as error:
-            await self._fail([one for one in drafted if one.changes], error)
+            await self._fail([built for built in group if built.has_changes], error)
             return True
-        self._view.keep()
-        for one in drafted:
-            self._begin_move(one)
-            one.wish.settle(one.outcome)
+        self._overlay.mark_committed()
+        for built in group:
+            self._begin_move(built)
+            built.request.settle(built.result)
         return True
 
-    def _begin_move(self, one: _Drafted) -> None:
-        if one.changes and isinstance(one.outcome, EditResult) and one.outcome.move is not None:
-            self._begin(one.outcome.move)
+    def _begin_move(self, built: _Built) -> None:
+        if built.has_changes and isinstance(built.result, EditResult) and built.result.move is not None:
+            self._begin(built.result.move)
 
-    async def _fail(self, drafted: Sequence[_Drafted], error: Exception) -> None:
-        """Tell those whose changes could not be committed, or who cannot know; what rests on them is drafted anew."""
-        self._view.forget()
-        wishes = [one.wish for one in drafted]
-        if isinstance(error, BadInput) and len(wishes) > 1:  # one of them cannot be stored, and only that one
-            for wish in wishes:
-                await GroupCommit(self._store, [wish], self._begin, self._recent).make()
+    async def _fail(self, group: Sequence[_Built], error: Exception) -> None:
+        """Settle the requests whose changes failed; those that depend on them are built again."""
+        self._overlay.reset()
+        if isinstance(error, BadInput) and len(group) > 1:  # one of them cannot be stored, and only that one fails
+            for built in group:
+                await GroupCommit(self._store, [built.request], self._begin, self._recent).run()
             return
-        if isinstance(error, Unavailable):  # it may be committed, and a move that is not finds no record of its own
-            for one in drafted:
-                self._begin_move(one)
-        refusals = await asyncio.gather(*[self._refusal(wish, error) for wish in wishes])
-        for wish, refusal in zip(wishes, refusals, strict=True):
-            wish.settle(refusal)
-
-
-def _delays() -> Iterator[float]:
-    """How long to wait before each attempt; random, so that those who met once do not meet again."""
-    yield 0.0
-    for attempt in range(1, ATTEMPTS):
-        yield random.uniform(0.0, min(LONGEST_DELAY_SECONDS, 0.01 * attempt))  # noqa: S311 - no secret
+        if isinstance(error, Unavailable):  # may be committed; a move that is not finds no record of its own
+            for built in group:
+                self._begin_move(built)
+        results = await asyncio.gather(*[self._result_after(error, built.request) for built in group])
+        for built, result in zip(group, results, strict=True):
+            built.request.settle(result)

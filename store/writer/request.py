@@ -1,4 +1,4 @@
-"""An edit that somebody waits for: on which terms it is to be made, and what has come of it."""
+"""Edit request: an edit that a client waits for, its options and its result."""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,12 +8,7 @@ from store.edits.create_update import Edit
 from store.edits.transaction import TransactionBuilder
 from store.engine.usage import ReadUsage
 from store.errors import AlreadyExists, TooLarge
-from store.metadata.idempotency import (
-    idempotency_key,
-    idempotency_record,
-    request_fingerprint,
-    stored_result,
-)
+from store.metadata.idempotency import idempotency_key, idempotency_record, request_fingerprint, stored_result
 from store.metadata.move_record import Move
 from store.model.items import Change, Item
 from store.model.keys import Key
@@ -25,7 +20,7 @@ from store.writer.dry_run import DryRun
 
 @dataclass(frozen=True)
 class EditOptions:
-    """How an edit is to be made: only tried (`dry_run`), at most once under a `key` of a `caller`, and by whom."""
+    """`dry_run`: commit nothing. `key`: the idempotency key of the `caller`. `by`: the author that the node gets."""
 
     dry_run: bool = False
     key: str | None = None
@@ -35,62 +30,67 @@ class EditOptions:
 
 @dataclass(frozen=True)
 class EditResult:
-    """The node of an edit as it was written; of a dry run as it would be, with a forecast.
+    """The node as it was written, or with a `dry_run` as it would be.
 
-    With a `move` the edit takes more than one transaction: the node is as it will lie when that has flipped.
+    With a `move` the edit takes more than one transaction: the node is as it will be when the move has flipped.
     """
 
     record: Record
-    forecast: DryRun | None = None
+    dry_run: DryRun | None = None
     move: Move | None = None
 
 
 class EditRequest:
-    """Its `outcome` is awaited by whoever wishes; when nobody waits any more it is cancelled.
+    """`result` is awaited by the client; it is cancelled when the client has gone.
 
-    `once` is where its outcome lies under its idempotency key. Raises BadInput for a key that cannot be one.
+    `result_key` is the key of the stored result, None without an idempotency key. Raises BadInput for an idempotency
+    key that is not valid.
     """
 
-    def __init__(self, edit: Edit, reads: ReadUsage, terms: EditOptions) -> None:
+    def __init__(self, edit: Edit, reads: ReadUsage, options: EditOptions) -> None:
         self.edit = edit
         self.reads = reads
-        self.terms = terms
-        self.once = None if terms.key is None else idempotency_key(edit.hierarchy.name, terms.key, terms.caller)
-        self.outcome: asyncio.Future[EditResult] = asyncio.get_running_loop().create_future()
+        self.options = options
+        self.result_key = (
+            None if options.key is None else idempotency_key(edit.hierarchy.name, options.key, options.caller)
+        )  # fmt: skip
+        self.result: asyncio.Future[EditResult] = asyncio.get_running_loop().create_future()
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has its outcome, or nobody waits for one."""
-        return self.outcome.done()
+        """Whether it has a result, or nobody waits for one."""
+        return self.result.done()
 
-    def settle(self, outcome: EditResult | BaseException) -> None:
-        """Tell what has come of it, if anybody still waits for that."""
+    def settle(self, result: EditResult | BaseException) -> None:
+        """Set the result, unless nobody waits for it."""
         if self.is_settled:
             return
-        if isinstance(outcome, EditResult):
-            self.outcome.set_result(outcome)
+        if isinstance(result, EditResult):
+            self.result.set_result(result)
         else:
-            self.outcome.set_exception(outcome)
+            self.result.set_exception(result)
 
-    def changes(self, draft: TransactionBuilder, most: int | None) -> list[Change]:
-        """What is committed for it, `most` changes at once; raises AlreadyExists, or TooLarge where they are more."""
-        if draft.collisions:
-            raise AlreadyExists(f"There is a node at {shorten(format_path(draft.collisions[0]))} already.")
-        changes, move = draft.changes(), draft.move
-        if self.once is not None:
-            now = draft.moment.now
-            changes.append(idempotency_record(self.once, self._wanted, draft.record, now, move.id if move else None))
-        if most is not None and len(changes) > most:
+    def changes(self, transaction: TransactionBuilder, max_changes: int | None) -> list[Change]:
+        """The changes to commit, with the stored result; raises AlreadyExists, or TooLarge for too many changes."""
+        if transaction.collisions:
+            path = shorten(format_path(transaction.collisions[0]))
+            raise AlreadyExists(f"A node already exists at {path}; choose another path.")
+        changes, move = transaction.changes(), transaction.move
+        if self.result_key is not None:
+            now = transaction.context.now
+            move_id = None if move is None else move.id
+            changes.append(idempotency_record(self.result_key, self._fingerprint, transaction.record, now, move_id))
+        if max_changes is not None and len(changes) > max_changes:
             raise TooLarge(
-                f"This changes {draft.nodes} nodes by {len(changes)} writes; one transaction of DynamoDB holds {most}. "
-                "Change smaller parts."
+                f"This changes {transaction.nodes} nodes by {len(changes)} writes; one transaction of DynamoDB holds "
+                f"{max_changes}. Change smaller parts."
             )
         return changes
 
-    def repeated(self, item: Item) -> tuple[Record, Key | None]:
-        """What it has come to already by the item under its idempotency key; raises BadInput for another edit's."""
-        return stored_result(item, self._wanted)
+    def stored_result(self, item: Item) -> tuple[Record, Key | None]:
+        """The node and the key of the move in a stored result; raises BadInput for that of another edit."""
+        return stored_result(item, self._fingerprint)
 
     @cached_property
-    def _wanted(self) -> str:
-        return request_fingerprint(type(self.edit).__name__, self.edit.wanted())
+    def _fingerprint(self) -> str:
+        return request_fingerprint(type(self.edit).__name__, self.edit.arguments())

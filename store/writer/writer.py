@@ -1,4 +1,4 @@
-"""Edits made, those of one tree one after another; what waits for the same trees is committed together."""
+"""Writer: commits the edits of one tree one after another; requests that wait for the same trees are combined."""
 
 import asyncio
 import contextlib
@@ -19,102 +19,101 @@ from store.writer.request import EditOptions as EditOptions
 from store.writer.request import EditRequest
 from store.writer.request import EditResult as EditResult
 
-MOST_TOGETHER = 30  # edits, since a transaction of DynamoDB holds some 30 creations
-STOP_SECONDS = 5.0  # for edits that are under way when the process ends
+MAX_COMBINED = 30  # requests; a transaction of DynamoDB holds some 30 creations
+STOP_SECONDS = 5.0  # for running edits when the process ends
 
-_ENDING = f"The server stops. {UNCERTAIN_HINT}"
+_STOPPED = f"The server stops. {UNCERTAIN_HINT}"
 
-Line = dict[EditRequest, None]  # those who wait for the same trees, in their order; a mapping since any of them may go
+Queue = dict[EditRequest, None]  # the requests that wait for the same trees; a mapping, since any may leave
 
 
 class Writer:
-    """Makes edits; a process needs one for a store. What takes more than one transaction is left to its `mover`.
+    """Commits edits; a process needs one for a store. Its `move_worker` runs edits that take several transactions.
 
-    Those who wish for something only wait for it: the work is done by tasks of the writer, so that whoever goes takes
-    nobody else along.
+    Clients only wait for results: the work is done by tasks of the writer, so a client that leaves stops no other.
     """
 
-    def __init__(self, store: Store, pace: MoveTiming = MoveTiming()) -> None:
+    def __init__(self, store: Store, timing: MoveTiming = MoveTiming()) -> None:
         self._store = store
-        self._queue = TreeLocks()
+        self._locks = TreeLocks()
         self._recent = RecentChanges(store)
-        self._pace = pace
-        self._lines: dict[frozenset[str], Line] = {}
+        self._timing = timing
+        self._queues: dict[frozenset[str], Queue] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self.mover = MoveWorker(store, pace, self._queue)
+        self.move_worker = MoveWorker(store, timing, self._locks)
 
     @property
     def waiting(self) -> int:
-        """How many edits wait for those before them."""
-        return sum(map(len, self._lines.values()))
+        """The number of requests that wait for those before them."""
+        return sum(map(len, self._queues.values()))
 
-    async def write(self, edit: Edit, reads: ReadUsage, terms: EditOptions = EditOptions()) -> EditResult:
-        """Make an edit. Raises a CladeError where it cannot be made, Conflict where others never stop writing."""
-        written = await self._write(EditRequest(edit, reads, terms))
-        journey = self.mover.journey(written.move.id) if written.move else None
-        if journey is None:
-            return written
+    async def write(self, edit: Edit, reads: ReadUsage, options: EditOptions = EditOptions()) -> EditResult:
+        """Commit an edit. Raises a CladeError where it is not possible, Conflict after too many attempts."""
+        result = await self._write(EditRequest(edit, reads, options))
+        job = self.move_worker.job(result.move.id) if result.move else None
+        if job is None:
+            return result
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._pace.wait_seconds):
-                await journey.has_flipped.wait()
-        if journey.refusal is not None:
-            raise journey.refusal
-        return replace(written, move=journey.move)
+            async with asyncio.timeout(self._timing.wait_seconds):
+                await job.has_flipped.wait()
+        if job.refusal is not None:
+            raise job.refusal
+        return replace(result, move=job.move)
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Within it interrupted moves are taken over; at its end nothing of this process is under way any more."""
-        async with self.mover.watching():
+        """Takes over interrupted moves while the block runs; at its end nothing of this process is running any more."""
+        async with self.move_worker.watching():
             try:
                 yield
             finally:
                 await self._stop()
 
-    async def _write(self, wish: EditRequest) -> EditResult:
-        partitions = frozenset(wish.edit.partitions())
-        if partitions in self._lines:
-            self._lines[partitions][wish] = None
+    async def _write(self, request: EditRequest) -> EditResult:
+        partitions = frozenset(request.edit.partitions())
+        if partitions in self._queues:
+            self._queues[partitions][request] = None
         else:
-            self._form(partitions, {wish: None})
+            self._enqueue(partitions, {request: None})
         try:
-            return await wish.outcome
+            return await request.result
         finally:
-            wish.outcome.cancel()
-            self._lines.get(partitions, {}).pop(wish, None)  # else who goes kept a place, and memory, till its turn
+            request.result.cancel()
+            self._queues.get(partitions, {}).pop(request, None)  # else it would keep its place, and memory
 
-    def _form(self, partitions: frozenset[str], line: Line) -> None:
-        """Have these wait for the trees; until they are served whoever comes for the same ones stands behind them."""
-        self._lines[partitions] = line
-        task = asyncio.create_task(self._serve(partitions, line))
+    def _enqueue(self, partitions: frozenset[str], queue: Queue) -> None:
+        """Have requests wait for the trees; until they are served, others for the same trees join the queue."""
+        self._queues[partitions] = queue
+        task = asyncio.create_task(self._serve(partitions, queue))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    async def _serve(self, partitions: frozenset[str], line: Line) -> None:
-        """Make what the first of a line wish for; the others wait again, behind those who came for one of the trees."""
+    async def _serve(self, partitions: frozenset[str], queue: Queue) -> None:
+        """Run the first requests of a queue; the others wait again, behind those who came for one of the trees."""
         first: list[EditRequest] = []
         try:
-            async with self._queue.turn(partitions):
-                del self._lines[partitions]
-                first = list(islice(line, MOST_TOGETHER))
-                if rest := dict.fromkeys(islice(line, MOST_TOGETHER, None)):
-                    self._form(partitions, rest)
-                line = {}
-                await GroupCommit(self._store, first, self.mover.start, self._recent).make()
+            async with self._locks.turn(partitions):
+                del self._queues[partitions]
+                first = list(islice(queue, MAX_COMBINED))
+                if rest := dict.fromkeys(islice(queue, MAX_COMBINED, None)):
+                    self._enqueue(partitions, rest)
+                queue = {}
+                await GroupCommit(self._store, first, self.move_worker.start, self._recent).run()
         except BaseException as error:  # the process ends
-            told = Uncertain(_ENDING) if isinstance(error, asyncio.CancelledError) else error
-            for wish in (*first, *line):
-                wish.settle(told)
-            if self._lines.get(partitions) is line:
-                del self._lines[partitions]
+            result = Uncertain(_STOPPED) if isinstance(error, asyncio.CancelledError) else error
+            for request in (*first, *queue):
+                request.settle(result)
+            if self._queues.get(partitions) is queue:
+                del self._queues[partitions]
             raise
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # those who wait were told
+            task.exception()  # the clients have got it
 
     async def _stop(self) -> None:
-        """Let what is under way come to its end, if that comes soon."""
+        """Wait for running edits for a while, then cancel them."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECONDS):
                 while self._tasks:

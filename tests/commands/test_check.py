@@ -49,7 +49,7 @@ def test_a_consistent_table_has_no_findings(filled: Clade) -> None:
 
 def test_a_finding_is_printed_then_repaired_then_gone(filled: Clade, store_url: str) -> None:
     within(store_url, lambda store: change(store, at("US/NE"), kids={"CITY": 7}))
-    line = "location US/NE: its children are counted as 7 CITY; there are 1 CITY"
+    line = "location US/NE: attribute `kids` is 7 CITY, expected 1 CITY"
     done = filled("check", "location")
     assert done.exit_code == 1
     assert without_time(done.stdout) == [
@@ -67,8 +67,8 @@ def test_a_finding_that_cannot_be_repaired_is_printed_with_exit_status_1(filled:
     done = filled("repair")
     assert done.exit_code == 1
     assert without_time(done.stdout)[:-1] == [
-        "repaired: location US/NE: it is not listed among the nodes of its level",
-        "cannot repair: location US/NE: its name is nothing",
+        "repaired: location US/NE: attribute `tier` is 'nowhere', expected 'location#US@STATE@1'",
+        "cannot repair: location US/NE: attribute `name` is absent, expected a text that is not empty",
     ]
     assert "1 repaired, 1 cannot be repaired" in done.stdout
     assert filled("check").exit_code == 1

@@ -30,5 +30,5 @@ def test_all_commands_of_the_page_run(tmp_path: Path) -> None:
         assert words in output.stdout, output.stdout
     assert "New York City CITY" not in output.stdout
     assert "Copied " in output.stdout
-    assert "all is right" in output.stdout
+    assert "no findings" in output.stdout
     assert (tmp_path / "nebraska.jsonl").read_text().count("\n") == 7

@@ -58,7 +58,7 @@ async def grow(store: Store, seed: int) -> tuple[set[str], set[NodePath]]:
         paths |= model.nodes.keys() | model.aliases.keys()
     create = Create(CATEGORY, ("once",), "CATEGORY", "once", {})
     await writer.write(create, ReadUsage(), EditOptions(key="spring-cleaning-7"))
-    await writer.mover.stop()
+    await writer.move_worker.stop()
     await add_key(store, new_key("shop", ["read:category"], int(time.time()) + 3600)[0])
     return ids, paths
 

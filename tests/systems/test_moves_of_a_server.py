@@ -75,7 +75,7 @@ async def test_a_server_that_stops_leaves_its_moves_to_the_next_one(
 async def test_a_move_that_came_to_nothing_after_its_answer_says_why(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.edits.move.MAX_SURVEYED", 10)  # more nodes are only looked at while they are copied
+    monkeypatch.setattr("store.edits.move.MAX_CHECKED_NODES", 10)  # more nodes are only looked at while they are copied
     long = "m" * 500
     async with open_store(store_url) as store:
         await store.create()

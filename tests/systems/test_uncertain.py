@@ -20,6 +20,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model.keys import node_key
 from store.model.paths import parse_path
+from store.retry import RetryPolicy
 from tests.engines import Engine
 from tests.proxy import Call, Fault, Forward, Proxy, cancelled, delayed, dropped, refused, status, throttled
 from tests.serving import serving
@@ -80,10 +81,8 @@ async def served(url: str, monkeypatch: pytest.MonkeyPatch, **settings: str) -> 
 @pytest.fixture
 async def scene(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setattr("store.dynamodb.client.ATTEMPTS", 2)  # whose delays are long
-    monkeypatch.setattr("store.dynamodb.store.ATTEMPTS", 3)
-    monkeypatch.setattr("store.writer.group_commit.ATTEMPTS", 2)
-    monkeypatch.setattr("store.dynamodb.store.FIRST_DELAY_SECONDS", 0.0005)
-    monkeypatch.setattr("store.dynamodb.store.LONGEST_DELAY_SECONDS", 0.01)
+    monkeypatch.setattr("store.dynamodb.store.RETRIES", RetryPolicy(0.0005, 0.01, attempts=3))
+    monkeypatch.setattr("store.writer.group_commit.RETRIES", RetryPolicy(0.01, 0.01, attempts=2))
     past = engine.address(f"uncertain-{uuid.uuid4().hex}")
     async with Proxy(engine.url) as proxy, open_store(past) as store:
         await store.create()

@@ -89,7 +89,7 @@ async def follow(store: Store, seed: int, length: int, most_changes: int | None)
                 await writer.write(edit, ReadUsage())
             continue
         made((await writer.write(edit, ReadUsage())).record)
-        await writer.mover.finished()
+        await writer.move_worker.finished()
         for clients in readers:
             await check(clients, model)
 

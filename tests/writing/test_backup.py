@@ -86,7 +86,7 @@ def make(path: Path) -> Path:
     return path
 
 
-def test_what_is_no_good_backup_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_backup_is_rejected(tmp_path: Path) -> None:
     path, other = make(tmp_path / "clade.db"), make(tmp_path / "other.db")
     letter = tmp_path / "letter.txt"
     letter.write_text("Dear Ann, " * 500)
@@ -100,7 +100,7 @@ def test_what_is_no_good_backup_is_refused(tmp_path: Path) -> None:
     assert asyncio.run(findings(path)) == []
 
 
-def test_a_backup_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_backup_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
     path = make(tmp_path / "clade.db")
     assert isinstance(refusal(path, "backup", str(tmp_path / "missing" / "backup.db")), CladeError)
     assert isinstance(refusal(path, "backup", str(path)), BadInput)

@@ -59,7 +59,7 @@ async def told_by_the_feed(store: Store, tree: str) -> dict[str, tuple[str, int]
     return nodes
 
 
-async def test_what_32_clients_were_told_through_two_servers_is_what_there_is(store_url: str, tmp_path: Path) -> None:
+async def test_results_of_32_clients_through_two_servers_agree_with_the_table(store_url: str, tmp_path: Path) -> None:
     servers = [Server(tmp_path, name, store=store_url, writes="on") for name in ("one", "other")]
     async with open_store(store_url) as store:
         planted = await plant(store)
@@ -89,7 +89,7 @@ async def test_what_32_clients_were_told_through_two_servers_is_what_there_is(st
         assert replayed == {path: (one.id, one.revision) for path, one in found.items()}
 
 
-async def test_of_two_movers_of_one_subtree_through_two_servers_one_wins(store_url: str, tmp_path: Path) -> None:
+async def test_of_two_moves_of_one_subtree_through_two_servers_one_wins(store_url: str, tmp_path: Path) -> None:
     async with scene(tmp_path, store_url, Subtree(6, 6)) as played:
         other = Server(tmp_path, "other", store=store_url, writes="on")
         try:

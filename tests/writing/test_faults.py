@@ -18,6 +18,7 @@ from store.engine.usage import ReadUsage
 from store.errors import CladeError, Unavailable, Uncertain
 from store.model.paths import format_path
 from store.model.records import Record
+from store.retry import RetryPolicy
 from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
@@ -73,8 +74,7 @@ class Faulty:
 
 @pytest.fixture
 async def faulty(engine, monkeypatch) -> AsyncIterator[Faulty]:
-    monkeypatch.setattr("store.dynamodb.store.FIRST_DELAY_SECONDS", 0.0005)
-    monkeypatch.setattr("store.dynamodb.store.LONGEST_DELAY_SECONDS", 0.01)
+    monkeypatch.setattr("store.dynamodb.store.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
     monkeypatch.setattr("store.dynamodb.client.ATTEMPTS", 2)  # whose delays are long
     past = engine.address(f"faults-{uuid4().hex}")
     async with Proxy(engine.url) as proxy:
@@ -96,7 +96,7 @@ def keyed(edit: Edit) -> EditOptions:
 
 
 @pytest.mark.parametrize("fault", PASSING)
-async def test_a_fault_that_passes_is_not_noticed_and_nothing_is_made_twice(faulty: Faulty, fault: Fault) -> None:
+async def test_a_passing_fault_is_retried_and_nothing_is_written_twice(faulty: Faulty, fault: Fault) -> None:
     writer, model = Writer(faulty.through), Model()
     for path in PLANTED:
         model.apply(journaled.create(path))(faulty.planted[path])
@@ -123,7 +123,7 @@ def lost(proxy: Proxy, *, reads: bool, calls: int = ALL, then: Fault = dropped) 
 
 
 @pytest.mark.parametrize("fault", LASTING)
-async def test_a_fault_that_lasts_is_told_and_a_retry_with_the_key_settles_it(faulty: Faulty, fault: Fault) -> None:
+async def test_a_lasting_fault_is_an_error_and_a_retry_with_the_key_settles_it(faulty: Faulty, fault: Fault) -> None:
     for edit in EDITS:
         before, calls, terms = await faulty.items(), faulty.proxy.count(WRITES), keyed(edit)
         faulty.proxy.spoil(WRITES, *[fault] * ALL)
@@ -183,13 +183,13 @@ async def made_together(faulty: Faulty) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", PASSING)
-async def test_edits_made_together_do_not_notice_a_fault_that_passes(faulty: Faulty, fault: Fault) -> None:
+async def test_combined_edits_survive_a_passing_fault(faulty: Faulty, fault: Fault) -> None:
     faulty.proxy.spoil(WRITES, fault)
     assert [one.split()[0] for one in await made_together(faulty)] == ["r/g", "r/g/h", "ALREADY_EXISTS", "r/i"]
     await invariants.check(faulty.past)
 
 
-async def test_without_an_answer_each_of_several_is_told_what_can_be_known(faulty: Faulty) -> None:
+async def test_without_an_answer_each_combined_edit_gets_its_own_result(faulty: Faulty) -> None:
     faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=True, calls=2))
     keyed, unknown, refused, last = await made_together(faulty)
     assert (keyed, last) == ("r/g", "r/i")  # whose keys tell that they were made
@@ -200,7 +200,7 @@ async def test_without_an_answer_each_of_several_is_told_what_can_be_known(fault
 
 
 @pytest.mark.parametrize("fault", LASTING)
-async def test_of_several_that_cannot_be_written_nothing_is(faulty: Faulty, fault: Fault) -> None:
+async def test_combined_edits_that_cannot_be_written_change_nothing(faulty: Faulty, fault: Fault) -> None:
     before = await faulty.items()
     faulty.proxy.spoil(WRITES, *[fault] * ALL)
     told = await made_together(faulty)
@@ -212,7 +212,7 @@ async def test_of_several_that_cannot_be_written_nothing_is(faulty: Faulty, faul
 
 
 @pytest.mark.parametrize("fault", READS)
-async def test_reads_for_several_edits_that_fail_once_spoil_none(faulty: Faulty, fault: Fault) -> None:
+async def test_failed_reads_of_combined_edits_are_retried(faulty: Faulty, fault: Fault) -> None:
     faulty.proxy.spoil("BatchGetItem", fault)
     assert (await made_together(faulty))[0] == "r/g"
     await invariants.check(faulty.past)
@@ -227,7 +227,7 @@ async def test_reads_that_fail_once_make_no_wrong_edit(faulty: Faulty, operation
         faulty.proxy.mend()
 
 
-async def test_a_journaled_move_goes_on_through_every_kind_of_fault(faulty: Faulty) -> None:
+async def test_a_background_move_continues_through_every_kind_of_fault(faulty: Faulty) -> None:
     await journaled.plant(faulty.past)
     faulty.through.most_changes = journaled.SMALL
     writer = Writer(faulty.through, journaled.SOON)
@@ -236,15 +236,13 @@ async def test_a_journaled_move_goes_on_through_every_kind_of_fault(faulty: Faul
     faulty.proxy.spoil("Query", *apart(READS[2:]))
     await writer.write(journaled.move("r/a", "o/p/a"), ReadUsage(), EditOptions(key="once"))
     async with asyncio.timeout(60):
-        await writer.mover.finished()
+        await writer.move_worker.finished()
     await journaled.has_ended(faulty.past)
     assert await journaled.paths(faulty.past) == {*journaled.OTHERS, *journaled.at("r/a", "o/p/a"), "o/p/a/x"}
 
 
 @pytest.mark.parametrize("terms", [EditOptions(), EditOptions(key="k")])
-async def test_a_journaled_move_whose_beginning_has_no_answer_goes_on_at_once(
-    faulty: Faulty, terms: EditOptions
-) -> None:
+async def test_a_background_move_without_an_answer_to_its_begin_continues(faulty: Faulty, terms: EditOptions) -> None:
     await journaled.plant(faulty.past)
     faulty.through.most_changes = journaled.SMALL
     writer = Writer(faulty.through, journaled.SOON)
@@ -252,11 +250,11 @@ async def test_a_journaled_move_whose_beginning_has_no_answer_goes_on_at_once(
     with contextlib.nullcontext() if terms.key else pytest.raises(Uncertain):
         await writer.write(journaled.move("r/a", "o/p/a"), ReadUsage(), terms)
     async with asyncio.timeout(20):
-        await writer.mover.finished()
+        await writer.move_worker.finished()
     await journaled.has_ended(faulty.past)
 
 
-async def test_a_journaled_move_that_was_never_begun_is_not_worked_on(faulty: Faulty) -> None:
+async def test_a_background_move_that_was_never_begun_is_not_worked_on(faulty: Faulty) -> None:
     await journaled.plant(faulty.past)
     faulty.through.most_changes = journaled.SMALL
     writer = Writer(faulty.through, journaled.SOON)
@@ -266,11 +264,11 @@ async def test_a_journaled_move_that_was_never_begun_is_not_worked_on(faulty: Fa
         await writer.write(journaled.move("r/a", "o/p/a"), ReadUsage())
     faulty.proxy.mend()
     async with asyncio.timeout(20):
-        await writer.mover.finished()
+        await writer.move_worker.finished()
     assert await faulty.items() == before
 
 
-async def test_clients_are_told_what_they_may_do_and_nothing_of_the_engine(faulty: Faulty) -> None:
+async def test_errors_tell_clients_nothing_of_the_engine(faulty: Faulty) -> None:
     clients = Clients(faulty.through)
     ask = 'mutation { updateCategoryNode(path: "r/a", name: "Z", idempotencyKey: "k") { node { name } } }'
     faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=True))

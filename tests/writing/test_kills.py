@@ -95,7 +95,7 @@ async def wander_killed(played: Scene, kills: int, longest: float) -> None:
     await played.check(place)
 
 
-async def test_servers_killed_at_random_moments_leave_a_subtree_whole(store_url, tmp_path):
+async def test_servers_killed_at_random_moments_leave_a_complete_subtree(store_url, tmp_path):
     subtree = Subtree(50, 100) if KILLS else Subtree(3, 12)
     async with scene(tmp_path, store_url, subtree) as played:
         longest = LONGEST_SECONDS
@@ -161,7 +161,7 @@ async def journaled(engine, folder: Path, number: int, *, done: bool, cascade: b
 
 
 @pytest.mark.parametrize("cascade", [False, True])
-async def test_on_dynamodb_a_journaled_change_killed_at_any_transaction_is_finished(engine, tmp_path, cascade):
+async def test_on_dynamodb_a_background_move_killed_at_any_transaction_is_finished(engine, tmp_path, cascade):
     boundaries = [(number, done) for number in range(1, TRANSACTIONS) for done in (False, True)]
     chosen = boundaries if KILLS else boundaries[:: 6 if cascade else 4]
     kills = [
@@ -171,7 +171,7 @@ async def test_on_dynamodb_a_journaled_change_killed_at_any_transaction_is_finis
     assert sum(killed) >= len(chosen) // 2
 
 
-async def test_an_engine_killed_again_and_again_during_a_journaled_move_ends_in_a_whole_subtree(tmp_path):
+async def test_an_engine_killed_repeatedly_during_a_background_move_ends_in_a_complete_subtree(tmp_path):
     engine = engines.find(tmp_path / "engine.db")
     if not engine.command or engine.name != "dynoxide":
         pytest.skip("only dynoxide keeps its tables when it is killed")

@@ -39,7 +39,7 @@ COUNTS = '{ a: category(path: "A") { descendantCount } b: category(path: "B") { 
 def bound() -> None:
     """Have this process make smaller transactions than it would anywhere else."""
     hasten()
-    reader.MOST_NODES = MOST
+    reader.MAX_NODES = MOST
 
 
 def die_at_commit(number: int) -> None:

@@ -68,7 +68,7 @@ async def told_meanwhile(writer: Writer, reader: Store, edit: Any) -> list[list[
 
     async def change() -> None:
         assert (await writer.write(edit, ReadUsage())).move is not None
-        await writer.mover.finished()
+        await writer.move_worker.finished()
 
     making, found = asyncio.create_task(change()), []
     while not making.done():

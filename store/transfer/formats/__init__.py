@@ -1,4 +1,4 @@
-"""The formats that files of nodes have: each tells a file's rows, and again the content of its rows by number."""
+"""File formats of imports: each reads the rows of a file, and the text of its rows by number."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,14 +14,14 @@ NAMES = tuple(dict.fromkeys(ENDINGS.values()))
 
 class Format(Protocol):
     def rows(self, file: Path) -> Iterator[Row | Rejection]:
-        """What each row says, in the order of the file."""
+        """The rows in the order of the file; Rejection for one that is not valid."""
         ...
 
     def contents(self, file: Path) -> Iterator[tuple[int, str]]:
-        """The number and the text of each row, in the order of the file, for those who must look at it."""
+        """The number and the text of each row in the order of the file, for the file of rejected rows."""
         ...
 
 
 def name_of(file: Path) -> str | None:
-    """The format that a file's ending promises."""
+    """The format for the ending of a file's name, None where unknown."""
     return ENDINGS.get(file.suffix.lower())

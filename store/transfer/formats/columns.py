@@ -1,4 +1,4 @@
-"""CSV and its like: a column for each level, from the root down, so that a row holds a whole path."""
+"""CSV and TSV: a column for each level, from the root down, so that a row has a whole path."""
 
 import csv
 import unicodedata
@@ -19,9 +19,9 @@ Record = tuple[int, str, list[str] | Rejection]  # the number of its first line,
 
 @dataclass(frozen=True)
 class LevelColumns:
-    """Which columns tell of one level: its key's, and perhaps its name's, its id's and its attributes'.
+    """The names of the columns of one level: for its key, and optionally for name, id and attributes.
 
-    With `fold`, siblings that differ in case only are one, written as the first of them.
+    With `fold`, siblings that differ in case only are one node, written as the first of them.
     """
 
     level: str
@@ -38,21 +38,21 @@ class LevelColumns:
 
 @dataclass(frozen=True)
 class Columns:
-    """The format: an empty cell skips its level, and an empty attribute is no value."""
+    """The format: an empty cell skips its level, and an empty cell of an attribute means no value."""
 
     levels: Sequence[LevelColumns]
 
     def rows(self, file: Path) -> Iterator[Row | Rejection]:
-        """Raises BadInput where the file has no header, or not the columns that are asked for."""
+        """Raises BadInput where the file has no header, or not exactly one column of each name."""
         records = _records(file)
         header = _header(file, records)
         self._check(header)
-        parts = _Parts(self.levels, header)
+        parts = _RowReader(self.levels, header)
         for number, _, cells in records:
             if isinstance(cells, Rejection):
                 yield cells
             elif cells:  # a blank line has none
-                yield _malformed(number, cells, len(header)) or parts.row(number, cells)
+                yield _problem(number, cells, len(header)) or parts.row(number, cells)
 
     def contents(self, file: Path) -> Iterator[tuple[int, str]]:
         for number, text, _ in _records(file):
@@ -66,25 +66,25 @@ class Columns:
                 raise BadInput(f'The file has {found} "{column}"; it has {names}.')
 
 
-class _Parts:
-    """Rows to parts of levels, which remembers how the first of a folded level's siblings was written."""
+class _RowReader:
+    """Turns cells into rows; remembers how the first of the siblings of a folded level was written."""
 
     def __init__(self, levels: Sequence[LevelColumns], header: Sequence[str]) -> None:
-        self._place = {column: place for place, column in enumerate(header)}
-        self._levels = [(level, self._place[level.key], _bare(level)) for level in levels]
+        self._index = {column: index for index, column in enumerate(header)}
+        self._levels = [(level, self._index[level.key], _constant_part(level)) for level in levels]
         self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
 
     def row(self, number: int, cells: list[str]) -> Row | Rejection:
         path: list[str] = []
         parts: list[Part] = []
-        for level, place, bare in self._levels:
-            key = cells[place].strip()
+        for level, index, constant_part in self._levels:
+            key = cells[index].strip()
             if key:
-                name = None if bare else self._cell(cells, level.name)
+                name = None if constant_part else self._cell(cells, level.name)
                 if level.fold:
                     key, name = self._folded(tuple(path), key, name)
                 path.append(key)
-                parts.append(bare or self._part(cells, level, name))
+                parts.append(constant_part or self._part(cells, level, name))
         return Row(number, path, parts) if path else Rejection(number, "The row has no key in any column of a level.")
 
     def _part(self, cells: list[str], level: LevelColumns, name: str | None) -> Part:
@@ -92,7 +92,7 @@ class _Parts:
         return Part(level.level, name, self._cell(cells, level.id), attributes)
 
     def _cell(self, cells: list[str], column: str | None) -> str | None:
-        return None if column is None else cells[self._place[column]].strip() or None
+        return None if column is None else cells[self._index[column]].strip() or None
 
     def _folded(self, above: tuple[str, ...], key: str, name: str | None) -> tuple[str, str | None]:
         first_key, first_name = self._first.setdefault((above, _fold(key)), (key, name))
@@ -101,8 +101,8 @@ class _Parts:
         return first_key, name
 
 
-def _bare(level: LevelColumns) -> Part | None:
-    """What every row says of a level of which only the key has a column."""
+def _constant_part(level: LevelColumns) -> Part | None:
+    """The part that all rows have for a level with a column for its key alone, else None."""
     return None if level.name or level.id or level.attributes else Part(level.level)
 
 
@@ -114,47 +114,47 @@ def _fold(text: str) -> str:
 
 
 class _TooLong(Exception):
-    """The lines of one row are longer than any may be."""
+    """The lines of one row are too long."""
 
 
-class _Recording:
-    """The lines of a file, of which those since the last `taken` are kept, since csv tells the cells only."""
+class _RecordedLines:
+    """The lines of a file, with the text of those since the last `take_text`, since csv has only the cells."""
 
     def __init__(self, source: TextIO) -> None:
         self._source = source
-        self._kept: list[str] = []
-        self._room = MAX_LINE_BYTES
+        self._lines: list[str] = []
+        self._bytes_left = MAX_LINE_BYTES
         self.number = 1
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        """Raises _TooLong, behind a line's end, where all that is kept is too long; of it only the beginning stays."""
-        line = self._source.readline(self._room + 1)
+        """Raises _TooLong at the end of a line where the lines of a row are too long; keeps their beginning alone."""
+        line = self._source.readline(self._bytes_left + 1)
         if not line:
             raise StopIteration
-        self._kept.append(line)
-        self._room -= len(line.encode("utf-8", "surrogateescape"))
-        if self._room < 0:
+        self._lines.append(line)
+        self._bytes_left -= len(line.encode("utf-8", "surrogateescape"))
+        if self._bytes_left < 0:
             while line and not line.endswith("\n"):
                 line = self._source.readline(MAX_LINE_BYTES)
-            self._kept = ["".join(self._kept)[:SHOWN_BYTES], *[""] * (len(self._kept) - 1)]
+            self._lines = ["".join(self._lines)[:SHOWN_BYTES], *[""] * (len(self._lines) - 1)]
             raise _TooLong
         return line
 
-    def taken(self) -> tuple[int, str]:
-        """The number of the first of the lines kept, and their text."""
-        number, kept = self.number, self._kept
-        self.number += len(kept)
-        self._kept, self._room = [], MAX_LINE_BYTES
-        return number, "".join(kept)
+    def take_text(self) -> tuple[int, str]:
+        """The number of the first line since the last call, and the text of all of them."""
+        number, lines = self.number, self._lines
+        self.number += len(lines)
+        self._lines, self._bytes_left = [], MAX_LINE_BYTES
+        return number, "".join(lines)
 
 
 def _records(file: Path) -> Iterator[Record]:
-    """A record's number is that of its first line; a quoted cell may go over several."""
+    """The records of a file; a quoted cell may have several lines, and the number is that of the first."""
     with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as source:
-        lines = _Recording(source)
+        lines = _RecordedLines(source)
         csv.field_size_limit(MAX_CELL_CHARACTERS)
         delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
         reader = csv.reader(lines, delimiter=delimiter)
@@ -165,10 +165,10 @@ def _records(file: Path) -> Iterator[Record]:
                 return
             except _TooLong:
                 cells = Rejection(lines.number, TOO_LONG)
-                reader = csv.reader(lines, delimiter=delimiter)  # the other one is in the middle of a row
+                reader = csv.reader(lines, delimiter=delimiter)  # the old one is in the middle of a row
             except csv.Error as error:
-                cells = Rejection(lines.number, f"The row is no CSV: {error}.")
-            number, text = lines.taken()
+                cells = Rejection(lines.number, f"The row is not valid CSV: {error}.")
+            number, text = lines.take_text()
             yield number, text, cells
 
 
@@ -179,11 +179,11 @@ def _header(file: Path, records: Iterator[Record]) -> list[str]:
     return [column.strip() for column in header]
 
 
-def _malformed(number: int, cells: list[str], columns: int) -> Rejection | None:
+def _problem(number: int, cells: list[str], columns: int) -> Rejection | None:
     if len(cells) != columns:
         return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {columns}.")
     try:
         "".join(cells).encode()
     except UnicodeEncodeError:
-        return Rejection(number, "The row is no valid UTF-8.")
+        return Rejection(number, "The row is not valid UTF-8.")
     return None

@@ -1,4 +1,4 @@
-"""JSON lines: one node a line, as export writes them."""
+"""JSON lines: one node per line, as exports have them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ _OWN = frozenset(("path", "level", "name", "id", "rank", "undefined"))
 class JSONLines(Lines):
     """`{"path": ["US", "NE"] or "US/NE", "level": "STATE", "name": …, "id": …}` and the level's own attributes.
 
-    A field left out leaves the node as it is, null clears an attribute. `rank` is the place that a new node gets among
-    its siblings, `undefined` holds attributes that its level does not define.
+    A field left out leaves the node as it is, null removes an attribute. `rank` is the rank of a new node among its
+    siblings, `undefined` has attributes that its level does not define.
     """
 
     def rows(self, file: Path) -> Iterator[Row | Rejection]:
@@ -35,16 +35,18 @@ def _row(number: int, line: bytes) -> Row | Rejection:
     try:
         found = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        return Rejection(number, f"The line is no JSON: {error}." if _is_text(line) else "The line is no valid UTF-8.")
+        return Rejection(
+            number, f"The line is not valid JSON: {error}." if _is_text(line) else "The line is not valid UTF-8."
+        )
     if not isinstance(found, dict):
-        return Rejection(number, f"The line is no JSON object: {shorten(line.decode())}.")
+        return Rejection(number, f"The line is not a JSON object: {shorten(line.decode())}.")
     try:
         path = _path(found.get("path"))
     except BadPath as error:
         return Rejection(number, str(error))
     attributes = {name: value for name, value in found.items() if name not in _OWN}
-    one = found.get
-    part = Part(str(one("level") or ""), one("name"), one("id"), attributes, one("rank"), one("undefined"))
+    field = found.get
+    part = Part(str(field("level") or ""), field("name"), field("id"), attributes, field("rank"), field("undefined"))
     return Row(number, path, [part])
 
 
@@ -68,7 +70,7 @@ def _path(path: object) -> Sequence[object]:
 
 
 def line_of(record: Record, attributes: Mapping[str, Any], undefined: Mapping[str, Any] | None) -> bytes:
-    """The line of a node, with its attributes; `undefined` are those that its level does not define."""
+    """The line of a node with these attributes; `undefined` are those that its level does not define."""
     fields = {
         "path": record.path, "level": record.level, "name": record.name,
         "id": record.id.removeprefix(f"{record.hierarchy}:"), **attributes,

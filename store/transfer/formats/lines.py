@@ -1,11 +1,11 @@
-"""Files of which each line is a row: bytes to lines, so that one that is no valid UTF-8 spoils no other."""
+"""Lines of a file as bytes, so that a line that is not valid UTF-8 does not affect others."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from store.transfer.rows import Rejection
 
-MAX_LINE_BYTES = 10_000_000  # far more than any item holds
+MAX_LINE_BYTES = 10_000_000  # far more than the largest item
 SHOWN_BYTES = 1_000  # of a longer one
 TOO_LONG = f"The line is longer than {MAX_LINE_BYTES:,} bytes."
 _BOM = b"\xef\xbb\xbf"
@@ -21,7 +21,7 @@ def lines(file: Path) -> Iterator[tuple[int, bytes | Rejection]]:
 
 
 def _bounded(file: Path) -> Iterator[tuple[int, bytes, bool]]:
-    """Number and content of each line, of one that is too long the beginning alone; whether it is."""
+    """Number and content of each line, and whether it is too long; of a long one the beginning alone."""
     with file.open("rb") as source:
         number = 0
         while line := source.readline(MAX_LINE_BYTES + 1):
@@ -38,7 +38,7 @@ def _bounded(file: Path) -> Iterator[tuple[int, bytes, bool]]:
 
 
 class Lines:
-    """A format of lines."""
+    """Base of the formats in which each line is a row."""
 
     def contents(self, file: Path) -> Iterator[tuple[int, str]]:
         for number, line, _ in _bounded(file):

@@ -1,4 +1,4 @@
-"""Taxonomies: one `A > B > C` a line, with an id in front or without, in any order."""
+"""Taxonomy files: one `A > B > C` per line, with or without an id before it, in any order."""
 
 import re
 from collections.abc import Iterator
@@ -16,21 +16,21 @@ _DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
 
 @dataclass(frozen=True)
 class Taxonomy(Lines):
-    """All nodes on a line's path are of one `level`, which may stand under itself; the id is the last one's.
+    """All nodes on a line's path are of one `level`, which is allowed under itself; the id is that of the last one.
 
-    Blank lines and those that begin with # say nothing.
+    Blank lines and those that begin with # are skipped.
     """
 
     level: str
 
     @classmethod
     def of(cls, hierarchy: Hierarchy) -> "Taxonomy":
-        """The format for a hierarchy that has a level which may be a root and stand under itself."""
+        """The format for a hierarchy with a level that may be a root and is allowed under itself; raises BadInput."""
         for level in hierarchy.levels.values():
             if level.may_be_root and level.name in level.under:
                 return cls(level.name)
         raise BadInput(
-            f"A taxonomy needs a level that may be a root and stand under itself, and {hierarchy.name} has none; "
+            f"A taxonomy needs a level that may be a root and is allowed under itself; {hierarchy.name} has none: "
             "use csv or jsonl."
         )
 
@@ -45,7 +45,7 @@ class Taxonomy(Lines):
         try:
             text = line.decode()
         except UnicodeDecodeError:
-            return Rejection(number, "The line is no valid UTF-8.")
+            return Rejection(number, "The line is not valid UTF-8.")
         match = _LINE.fullmatch(text)
         assert match  # noqa: S101 - the pattern takes any text
         path = [segment.strip() for segment in _DIVIDER.split(f" {match[2]} ")]

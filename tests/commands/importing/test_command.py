@@ -124,7 +124,7 @@ def test_rejected_rows_are_written_beside_the_file(clade: Clade, tmp_path: Path)
     assert (tmp_path / "places.rejected.csv").read_text(encoding="utf-8").splitlines()[:3] == [
         "row,reason,content",
         '3,"US/NE has the level STATE in row 2 already, not CITY.","{""path"": ""US/NE"", ""level"": ""CITY""}"',
-        '4,Its parent US/IA is neither in the file nor in the table.,"{""path"": ""US/IA/Ames"", ""level"": ""CITY""}"',
+        '4,Parent US/IA is neither in the file nor in the table.,"{""path"": ""US/IA/Ames"", ""level"": ""CITY""}"',
     ]
     assert clade("import", "location", file, "--allow-rejects").exit_code == 0
     written(file, json.dumps(rows[0]))
@@ -163,7 +163,7 @@ def test_nodes_at_another_path_are_moved_only_with_the_option(clade: Clade, tmp_
     after = json_lines(tmp_path / "after.jsonl", [*lines, {"path": "b/x/1/y", "level": "CATEGORY", "id": "x"}])
     plain = clade("import", "category", after)
     assert "not moved: 2" in plain.stdout
-    assert "row 3: The id x belongs to a/x already; an import moves it only with --moves." in plain.stderr
+    assert "row 3: The id x belongs to a/x; use --moves to move it." in plain.stderr
     told = "moved: 1 (1 CATEGORY)\n  a/x -> b/x\nunchanged: 4\n"
     assert f"would be {told}" in clade("import", "category", after, "--moves", "--dry-run").stdout
     assert '"path":["a","x"]' in clade("export", "category").stdout

@@ -62,7 +62,7 @@ async def write(store: Store, edit: Any, pace: MoveTiming = SOON) -> EditResult:
     """Make an edit, and wait for the end of the move that it begins."""
     writer = Writer(store, pace)
     written = await writer.write(edit, ReadUsage())
-    await writer.mover.finished()
+    await writer.move_worker.finished()
     return written
 
 
@@ -136,7 +136,7 @@ async def died(store: Store, edit: Any, commits: int) -> bool:
     writer = Writer(dying, SOON)
     try:
         await writer.write(edit, ReadUsage())
-        await asyncio.gather(*writer.mover._tasks.values())
+        await asyncio.gather(*writer.move_worker._tasks.values())
     except Dies:
         return True
     return False

@@ -13,6 +13,7 @@ from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.move_record import MoveState
 from store.model.paths import parse_path
+from store.retry import RetryPolicy
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writer.writer import EditOptions, Writer
@@ -56,7 +57,7 @@ TOLD = "^(r/a is being moved with all below it|A subtree is moved to o/p/a)"
 
 
 @pytest.mark.parametrize("state", STATES)
-async def test_a_refusal_names_the_end_that_is_met_and_never_the_other(store: Store, state: MoveState) -> None:
+async def test_a_refusal_names_the_end_that_conflicts_and_never_the_other(store: Store, state: MoveState) -> None:
     await journaled.plant(store)
     await journaled.halted(store, move("r/a", "o/p/a"), state)
     for edit, told, other in (
@@ -71,7 +72,7 @@ async def test_a_refusal_names_the_end_that_is_met_and_never_the_other(store: St
 
 
 @pytest.mark.parametrize("state", STATES)
-async def test_nobody_writes_to_either_end_or_takes_away_what_it_lies_in(store: Store, state: MoveState) -> None:
+async def test_writes_to_either_end_or_its_ancestors_are_rejected(store: Store, state: MoveState) -> None:
     await journaled.plant(store)
     found = await journaled.halted(store, move("r/a", "o/p/a"), state)
     before = await journaled.paths(store)
@@ -87,7 +88,7 @@ async def test_nobody_writes_to_either_end_or_takes_away_what_it_lies_in(store: 
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("edit", [move("r/a", "o/p/a"), cascade("r/a")], ids=["a move", "a cascade"])
-async def test_beside_it_everything_goes_on_and_all_counts_are_right_in_the_end(
+async def test_other_writes_go_on_and_all_counts_are_right_in_the_end(
     store: Store, state: MoveState, edit: Any
 ) -> None:
     await journaled.plant(store, "o/p/a2", "r/a2", "r/a2/x", *[f"r/big/n{n}" for n in range(9)], "r/big")
@@ -100,7 +101,7 @@ async def test_beside_it_everything_goes_on_and_all_counts_are_right_in_the_end(
     assert await journaled.findings(store) == []
     both = Writer(store, journaled.SOON)
     await both.write(move("r/big", "o/p/big"), ReadUsage())
-    await both.mover.finished()
+    await both.move_worker.finished()
     await journaled.lapse(store)
     await journaled.resume(store)
     assert await journaled.findings(store) == []
@@ -108,7 +109,7 @@ async def test_beside_it_everything_goes_on_and_all_counts_are_right_in_the_end(
 
 
 @pytest.mark.parametrize("state", STATES)
-async def test_what_is_hidden_is_nobody_s_neighbour(store: Store, state: MoveState) -> None:
+async def test_hidden_nodes_are_not_siblings_of_others(store: Store, state: MoveState) -> None:
     await journaled.plant(store)
     await journaled.halted(store, move("r/a", "r/z" if state is MoveState.COPYING else "r/y"), state)
     before = await journaled.there(store, (await journaled.write(store, update("r/b"))).record.key)
@@ -136,19 +137,17 @@ async def test_of_two_large_moves_of_one_subtree_one_wins(store: Store) -> None:
     edits = [writer.write(move("r/a", to), ReadUsage()) for writer, to in zip(writers, ("o/p/a", "r/b/a"), strict=True)]
     outcomes = await asyncio.gather(*edits, return_exceptions=True)
     for writer in writers:
-        await writer.mover.finished()
+        await writer.move_worker.finished()
     (refused,) = [one for one in outcomes if isinstance(one, BaseException)]
     assert getattr(refused, "code", "") in ("CONFLICT", "NOT_FOUND")
     await journaled.has_ended(store)
 
 
-async def test_no_more_large_moves_are_under_way_in_a_tree_than_readers_bear(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("store.edits.transaction.MOST_MOVES", 1)
+async def test_the_number_of_running_moves_in_a_tree_is_limited(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.edits.transaction.MAX_MOVES", 1)
     await journaled.plant(store, *[f"r/big/n{n}" for n in range(9)], "r/big")
     await journaled.halted(store, move("r/a", "r/z"), MoveState.COPYING)
-    with pytest.raises(Conflict, match="1 large moves are under way in this tree"):
+    with pytest.raises(Conflict, match="1 large moves are running in this tree"):
         await journaled.write(store, cascade("r/big"))
     await journaled.lapse(store)
     await journaled.resume(store)
@@ -166,7 +165,7 @@ def wanted(*paths: str) -> ImportPlan:
 
 
 async def test_an_import_waits_for_the_moves_in_its_trees(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.reading.active_moves.MOVE_DELAY_SECONDS", 0.01)
+    monkeypatch.setattr("store.reading.active_moves.MOVE_POLLS", RetryPolicy(0.01, 0.01))
     await journaled.plant(store, "other")
     await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
     await load(store, wanted("other/x"), LoadResult())
@@ -180,10 +179,9 @@ async def test_an_import_waits_for_the_moves_in_its_trees(store: Store, monkeypa
     await journaled.has_ended(store)
 
 
-async def test_an_import_gives_up_when_a_move_does_not_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.reading.active_moves.MOVE_DELAY_SECONDS", 0.001)
-    monkeypatch.setattr("store.reading.active_moves.MOVE_SECONDS", 0.01)
+async def test_an_import_fails_when_a_move_does_not_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.reading.active_moves.MOVE_POLLS", RetryPolicy(0.001, 0.001, attempts=3))
     await journaled.plant(store)
     await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
-    with pytest.raises(Conflict, match=r"r/a is being moved .* is ended by clade repair"):
+    with pytest.raises(Conflict, match=r"r/a is being moved .* clade repair ends a move"):
         await load(store, wanted("r/new"), LoadResult())

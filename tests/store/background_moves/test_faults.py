@@ -11,6 +11,7 @@ import pytest
 from store.background_moves.lease import LeaseLost, MoveLease
 from store.background_moves.timing import MoveTiming
 from store.background_moves.worker import MoveWorker
+from store.checking.check import Check
 from store.checking.repair import Repair
 from store.connect import open_store
 from store.edits import move as moves
@@ -35,7 +36,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("what", KINDS)
-async def test_a_mover_that_dies_after_any_commit_leaves_what_the_next_one_finishes(store_url: str, what: str) -> None:
+async def test_a_move_stopped_after_any_commit_is_finished_by_the_next_worker(store_url: str, what: str) -> None:
     edit, there = KINDS[what]
     states: list[MoveState] = []
     while True:
@@ -60,12 +61,12 @@ def another(store_url: str, number: int) -> str:
     return store_url.replace("clade-", f"clade-{number}-").replace("clade.db", f"{number}.db")
 
 
-async def test_a_mover_that_slept_past_its_lease_writes_nothing_more(store: Store) -> None:
+async def test_a_worker_that_slept_past_its_lease_writes_nothing_more(store: Store) -> None:
     await journaled.plant(store)
     writer = Writer(store, MoveTiming(60.0, 0.0, 0.0, 5.0))
     written = await writer.write(move("r/a", "o/p/a"), ReadUsage())
     await asyncio.sleep(0)
-    await writer.mover.stop()
+    await writer.move_worker.stop()
     sleeper = MoveLease(store, await journaled.only_move(store), 5.0)
     await journaled.resume(store)
     assert written.move is not None
@@ -77,7 +78,7 @@ async def test_a_mover_that_slept_past_its_lease_writes_nothing_more(store: Stor
     await journaled.has_ended(store)
 
 
-async def test_of_two_movers_that_take_over_one_gets_it(store: Store, store_url: str) -> None:
+async def test_of_two_workers_that_take_over_one_gets_the_lease(store: Store, store_url: str) -> None:
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "o/p/a"), 2)
     await journaled.lapse(store)
@@ -90,10 +91,10 @@ async def test_of_two_movers_that_take_over_one_gets_it(store: Store, store_url:
     await journaled.has_ended(store)
 
 
-async def test_who_stops_in_good_order_leaves_the_move_to_others_at_once(store: Store) -> None:
+async def test_a_worker_that_stops_releases_its_lease(store: Store) -> None:
     await journaled.plant(store)
     writer = Writer(store, MoveTiming(60.0, 0.0, 0.0, 60.0))
-    async with writer.mover.watching():
+    async with writer.move_worker.watching():
         written = await writer.write(move("r/a", "o/p/a"), ReadUsage())
         assert written.move is not None
         assert written.move.state is MoveState.COPYING
@@ -107,7 +108,7 @@ async def test_who_stops_in_good_order_leaves_the_move_to_others_at_once(store: 
     await journaled.has_ended(store)
 
 
-async def test_a_lease_is_kept_through_long_waits(store: Store) -> None:
+async def test_a_lease_is_renewed_during_long_waits(store: Store) -> None:
     await journaled.plant(store)
     writer = Writer(store, MoveTiming(0.4, 0.0, 5.0, 0.15))
     task = asyncio.create_task(writer.write(move("r/a", "o/p/a"), ReadUsage()))
@@ -116,12 +117,12 @@ async def test_a_lease_is_kept_through_long_waits(store: Store) -> None:
         taken += await MoveWorker(store, MoveTiming(0.0, 0.0, 0.0, 0.15)).resume()
         await asyncio.sleep(0.02)
     await task
-    await writer.mover.finished()
+    await writer.move_worker.finished()
     assert taken == []
     await journaled.has_ended(store)
 
 
-async def test_a_mover_goes_on_when_the_store_was_away_also_where_an_answer_was_lost(store: Store) -> None:
+async def test_a_worker_continues_after_an_outage_or_a_lost_answer(store: Store) -> None:
     class Away:
         """Every other commit fails, half of them after they were made."""
 
@@ -142,13 +143,13 @@ async def test_a_mover_goes_on_when_the_store_was_away_also_where_an_answer_was_
     away: Any = Away()
     writer = Writer(away, journaled.SOON)
     await writer.write(move("r/a", "o/p/a"), ReadUsage())
-    await writer.mover.finished()
+    await writer.move_worker.finished()
     assert away.commits > 4
     assert await journaled.paths(store) == {*OTHERS, *journaled.at("r/a", "o/p/a")}
     await journaled.has_ended(store)
 
 
-async def test_a_node_that_came_to_be_too_long_meanwhile_undoes_the_move(store: Store) -> None:
+async def test_a_key_that_became_too_long_meanwhile_undoes_the_move(store: Store) -> None:
     long = "m" * 500
     await journaled.plant(store, f"o/{long}", f"r/a/{long}")
 
@@ -171,28 +172,28 @@ async def test_a_node_that_came_to_be_too_long_meanwhile_undoes_the_move(store: 
     writer = Writer(sly, journaled.SOON)
     with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are possible"):
         await writer.write(move("r/a", f"o/{long}/a"), ReadUsage())
-    await writer.mover.finished()
+    await writer.move_worker.finished()
     assert await journaled.paths(store) == before | {f"r/a/{long}/{'n' * 20}"}
     await journaled.has_ended(store, MoveState.UNDONE)
 
 
-async def test_a_very_large_subtree_is_looked_through_only_while_it_is_copied(
+async def test_keys_of_a_very_large_subtree_are_checked_only_while_it_is_copied(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = "m" * 500
     await journaled.plant(store, f"o/{long}", f"r/a/{long}", f"r/a/{long}/{'n' * 20}")
-    monkeypatch.setattr(moves, "MAX_SURVEYED", 10)
+    monkeypatch.setattr(moves, "MAX_CHECKED_NODES", 10)
     before = await journaled.paths(store)
     writer = Writer(store, journaled.SOON)
     with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are possible"):
         await writer.write(move("r/a", f"o/{long}/a"), ReadUsage())
-    await writer.mover.finished()
+    await writer.move_worker.finished()
     assert await journaled.paths(store) == before
     await journaled.has_ended(store, MoveState.UNDONE)
     assert "at most 32 and 1024 are possible" in ((await journaled.only_move(store)).reason or "")
 
 
-async def test_a_mover_looks_at_moves_that_have_ended_once_alone(store: Store) -> None:
+async def test_a_worker_reads_ended_moves_once(store: Store) -> None:
     await journaled.plant(store)
     await journaled.write(store, move("r/a", "o/p/a"))
     ended = await journaled.only_move(store)
@@ -208,32 +209,32 @@ async def test_a_mover_looks_at_moves_that_have_ended_once_alone(store: Store) -
 # -- what check and repair make of it ----------------------------------------------------------------------------------
 
 
-async def test_a_repair_waits_for_the_lease_and_brings_the_move_to_its_end(store: Store) -> None:
+async def test_a_repair_waits_for_the_lease_and_finishes_the_move(store: Store) -> None:
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "o/p/a"), 2)
     found = await journaled.only_move(store)
     await store.commit([Put(replace(found, lease=time.time() + 0.2).item(), {"epoch": found.epoch})])
-    told = [one async for one in Repair(store, {"category": CATEGORY}, journaled.AT, pace=journaled.SOON).run()]
-    assert [(str(one.finding), one.mended) for one in told] == [
-        (f"category r/a: the move {found.id} had not come to its end", True)
+    results = [one async for one in Repair(Check(store, {"category": CATEGORY}, journaled.AT), journaled.SOON).run()]
+    assert [(str(one.finding), one.is_fixed) for one in results] == [
+        (f"category r/a: the move {found.id} was interrupted", True)
     ]
     await journaled.has_ended(store)
 
 
-async def test_a_lease_of_a_clock_a_day_ahead_holds_up_nobody_for_longer_than_a_lease(store: Store) -> None:
+async def test_a_lease_from_a_clock_a_day_ahead_ends_after_its_duration(store: Store) -> None:
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "o/p/a"), 2)
     found = await journaled.only_move(store)
     await store.commit([Put(replace(found, lease=time.time() + 24 * 3600).item(), {"epoch": found.epoch})])
-    pace = MoveTiming(0.0, 0.0, 5.0, 0.3)
-    assert await MoveWorker(store, pace).resume() == [], "it may be that somebody works on it"
+    timing = MoveTiming(0.0, 0.0, 5.0, 0.3)
+    assert await MoveWorker(store, timing).resume() == [], "it may be that somebody works on it"
     async with asyncio.timeout(60):
-        told = [one async for one in Repair(store, {"category": CATEGORY}, journaled.AT, pace=pace).run()]
-    assert [one.mended for one in told] == [True]
+        results = [one async for one in Repair(Check(store, {"category": CATEGORY}, journaled.AT), timing).run()]
+    assert [one.is_fixed for one in results] == [True]
     await journaled.has_ended(store)
 
 
-async def test_a_move_whose_mover_has_a_clock_a_day_ahead_is_its_own_as_long_as_it_works(store: Store) -> None:
+async def test_a_worker_with_a_clock_a_day_ahead_keeps_its_move_while_it_works(store: Store) -> None:
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "o/p/a"), 2)
     watcher = MoveWorker(store, MoveTiming(0.0, 0.0, 0.0, 0.3))
@@ -249,24 +250,23 @@ async def test_a_move_whose_mover_has_a_clock_a_day_ahead_is_its_own_as_long_as_
     await journaled.has_ended(store)
 
 
-async def test_stamps_and_records_that_do_not_tell_of_each_other_are_found_and_mended(store: Store) -> None:
+async def test_versions_and_records_that_do_not_refer_to_each_other_are_found_and_repaired(store: Store) -> None:
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "a"), 1)
     found = await journaled.only_move(store)
     stamps = [await journaled.there(store, tree_version_key(one)) for one in ("category#r", "category#a", "category")]
     await store.commit([Put({**one, "moves": None}) for one in stamps])
-    lost = f"category r/a: the move {found.id} has not ended, and no stamp tells of it"
+    lost = f"category r/a: the move {found.id} has not ended, and no tree version lists it"
     assert await journaled.findings(store) == [lost]
     await journaled.lapse(store)
     assert await MoveWorker(store, journaled.SOON).resume() == [], "nothing is known to be its own"
-    told = [one async for one in Repair(store, {"category": CATEGORY}, journaled.AT, pace=journaled.SOON).run()]
-    assert [(str(one.finding), one.mended) for one in told] == [(lost, True)]
+    results = [one async for one in Repair(Check(store, {"category": CATEGORY}, journaled.AT), journaled.SOON).run()]
+    assert [(str(one.finding), one.is_fixed) for one in results] == [(lost, True)]
     await store.commit([Put(one) for one in stamps])
-    named = f"its stamp names the move {found.id}, which is not under way"
-    assert [one.rpartition(": ")[2] for one in await journaled.findings(store)][:2] == [named, named]
-    assert f"it names the move {found.id}, which is not under way" in (await journaled.findings(store))[-1]
-    told = [one async for one in Repair(store, {"category": CATEGORY}, journaled.AT, pace=journaled.SOON).run()]
-    assert all(one.mended for one in told)
+    problem = f"the move {found.id} is not running"
+    assert [one.rpartition(": ")[2] for one in await journaled.findings(store)] == [problem, problem, problem]
+    results = [one async for one in Repair(Check(store, {"category": CATEGORY}, journaled.AT), journaled.SOON).run()]
+    assert all(one.is_fixed for one in results)
     assert await journaled.findings(store) == []
 
 
@@ -275,4 +275,4 @@ async def test_copies_that_no_move_hides_are_found(store: Store) -> None:
     assert await journaled.died(store, move("r/a", "r/z"), 3)
     assert await journaled.findings(store) == []
     await store.commit([Put({**await journaled.there(store, tree_version_key("category#r")), "moves": None})])
-    assert any("is that of r/a as well" in one for one in await journaled.findings(store))
+    assert any("is also the id of r/a" in one for one in await journaled.findings(store))

@@ -14,12 +14,7 @@ from store.model.paths import parse_path
 from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.store.background_moves import journaled
-from tests.store.background_moves.journaled import (
-    OTHERS,
-    SUBTREE,
-    cascade,
-    move,
-)
+from tests.store.background_moves.journaled import OTHERS, SUBTREE, cascade, move
 
 PLACES = {
     "a rename": ("r/a", "r/z"),
@@ -33,7 +28,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("what", PLACES)
-async def test_a_large_subtree_lies_at_its_new_place_with_its_ids_and_counts(store: Store, what: str) -> None:
+async def test_a_large_subtree_is_at_its_new_place_with_its_ids_and_counts(store: Store, what: str) -> None:
     source, target = PLACES[what]
     await journaled.plant(store, *[f"r/a/n0/m{n}" for n in range(9)])
     before = await journaled.paths(store)
@@ -47,7 +42,7 @@ async def test_a_large_subtree_lies_at_its_new_place_with_its_ids_and_counts(sto
     await journaled.has_ended(store)
 
 
-async def test_a_large_cascade_leaves_nothing_but_histories(store: Store) -> None:
+async def test_a_large_cascade_leaves_histories_alone(store: Store) -> None:
     await journaled.plant(store)
     written = await journaled.write(store, cascade("r/a"))
     assert (written.record.kids, written.record.below) == ({}, {})
@@ -59,7 +54,7 @@ async def test_a_large_cascade_leaves_nothing_but_histories(store: Store) -> Non
     assert (again.record.id, again.record.revision) == (written.record.id, 2)
 
 
-async def test_a_whole_tree_goes_with_its_root(store: Store) -> None:
+async def test_a_tree_is_deleted_with_its_root(store: Store) -> None:
     await journaled.plant(store)
     await journaled.write(store, cascade("r"))
     assert await journaled.paths(store) == {"o", "o/p"}
@@ -78,25 +73,25 @@ async def test_a_move_of_5_000_nodes_on_dynamodb(engine, tmp_path) -> None:
         await journaled.has_ended(store)
 
 
-async def test_a_dry_run_tells_what_a_large_move_would_take_and_writes_nothing(store: Store) -> None:
+async def test_a_dry_run_of_a_large_move_writes_nothing(store: Store) -> None:
     await journaled.plant(store)
     before = await invariants.all_items(store)
     for edit, transactions in ((move("r/a", "o/p/a"), 3 + 1 + 2), (cascade("r/a"), 3 + 3)):
-        forecast = (await Writer(store).write(edit, ReadUsage(), EditOptions(dry_run=True))).forecast
+        forecast = (await Writer(store).write(edit, ReadUsage(), EditOptions(dry_run=True))).dry_run
         assert forecast is not None
         assert (forecast.nodes, forecast.transactions) == (len(SUBTREE), transactions)
         assert 10 * forecast.nodes <= forecast.write_units < 12 * forecast.nodes
-    taken = (await Writer(store).write(move("r/a", "r/b"), ReadUsage(), EditOptions(dry_run=True))).forecast
+    taken = (await Writer(store).write(move("r/a", "r/b"), ReadUsage(), EditOptions(dry_run=True))).dry_run
     assert taken is not None
     assert taken.collisions == [("r", "b")]
     assert await invariants.all_items(store) == before
 
 
-async def test_a_repeated_large_move_with_one_key_moves_once_and_tells_the_same_move(store: Store) -> None:
+async def test_a_repeated_large_move_with_one_key_is_one_move(store: Store) -> None:
     await journaled.plant(store)
     writer = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0))
     told = [await writer.write(move("r/a", "o/p/a"), ReadUsage(), EditOptions(key="k")) for _ in range(2)]
-    await writer.mover.finished()
+    await writer.move_worker.finished()
     told.append(await Writer(store).write(move("r/a", "o/p/a"), ReadUsage(), EditOptions(key="k")))
     assert len({written.move.id for written in told if written.move}) == 1
     assert told[-1].move is not None

@@ -13,17 +13,7 @@ from store.model.items import Item, Put, key_of
 from store.model.keys import Key, id_key, tree_version_key
 from store.transfer.load import LoadResult, load
 from tests import invariants
-from tests.store.checking.broken import (
-    HIERARCHIES,
-    OMAHA,
-    OMAHA_ID,
-    US,
-    at,
-    change,
-    fill,
-    item,
-    remove,
-)
+from tests.store.checking.broken import HIERARCHIES, OMAHA, OMAHA_ID, US, at, change, fill, item, remove
 from tests.store.checking.test_check import (  # noqa: F401 - a fixture of both
     AT,
     BROKEN,
@@ -43,8 +33,8 @@ LASTING = {  # what only the node or its history said, so that nothing tells how
 
 async def repaired(store: Store) -> tuple[list[str], list[str]]:
     """What a repair says that it mended, and what it says that it cannot mend."""
-    told = [one async for one in Repair(store, HIERARCHIES, AT).run()]
-    return [str(one.finding) for one in told if one.mended], [str(one.finding) for one in told if not one.mended]
+    told = [one async for one in Repair(Check(store, HIERARCHIES, AT)).run()]
+    return [str(one.finding) for one in told if one.is_fixed], [str(one.finding) for one in told if not one.is_fixed]
 
 
 async def all_items(store: Store) -> dict[Key, Item]:
@@ -52,7 +42,7 @@ async def all_items(store: Store) -> dict[Key, Item]:
 
 
 @pytest.mark.parametrize("what", [what for what in BROKEN if what not in LASTING])
-async def test_what_follows_from_the_rest_is_mended(store: Store, what: str) -> None:
+async def test_derived_values_are_repaired(store: Store, what: str) -> None:
     breaking, found = BROKEN[what]
     await fill(store)
     await breaking(store)
@@ -65,7 +55,7 @@ async def test_what_follows_from_the_rest_is_mended(store: Store, what: str) -> 
 
 
 @pytest.mark.parametrize("what", sorted(LASTING))
-async def test_what_nothing_else_tells_is_told_and_left_as_it_is(store: Store, what: str) -> None:
+async def test_other_problems_are_reported_and_left(store: Store, what: str) -> None:
     breaking, found = BROKEN[what]
     await fill(store)
     await breaking(store)
@@ -88,7 +78,7 @@ TOGETHER = (
 )  # fmt: skip
 
 
-async def test_many_things_at_once_are_mended_and_a_second_repair_changes_nothing(store: Store) -> None:
+async def test_many_problems_are_repaired_and_a_second_repair_changes_nothing(store: Store) -> None:
     await fill(store)
     for what in TOGETHER:
         await BROKEN[what][0](store)
@@ -108,11 +98,11 @@ async def test_a_node_gets_its_own_id_back(store: Store) -> None:
     await invariants.check(store)
 
 
-async def test_what_is_left_of_a_lost_node_becomes_a_tombstone_of_its_last_known_state(store: Store) -> None:
+async def test_the_id_of_a_lost_node_becomes_a_tombstone_of_its_last_revision(store: Store) -> None:
     await fill(store)
     await remove(store, at("US/NE/Omaha/68118/1"), OMAHA)
     _, lasting = await repaired(store)
-    assert lasting == ["location US/NE/Omaha/68118: its parent US/NE/Omaha is missing"]
+    assert lasting == ["location US/NE/Omaha/68118: parent US/NE/Omaha is missing"]
     tombstone = await item(store, id_key(OMAHA_ID))
     assert (tombstone["deleted"], tombstone["revision"], tombstone["key"]) == (AT, 2, OMAHA.sk)
     assert await findings(store) == lasting, "the node below stays, and its parent can be imported"
@@ -120,7 +110,7 @@ async def test_what_is_left_of_a_lost_node_becomes_a_tombstone_of_its_last_known
     assert (await item(store, OMAHA))["revision"] == 3
 
 
-async def test_a_repair_raises_the_stamp_and_leaves_an_empty_item_in_the_log(store: Store) -> None:
+async def test_a_repair_increments_the_version_and_adds_an_empty_log_item(store: Store) -> None:
     await fill(store)
     await change(store, OMAHA, kids={}, below={})
     before = TreeVersion.of(US, await item(store, tree_version_key(US)))
@@ -130,7 +120,7 @@ async def test_a_repair_raises_the_stamp_and_leaves_an_empty_item_in_the_log(sto
     assert (await item(store, Key(US, f"!{after.number:012d}")))["changes"] == []
 
 
-async def test_many_mends_are_made_in_several_transactions(store: Store) -> None:
+async def test_many_fixes_take_several_transactions(store: Store) -> None:
     await fill(store)
     count = store.max_changes + 50
     await load(store, wanted_of([(f"FR/C{n}", "CITY") for n in range(count)]), LoadResult())
@@ -143,8 +133,8 @@ async def test_many_mends_are_made_in_several_transactions(store: Store) -> None
     await invariants.check(store)
 
 
-async def test_more_findings_than_are_held_are_mended_in_rounds(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.checking.findings.MOST_KEPT", 2)
+async def test_findings_beyond_the_bound_are_repaired_in_rounds(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.checking.findings.MAX_KEPT", 2)
     await fill(store)
     for path in ("US", "US/NE", "US/NE/Omaha", "US/NE/Bellevue"):
         await change(store, at(path), kids="?")
@@ -153,7 +143,7 @@ async def test_more_findings_than_are_held_are_mended_in_rounds(store: Store, mo
     await invariants.check(store)
 
 
-async def test_checks_and_repairs_while_others_write_raise_no_false_alarm_and_lose_nothing(store: Store) -> None:
+async def test_concurrent_checks_and_repairs_report_and_lose_nothing(store: Store) -> None:
     await fill(store)
 
     async def write() -> None:
@@ -169,7 +159,7 @@ async def test_checks_and_repairs_while_others_write_raise_no_false_alarm_and_lo
         return found
 
     _, found = await asyncio.gather(write(), check())
-    assert [one for one in found if "not proven" not in one] == []
+    assert [one for one in found if "not checked" not in one] == []
     assert await findings(store) == []
     await invariants.check(store)
     assert (await item(store, at("US/NE")))["kids"] == {"CITY": 15}

@@ -6,7 +6,8 @@ import uuid
 import aioboto3
 import pytest
 
-from store.dynamodb.store import ATTEMPTS, DynamoDBStore
+from store.connect import open_store
+from store.dynamodb.store import RETRIES, DynamoDBStore
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
 from store.model.items import (
@@ -18,6 +19,7 @@ from store.model.items import (
 )
 from store.model.keys import Key
 from store.model.ranges import below, children, subtree
+from store.retry import RetryPolicy
 from tests import engines
 from tests.faulty_engine import FaultyEngine, slow
 from tests.proxy import (
@@ -42,8 +44,7 @@ def store(proxied: DynamoDBStore) -> DynamoDBStore:
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits between attempts are as random as ever, and a hundred times as short."""
-    monkeypatch.setattr("store.dynamodb.store.FIRST_DELAY_SECONDS", 0.0005)
-    monkeypatch.setattr("store.dynamodb.store.LONGEST_DELAY_SECONDS", 0.01)
+    monkeypatch.setattr("store.dynamodb.store.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
 
 
 def items(count: int, size: int = 1) -> list[Item]:
@@ -125,18 +126,18 @@ async def test_keys_left_over_are_asked_for_again(store: DynamoDBStore, proxy: P
 async def test_keys_that_stay_left_over_end_in_an_error_after_bounded_attempts(
     store: DynamoDBStore, proxy: Proxy
 ) -> None:
-    proxy.spoil("BatchGetItem", *[unprocessed(0)] * (ATTEMPTS + 1))
+    proxy.spoil("BatchGetItem", *[unprocessed(0)] * (RETRIES.attempts + 1))
     with pytest.raises(Unavailable, match="overloaded"):
         await store.get([Key("t", "#")], ReadUsage())
-    assert proxy.count("BatchGetItem") == ATTEMPTS
+    assert proxy.count("BatchGetItem") == RETRIES.attempts
 
 
 async def test_attempts_that_bring_something_are_not_counted(store: DynamoDBStore, proxy: Proxy) -> None:
-    new = items(2 * ATTEMPTS)
+    new = items(2 * RETRIES.attempts)
     await put(store, *new)
-    proxy.spoil("BatchGetItem", *[unprocessed(1)] * (2 * ATTEMPTS - 1))
+    proxy.spoil("BatchGetItem", *[unprocessed(1)] * (2 * RETRIES.attempts - 1))
     assert await store.get([key_of(item) for item in new], ReadUsage()) == new
-    assert proxy.count("BatchGetItem") == 2 * ATTEMPTS
+    assert proxy.count("BatchGetItem") == 2 * RETRIES.attempts
 
 
 async def test_hundreds_of_keys_are_asked_for_side_by_side(store: DynamoDBStore, proxy: Proxy) -> None:
@@ -314,15 +315,15 @@ async def test_a_commit_that_met_another_is_tried_again_as_the_same(store: Dynam
 
 
 async def test_a_commit_that_always_meets_others_is_a_conflict(store: DynamoDBStore, proxy: Proxy) -> None:
-    proxy.spoil("TransactWriteItems", *[cancelled("TransactionConflict")] * (ATTEMPTS + 1))
+    proxy.spoil("TransactWriteItems", *[cancelled("TransactionConflict")] * (RETRIES.attempts + 1))
     with pytest.raises(Conflict) as caught:
         await store.commit([Put(items(1)[0])])
     assert caught.value.failed == ()
-    assert proxy.count("TransactWriteItems") == ATTEMPTS
+    assert proxy.count("TransactWriteItems") == RETRIES.attempts
 
 
 async def test_a_commit_that_is_always_throttled_is_unavailable(store: DynamoDBStore, proxy: Proxy) -> None:
-    proxy.spoil("TransactWriteItems", *[cancelled("ThrottlingError")] * (ATTEMPTS + 1))
+    proxy.spoil("TransactWriteItems", *[cancelled("ThrottlingError")] * (RETRIES.attempts + 1))
     with pytest.raises(Unavailable, match="overloaded"):
         await store.commit([Put(items(1)[0])])
 
@@ -429,7 +430,7 @@ def _client(engine: engines.Engine) -> object:
 )  # fmt: skip
 def test_an_address_that_cannot_be_meant_is_refused(address: str, sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
-        DynamoDBStore.at(address)
+        open_store(f"dynamodb://{address}")
 
 
 async def test_settings_that_cannot_be_meant_are_refused_on_opening(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -437,9 +438,9 @@ async def test_settings_that_cannot_be_meant_are_refused_on_opening(monkeypatch:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     with pytest.raises(BadInput, match="region=REGION"):
-        await DynamoDBStore.at("table").__aenter__()
+        await open_store("dynamodb://table").__aenter__()
     with pytest.raises(BadInput, match="settings"):
-        await DynamoDBStore.at("table?region=eu-west-1&endpoint=nowhere").__aenter__()
+        await open_store("dynamodb://table?region=eu-west-1&endpoint=nowhere").__aenter__()
 
 
 async def test_a_local_engine_needs_no_credentials(engine: engines.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -447,7 +448,7 @@ async def test_a_local_engine_needs_no_credentials(engine: engines.Engine, monke
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
-    async with DynamoDBStore.at(f"clade-{uuid.uuid4().hex}?endpoint={engine.url}") as store:
+    async with open_store(f"dynamodb://clade-{uuid.uuid4().hex}?endpoint={engine.url}") as store:
         assert await store.create()
 
 
@@ -457,7 +458,7 @@ async def test_elsewhere_missing_credentials_are_told(monkeypatch: pytest.Monkey
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    async with DynamoDBStore.at("table?region=eu-west-1") as store:
+    async with open_store("dynamodb://table?region=eu-west-1") as store:
         with pytest.raises(Unavailable, match="needs AWS credentials"):
             await store.health()
 

@@ -10,6 +10,7 @@ from store.dynamodb import table_admin
 from store.dynamodb.store import DynamoDBStore
 from store.engine.table_options import Capacity, TableOptions
 from store.errors import Unavailable
+from store.retry import RetryPolicy
 from tests import engines
 from tests.conftest import CI
 from tests.proxy import Proxy, refused
@@ -117,7 +118,7 @@ async def test_recovery_of_a_table_just_made_is_waited_for(moto: engines.Engine,
 async def test_what_never_comes_to_be_is_told(
     engine: engines.Engine, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_admin, "ACTIVE_SECONDS", 0.2)
+    monkeypatch.setattr(table_admin, "POLLS", RetryPolicy(0.05, 0.05, deadline_seconds=0.2))
     async with Proxy(engine.url) as proxy, DynamoDBStore(table, region="eu-west-1", endpoint=proxy.url) as store:
         proxy.spoil("UpdateContinuousBackups", *[refused("ContinuousBackupsUnavailableException")] * 10)
         with pytest.raises(Unavailable, match="without recovery"):

@@ -61,7 +61,7 @@ async def write(store: Any, *edits: Edit) -> bool:
     writer = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0))
     for edit in edits:
         written = await writer.write(edit, ReadUsage())
-        await writer.mover.finished()
+        await writer.move_worker.finished()
     return written.move is not None
 
 
@@ -82,7 +82,7 @@ async def test_a_heavy_subtree_is_moved_and_deleted(
     assert await write(weighed, edit) == journaled
 
 
-async def test_what_is_above_is_weighed_as_well(weighed: Any) -> None:
+async def test_the_bytes_of_ancestors_count_as_well(weighed: Any) -> None:
     above = [("r",), *[("r", *"abcdef"[: n + 1]) for n in range(6)]]
     top = (*above[-1], "top")
     await write(
@@ -93,7 +93,7 @@ async def test_what_is_above_is_weighed_as_well(weighed: Any) -> None:
     assert await write(weighed, Move(CATEGORY, top, (*above[-1], "other")))
 
 
-async def test_a_heavy_node_with_children_that_would_take_its_place_is_refused(weighed: Any) -> None:
+async def test_reparenting_of_a_heavy_node_is_rejected(weighed: Any) -> None:
     await write(
         weighed, create(("r",), 9), *[create((*TOP, *below), 390_000) for below in [(), *[(f"{n}",) for n in range(8)]]]
     )

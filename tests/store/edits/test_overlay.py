@@ -8,14 +8,7 @@ from store.edits.overlay import NotCombinable, WriteOverlay
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
-from store.model.items import (
-    ABSENT,
-    Change,
-    Delete,
-    Item,
-    Put,
-    condition_holds,
-)
+from store.model.items import ABSENT, Change, Delete, Item, Put, condition_holds
 from store.model.keys import Key
 from tests.readers import Witness
 
@@ -51,83 +44,83 @@ async def test_changes_of_one_item_come_to_the_same_in_one_commit_as_one_after_a
     for first in possible(key, start, 2):
         for second in possible(key, after(first), 3):
             await store.commit([Delete(key) if start is None else Put(start)])
-            view = WriteOverlay(store)
-            await view.take([first])
-            await view.take([second])
-            assert view.item(key) == after(second)
-            await store.commit(view.changes)
+            overlay = WriteOverlay(store)
+            await overlay.add([first])
+            await overlay.add([second])
+            assert overlay.item(key) == after(second)
+            await store.commit(overlay.changes)
             assert await found(store, key) == after(second), (first, second)
 
 
 @pytest.mark.parametrize("key", [THERE, NOT_THERE])
-async def test_what_the_first_change_requires_is_required_of_the_table(store: Store, key: Key) -> None:
+async def test_the_condition_of_the_first_change_is_that_of_the_commit(store: Store, key: Key) -> None:
     other = None if key is THERE else item(key, 7)  # of what the first change has seen
     first = put(key, 2, {"n": 1} if key is THERE else ABSENT)
     for second in (put(key, 3), Delete(key)):
         await store.commit([Delete(key) if other is None else Put(other)])
-        view = WriteOverlay(store)
-        await view.take([first])
-        await view.take([second])
+        overlay = WriteOverlay(store)
+        await overlay.add([first])
+        await overlay.add([second])
         with pytest.raises(Conflict):
-            await store.commit(view.changes)
+            await store.commit(overlay.changes)
         assert await found(store, key) == other
 
 
-async def test_what_a_later_change_requires_is_required_of_what_is_pending(store: Store) -> None:
-    view = WriteOverlay(store)
-    await view.take([put(THERE, 1)])
+async def test_the_condition_of_a_later_change_is_checked_against_pending_changes(store: Store) -> None:
+    overlay = WriteOverlay(store)
+    await overlay.add([put(THERE, 1)])
     with pytest.raises(Conflict):
-        await view.take([put(THERE, 2, ABSENT)])
+        await overlay.add([put(THERE, 2, ABSENT)])
 
 
-async def test_what_is_known_is_not_read_and_all_else_once(store: Store) -> None:
+async def test_each_key_is_read_once(store: Store) -> None:
     await store.commit([put(THERE, 1)])
     witness: Any = Witness(store)
-    view, changed = WriteOverlay(witness), Key("changed", "x")
-    await view.take([put(changed, 5)])
-    await view.read([THERE, NOT_THERE, changed, THERE], ReadUsage())
-    await view.read([NOT_THERE, THERE], ReadUsage())
+    overlay, changed = WriteOverlay(witness), Key("changed", "x")
+    await overlay.add([put(changed, 5)])
+    await overlay.read([THERE, NOT_THERE, changed, THERE], ReadUsage())
+    await overlay.read([NOT_THERE, THERE], ReadUsage())
     assert witness.keys == [THERE, NOT_THERE]
-    assert [view.item(key) for key in (THERE, NOT_THERE, changed)] == [item(THERE, 1), None, item(changed, 5)]
+    assert [overlay.item(key) for key in (THERE, NOT_THERE, changed)] == [item(THERE, 1), None, item(changed, 5)]
 
 
-async def test_what_was_committed_stays_known_and_what_was_dropped_does_not(store: Store) -> None:
-    view = WriteOverlay(store)
-    await view.read([THERE], ReadUsage())
-    await view.take([put(THERE, 1)])
-    view.keep()
-    await view.take([put(THERE, 2, {"n": 1})])
-    view.drop()
-    assert view.item(THERE) == item(THERE, 1)
-    assert not view.is_pending
-    view.forget()
-    assert THERE not in view
+async def test_committed_changes_stay_and_discarded_ones_do_not(store: Store) -> None:
+    overlay = WriteOverlay(store)
+    await overlay.read([THERE], ReadUsage())
+    await overlay.add([put(THERE, 1)])
+    overlay.mark_committed()
+    await overlay.add([put(THERE, 2, {"n": 1})])
+    overlay.discard()
+    assert overlay.item(THERE) == item(THERE, 1)
+    assert not overlay.is_pending
+    overlay.reset()
+    assert THERE not in overlay
 
 
-async def test_what_is_pending_looks_as_it_would_if_it_were_stored(store: Store) -> None:
+async def test_pending_items_look_like_stored_ones(store: Store) -> None:
     wanted = item(THERE, 1, price=3.0, gone=None)
-    view = WriteOverlay(store)
-    await view.take([Put(wanted)])
-    pending = view.item(THERE)
-    await store.commit(view.changes)
+    overlay = WriteOverlay(store)
+    await overlay.add([Put(wanted)])
+    pending = overlay.item(THERE)
+    await store.commit(overlay.changes)
     assert pending == await found(store, THERE)
     assert type(pending["price"]) is int
 
 
-async def test_no_more_is_pending_than_one_commit_holds(store: Store) -> None:
+async def test_pending_changes_fit_into_one_commit(store: Store) -> None:
     store.most_changes = 3
-    view = WriteOverlay(store)
-    await view.take([put(Key("a", "x"), 1), put(Key("b", "x"), 1)])
+    overlay = WriteOverlay(store)
+    await overlay.add([put(Key("a", "x"), 1), put(Key("b", "x"), 1)])
     with pytest.raises(NotCombinable):
-        await view.take([put(Key("c", "x"), 1), put(Key("d", "x"), 1)])
-    await view.take([put(Key("b", "x"), 2), put(Key("c", "x"), 1)])
-    assert len(view.changes) == 3
-    view.drop()
+        await overlay.add([put(Key("c", "x"), 1), put(Key("d", "x"), 1)])
+    await overlay.add([put(Key("b", "x"), 2), put(Key("c", "x"), 1)])
+    assert len(overlay.changes) == 3
+    overlay.discard()
     large = [Put(item(Key(f"{n}", "x"), n, text="x" * 390_000)) for n in range(3)]
     for _ in range(2):
-        await view.take(large)
-    assert len(view.changes) == 3
+        await overlay.add(large)
+    assert len(overlay.changes) == 3
     for one in large[:2]:
-        await view.take([one])
+        await overlay.add([one])
     with pytest.raises(NotCombinable):
-        await view.take(large[:1])
+        await overlay.add(large[:1])

@@ -20,7 +20,7 @@ from tests.store.writer.test_writer import plant, write
 @given(
     st.lists(st.integers(0, 1_000_000), max_size=60), st.lists(st.sampled_from(["a", "ab", "b", "V", "~"]), unique=True)
 )
-def test_there_is_a_place_between_any_two_siblings(places: list[int], keys: list[str]) -> None:
+def test_there_is_a_rank_between_any_two_siblings(places: list[int], keys: list[str]) -> None:
     ranks = sorted(first_rank("CITY", key) for key in keys)
     for number in places:
         at = number % (len(ranks) + 1)
@@ -34,7 +34,7 @@ def test_there_is_a_place_between_any_two_siblings(places: list[int], keys: list
 
 
 @given(st.integers(0, 5_000))
-def test_siblings_ranked_anew_stand_in_order_with_room_between_them(count: int) -> None:
+def test_new_ranks_are_in_order_with_room_between_them(count: int) -> None:
     ranks = list(evenly_spaced_ranks("CITY", count))
     assert len(ranks) == count
     assert ranks == sorted(set(ranks))
@@ -42,7 +42,7 @@ def test_siblings_ranked_anew_stand_in_order_with_room_between_them(count: int) 
     assert all(rank_between("CITY", one, other) for one, other in pairwise(ranks))
 
 
-async def test_siblings_are_ranked_anew_where_no_key_could_hold_a_place_between_them(store: Store) -> None:
+async def test_all_siblings_get_new_ranks_where_no_key_fits_between_two(store: Store) -> None:
     await plant(store, [("r",), ("r", "a"), ("r", "b"), ("r", "c")])
     nodes = await invariants.nodes(store, "category")
     for key, last in (("a", "V"), ("b", "W")):
@@ -60,6 +60,6 @@ async def test_a_reorder_writes_the_moved_node_alone(store: Store) -> None:
     await plant(store, [("r",), *[("r", f"n{n}") for n in range(9)]])
     plan = (
         await Writer(store).write(Reorder(CATEGORY, ("r", "n7"), Side.FIRST), ReadUsage(), EditOptions(dry_run=True))
-    ).forecast
+    ).dry_run
     assert plan is not None
     assert plan.nodes == 1

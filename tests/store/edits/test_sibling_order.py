@@ -74,7 +74,7 @@ BAD = ["", "1", "#", "1#", "#0", "#V0", "#V#", "a#b#V", "##V", "#v!", "#\u00e9",
 
 
 @pytest.mark.parametrize("rank", BAD)
-async def test_what_can_be_no_rank_is_rejected(store: Store, tmp_path: Path, rank: object) -> None:
+async def test_an_invalid_rank_is_rejected(store: Store, tmp_path: Path, rank: object) -> None:
     lines = [*LINES[:1], {"path": "a/1", "level": "CATEGORY", "rank": rank}]
     (rejection,) = (await taken(store, tmp_path / "nodes.jsonl", lines, CATEGORY)).rejections
     assert "is no rank" in rejection.reason

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
+from store.checking.check import Check
 from store.checking.repair import Repair
 from store.engine.protocol import Store
 from store.model.items import Change, Delete
@@ -75,8 +76,8 @@ async def test_each_transaction_of_a_repair_has_its_own_time(store: Store) -> No
     for node_id in ids:
         await store.commit([Delete(id_key(node_id))])
     slow = cast(Store, Slow(store))
-    told = [one async for one in Repair(slow, {"location": LOCATION}, rfc3339(0.0)).run()]
-    assert all(one.mended for one in told)
+    told = [one async for one in Repair(Check(slow, {"location": LOCATION}, rfc3339(0.0))).run()]
+    assert all(one.is_fixed for one in told)
     await invariants.check(store)
     found = (await times(store))[before:]
     assert len(found) > 1

@@ -17,6 +17,7 @@ from store.errors import BadInput, Conflict, NoTable, Unavailable
 from store.model.items import ABSENT, Put
 from store.model.keys import Index, Key
 from store.model.ranges import KeyRange, below
+from store.retry import RetryPolicy
 from store.sqlite.store import LARGE_CHANGES, PURGE_ITEMS, SQLiteStore
 
 ALL = KeyRange(Index.TABLE, "t", "!", "~")
@@ -259,7 +260,7 @@ async def test_a_small_commit_beside_a_large_one_waits_for_it(tmp_path: Path) ->
 async def test_for_a_large_commit_of_its_own_a_process_waits_however_long_it_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.sqlite.connection.BUSY_SECONDS", 0.0)
+    monkeypatch.setattr("store.sqlite.connection.BUSY_RETRIES", RetryPolicy(0.0, 0.0, attempts=1))
     async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
         await store.create()
         commits = [asyncio.create_task(store.commit(LARGE))]
@@ -297,7 +298,7 @@ async def test_a_large_commit_is_refused_by_one_condition(tmp_path: Path) -> Non
 async def test_a_commit_that_waits_too_long_for_another_process_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.sqlite.connection.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("store.sqlite.connection.BUSY_RETRIES", RetryPolicy(0.01, 0.01, deadline_seconds=0.05))
     path = tmp_path / "clade.db"
     async with SQLiteStore(str(path)) as store:
         await store.create()

@@ -46,7 +46,7 @@ async def table(engine: Any) -> str:
     return url
 
 
-async def test_a_copy_goes_only_to_where_nothing_is(store: Store, store_url: str, tmp_path: Path, table: str) -> None:
+async def test_a_copy_needs_an_empty_target(store: Store, store_url: str, tmp_path: Path, table: str) -> None:
     await fill(store)
     file = tmp_path / "there.db"
     file.write_text("somebody else's")
@@ -94,7 +94,7 @@ async def half_copied(store: Store, target: str) -> None:
         await copied(cast(Store, Short(store, pages + 2)), target)
 
 
-async def test_a_file_appears_when_the_copy_is_whole(store: Store, tmp_path: Path) -> None:
+async def test_a_file_appears_when_the_copy_is_complete(store: Store, tmp_path: Path) -> None:
     await fill(store)
     folder = tmp_path / "copies"
     folder.mkdir()
@@ -107,7 +107,7 @@ async def test_a_file_appears_when_the_copy_is_whole(store: Store, tmp_path: Pat
         assert await items(new) == await items(store)
 
 
-async def test_nobody_opens_a_table_with_an_unfinished_copy_and_the_same_copy_finishes_it(
+async def test_a_table_with_an_incomplete_copy_cannot_be_opened_and_the_same_copy_finishes_it(
     store: Store, table: str
 ) -> None:
     await fill(store)
@@ -125,7 +125,7 @@ async def test_nobody_opens_a_table_with_an_unfinished_copy_and_the_same_copy_fi
         await invariants.check(new)
 
 
-async def test_a_copy_is_refused_while_a_large_move_is_under_way(store: Store, tmp_path: Path) -> None:
+async def test_a_copy_is_rejected_while_a_background_move_is_running(store: Store, tmp_path: Path) -> None:
     await journaled.plant(store)
     await journaled.halted(store, move("r/a", "r/b/c/a"), MoveState.COPYING)
     with pytest.raises(Conflict, match=r"r/a is being moved.* clade repair"):
@@ -167,12 +167,12 @@ async def test_a_copy_without_a_snapshot_fails_where_anything_was_written(
     store: Store, tmp_path: Path, what: str
 ) -> None:
     await fill(store)
-    with pytest.raises(Unavailable, match="was written to while it was copied"):
+    with pytest.raises(Unavailable, match="was written to during the copy"):
         await copied(cast(Store, Busy(store, EDITS[what])), f"sqlite:///{tmp_path}/new.db")
     assert not (tmp_path / "new.db").exists()
 
 
-async def test_the_first_root_of_a_hierarchy_is_noticed_as_well(
+async def test_the_first_root_of_a_hierarchy_is_detected_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The scan has passed its stamp when it is made, and meets its id."""
@@ -180,7 +180,7 @@ async def test_the_first_root_of_a_hierarchy_is_noticed_as_well(
     first = Create(hierarchy("asset", level("PLANT", "-")), ("A",), "PLANT", "A", {})
     async with opened(f"sqlite:///{tmp_path}/old.db", make=True) as store:
         await write(store, create("A"))
-        with pytest.raises(Unavailable, match="asset was written to while it was copied"):
+        with pytest.raises(Unavailable, match="asset was written to during the copy"):
             await copied(cast(Store, Busy(store, first)), f"sqlite:///{tmp_path}/new.db")
 
 

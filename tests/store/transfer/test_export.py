@@ -14,13 +14,7 @@ from store.sqlite.store import SQLiteStore
 from store.transfer.export import export
 from tests.hierarchies import CATEGORY
 from tests.store.background_moves import journaled
-from tests.store.background_moves.journaled import (
-    OTHERS,
-    SUBTREE,
-    create,
-    move,
-    write,
-)
+from tests.store.background_moves.journaled import OTHERS, SUBTREE, create, move, write
 
 PLACES = {"another parent": "r/b/c/a", "before it": "r/Z", "another tree": "o/p/q", "a root": "a"}
 
@@ -55,7 +49,7 @@ async def test_an_export_has_each_node_once_while_the_old_place_is_swept(store: 
         await exported(store, "r/a")
 
 
-async def test_an_export_lacks_what_a_cascade_is_removing(store: Store) -> None:
+async def test_an_export_has_no_nodes_that_a_cascade_is_removing(store: Store) -> None:
     await journaled.plant(store)
     await journaled.halted(store, journaled.cascade("r"), MoveState.SWEEPING)
     assert sorted(await exported(store)) == ["o", "o/p"]
@@ -78,21 +72,19 @@ MOVES = {
 
 
 @pytest.mark.parametrize("what", MOVES)
-async def test_an_export_is_of_one_moment_or_says_that_it_cannot_be_whole(
-    store: Store, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("store.transfer.export.PAGE_ITEMS", 4)
+async def test_an_export_is_of_one_moment_or_fails(store: Store, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.reading.pages.PAGE_ITEMS", 4)
     await journaled.plant(store)
     if isinstance(store, SQLiteStore):
         assert sorted(await with_edits(store, MOVES[what])) == sorted([*OTHERS, *SUBTREE])
     else:
-        with pytest.raises(Unavailable, match=r"was moved to .* while it was exported.*export again"):
+        with pytest.raises(Unavailable, match=r"was moved to .* during the export.*export again"):
             await with_edits(store, MOVES[what])
     assert len(await exported(store)) == len([*OTHERS, *SUBTREE])
 
 
 async def test_other_edits_do_not_end_an_export(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.transfer.export.PAGE_ITEMS", 4)
+    monkeypatch.setattr("store.reading.pages.PAGE_ITEMS", 4)
     monkeypatch.setattr("store.transfer.export.LOG_PAGE_ITEMS", 1)
     await journaled.plant(store)
     edits = [create("r/0/new"), create("r/c"), Reorder(CATEGORY, ("r", "b"), Side.FIRST)]
@@ -103,11 +95,11 @@ async def test_other_edits_do_not_end_an_export(store: Store, monkeypatch: pytes
 async def test_a_move_elsewhere_in_the_tree_does_not_end_the_export_of_a_node(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.transfer.export.PAGE_ITEMS", 4)
+    monkeypatch.setattr("store.reading.pages.PAGE_ITEMS", 4)
     await journaled.plant(store)
     elsewhere = [move("r/b/c", "r/b/d"), move("r/b/d", "o/p/d"), move("o/p", "r/p")]
     assert sorted(await with_edits(store, *elsewhere, path="r/a")) == sorted(SUBTREE)
     for edit in (move("r/b", "r/a/b"), move("r", "o/r")):
         if not isinstance(store, SQLiteStore):
-            with pytest.raises(Unavailable, match="while it was exported"):
+            with pytest.raises(Unavailable, match="during the export"):
                 await with_edits(store, edit, path="r/a")

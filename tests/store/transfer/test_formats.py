@@ -136,7 +136,7 @@ def test_an_id_of_two_nodes_of_one_row_is_rejected(tmp_path: Path) -> None:
         ("US,NE,Oma\x07ha,1,,,,", "A path's segment holds the character U+0007, which no key may hold."),
     ],
 )
-def test_a_row_that_cannot_be_taken_tells_why(tmp_path: Path, row: str, reason: str) -> None:
+def test_a_rejected_row_has_a_reason(tmp_path: Path, row: str, reason: str) -> None:
     wanted = read(tmp_path, HEADER + row + "\nUS,NE,Omaha,2,,,,\n", PLACES)
     assert reasons(wanted) == {2: reason}
     assert wanted.nodes == 4, "the next row is taken"
@@ -153,9 +153,9 @@ def test_keys_that_are_too_long_name_the_size_and_the_limit(tmp_path: Path) -> N
     assert list(found) == [2, 3, 4]
 
 
-def test_a_line_that_is_no_utf8_spoils_no_other(tmp_path: Path) -> None:
+def test_a_line_that_is_not_utf8_affects_no_other(tmp_path: Path) -> None:
     wanted = read(tmp_path, b"Country\nUS\nK\xf6ln\nFR\n", Columns([LevelColumns("COUNTRY", "Country")]))
-    assert reasons(wanted) == {3: "The row is no valid UTF-8."}
+    assert reasons(wanted) == {3: "The row is not valid UTF-8."}
     assert list(nodes(wanted)) == ["US", "FR"]
 
 
@@ -208,8 +208,8 @@ def test_a_line_is_a_node(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("{", "The line is no JSON: unexpected end of data"),
-        ("[1]", "The line is no JSON object: [1]."),
+        ("{", "The line is not valid JSON: unexpected end of data"),
+        ("[1]", "The line is not a JSON object: [1]."),
         ('{"level": "CITY"}', "The line has no path;"),
         ('{"path": 7, "level": "CITY"}', "A path is a list of texts or one text, not 7."),
         ('{"path": ["US", 7], "level": "CITY"}', "A path's segments are texts, not 7."),
@@ -226,10 +226,10 @@ def test_a_line_is_a_node(tmp_path: Path) -> None:
         ('{"path": "US", "level": "COUNTRY", "id": 7}', "An id is a text, not 7."),
         ('{"path": "US", "level": "COUNTRY", "colour": "red"}', 'COUNTRY has no attribute "colour"; it has iso3,'),
         ('{"path": "US", "level": "COUNTRY", "population": "many"}', "population: 'many' is no Long."),
-        (b'{"path": "\xff", "level": "COUNTRY"}', "The line is no valid UTF-8."),
+        (b'{"path": "\xff", "level": "COUNTRY"}', "The line is not valid UTF-8."),
     ],
 )
-def test_a_line_that_cannot_be_taken_tells_why(tmp_path: Path, line: str | bytes, reason: str) -> None:
+def test_a_rejected_line_has_a_reason(tmp_path: Path, line: str | bytes, reason: str) -> None:
     content = line if isinstance(line, bytes) else line.encode()
     wanted = read(tmp_path, b'{"path": "FR", "level": "COUNTRY"}\n' + content + b"\n", JSONLines())
     assert reasons(wanted)[2].startswith(reason)
@@ -259,7 +259,7 @@ def test_a_taxonomy_with_an_empty_segment_is_rejected(tmp_path: Path) -> None:
     assert list(reasons(wanted)) == [1, 2]
 
 
-def test_a_taxonomy_needs_a_level_that_stands_under_itself() -> None:
+def test_a_taxonomy_needs_a_level_that_is_allowed_under_itself() -> None:
     with pytest.raises(BadInput, match="location has none"):
         Taxonomy.of(LOCATION)
 
@@ -278,5 +278,5 @@ def test_a_taxonomy_needs_a_level_that_stands_under_itself() -> None:
         ("a", None),
     ],
 )
-def test_the_ending_tells_the_format(name: str, expected: str | None) -> None:
+def test_the_format_follows_from_the_ending(name: str, expected: str | None) -> None:
     assert formats.name_of(Path(name)) == expected

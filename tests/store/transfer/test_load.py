@@ -12,13 +12,7 @@ from store.errors import Conflict
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.items import Put
-from store.model.keys import (
-    id_key,
-    log_key,
-    node_key,
-    revision_key,
-    tree_version_key,
-)
+from store.model.keys import id_key, log_key, node_key, revision_key, tree_version_key
 from store.model.paths import checked_path, parse_path
 from store.model.records import Record, derived_id
 from store.transfer.load import LoadResult, load
@@ -72,7 +66,7 @@ def reasons(outcome: LoadResult) -> dict[int, str]:
     return {rejection.number: rejection.reason for rejection in outcome.rejections}
 
 
-async def test_an_import_writes_nodes_counts_ids_stamps_and_the_log(store: Store) -> None:
+async def test_an_import_writes_nodes_counts_ids_versions_and_the_log(store: Store) -> None:
     outcome = await imported(store, NEBRASKA)
     assert outcome.added == {"COUNTRY": 1, "STATE": 1, "CITY": 2, "POSTAL_CODE": 1, "STORE": 1}
     assert outcome.commits == 1
@@ -119,7 +113,7 @@ async def test_a_change_makes_a_revision_and_keeps_the_state_before(store: Store
     assert (version["name"], version["population"], version["updated_at"]) == ("Omaha", 486051, before.updated_at)
 
 
-async def test_what_a_file_leaves_open_stays(store: Store) -> None:
+async def test_attributes_that_a_file_leaves_open_stay(store: Store) -> None:
     await imported(store, NEBRASKA)
     outcome = await imported(store, [("US", "COUNTRY"), ("US/NE/Omaha/68118/1", "STORE", {"square_feet": 921})])
     assert outcome.written == 0
@@ -135,14 +129,14 @@ async def test_counts_change_neither_revision_nor_time(store: Store) -> None:
     assert (after.revision, after.updated_at) == (before.revision, before.updated_at)
 
 
-async def test_pruning_removes_what_the_file_lacks_below_its_nodes(store: Store) -> None:
+async def test_pruning_removes_nodes_that_the_file_does_not_have(store: Store) -> None:
     await imported(store, [*NEBRASKA, ("US/IA", "STATE"), ("FR", "COUNTRY"), ("FR/Paris", "CITY")])
     outcome = await imported(store, [("US/NE", "STATE"), ("US/NE/Lincoln", "CITY")], prune=True)
     assert outcome.removed == {"CITY": 1, "POSTAL_CODE": 1, "STORE": 1}
     assert await paths(store) == ["FR", "FR/Paris", "US", "US/IA", "US/NE", "US/NE/Lincoln"]
 
 
-async def test_pruning_keeps_what_stands_above_a_node_of_the_file(store: Store) -> None:
+async def test_pruning_keeps_ancestors_of_nodes_of_the_file(store: Store) -> None:
     await imported(store, NEBRASKA)
     await imported(store, [("US", "COUNTRY"), ("US/NE/Omaha", "CITY")], prune=True)
     assert await paths(store) == ["US", "US/NE", "US/NE/Omaha"]
@@ -164,7 +158,7 @@ async def test_a_removed_node_leaves_its_last_state_and_a_tombstone(store: Store
     assert (last["name"], last["population"]) == ("Omaha", 486051)
 
 
-async def test_a_node_made_again_goes_on_with_its_revisions_where_the_file_names_its_id(store: Store) -> None:
+async def test_a_node_created_again_with_its_id_continues_its_revisions(store: Store) -> None:
     await imported(store, NEBRASKA)
     lincoln = await record(store, "US/NE/Lincoln")
     await imported(store, [("US/NE", "STATE")], prune=True)
@@ -198,7 +192,7 @@ async def test_an_update_and_a_removal_below_it_share_a_transaction(store: Store
     assert (await record(store, "US")).below == {"STATE": 1, "CITY": 1}
 
 
-async def test_a_dry_run_tells_and_writes_nothing(store: Store) -> None:
+async def test_a_dry_run_writes_nothing(store: Store) -> None:
     await imported(store, NEBRASKA)
     before = await invariants.all_items(store)
     told: list[Told] = [("US/NE", "STATE", {"name": "Nebraska"}), ("US/NE/Bellevue", "CITY"), ("FR", "COUNTRY")]
@@ -227,7 +221,7 @@ async def test_many_children_need_many_transactions_and_each_leaves_all_counts_r
     assert outcome.commits > 1
 
 
-async def test_removals_cut_into_transactions_go_on_after_a_stop(store: Store) -> None:
+async def test_removals_continue_after_a_stop(store: Store) -> None:
     deep: list[Told] = [("A", "CATEGORY")]
     for n in range(store.max_changes // 8):
         deep += [(f"A/{n}", "CATEGORY"), (f"A/{n}/x", "PRODUCT"), (f"A/{n}/x/y", "VARIANT")]
@@ -254,9 +248,9 @@ async def test_a_row_without_a_parent_is_rejected_with_all_below_it(store: Store
         store, [("US", "COUNTRY"), ("US/NE/Omaha", "CITY"), ("US/NE/Omaha/1", "POSTAL_CODE"), ("FR/Paris", "CITY")]
     )
     assert reasons(outcome) == {
-        2: "Its parent US/NE is neither in the file nor in the table.",
-        3: "Its parent US/NE/Omaha is missing, since row 2 was rejected.",
-        4: "Its parent FR is neither in the file nor in the table.",
+        2: "Parent US/NE is neither in the file nor in the table.",
+        3: "Parent US/NE/Omaha is missing, since row 2 was rejected.",
+        4: "Parent FR is neither in the file nor in the table.",
     }
     assert await paths(store) == ["US"]
 
@@ -266,15 +260,15 @@ async def test_a_parent_may_be_in_the_table_alone(store: Store) -> None:
     assert not (await imported(store, [("US/NE/Bellevue", "CITY")])).rejections
 
 
-async def test_what_stands_below_a_rejected_row_says_so(store: Store) -> None:
+async def test_nodes_below_a_rejected_row_are_rejected(store: Store) -> None:
     told: list[Told] = [("US", "COUNTRY", {"population": "many"}), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY")]
     found = reasons(await imported(store, told))
     assert found[1].startswith("population: 'many' is no Long")
-    assert found[2] == "Its parent US is missing, since row 1 was rejected."
-    assert found[3] == "Its parent US/NE is missing, since row 2 was rejected."
+    assert found[2] == "Parent US is missing, since row 1 was rejected."
+    assert found[3] == "Parent US/NE is missing, since row 2 was rejected."
 
 
-async def test_a_rejected_row_whose_node_exists_takes_nothing_below_it_along(store: Store) -> None:
+async def test_nodes_below_a_rejected_row_are_accepted_if_its_node_exists(store: Store) -> None:
     await imported(store, NEBRASKA)
     outcome = await imported(store, [("US/NE", "STATE", {"color": "red"}), ("US/NE/Bellevue", "CITY")])
     assert list(reasons(outcome)) == [1]
@@ -295,13 +289,13 @@ async def test_a_node_of_another_level_in_the_table_is_rejected(store: Store) ->
     assert reasons(outcome) == {1: "US/NE is a STATE in the table, not a REGION."}
 
 
-async def test_an_id_that_lies_elsewhere_is_rejected_and_its_node_is_not_pruned(store: Store) -> None:
+async def test_an_id_at_another_path_is_rejected_and_its_node_is_not_pruned(store: Store) -> None:
     await imported(store, NEBRASKA)
     told: list[Told] = [("US", "COUNTRY"), ("US/IA", "STATE"), ("US/IA/Omaha", "CITY", {"id": "5074472"}),
                         ("US/IA/Omaha/1", "POSTAL_CODE")]  # fmt: skip
     outcome = await imported(store, told, prune=True)
     assert reasons(outcome) == {
-        3: "The id 5074472 belongs to US/NE/Omaha already; an import moves it only with --moves.",
+        3: "The id 5074472 belongs to US/NE/Omaha; use --moves to move it.",
         4: "The parent of US/IA/Omaha/1 is missing, since row 3 was rejected.",
     }
     assert [rejection.moved for rejection in outcome.rejections] == [True, False]
@@ -314,7 +308,7 @@ async def test_an_id_is_not_changed(store: Store) -> None:
     assert reasons(outcome) == {1: "US/NE/Omaha has the id 5074472 in the table, not 1; ids never change."}
 
 
-async def test_a_made_id_that_is_taken_gives_way(store: Store) -> None:
+async def test_a_default_id_that_is_in_use_is_replaced(store: Store) -> None:
     await imported(store, NEBRASKA)
     lincoln = (await record(store, "US/NE/Lincoln")).id.removeprefix("location:")
     await imported(store, [("US/NE", "STATE")], prune=True)
@@ -324,7 +318,7 @@ async def test_a_made_id_that_is_taken_gives_way(store: Store) -> None:
     assert (await imported(store, [("US/NE/Lincoln", "CITY")])).written == 0
 
 
-async def test_a_made_id_gives_way_to_one_that_the_same_file_gives(store: Store) -> None:
+async def test_a_default_id_that_the_file_gives_to_another_node_is_replaced(store: Store) -> None:
     await imported(store, NEBRASKA)
     lincoln = (await record(store, "US/NE/Lincoln")).id.removeprefix("location:")
     await imported(store, [("US/NE", "STATE")], prune=True)
@@ -333,7 +327,7 @@ async def test_a_made_id_gives_way_to_one_that_the_same_file_gives(store: Store)
     assert (await record(store, "US/NE/Bellevue")).id == f"location:{lincoln}"
 
 
-async def test_pruning_never_removes_what_a_rejected_row_is_about(store: Store) -> None:
+async def test_pruning_keeps_nodes_of_rejected_rows(store: Store) -> None:
     await imported(store, NEBRASKA)
     told: list[Told] = [("US/NE", "STATE"), ("US/NE/Omaha", "CITY", {"population": "many"})]
     outcome = await imported(store, told, prune=True)
@@ -341,21 +335,21 @@ async def test_pruning_never_removes_what_a_rejected_row_is_about(store: Store) 
     assert await paths(store) == ["US", "US/NE", "US/NE/Omaha"]
 
 
-async def test_pruning_never_removes_the_node_whose_id_a_rejected_row_has(store: Store) -> None:
+async def test_pruning_keeps_nodes_with_the_id_of_a_rejected_row(store: Store) -> None:
     await imported(store, NEBRASKA)
     told: list[Told] = [("US", "COUNTRY"), ("US/Omaha", "CITY", {"id": "5074472", "population": "many"})]
     await imported(store, told, prune=True)
     assert await paths(store) == ["US", "US/NE", "US/NE/Omaha"]
 
 
-async def test_an_id_record_that_was_left_over_is_taken_again(store: Store) -> None:
+async def test_a_leftover_id_record_is_used_again(store: Store) -> None:
     await imported(store, [("US", "COUNTRY")])
     await store.commit([Put({"pk": "id#location:7", "sk": "v0", "tree": "location#US", "key": "#NE#"})])
     await imported(store, [("US/NE", "STATE", {"id": "7"})])
     assert (await record(store, "US/NE")).id == "location:7"
 
 
-async def test_nothing_is_pruned_when_a_row_does_not_tell_its_node(store: Store) -> None:
+async def test_nothing_is_pruned_when_a_row_has_no_valid_path(store: Store) -> None:
     await imported(store, NEBRASKA)
     wanted = wanted_of([("US/NE", "STATE")])
     wanted.take(Row(2, ["US", "NE", "Oma\x00ha"], [Part("CITY")]))
@@ -413,7 +407,7 @@ class Disturbed(Stopping):
         await self._store.commit(changes)
 
 
-async def test_a_tree_that_somebody_else_writes_to_is_compared_anew(store: Store) -> None:
+async def test_a_tree_is_read_again_after_a_conflict(store: Store) -> None:
     await imported(store, [("US", "COUNTRY")])
     outcome = LoadResult()
     await load(Disturbed(store, commits=3), wanted_of(NEBRASKA[1:]), outcome)
@@ -422,9 +416,9 @@ async def test_a_tree_that_somebody_else_writes_to_is_compared_anew(store: Store
     assert {f"US/S{n}" for n in range(3)} <= set(await paths(store))
 
 
-async def test_a_tree_that_is_written_all_the_time_is_given_up(store: Store) -> None:
+async def test_an_import_fails_after_too_many_conflicts(store: Store) -> None:
     await imported(store, [("US", "COUNTRY")])
-    with pytest.raises(Conflict, match="US is being written by others all the time"):
+    with pytest.raises(Conflict, match="Other writes to US prevented the import"):
         await load(Disturbed(store, commits=1000), wanted_of([("US/NE", "STATE")]), LoadResult())
     await invariants.check(store)
 
@@ -439,7 +433,7 @@ async def test_imports_side_by_side_make_every_node_once(store: Store) -> None:
     assert [outcome.added.total() + outcome.unchanged for outcome in outcomes] == [len(countries + cities)] * 3
 
 
-async def test_a_stamp_that_moved_before_a_commit_makes_it_fail_whole(store: Store) -> None:
+async def test_a_changed_version_fails_the_whole_commit(store: Store) -> None:
     await imported(store, NEBRASKA)
     (item,) = await store.get([tree_version_key("location#US")], ReadUsage(), strong=True)
     stale = TreeVersion.of("location#US", item)

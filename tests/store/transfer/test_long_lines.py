@@ -32,14 +32,14 @@ def test_a_line_that_is_too_long_is_rejected_with_its_number(tmp_path: Path, wha
     rows = list(kind.rows(file))
     rejections = [row for row in rows if isinstance(row, Rejection)]
     assert rejections[0].number == 2
-    assert rejections[0].reason in (TOO_LONG, "The row is no CSV: field larger than field limit (1048576).")
+    assert rejections[0].reason in (TOO_LONG, "The row is not valid CSV: field larger than field limit (1048576).")
     texts = dict(kind.contents(file))
     assert max(len(text) for text in texts.values()) <= MAX_LINE_BYTES
     assert texts[2]
 
 
 @pytest.mark.parametrize("what", ["json lines", "a taxonomy", "csv"])
-def test_the_lines_behind_it_are_taken_with_their_own_numbers(tmp_path: Path, what: str) -> None:
+def test_the_lines_after_it_keep_their_numbers(tmp_path: Path, what: str) -> None:
     kind, content = FILES[what]
     file = tmp_path / "nodes.txt"
     file.write_text(content)

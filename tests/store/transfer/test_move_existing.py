@@ -14,20 +14,12 @@ from store.model.paths import parse_path
 from store.model.records import Record
 from store.transfer.load import LoadResult, load
 from store.transfer.move_existing import ImportMoves
-from store.transfer.scratch_copy import trial
+from store.transfer.scratch_copy import scratch_copy
 from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
 from tests.store.background_moves import journaled
-from tests.store.transfer.test_load import (
-    NEBRASKA,
-    Told,
-    imported,
-    paths,
-    reasons,
-    record,
-    wanted_of,
-)
+from tests.store.transfer.test_load import NEBRASKA, Told, imported, paths, reasons, record, wanted_of
 
 IOWA: list[Told] = [("US", "COUNTRY"), ("US/IA", "STATE"), ("US/IA/Omaha", "CITY", {"id": "5074472"})]
 
@@ -55,7 +47,7 @@ async def test_a_node_is_moved_with_all_below_it_to_below_one_that_only_the_file
     assert (await resettled(store, IOWA)).written == 0
 
 
-async def test_rows_below_a_moved_node_lie_rightly_and_are_compared_there(store: Store) -> None:
+async def test_rows_below_a_moved_node_are_compared_at_the_new_path(store: Store) -> None:
     await imported(store, NEBRASKA)
     more: list[Told] = [("US/IA/Omaha/68118/1", "STORE", {"square_feet": 7}), ("US/IA/Omaha/68118/2", "STORE")]
     outcome = await resettled(store, [*more, *IOWA], prune=True)
@@ -71,7 +63,7 @@ async def test_moves_go_to_other_trees_and_make_roots_that_are_missing(store: St
     assert (await record(store, "CA/Omaha")).name == "Om"
 
 
-async def test_a_child_comes_to_stand_above_its_parent(store: Store) -> None:
+async def test_a_child_becomes_the_parent_of_its_parent(store: Store) -> None:
     plan: list[Told] = [("r", "CATEGORY"), ("r/a", "CATEGORY", {"id": "a"}), ("r/a/b", "CATEGORY", {"id": "b"})]
     await imported(store, plan, CATEGORY)
     wanted, outcome = (
@@ -83,14 +75,14 @@ async def test_a_child_comes_to_stand_above_its_parent(store: Store) -> None:
     assert await paths(store, "category") == ["r", "r/b", "r/b/a"]
 
 
-async def test_a_place_that_another_one_leaves_later_is_free_then(store: Store) -> None:
+async def test_a_path_that_another_node_leaves_later_is_used_then(store: Store) -> None:
     await imported(store, [("r", "CATEGORY"), *_chain("a", "b", "c")], CATEGORY)
     outcome = await resettled(store, _chain("b", "c", "d"), CATEGORY)
     assert outcome.moved == {"CATEGORY": 3}
     assert await paths(store, "category") == ["r", "r/b", "r/c", "r/d"]
 
 
-async def test_nothing_is_moved_to_below_a_node_that_will_move_away_itself(store: Store) -> None:
+async def test_nothing_is_moved_below_a_node_that_will_be_moved(store: Store) -> None:
     await imported(store, [("r", "CATEGORY"), *_chain("a", "n")], CATEGORY)
     told: list[Told] = [("r/a", "CATEGORY"), ("r/a/n", "CATEGORY", {"id": "1"}), ("r/z", "CATEGORY", {"id": "0"})]
     outcome = await resettled(store, told, CATEGORY)
@@ -98,15 +90,14 @@ async def test_nothing_is_moved_to_below_a_node_that_will_move_away_itself(store
     assert await paths(store, "category") == ["r", "r/a", "r/a/n", "r/z"]
 
 
-async def test_nodes_that_would_change_places_stay_and_nothing_is_moved_to_below_them(store: Store) -> None:
+async def test_nodes_that_would_swap_paths_stay_and_nothing_is_moved_below_them(store: Store) -> None:
     await imported(store, [("r", "CATEGORY"), *_chain("a", "b"), ("r/x", "CATEGORY", {"id": "x"})], CATEGORY)
     outcome = await resettled(store, [*_chain("b", "a"), ("r/b/x", "CATEGORY", {"id": "x"})], CATEGORY)
     assert await paths(store, "category") == ["r", "r/a", "r/b", "r/x"]
     assert reasons(outcome) == {
         1: "r/b has the id 1 in the table, not 0; ids never change.",
         2: "r/a has the id 0 in the table, not 1; ids never change.",
-        3: "The id x belongs to r/x already, and cannot be moved here: "
-        "what it shall lie below cannot be moved to there either.",
+        3: "The id x belongs to r/x, and cannot be moved here: its new parent cannot be moved there either.",
     }
 
 
@@ -117,15 +108,15 @@ def _chain(*keys: str) -> list[Told]:
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        (("US/NE/Omaha/x", "NEIGHBORHOOD"), "The id 5074472 belongs to US/NE/Omaha already, and cannot be moved here: "
-         "US/NE/Omaha cannot be moved to below itself."),
-        (("US/Omaha", "STATE"), "The id 5074472 belongs to US/NE/Omaha already, and cannot be moved here: "
-         "It is a CITY, not a STATE."),
-        (("US/KS/Omaha", "CITY"), "Its parent US/KS is neither in the file nor in the table."),
+        (("US/NE/Omaha/x", "NEIGHBORHOOD"), "The id 5074472 belongs to US/NE/Omaha, and cannot be moved here: "
+         "US/NE/Omaha cannot be moved below itself."),
+        (("US/Omaha", "STATE"), "The id 5074472 belongs to US/NE/Omaha, and cannot be moved here: "
+         "The node is a CITY, not a STATE."),
+        (("US/KS/Omaha", "CITY"), "Parent US/KS is neither in the file nor in the table."),
         (("US/NE/Lincoln", "CITY"), "US/NE/Lincoln has the id 4a7c in the table, not 5074472; ids never change."),
     ],
 )  # fmt: skip
-async def test_what_cannot_be_moved_is_rejected_with_its_reason(
+async def test_a_move_that_is_not_possible_is_rejected_with_its_reason(
     store: Store, told: tuple[str, str], reason: str
 ) -> None:
     await imported(store, [("US/NE/Lincoln", "CITY", {"id": "4a7c"}), *NEBRASKA])
@@ -145,7 +136,7 @@ async def test_a_large_move_has_ended_before_its_tree_is_compared(store: Store) 
     await journaled.has_ended(store)
 
 
-async def test_a_move_that_a_stopped_import_left_is_brought_to_its_end(store: Store) -> None:
+async def test_an_interrupted_move_of_an_import_is_finished(store: Store) -> None:
     await journaled.plant(store)
     edit = Move(CATEGORY, parse_path("r/a"), parse_path("o/a"))
     assert await journaled.died(store, edit, 2)
@@ -155,11 +146,11 @@ async def test_a_move_that_a_stopped_import_left_is_brought_to_its_end(store: St
     await journaled.has_ended(store)
 
 
-async def test_a_trial_tells_what_would_move_and_leaves_the_table_alone(store: Store) -> None:
+async def test_a_dry_run_of_moves_leaves_the_table_alone(store: Store) -> None:
     await imported(store, NEBRASKA)
     before = await invariants.all_items(store)
     wanted, outcome = wanted_of([*IOWA, ("US/IA/Omaha/68118", "POSTAL_CODE"), ("US/IA/x", "CITY")]), LoadResult()
-    async with trial(store, wanted) as copy:
+    async with scratch_copy(store, wanted) as copy:
         await ImportMoves(copy, Writer(copy), wanted, outcome).run()
         await load(copy, wanted, outcome, dry_run=True)
     assert (outcome.moved, outcome.added, outcome.rejections) == ({"CITY": 1}, {"STATE": 1, "CITY": 1}, [])
@@ -178,7 +169,7 @@ def _plans(draw: st.DrawFn) -> list[str]:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_plans(), _plans(), st.randoms(use_true_random=False))
-async def test_any_tree_becomes_any_other_or_tells_which_rows_could_not_be_taken(
+async def test_any_tree_becomes_any_other_or_rows_are_rejected(
     before: list[str], after: list[str], chance: Random
 ) -> None:
     ids = chance.sample(range(8), len(before))

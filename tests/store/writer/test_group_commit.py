@@ -95,7 +95,7 @@ async def test_creations_that_wait_together_are_few_commits_and_cost_few_reads(s
     await invariants.check(store)
 
 
-async def test_who_comes_while_others_commit_is_of_the_next_commit(store: Store, counted: Any) -> None:
+async def test_a_request_that_comes_during_a_commit_is_in_the_next(store: Store, counted: Any) -> None:
     writer = Writer(counted)
     counted.open.clear()
     first = asyncio.create_task(writer.write(create("r/first"), ReadUsage()))
@@ -122,7 +122,7 @@ async def test_a_lone_edit_costs_what_it_costs(counted: Any) -> None:
         assert reads.requests == requests, edit
 
 
-async def test_one_that_is_refused_keeps_none_of_the_others_back(store: Store, counted: Any) -> None:
+async def test_a_rejected_request_delays_no_other(store: Store, counted: Any) -> None:
     outcomes = await told(
         Writer(counted),
         create("r/a"),
@@ -165,7 +165,7 @@ async def test_a_node_is_made_and_deleted_and_made_again_in_one_commit(store: St
     await invariants.check(store)
 
 
-async def test_what_reads_ranges_comes_in_its_turn_with_a_commit_of_its_own(store: Store, counted: Any) -> None:
+async def test_an_edit_that_reads_ranges_has_a_commit_of_its_own(store: Store, counted: Any) -> None:
     edits = [
         create("r/a"), create("r/b"), Reorder(CATEGORY, ("r", "b"), Side.FIRST), create("r/a/x"), create("r/b/y"),
         move("r/a", "r/b/a"), create("r/a"), delete("r/b", Policy.CASCADE), create("r/b"),
@@ -200,7 +200,7 @@ async def test_large_items_are_spread_over_commits_that_hold_them(store: Store, 
     await invariants.check(store)
 
 
-async def test_one_that_cannot_be_stored_spoils_no_other(store: Store, counted: Any) -> None:
+async def test_a_request_that_cannot_be_stored_fails_no_other(store: Store, counted: Any) -> None:
     edits = [
         create("r/a"),
         create("r/b", note=TOO_LARGE),
@@ -214,15 +214,15 @@ async def test_one_that_cannot_be_stored_spoils_no_other(store: Store, counted: 
     await invariants.check(store)
 
 
-async def test_a_dry_run_tells_what_it_would_change_after_those_before_it(store: Store, counted: Any) -> None:
+async def test_a_dry_run_includes_the_changes_before_it(store: Store, counted: Any) -> None:
     writer = Writer(counted)
     _, tried, collides = await asyncio.gather(
         writer.write(create("r/a"), ReadUsage()),
         writer.write(update("r/a", note="1"), ReadUsage(), EditOptions(dry_run=True)),
         writer.write(create("r/a"), ReadUsage(), EditOptions(dry_run=True)),
     )
-    assert (tried.record.revision, tried.forecast.nodes) == (2, 1)
-    assert collides.forecast.collisions == [("r", "a")]
+    assert (tried.record.revision, tried.dry_run.nodes) == (2, 1)
+    assert collides.dry_run.collisions == [("r", "a")]
     assert len(await log(store)) == 2
     await invariants.check(store)
 
@@ -230,7 +230,7 @@ async def test_a_dry_run_tells_what_it_would_change_after_those_before_it(store:
 # -- idempotency keys --------------------------------------------------------------------------------------------------
 
 
-async def test_two_equal_edits_with_one_key_in_one_commit_change_one_thing(store: Store, counted: Any) -> None:
+async def test_two_equal_edits_with_one_key_in_one_commit_are_one_change(store: Store, counted: Any) -> None:
     key, other = EditOptions(key="k"), EditOptions(key="l")
     edits = [create("r/a"), create("r/a"), create("r/b"), create("r/a")]
     outcomes = await told(Writer(counted), *edits, terms=[key, key, key, other])
@@ -254,7 +254,7 @@ async def begin(writer: Writer, counted: Any, *names: str) -> list[asyncio.Task[
 
 
 @pytest.mark.parametrize("goes", ["first", "a", "b", "c"])
-async def test_who_goes_takes_nobody_along(store: Store, counted: Any, goes: str) -> None:
+async def test_a_client_that_leaves_stops_no_other(store: Store, counted: Any, goes: str) -> None:
     writer, names = Writer(counted), ["first", "a", "b", "c"]
     tasks = await begin(writer, counted, *names)
     tasks[names.index(goes)].cancel()
@@ -269,7 +269,7 @@ async def test_who_goes_takes_nobody_along(store: Store, counted: Any, goes: str
     await invariants.check(store)
 
 
-async def test_those_who_have_gone_hold_no_place_among_the_next(store: Store, counted: Any) -> None:
+async def test_requests_of_clients_that_left_take_no_place_in_a_group(store: Store, counted: Any) -> None:
     writer, names = Writer(counted), ["first", *[f"n{n}" for n in range(60)]]
     tasks = await begin(writer, counted, *names)
     gone = tasks[1::2]
@@ -283,11 +283,11 @@ async def test_those_who_have_gone_hold_no_place_among_the_next(store: Store, co
     assert await paths(store) == {"r", *[f"r/{name}" for name in ("first", *names[2::2])]}
 
 
-async def test_however_many_go_while_others_are_drafted_the_last_one_is_made(store: Store, counted: Any) -> None:
+async def test_the_last_request_is_committed_however_many_clients_leave(store: Store, counted: Any) -> None:
     class Drives(Create):
-        async def draft(self, reader: Any, moment: Any) -> Any:
+        async def build(self, reader: Any, context: Any) -> Any:
             next(staying).cancel()
-            return await super().draft(reader, moment)
+            return await super().build(reader, context)
 
     writer = Writer(counted)
     last = Drives(CATEGORY, ("r", "last"), "CATEGORY", "last", {})
@@ -299,11 +299,11 @@ async def test_however_many_go_while_others_are_drafted_the_last_one_is_made(sto
     assert await paths(store) == {"r", "r/last"}
 
 
-async def test_who_goes_while_others_are_drafted_is_left_out(store: Store, counted: Any) -> None:
+async def test_a_request_whose_client_leaves_during_the_build_is_left_out(store: Store, counted: Any) -> None:
     class Leaves(Create):
-        async def draft(self, reader: Any, moment: Any) -> Any:
+        async def build(self, reader: Any, context: Any) -> Any:
             tasks[0].cancel()
-            return await super().draft(reader, moment)
+            return await super().build(reader, context)
 
     writer = Writer(counted)
     last = Leaves(CATEGORY, ("r", "last"), "CATEGORY", "last", {})
@@ -314,9 +314,9 @@ async def test_who_goes_while_others_are_drafted_is_left_out(store: Store, count
     await invariants.check(store)
 
 
-async def test_a_mistake_in_one_edit_is_told_to_its_owner_alone(store: Store, counted: Any) -> None:
+async def test_an_exception_in_one_edit_goes_to_its_client_alone(store: Store, counted: Any) -> None:
     class Broken(Create):
-        async def draft(self, reader: Any, moment: Any) -> Any:
+        async def build(self, reader: Any, context: Any) -> Any:
             raise ZeroDivisionError
 
     writer = Writer(counted)
@@ -327,7 +327,7 @@ async def test_a_mistake_in_one_edit_is_told_to_its_owner_alone(store: Store, co
     assert await paths(store) == {"r", "r/a", "r/b"}
 
 
-async def test_the_end_of_a_process_waits_for_what_is_being_committed(store: Store, counted: Any) -> None:
+async def test_a_stopping_process_waits_for_running_commits(store: Store, counted: Any) -> None:
     writer = Writer(counted)
     async with writer.watching():
         tasks = await begin(writer, counted, "first", "a")
@@ -337,7 +337,7 @@ async def test_the_end_of_a_process_waits_for_what_is_being_committed(store: Sto
     await invariants.check(store)
 
 
-async def test_who_waits_when_a_process_ends_is_told_so(counted: Any, monkeypatch: Any) -> None:
+async def test_waiting_clients_get_an_error_when_the_process_ends(counted: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("store.writer.writer.STOP_SECONDS", 0.01)
     writer = Writer(counted)
     async with writer.watching():
@@ -366,7 +366,7 @@ class Overtaken(Counted):
         await super().commit(changes)
 
 
-async def test_edits_that_somebody_came_before_are_all_drafted_again(store: Store, counted: Any) -> None:
+async def test_edits_are_built_again_after_a_conflict(store: Store, counted: Any) -> None:
     overtaken: Any = Overtaken(store)
     edits = [create("r/a"), update("r/a", note="1"), create("r/a"), delete("r/a")]
     assert await told(Writer(overtaken), *edits) == [("r/a", 1), ("r/a", 2), "ALREADY_EXISTS", ("r/a", 2)]
@@ -388,7 +388,7 @@ async def test_two_processes_that_write_in_groups_lose_nothing(store: Store, cou
     await invariants.check(store)
 
 
-async def test_stamps_are_read_before_all_that_they_prove(store: Store) -> None:
+async def test_versions_are_read_before_the_items_of_a_group(store: Store) -> None:
     await Writer(store).write(create("r"), ReadUsage())
     witness: Any = Witness(store)
     await told(Writer(witness), create("r/a"), create("r/b"), update("r", note="1"))

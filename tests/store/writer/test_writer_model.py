@@ -78,11 +78,11 @@ async def follow(store: Store, seed: int, length: int) -> None:
                     await writer.write(edit, ReadUsage(), EditOptions(dry_run=dry_run))
                 assert caught.value.code == code, edit
         else:
-            forecast = (await writer.write(edit, ReadUsage(), EditOptions(dry_run=True))).forecast
+            forecast = (await writer.write(edit, ReadUsage(), EditOptions(dry_run=True))).dry_run
             assert forecast is not None
             assert not forecast.collisions
             made((await writer.write(edit, ReadUsage())).record)
-            await writer.mover.finished()
+            await writer.move_worker.finished()
         await compare(store, model)
         after = await orders(store, model)
         if isinstance(edit, Reorder) and edit.path in model.nodes:
@@ -124,7 +124,7 @@ async def at_once(writer: Writer, model: Model, edits: list[Edit]) -> None:
 
 @settings(max_examples=EXAMPLES or 50, deadline=None)
 @given(SEQUENCES)
-def test_edits_one_after_another_leave_what_the_model_holds(sequence: tuple[int, int]) -> None:
+def test_edits_one_after_another_agree_with_the_model(sequence: tuple[int, int]) -> None:
     async def run() -> None:
         async with open_store("sqlite://:memory:") as store:
             await store.create()
@@ -135,7 +135,7 @@ def test_edits_one_after_another_leave_what_the_model_holds(sequence: tuple[int,
 
 @settings(max_examples=EXAMPLES or 30, deadline=None)
 @given(SEQUENCES)
-def test_edits_of_which_all_moves_and_cascades_are_journaled_leave_what_the_model_holds(
+def test_edits_with_background_moves_agree_with_the_model(
     sequence: tuple[int, int],
 ) -> None:
     async def run() -> None:
@@ -150,7 +150,7 @@ def test_edits_of_which_all_moves_and_cascades_are_journaled_leave_what_the_mode
 
 @settings(max_examples=EXAMPLES or 10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(SEQUENCES)
-def test_edits_on_dynamodb_leave_what_the_model_holds(engine, sequence: tuple[int, int]) -> None:
+def test_edits_on_dynamodb_agree_with_the_model(engine, sequence: tuple[int, int]) -> None:
     async def run() -> None:
         async with open_store(engine.address(f"writes-{uuid.uuid4().hex}")) as store:
             await store.create()
@@ -161,7 +161,7 @@ def test_edits_on_dynamodb_leave_what_the_model_holds(engine, sequence: tuple[in
 
 @settings(max_examples=EXAMPLES or 50, deadline=None)
 @given(SEQUENCES)
-def test_edits_at_once_come_out_as_one_after_another(sequence: tuple[int, int]) -> None:
+def test_concurrent_edits_are_serializable(sequence: tuple[int, int]) -> None:
     async def run() -> None:
         async with open_store("sqlite://:memory:") as store:
             await store.create()
@@ -172,7 +172,7 @@ def test_edits_at_once_come_out_as_one_after_another(sequence: tuple[int, int]) 
 
 @settings(max_examples=EXAMPLES or 10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(SEQUENCES)
-def test_edits_at_once_on_dynamodb_come_out_as_one_after_another(engine, sequence: tuple[int, int]) -> None:
+def test_concurrent_edits_on_dynamodb_are_serializable(engine, sequence: tuple[int, int]) -> None:
     async def run() -> None:
         async with open_store(engine.address(f"at-once-{uuid.uuid4().hex}")) as store:
             await store.create()
