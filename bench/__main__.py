@@ -1,4 +1,4 @@
-"""How fast Clade is, beside what one would take instead: python -m bench --help."""
+"""Benchmark of Clade and of alternatives: python -m bench --help."""
 
 import argparse
 import tempfile
@@ -10,10 +10,10 @@ from pathlib import Path
 
 from bench import places, processes, servers
 from bench.growth import grow
-from bench.measurement import Results, Right, Schedule, measure
+from bench.measurement import ExpectedData, Results, Schedule, measure
 from bench.places import Place
 from bench.processes import Silent
-from bench.questions import MENU, PLACES, Question
+from bench.queries import MENU, PLACES, Query
 from bench.report import Report, growth_markdown
 from bench.servers import Peers, Server
 from bench.start import first_answer_seconds
@@ -29,7 +29,7 @@ _began = time.monotonic()
 
 @dataclass(frozen=True)
 class Data:
-    """Some places, and which servers have them."""
+    """A set of places, and whether the other servers are measured with it."""
 
     name: str
     title: str
@@ -62,50 +62,50 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def compare(data: Data, stores: Stores, schedule: Schedule) -> Report:
-    """All servers that can be had here, on the same places."""
+    """Measure all servers that are available, with the same places."""
     tell(f"Making the stores of {data.name}")
     tree = data.make()
-    right = Right(Tree(tree), COUNTRY, menu(stores.taxonomy) if stores.taxonomy else None)
-    questions = (*PLACES, *((MENU,) if stores.taxonomy else ()))
+    expected = ExpectedData(Tree(tree), COUNTRY, menu(stores.taxonomy) if stores.taxonomy else None)
+    queries = (*PLACES, *((MENU,) if stores.taxonomy else ()))
     store = stores.sqlite(data.name, lambda: tree)
     with ExitStack() as running:
-        started = [*_on_sqlite(running, store, questions, stores.directory, right)]
-        started += _on_dynamodb(running, data, stores, tree, questions)
+        started = [*_on_sqlite(running, store, queries, stores.directory, expected)]
+        started += _on_dynamodb(running, data, stores, tree, queries)
         if data.has_peers:
             started += _other_peers(running, stores.directory, stores.peer_lines(data.name, lambda: tree))
-        results: Results = measure(started, questions, right, schedule, tell)
+        results: Results = measure(started, queries, expected, schedule, tell)
         memory = {server.name: server.process.peak_mb() for server in started}
-    tell("Starting anew")
+    tell("Measuring the start")
     return Report(f"{data.title}: {len(tree):,} nodes", results, memory, first_answer_seconds(store, tree[0]))
 
 
 def _on_sqlite(
-    running: ExitStack, store: str, questions: Sequence[Question], directory: Path, right: Right
+    running: ExitStack, store: str, queries: Sequence[Query], directory: Path, expected: ExpectedData
 ) -> Iterator[Server]:
-    """Clade without and with its caches, stock Strawberry, and the static bytes of Clade's answers."""
+    """Clade without and with its caches, stock Strawberry, and the static bytes of Clade's responses."""
     found = (
-        servers.clade(servers.SQLITE, store, questions=questions),
-        servers.clade(servers.NOTHING_KEPT, store, questions=questions, record_cache_mb=0),
-        servers.clade(servers.HITS, store, questions=questions, response_cache_mb=64),
-        servers.stock(store, questions),
+        servers.clade(servers.SQLITE, store, queries=queries),
+        servers.clade(servers.NO_CACHE, store, queries=queries, record_cache_mb=0),
+        servers.clade(servers.HITS, store, queries=queries, response_cache_mb=64),
+        servers.stock(store, queries),
     )
     for server in found:
         running.enter_context(server.process)
         yield server
     answers = directory / "answers"
     answers.mkdir(exist_ok=True)
-    for question in questions:
-        answer = processes.ask(found[0].process.url, right.bodies(question)[0])
-        (answers / question.name).write_bytes(answer)
+    for query in queries:
+        answer = processes.ask(found[0].process.url, expected.bodies(query)[0])
+        (answers / query.name).write_bytes(answer)
     floor = servers.static(answers)
     running.enter_context(floor.process)
     yield floor
 
 
 def _on_dynamodb(
-    running: ExitStack, data: Data, stores: Stores, tree: Iterable[Place], questions: Sequence[Question]
+    running: ExitStack, data: Data, stores: Stores, tree: Iterable[Place], queries: Sequence[Query]
 ) -> Iterator[Server]:
-    """Clade, and Mercurius where it is there, on the same engine."""
+    """Clade, and Mercurius if it is installed, on the same engine."""
     try:
         engine = running.enter_context(engines.find(stores.directory / f"{data.name}.engine.db"))
     except engines.NoEngine as missing:
@@ -115,7 +115,7 @@ def _on_dynamodb(
         if is_first:
             tell(f"Filling {engine.name}")
             stores.fill(table, stores.lines(data.name, lambda: tree))
-    server = servers.clade(servers.DYNAMODB, table, questions=questions)
+    server = servers.clade(servers.DYNAMODB, table, queries=queries)
     running.enter_context(server.process)
     yield server
     peers = Peers.find()
@@ -133,7 +133,7 @@ def _on_dynamodb(
 
 
 def _other_peers(running: ExitStack, directory: Path, lines: Path) -> Iterator[Server]:
-    """Mercurius in memory and PostGraphile, each where it is there."""
+    """Mercurius in memory and PostGraphile, each if it is installed."""
     peers = Peers.find()
     if missing := peers.missing("mercurius-memory"):
         tell(f"Mercurius in memory is left out: {missing}")
@@ -153,7 +153,7 @@ def _other_peers(running: ExitStack, directory: Path, lines: Path) -> Iterator[S
 
 @contextmanager
 def _once(mark: Path) -> Iterator[bool]:
-    """Whether this is the first time; marked as done when the block ends well."""
+    """Yield whether this is the first time; a file marks the end of a successful block."""
     yield not mark.exists()
     mark.touch()
 
@@ -165,11 +165,11 @@ def tell(line: str) -> None:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the demo data alone, 8 connections; some two minutes")
-    parser.add_argument("--only", choices=(DEMO.name, REAL.name), help="one of the two sets of data; else both")
-    parser.add_argument("--long", action="store_true", help="also stores of 10,000 to 1,000,000 made-up nodes")
-    parser.add_argument("--data", metavar="DIR", help="where the stores are kept for the next time; else nowhere")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of one run; 3 if not given")
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each server at 8 connections; 5 if not given")
+    parser.add_argument("--only", choices=(DEMO.name, REAL.name), help="one of the two sets of data; by default both")
+    parser.add_argument("--long", action="store_true", help="also stores of 10,000 to 1,000,000 generated nodes")
+    parser.add_argument("--data", metavar="DIR", help="directory that keeps the stores; by default a temporary one")
+    parser.add_argument("--seconds", type=float, default=3.0, help="seconds of one run; default 3")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each server at 8 connections; default 5")
     return parser.parse_args(arguments)
 
 

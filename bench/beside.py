@@ -1,8 +1,8 @@
-"""Small requests beside large ones at the same server: python -m bench.beside.
+"""Benchmark of small requests beside large ones at one server: python -m bench.beside.
 
-Eight connections ask for breadcrumbs: first alone, then beside one connection that asks for a list of 9,000 nodes again
-and again, by a server that reads everything each time and by one that caches what it has read; then while a subtree of
-40,000 nodes is moved, and while it is deleted. The store is an SQLite file of 400,000 nodes.
+Eight connections query breadcrumbs: first alone, then beside one connection that queries a list of 9,000 nodes again
+and again, with a server without caches and with one that caches pages; then while a subtree of 40,000 nodes is moved,
+and while it is deleted. The store is an SQLite file of 400,000 nodes.
 """
 
 import sys
@@ -33,8 +33,8 @@ SECONDS = 6.0
 WRITE_SECONDS = 120.0
 
 
-def asked(server: Process, *, connections: int, questions: list[str]) -> clients.Load:
-    bodies = [orjson.dumps({"query": question}) for question in questions]
+def load_of(server: Process, *, connections: int, queries: list[str]) -> clients.Load:
+    bodies = [orjson.dumps({"query": query}) for query in queries]
     load = clients.send(server.url, bodies, connections=connections, seconds=SECONDS, to_the_end=True)
     if load.failed:
         sys.exit(f"{load.failed} of {load.requests} requests failed.")
@@ -44,15 +44,15 @@ def asked(server: Process, *, connections: int, questions: list[str]) -> clients
 def written(server: Process, mutation: str) -> tuple[float, int]:
     """Move or delete a subtree; the seconds until that has ended, and the number of its nodes."""
     began = time.perf_counter()
-    said = httpx.post(server.url, json={"query": mutation}, timeout=WRITE_SECONDS).json()
-    if "errors" in said and said["errors"][0]["extensions"]["code"] != "TIMEOUT":
-        sys.exit(str(said["errors"]))
+    response = httpx.post(server.url, json={"query": mutation}, timeout=WRITE_SECONDS).json()
+    if "errors" in response and response["errors"][0]["extensions"]["code"] != "TIMEOUT":
+        sys.exit(str(response["errors"]))
     while time.perf_counter() - began < WRITE_SECONDS:
         (move,) = httpx.post(server.url, json={"query": MOVES}, timeout=WRITE_SECONDS).json()["data"]["moves"]
         if move["state"] in ("DONE", "UNDONE"):
             return time.perf_counter() - began, move["nodes"]
         time.sleep(0.2)
-    sys.exit("The write does not end.")
+    sys.exit(f"The write has not ended after {WRITE_SECONDS:.0f} s.")
 
 
 def beside_writes(server: Process, threads: ThreadPoolExecutor) -> None:
@@ -60,7 +60,7 @@ def beside_writes(server: Process, threads: ThreadPoolExecutor) -> None:
     for name, mutation in WRITES.items():
         write, windows = threads.submit(written, server, mutation), []
         while not write.done():
-            windows.append(asked(server, connections=CONNECTIONS, questions=SMALL))
+            windows.append(load_of(server, connections=CONNECTIONS, queries=SMALL))
         seconds, nodes = write.result()
         tell(f"small beside {name} of {nodes:,} nodes, {seconds:.1f} s", max(windows, key=lambda load: load.p99))
 
@@ -74,12 +74,12 @@ def main() -> None:
         lines, store = Path(directory) / "places.jsonl", f"sqlite:///{directory}/clade.db"
         write(made(NODES), lines)
         run(*CLADE, "import", "location", str(lines), environment={"CLADE_STORE": store})
-        print("| question | requests/s | p50 | p99 |\n| --- | --- | --- | --- |")
-        for name, record_cache_mb in (("keeping nothing", 0), ("keeping", 64)):
+        print("| query | requests/s | p50 | p99 |\n| --- | --- | --- | --- |")
+        for name, record_cache_mb in (("without caches", 0), ("with caches", 64)):
             with clade("", store, record_cache_mb=record_cache_mb).process as server:
-                tell(f"small alone, {name}", asked(server, connections=CONNECTIONS, questions=SMALL))
-                large = threads.submit(asked, server, connections=1, questions=[LARGE % 1, LARGE % 2])
-                tell(f"small beside a large one, {name}", asked(server, connections=CONNECTIONS, questions=SMALL))
+                tell(f"small alone, {name}", load_of(server, connections=CONNECTIONS, queries=SMALL))
+                large = threads.submit(load_of, server, connections=1, queries=[LARGE % 1, LARGE % 2])
+                tell(f"small beside a large one, {name}", load_of(server, connections=CONNECTIONS, queries=SMALL))
                 tell(f"the large one, {name}", large.result())
         with clade("", store, record_cache_mb=64, writes="on").process as server:
             beside_writes(server, threads)

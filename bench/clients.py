@@ -1,7 +1,7 @@
-"""Load on a server: by wrk where it is installed, or by a client of our own.
+"""Load generators: wrk if it is installed, or a client of our own.
 
-Ours costs more of the same cores, but waits for every answer that it asked for: wrk leaves off when its time is over,
-so the work on answers under way would be counted without them, which matters where there are few.
+Our client costs more CPU of the same cores, but waits for every response: wrk aborts the last requests when its time
+is over, so their CPU time would be counted without them, which matters if there are few.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ SCRIPT = Path(__file__).with_name("wrk.lua")
 
 @dataclass(frozen=True)
 class Load:
-    """What came of sending requests for a while; times in milliseconds."""
+    """Result of a run; times in milliseconds."""
 
     requests: int
     seconds: float
@@ -33,10 +33,10 @@ class Load:
 
 
 def send(url: str, bodies: Sequence[bytes], *, connections: int, seconds: float, to_the_end: bool = False) -> Load:
-    """Post the bodies in turn over so many connections, each sending its next request when the last is answered."""
+    """Post the bodies in turn over some connections; each sends its next request after the last response."""
     if shutil.which("wrk") and not to_the_end:
         return _by_wrk(url, bodies, connections, max(1, round(seconds)))
-    return asyncio.run(_by_ourselves(url, bodies, connections, seconds))
+    return asyncio.run(_by_own_client(url, bodies, connections, seconds))
 
 
 def _by_wrk(url: str, bodies: Sequence[bytes], connections: int, seconds: int) -> Load:
@@ -45,13 +45,13 @@ def _by_wrk(url: str, bodies: Sequence[bytes], connections: int, seconds: int) -
         file.flush()
         command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(SCRIPT), url]
         environment = {**os.environ, "BENCH_BODIES": file.name}
-        told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-    found = re.search(r"^TOLD (.*)$", told, re.MULTILINE)
-    assert found, told
+        output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    found = re.search(r"^TOLD (.*)$", output, re.MULTILINE)
+    assert found, output
     return Load(**json.loads(found[1]))
 
 
-async def _by_ourselves(url: str, bodies: Sequence[bytes], connections: int, seconds: float) -> Load:
+async def _by_own_client(url: str, bodies: Sequence[bytes], connections: int, seconds: float) -> Load:
     address = urlsplit(url)
     head = (
         f"POST {address.path} HTTP/1.1\r\nhost: {address.netloc}\r\ncontent-type: application/json\r\n"
@@ -69,14 +69,14 @@ async def _by_ourselves(url: str, bodies: Sequence[bytes], connections: int, sec
 
 
 async def _connection(host: str, port: int, requests: Iterator[bytes], end: float) -> list[tuple[float, int]]:
-    """The milliseconds that each answer took, and its status."""
+    """The milliseconds of each response, and its status."""
     reader, writer = await asyncio.open_connection(host, port)
     answered: list[tuple[float, int]] = []
     while (began := time.perf_counter()) < end or not answered:
         writer.write(next(requests))
         head = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
-        assert length, "an answer without its length"
+        assert length, "a response without its length"
         await reader.readexactly(int(length[1]))
         answered.append(((time.perf_counter() - began) * 1000, int(head.split(None, 2)[1])))
     writer.close()

@@ -1,8 +1,9 @@
-"""Minutes of mixed load on a server whose engine fails now and then: python -m bench.endurance [SECONDS [OUTAGE]].
+"""Endurance test: mixed load on a server whose engine fails: python -m bench.endurance [SECONDS [OUTAGE]].
 
-64 connections read and write through `clade serve` on a local DynamoDB; every answer is compared with what it must be.
-Between the two a proxy spoils one call in a hundred. With OUTAGE the engine is killed in the middle instead, and is
-back after so many seconds. Needs an engine (CLADE_TEST_DYNOXIDE, or npm's @dynoxide/linux-x64 in tests/).
+64 connections read and write through `clade serve` on a local DynamoDB; every response is compared with the
+expected one. A proxy between server and engine disturbs one call in a hundred. With OUTAGE the engine is killed in the
+middle instead, and restarted after so many seconds.
+Needs an engine (CLADE_TEST_DYNOXIDE, or npm's @dynoxide/linux-x64 in tests/).
 """
 
 import asyncio
@@ -46,7 +47,7 @@ DELETE = """mutation Delete($path: Path!, $once: String!) {
 
 @dataclass
 class Report:
-    """What came of it: seconds of each answer with the time it came at, those with errors, and what was wrong."""
+    """Results: time and duration of each correct response, those with errors, and wrong responses."""
 
     answers: list[tuple[float, float]] = field(default_factory=list)
     errors: list[tuple[float, float, str]] = field(default_factory=list)
@@ -57,7 +58,7 @@ class Report:
     back_at: float = 0.0
 
     def milliseconds(self, share: float) -> float:
-        """The time that so many of all answers took at most."""
+        """The duration at a quantile of all correct responses."""
         times = sorted(seconds for _, seconds in self.answers)
         return times[int(len(times) * share)] * 1000
 
@@ -67,16 +68,16 @@ class Report:
 
     @property
     def recovered_seconds(self) -> float:
-        """How long after the engine was back the last error came."""
+        """Seconds between the restart of the engine and the last error."""
         return max([at - self.back_at for at, _, _ in self.errors if at > self.back_at], default=0.0)
 
     def rate(self, begin: float, end: float) -> float:
-        """Good answers a second between two times."""
+        """Correct responses a second between two times."""
         return sum(begin <= at < end for at, _ in self.answers) / (end - begin)
 
 
 class Flaky(proxy.Proxy):
-    """Spoils so many of a hundred calls, and keeps none."""
+    """Proxy that disturbs a percentage of the calls and records none."""
 
     percent = 1.0
 
@@ -94,14 +95,14 @@ FAULTS = [
 
 
 async def endure(seconds: float, folder: Path, *, outage: float = 0.0, **settings: str) -> Report:
-    """Load for so many seconds; with an `outage` the engine is away for as many, from a third of the time on."""
+    """Run the load for some seconds; with an `outage` the engine is down for as many, from a third of the time on."""
     engine = engines.find(folder / "engine.db")
     report = Report()
     with engine:
         async with open_store(engine.address("clade")) as store:
             await store.create()
             await plant(store, CategoryNode, list(_rows()))
-        async with _front(engine, spoiled=not outage) as address:
+        async with _front(engine, disturbed=not outage) as address:
             environment = {"CLADE_STORE": address, "CLADE_WRITES": "on", "CLADE_LOG_LEVEL": "warning", **settings}
             port = engines.free_port()
             server = Process((*CLADE, "serve", "--port", str(port)), f"http://127.0.0.1:{port}/graphql", environment)
@@ -135,9 +136,9 @@ async def _load(
 
 
 @contextlib.asynccontextmanager
-async def _front(engine: engines.Engine, *, spoiled: bool) -> AsyncIterator[str]:
-    """The store's address, through the proxy or not."""
-    if not spoiled:
+async def _front(engine: engines.Engine, *, disturbed: bool) -> AsyncIterator[str]:
+    """The URL of the store, through the proxy or not."""
+    if not disturbed:
         yield engine.address("clade")
         return
     async with Flaky(engine.url) as front:
@@ -155,7 +156,7 @@ def _rows() -> list[tuple[tuple[str, ...], str]]:
 
 
 async def _expected(url: str) -> dict[str, Any]:
-    """What is asked of the part that nobody writes to, and the answers, each looked at for what it must hold."""
+    """The queries for the nodes that nobody writes to, with their checked responses."""
     queries = [query % f'"s{shelf}"' for query in (MENU, PAGE) for shelf in range(SHELVES)]
     queries += [UPWARDS % f'"s{n % SHELVES}/b{n:02}/t{n % THINGS}"' for n in range(BOXES)]
     found: dict[str, Any] = {}
@@ -171,7 +172,7 @@ async def _expected(url: str) -> dict[str, Any]:
 
 
 async def _asked(url: str, report: Report, query: str, **variables: Any) -> Answer | None:
-    """A good answer, None where it has errors that a fault explains; any other is wrong."""
+    """A correct response; None if it has errors that a fault explains. Any other response is wrong."""
     began = time.monotonic()
     try:
         async with await Connection.to(url) as connection:
@@ -201,7 +202,7 @@ async def _read(url: str, expected: dict[str, Any], end: float, report: Report) 
 
 
 async def _write(url: str, number: int, end: float, report: Report) -> None:
-    """Create, rename and delete below an own node, and look after each whether all is as it was told to be."""
+    """Create, rename and delete nodes below a node of this client, and check all of them after each."""
     top, names, count = f"w{number}", dict[str, str](), 0
     while time.monotonic() < end:
         count += 1
@@ -224,24 +225,24 @@ async def _write(url: str, number: int, end: float, report: Report) -> None:
         answer = await _asked(url, report, OWN, path=top)
         if answer is not None:
             own = answer.json["data"]["category"]
-            told = {node["key"]: node["name"] for node in own["children"]["nodes"]}
-            if told != names or own["childCount"] != len(names):
-                report.wrong.append(f"{top}: {told} instead of {names}")
+            found = {node["key"]: node["name"] for node in own["children"]["nodes"]}
+            if found != names or own["childCount"] != len(names):
+                report.wrong.append(f"{top}: {found} instead of {names}")
 
 
 async def _done(url: str, report: Report, mutation: str, **variables: Any) -> Any:
-    """The payload of a mutation, which is sent under its key until it is settled: an error may have come after it."""
+    """The payload of a mutation, which is sent with its idempotency key until it succeeds."""
     while (answer := await _asked(url, report, mutation, **variables)) is None:
         pass
     (payload,) = answer.json["data"].values()
     return payload
 
 
-def told(report: Report, seconds: float) -> str:
+def summary(report: Report, seconds: float) -> str:
     errors = ", ".join(f"{count} {code}" for code, count in report.codes.most_common()) or "none"
     slowest = max([took for _, took in report.answers] + [took for _, took, _ in report.errors])
     lines = [
-        f"{len(report.answers):,} good answers in {seconds:.0f} s over {CONNECTIONS} connections, "
+        f"{len(report.answers):,} correct responses in {seconds:.0f} s over {CONNECTIONS} connections, "
         f"{report.writes:,} changes among them",
         f"errors: {errors}; wrong: {len(report.wrong)} {report.wrong[:3]}",
         f"p50 {report.milliseconds(0.5):.0f} ms, p99 {report.milliseconds(0.99):.0f} ms, slowest {slowest:.1f} s",
@@ -260,7 +261,7 @@ def told(report: Report, seconds: float) -> str:
 
 def main(seconds: float, outage: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        print(told(asyncio.run(endure(seconds, Path(folder), outage=outage)), seconds))
+        print(summary(asyncio.run(endure(seconds, Path(folder), outage=outage)), seconds))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How fast files are imported, and how much memory that takes: python -m bench.load [NODES].
+"""Benchmark of imports, speed and memory: python -m bench.load [NODES].
 
 A CSV file of made-up places is imported into a new SQLite file by a process of its own, as `clade import` does it, and
 then once more, when nothing changes. With an engine (CLADE_TEST_DYNOXIDE, or npm's @dynoxide/linux-x64 in tests/) a
@@ -30,7 +30,7 @@ OPTIONS = {
 
 
 def make(file: Path, nodes: int) -> None:
-    """A CSV file that asks for about so many nodes."""
+    """Write a CSV file for about so many nodes."""
     countries = max(1, nodes // (STATES * CITIES * (STORES + 1)))
     with file.open("w", encoding="utf-8", newline="") as target:
         writer = csv.writer(target)
@@ -42,7 +42,7 @@ def make(file: Path, nodes: int) -> None:
 
 
 def timed(name: str, file: Path, url: str) -> None:
-    """Import in this process and print how that went; for a process of its own, whose memory it tells."""
+    """Import in this process and print time and memory; run it in a process of its own."""
     began, began_cpu = time.perf_counter(), time.process_time()
     sys.stdout, printed = open(os.devnull, "w"), sys.stdout  # noqa: SIM115 - ends with the process
     import_file("location", file, **OPTIONS, store=url)  # type: ignore[arg-type]

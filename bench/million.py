@@ -1,9 +1,9 @@
-"""A large store from end to end: python -m bench.million [NODES] [STORE].
+"""Benchmark of a large store, from import to move: python -m bench.million [NODES] [STORE].
 
-Made-up places in ten countries of one region each are imported by `clade import`, proven by `clade check`, asked for by
-a server that keeps nothing; then a region, a tenth of all, is moved to another country, and the store is proven again.
-Each step is a process of its own, whose time, processor time and peak of memory are printed. STORE is the address of a
-store that holds nothing; else it is an SQLite file that goes away afterwards.
+Generated places in ten countries of one region each are imported by `clade import`, checked by `clade check`, and
+queried from a server without caches; then a region, a tenth of all, is moved to another country, and the store is
+checked again. Each step is a process of its own, whose time, processor time and peak memory are printed. STORE is the
+URL of an empty store; by default it is a temporary SQLite file.
 """
 
 import os
@@ -22,9 +22,9 @@ from bench.servers import clade
 NODES = 1_000_000
 COUNTRIES, COUNTIES = 10, 100  # a country has one region, and that so many counties
 MOVE_SECONDS = 3600.0
-TIMES = 20  # that each question is asked
+TIMES = 20  # that each query is sent
 
-QUESTIONS = {
+QUERIES = {
     "breadcrumb": '{ city(path: "C0/R0/050/000") { name ancestors { name } } }',
     "children": '{ region(path: "C0/R0") { children { nodes { name } } } }',
     "nested": '{ region(path: "C0/R0") { children(first: 50) { nodes { children(first: 20) { nodes { name } } } } } }',
@@ -52,7 +52,7 @@ def _place(level: str, *path: str) -> Place:
 
 
 def timed(name: str, *arguments: str, store: str) -> None:
-    """Run a command of Clade to its end and print what it took."""
+    """Run a command of Clade and print its cost."""
     began = time.perf_counter()
     pid = os.posix_spawn(
         CLADE[0],
@@ -70,15 +70,15 @@ def tell(name: str, seconds: float, cpu_seconds: float, peak_mb: float) -> None:
     print(f"| {name} | {seconds:,.3g} s | {cpu_seconds:,.3g} s | {peak_mb:,.0f} MB |", flush=True)
 
 
-def asked(store: str) -> None:
-    """Ask each question some times and print what one answer took."""
+def queried(store: str) -> None:
+    """Send each query some times and print the mean cost."""
     server = clade("", store, record_cache_mb=0).process
     with server:
-        for name, question in QUESTIONS.items():
-            ask_well(server.url, question)
+        for name, query in QUERIES.items():
+            checked_request(server.url, query)
             began, cpu = time.perf_counter(), server.cpu_seconds()
             for _ in range(TIMES):
-                ask_well(server.url, question)
+                checked_request(server.url, query)
             seconds, cpu_seconds = time.perf_counter() - began, server.cpu_seconds() - cpu
             tell(name, seconds / TIMES, cpu_seconds / TIMES, server.peak_mb())
 
@@ -89,15 +89,15 @@ def moved(store: str, nodes: int) -> None:
     server.environment = {**server.environment, "CLADE_WRITES": "on"}
     with server:
         began, cpu = time.perf_counter(), server.cpu_seconds()
-        ask_well(server.url, MOVE)
+        checked_request(server.url, MOVE)
         seconds, cpu_seconds = time.perf_counter() - began, server.cpu_seconds() - cpu
         tell(f"move of {nodes // COUNTRIES:,} nodes", seconds, cpu_seconds, server.peak_mb())
 
 
-def ask_well(url: str, question: str) -> None:
-    answer = ask(url, orjson.dumps({"query": question}), seconds=MOVE_SECONDS)
+def checked_request(url: str, query: str) -> None:
+    answer = ask(url, orjson.dumps({"query": query}), seconds=MOVE_SECONDS)
     if b'"errors"' in answer:
-        sys.exit(f"{question} is answered {answer[:500].decode()}")
+        sys.exit(f"{query} got {answer[:500].decode()}")
 
 
 def main(nodes: int, store: str | None) -> None:
@@ -111,7 +111,7 @@ def main(nodes: int, store: str | None) -> None:
         timed("import", "import", "location", str(file), store=store)
         timed("the same again, when nothing changes", "import", "location", str(file), store=store)
         timed("check", "check", "location", store=store)
-        asked(store)
+        queried(store)
         moved(store, count)
         timed("check", "check", "location", store=store)
 

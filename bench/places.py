@@ -1,4 +1,4 @@
-"""The places that are served while they are measured: real ones, those of the demo, or made-up ones of any number."""
+"""Places to measure with: real ones, those of the demo, or any number of generated ones."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -66,7 +66,7 @@ def _around(path: tuple[str, ...], level: str, name: str, people: int, cities: l
 
 
 def _segment(name: str) -> str:
-    """A name as a key that the other servers can take too: they join keys by `#`."""
+    """A name as a key that the other servers accept too: they join keys by `#`."""
     return "".join(char for char in name if char.isprintable() and char != "#").strip()
 
 
@@ -94,7 +94,7 @@ def demo() -> list[Place]:
 
 
 def made(nodes: int) -> Iterator[Place]:
-    """At least so many, in countries that are all alike; the first is the same however many there are."""
+    """At least so many places, in countries that are all alike; the first country is always the same."""
     for number in range(-(-nodes // COUNTRY_NODES)):
         country = f"L{number:04d}"
         yield Place((country,), "COUNTRY", f"Country {number}", country, number, country, 1.5, 1.5)
@@ -107,12 +107,12 @@ def made(nodes: int) -> Iterator[Place]:
 
 
 def in_order(places: Iterable[Place]) -> list[Place]:
-    """Parents first, siblings by their keys: the order in which a tree is told."""
+    """Parents first, siblings by their keys: the depth-first order of a tree."""
     return sorted(places, key=lambda place: place.path)
 
 
 def write(places: Iterable[Place], file: Path) -> None:
-    """The lines that `clade import` takes."""
+    """Write the lines that `clade import` reads."""
     fields = Place.__slots__
     with file.open("wb") as output:
         for place in places:
@@ -121,7 +121,7 @@ def write(places: Iterable[Place], file: Path) -> None:
 
 
 def write_for_peers(places: Iterable[Place], file: Path) -> None:
-    """The lines that the other servers take."""
+    """Write the lines that the other servers read."""
     with file.open("wb") as output:
         for place in places:
             line = {

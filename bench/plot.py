@@ -1,4 +1,4 @@
-"""Draws processor time by question and server as an SVG: python -m bench.plot RESULTS.json OUTPUT.svg."""
+"""Chart of processor time by query and server, as SVG: python -m bench.plot RESULTS.json OUTPUT.svg."""
 
 import math
 import sys
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.measurement import cpu
-from bench.questions import MENU, PLACES
+from bench.queries import MENU, PLACES
 from bench.report import Report, number
-from bench.servers import DYNAMODB, HITS, IN_MEMORY, NOTHING_KEPT, ON_DYNAMODB, POSTGRES, SQLITE, STATIC, STOCK
+from bench.servers import DYNAMODB, HITS, IN_MEMORY, NO_CACHE, ON_DYNAMODB, POSTGRES, SQLITE, STATIC, STOCK
 
 COLORS = {
-    STATIC: "#9aa0a6", HITS: "#7fc8a9", SQLITE: "#1b7f5c", NOTHING_KEPT: "#0b4634", IN_MEMORY: "#e39a3b",
+    STATIC: "#9aa0a6", HITS: "#7fc8a9", SQLITE: "#1b7f5c", NO_CACHE: "#0b4634", IN_MEMORY: "#e39a3b",
     DYNAMODB: "#2f6fb0", ON_DYNAMODB: "#b4501f", POSTGRES: "#6a4c93", STOCK: "#c23b5a",
 }  # fmt: skip
 WIDTH, BAR, LABELS, FIGURES, TITLE, GAP = 900, 16, 220, 90, 26, 14
@@ -40,9 +40,9 @@ def draw(report: Report) -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _times(report: Report, question: str) -> Iterator[tuple[str, float]]:
+def _times(report: Report, query: str) -> Iterator[tuple[str, float]]:
     for server in COLORS:
-        found = cpu(report.results, server, question)
+        found = cpu(report.results, server, query)
         if found:
             yield server, found.cpu + (found.cpu_behind or 0)
 

@@ -1,4 +1,4 @@
-"""Processes of a measurement: started on free ports, ended by their ids, with what the kernel counts for them."""
+"""Processes of a measurement: started on free ports, ended by their ids, with CPU time and memory of /proc."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ CLADE = (sys.executable, "-c", "from commands.main import run; run()")
 
 
 class Silent(Exception):
-    """A process that ended, or does not answer; the message has what it wrote."""
+    """A process ended, or does not answer; the message has its output."""
 
 
 @dataclass
@@ -34,14 +34,14 @@ class Process:
 
     command: tuple[str, ...]
     url: str
-    """Where it answers, as soon as it does."""
+    """Its URL."""
     environment: Mapping[str, str] = field(default_factory=dict)
     directory: Path = CHECKOUT
     _process: subprocess.Popen[bytes] | None = None
     _output: Any = None
 
     def __enter__(self) -> Self:
-        """Starts it and waits for any answer; raises Silent where none comes."""
+        """Start it and wait for any response; raises Silent if none comes."""
         self.start()
         with self._ended_on_failure():
             self.wait()
@@ -83,13 +83,13 @@ class Process:
         return sum(_cpu_ticks(pid) for pid in _family(self.pid)) / TICKS_A_SECOND
 
     def peak_mb(self) -> float:
-        """The most memory that the process itself had at a time."""
+        """Peak memory of the process itself."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
         return int(found[1]) / 1024 if found else 0.0
 
     def memory_mb(self) -> float:
-        """What the process itself has in memory now."""
+        """Resident memory of the process itself."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
         return int(found[1]) / 1024 if found else 0.0
@@ -109,10 +109,10 @@ class Process:
 
 
 def run(*command: str, environment: Mapping[str, str] | None = None, directory: Path = CHECKOUT) -> None:
-    """Run a command to its end; raises Silent with its output where it fails."""
-    told = {**os.environ, **(environment or {})}
+    """Run a command; raises Silent with its output if it fails."""
+    full = {**os.environ, **(environment or {})}
     try:
-        done = subprocess.run(command, cwd=directory, env=told, capture_output=True, check=False)
+        done = subprocess.run(command, cwd=directory, env=full, capture_output=True, check=False)
     except OSError as missing:
         raise Silent(f"{command[0]} cannot be run: {missing}") from missing
     if done.returncode:
@@ -121,7 +121,7 @@ def run(*command: str, environment: Mapping[str, str] | None = None, directory: 
 
 
 def ask(url: str, sent: bytes, *, seconds: float = ANSWER_SECONDS) -> bytes:
-    """The answer to a POST of JSON, which may take so many seconds."""
+    """The body of the response to a POST of JSON."""
     request = urllib.request.Request(url, sent, JSON_BOTH_WAYS)
     with urllib.request.urlopen(request, timeout=seconds) as answer:
         found: bytes = answer.read()
@@ -129,7 +129,7 @@ def ask(url: str, sent: bytes, *, seconds: float = ANSWER_SECONDS) -> bytes:
 
 
 def answers(url: str) -> bool:
-    """Whether anything answers: over HTTP, or at all where the address begins with tcp."""
+    """Whether the process answers: over HTTP, or by accepting a connection if the URL begins with tcp."""
     try:
         if url.startswith("tcp://"):
             host, port = url.removeprefix("tcp://").split(":")
@@ -151,7 +151,7 @@ def _cpu_ticks(pid: int) -> int:
 
 
 def _family(pid: int) -> list[int]:
-    """A process and all below it."""
+    """A process and its descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -1,4 +1,4 @@
-"""What was measured, as tables in Markdown, and as a JSON file to draw from."""
+"""Results as tables in Markdown, and as a JSON file for the chart."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,16 +10,16 @@ import orjson
 
 from bench.growth import SIZES
 from bench.measurement import MAIN, Figures, Results, cpu, ratio
-from bench.questions import MENU, PLACES, Question
+from bench.queries import MENU, PLACES, Query
 from bench.servers import DYNAMODB, HITS, IN_MEMORY, ON_DYNAMODB, SQLITE, STATIC, STOCK
 
 
 @dataclass(frozen=True)
 class Target:
-    """How many times less processor time than another server Clade should need for some questions."""
+    """A target: how many times less processor time than another server Clade should need for some queries."""
 
     what: str
-    questions: Sequence[str]
+    queries: Sequence[str]
     ours: str
     theirs: str
     target: float
@@ -40,7 +40,7 @@ GROWTH_TARGET = 1.3  # times the processor time in the smallest store
 
 @dataclass
 class Report:
-    """All that one call of `python -m bench` found."""
+    """The results of one run of `python -m bench`."""
 
     data: str
     results: Results
@@ -48,50 +48,51 @@ class Report:
     start_seconds: float = math.nan
 
     def markdown(self) -> str:
-        questions = [one for one in (*PLACES, MENU) if any(one.name == name for _, name, _ in self.results)]
-        parts = [f"## {self.data}", *[self._table(question) for question in questions], self._targets()]
+        queries = [one for one in (*PLACES, MENU) if any(one.name == name for _, name, _ in self.results)]
+        parts = [f"## {self.data}", *[self._table(query) for query in queries], self._targets()]
         if self.memory_mb:
             rows = [[name, f"{size:.0f}"] for name, size in self.memory_mb.items()]
             parts.append(table(["server", "peak memory, MB"], rows))
         if not math.isnan(self.start_seconds):
-            parts.append(f"From the command to the first answer: {self.start_seconds:.2f} s.")
+            parts.append(f"From the command to the first response: {self.start_seconds:.2f} s.")
         return "\n\n".join(part for part in parts if part)
 
     def write(self, file: Path) -> None:
         results = [[*key, asdict(figures)] for key, figures in self.results.items()]
-        told = {"data": self.data, "results": results, "memory_mb": self.memory_mb, "start_seconds": self.start_seconds}
-        file.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+        content = {"data": self.data, "results": results}
+        content |= {"memory_mb": self.memory_mb, "start_seconds": self.start_seconds}
+        file.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
     @classmethod
     def read(cls, file: Path) -> "Report":
-        told: dict[str, Any] = orjson.loads(file.read_bytes())
-        results = {(server, name, count): Figures(**figures) for server, name, count, figures in told["results"]}
-        return cls(told["data"], results, told["memory_mb"], told["start_seconds"] or math.nan)
+        content: dict[str, Any] = orjson.loads(file.read_bytes())
+        results = {(server, name, count): Figures(**figures) for server, name, count, figures in content["results"]}
+        return cls(content["data"], results, content["memory_mb"], content["start_seconds"] or math.nan)
 
-    def _table(self, question: Question) -> str:
-        counts = sorted({count for _, name, count in self.results if name == question.name})
-        servers = dict.fromkeys(server for server, name, _ in self.results if name == question.name)
+    def _table(self, query: Query) -> str:
+        counts = sorted({count for _, name, count in self.results if name == query.name})
+        servers = dict.fromkeys(server for server, name, _ in self.results if name == query.name)
         head = ["server", "CPU ms a request"]
         for count in counts:
             head += [f"requests/s at {count}", "p50 ms", "p99 ms"]
         rows = []
         for server in servers:
-            row = [server, self._cpu(server, question)]
+            row = [server, self._cpu(server, query)]
             for count in counts:
-                found = self.results.get((server, question.name, count))
+                found = self.results.get((server, query.name, count))
                 row += [number(found.requests_a_second), number(found.p50), number(found.p99)] if found else ["–"] * 3
             rows.append(row)
-        return f"**{question.name}, {question.what}**\n\n{table(head, rows)}"
+        return f"**{query.name}, {query.what}**\n\n{table(head, rows)}"
 
-    def _cpu(self, server: str, question: Question) -> str:
-        found = cpu(self.results, server, question.name)
-        assert found, "a server is in a table only where it was measured"
+    def _cpu(self, server: str, query: Query) -> str:
+        found = cpu(self.results, server, query.name)
+        assert found, "a table has only servers that were measured"
         return number(found.cpu) + (f" + {number(found.cpu_behind)} of PostgreSQL" if found.cpu_behind else "")
 
     def _targets(self) -> str:
         rows = []
         for target in TARGETS:
-            found = [ratio(self.results, name, target.ours, target.theirs) for name in target.questions]
+            found = [ratio(self.results, name, target.ours, target.theirs) for name in target.queries]
             if not any(map(math.isnan, found)):
                 limits = [f"{number(target.target)} ×", f"{number(target.moonshot)} ×"]
                 rows.append([target.what, *limits, times(found), verdict(found, target.target, target.moonshot)])
@@ -104,19 +105,19 @@ class Report:
 
     def _hits(self) -> list[float]:
         found = []
-        for question in (*PLACES, MENU):
-            mine, floor = (self.results.get((name, question.name, MAIN)) for name in (HITS, STATIC))
+        for query in (*PLACES, MENU):
+            mine, floor = (self.results.get((name, query.name, MAIN)) for name in (HITS, STATIC))
             if mine and floor:
                 found.append(mine.requests_a_second / floor.requests_a_second)
         return found
 
 
 def growth_markdown(results: Results) -> str:
-    """Processor time in stores of each size, and how much more that is in the largest."""
+    """Processor time in stores of each size, and the ratio of the largest to the smallest."""
     rows = []
-    for question in PLACES:
-        found = [results[f"{size:,} nodes", question.name, MAIN].cpu for size in SIZES]
-        rows.append([f"{question.name}, {question.what}", *map(number, found), f"{found[-1] / found[0]:.2f} ×"])
+    for query in PLACES:
+        found = [results[f"{size:,} nodes", query.name, MAIN].cpu for size in SIZES]
+        rows.append([f"{query.name}, {query.what}", *map(number, found), f"{found[-1] / found[0]:.2f} ×"])
     head = ["CPU ms a request", *[f"{size:,} nodes" for size in SIZES], f"at most {GROWTH_TARGET} ×"]
     return f"## Growth\n\n{table(head, rows)}"
 
@@ -131,7 +132,7 @@ def times(found: Iterable[float]) -> str:
 
 
 def number(value: float) -> str:
-    """With as many digits as mean something."""
+    """With three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 

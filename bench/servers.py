@@ -1,4 +1,4 @@
-"""The servers that are measured side by side, each one process."""
+"""Servers of the benchmark, each one process."""
 
 import contextlib
 import os
@@ -10,10 +10,10 @@ from pathlib import Path
 
 from bench import processes
 from bench.processes import CHECKOUT, CLADE, Process, Silent
-from bench.questions import MENU, PLACES, Question
+from bench.queries import MENU, PLACES, Query
 from tests.engines import free_port
 
-SQLITE, NOTHING_KEPT = "Clade, SQLite", "Clade, SQLite, keeping nothing"
+SQLITE, NO_CACHE = "Clade, SQLite", "Clade, SQLite, no cache"
 HITS, DYNAMODB = "Clade, hits", "Clade, DynamoDB"
 STATIC, STOCK = "static bytes", "stock Strawberry"
 IN_MEMORY, ON_DYNAMODB, POSTGRES = "Mercurius, memory", "Mercurius, DynamoDB", "PostGraphile"
@@ -24,34 +24,34 @@ ANY_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local
 
 @dataclass(frozen=True)
 class Server:
-    """A running server: its name in tables, what it is asked, and the process that stores for it alone."""
+    """A server: its name in tables, its queries, and the database process behind it."""
 
     name: str
     process: Process
-    questions: Sequence[Question] = PLACES
+    queries: Sequence[Query] = PLACES
     is_peer: bool = False
     behind: Process | None = None
 
-    def url(self, question: Question) -> str:
-        return f"{self.process.url}/{question.name}" if self.name == STATIC else self.process.url
+    def url(self, query: Query) -> str:
+        return f"{self.process.url}/{query.name}" if self.name == STATIC else self.process.url
 
 
-def clade(name: str, store: str, *, questions: Sequence[Question] = PLACES, **settings: int | str) -> Server:
-    """Clade as `clade serve` starts it, without its cache of answers unless a setting says otherwise."""
+def clade(name: str, store: str, *, queries: Sequence[Query] = PLACES, **settings: int | str) -> Server:
+    """`clade serve`, without its response cache unless a setting says otherwise."""
     port = free_port()
-    told = {f"CLADE_{key.upper()}": str(value) for key, value in ({"response_cache_mb": 0} | settings).items()}
+    variables = {f"CLADE_{key.upper()}": str(value) for key, value in ({"response_cache_mb": 0} | settings).items()}
     command = (*CLADE, "serve", "--port", str(port))
     # As the others, none of which writes a line for each request.
-    environment = {"CLADE_STORE": store, "CLADE_LOG_LEVEL": "warning", **told, **ANY_CREDENTIALS}
-    return Server(name, Process(command, f"http://127.0.0.1:{port}/graphql", environment), questions)
+    environment = {"CLADE_STORE": store, "CLADE_LOG_LEVEL": "warning", **variables, **ANY_CREDENTIALS}
+    return Server(name, Process(command, f"http://127.0.0.1:{port}/graphql", environment), queries)
 
 
-def stock(store: str, questions: Sequence[Question]) -> Server:
-    return Server(STOCK, _uvicorn("bench.stock:app", "/graphql", {"CLADE_STORE": store}), questions)
+def stock(store: str, queries: Sequence[Query]) -> Server:
+    return Server(STOCK, _uvicorn("bench.stock:app", "/graphql", {"CLADE_STORE": store}), queries)
 
 
 def static(answers: Path) -> Server:
-    """Serves the files of a directory, which are there before it starts."""
+    """A server of the files of a directory, which exist before it starts."""
     return Server(STATIC, _uvicorn("bench.static:app", "", {"BENCH_ANSWERS": str(answers)}), (*PLACES, MENU))
 
 
@@ -67,7 +67,7 @@ def _uvicorn(app: str, path: str, environment: Mapping[str, str]) -> Process:
 
 @dataclass(frozen=True)
 class Peers:
-    """Servers that users would pick instead, where their folder is there with its packages installed."""
+    """Alternative servers, if their folder is present with its packages installed."""
 
     directory: Path
     node: str
@@ -79,7 +79,7 @@ class Peers:
         return cls(directory, os.environ.get("BENCH_NODE") or shutil.which("node") or "")
 
     def missing(self, *folders: str) -> str | None:
-        """What of these is not there, in words."""
+        """A message that names the first missing part; None if nothing is missing."""
         if not self.node:
             return "there is no Node"
         for folder in folders:
@@ -118,9 +118,9 @@ class Peers:
 
     def _server(self, folder: str, environment: Mapping[str, str]) -> Process:
         port = free_port()
-        told = {"NODE_ENV": "production", "PORT": str(port), **environment}
+        variables = {"NODE_ENV": "production", "PORT": str(port), **environment}
         url = f"http://127.0.0.1:{port}/graphql"
-        return Process((self.node, "server.mjs"), url, told, self.directory / folder)
+        return Process((self.node, "server.mjs"), url, variables, self.directory / folder)
 
     def _run(self, folder: str, environment: Mapping[str, str], *command: str) -> None:
         processes.run(self.node, *command, environment=environment, directory=self.directory / folder)

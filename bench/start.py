@@ -1,11 +1,11 @@
-"""How long it takes from the command to the first answer, on a store that is there."""
+"""Benchmark of the start: time from the command to the first response, with an existing store."""
 
 import time
 from statistics import median
 
 from bench import processes
 from bench.places import Place
-from bench.questions import BREADCRUMB, body
+from bench.queries import BREADCRUMB, body
 from bench.servers import clade
 
 TIMES = 5
@@ -13,7 +13,7 @@ POLL_SECONDS = 0.005
 
 
 def first_answer_seconds(store: str, place: Place) -> float:
-    """The median of some starts of `clade serve`, each until it has answered a breadcrumb."""
+    """The median of some starts of `clade serve`, each until the response to a breadcrumb."""
     return median(_once(store, place) for _ in range(TIMES))
 
 

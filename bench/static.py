@@ -1,4 +1,4 @@
-"""The floor: bytes that are ready, through the same server, framework and headers as Clade's answers.
+"""Baseline server: fixed bytes through the same server, framework and headers as Clade's responses.
 
 Each file of the directory that BENCH_ANSWERS names is served at /NAME.
 """

@@ -1,4 +1,4 @@
-"""Strawberry's own application over Clade's schema, store and batch functions: what is served without plans."""
+"""Stock server: Strawberry's own application over Clade's schema, store and batch functions, without compiled plans."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

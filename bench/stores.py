@@ -1,4 +1,4 @@
-"""The stores that are measured, made by `clade import` once and kept in a directory."""
+"""Stores of the benchmark, made by `clade import` once and kept in a directory."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ TAXONOMY = CHECKOUT.parent / "shared" / "data" / "google-product-taxonomy.txt"
 
 @dataclass(frozen=True)
 class Stores:
-    """What lies in a directory, or is put there when it is first asked for."""
+    """Stores in a directory, each made when it is first needed."""
 
     directory: Path
     taxonomy: Path | None = None

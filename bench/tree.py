@@ -1,4 +1,4 @@
-"""The right answers, told from the data alone and not by the code that is measured."""
+"""Expected responses, computed from the data alone and not by the code that is measured."""
 
 import random
 from collections import defaultdict
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.places import Place
-from bench.questions import BREADCRUMB, DESCENDANTS, FIRST_CITIES, MENU_LEVELS, Question, written
+from bench.queries import BREADCRUMB, DESCENDANTS, FIRST_CITIES, MENU_LEVELS, Query, written
 
 BREADCRUMBS = 512  # different ones, in turn
 
@@ -26,31 +26,31 @@ class Tree:
         for children in self._children.values():
             children.sort(key=lambda place: (place.level, place.path))
 
-    def asked(self, question: Question, country: str) -> list[Place]:
-        """The places that a question is about, in turn."""
-        if question is not BREADCRUMB:
+    def places_of(self, query: Query, country: str) -> list[Place]:
+        """The places that a query is sent for, in turn."""
+        if query is not BREADCRUMB:
             return [self._places[self._at[(country,)]]]
         cities = [place for place in self._places if place.level == "CITY"]
         return random.Random(7).sample(cities, min(BREADCRUMBS, len(cities)))
 
-    def answer(self, question: Question, place: Place, identify: Identify) -> Any:
-        """What `location` must be, where lists are plain; `identify` tells a place's id."""
-        match question.name:
+    def expected(self, query: Query, place: Place, identify: Identify) -> Any:
+        """The expected `location`, with plain lists; `identify` returns the id of a place."""
+        match query.name:
             case "Q1":
                 above = [self._places[self._at[place.path[:depth]]] for depth in range(1, len(place.path))]
-                names, field, listed = "name level population", "ancestors", _told(above, "name level", identify)
+                names, field, listed = "name level population", "ancestors", _objects(above, "name level", identify)
             case "Q2":
                 names, field = "name", "children"
-                listed = _told(self._children[place.path], "name population", identify)
+                listed = _objects(self._children[place.path], "name population", identify)
             case "Q3":
                 names, field = "name population", "children"
-                listed = _told(self._children[place.path], names, identify)
+                listed = _objects(self._children[place.path], names, identify)
                 for region, one in zip(self._children[place.path], listed, strict=True):
-                    one["children"] = _told(self._children[region.path][:FIRST_CITIES], names, identify)
+                    one["children"] = _objects(self._children[region.path][:FIRST_CITIES], names, identify)
             case _:
                 names, field = "", "descendants"
-                listed = _told(self._below(place), "name level population code", identify)
-        return _told([place], names, identify)[0] | {field: listed}
+                listed = _objects(self._below(place), "name level population code", identify)
+        return _objects([place], names, identify)[0] | {field: listed}
 
     def _below(self, place: Place) -> list[Place]:
         start = self._at[place.path] + 1
@@ -58,12 +58,12 @@ class Tree:
         return [one for one in following if one.path[: len(place.path)] == place.path]
 
 
-def _told(places: Iterable[Place], names: str, identify: Identify) -> list[dict[str, Any]]:
+def _objects(places: Iterable[Place], names: str, identify: Identify) -> list[dict[str, Any]]:
     return [{"id": identify(one), **{name: getattr(one, name) for name in names.split()}} for one in places]
 
 
 def menu(taxonomy: Path) -> list[dict[str, Any]]:
-    """What `categories` must be, from the lines of a taxonomy such as `A > B > C`."""
+    """The expected `categories`, from the lines of a taxonomy such as `A > B > C`."""
     lines = [line for line in taxonomy.read_text("utf-8").splitlines() if line and not line.startswith("#")]
     return _menu_below((), sorted(tuple(line.split(" > ")) for line in lines), MENU_LEVELS)
 

@@ -1,4 +1,4 @@
-"""How fast single nodes are written, and how long a large move takes: python -m bench.writes [NODES].
+"""Benchmark of writes, single nodes and large moves: python -m bench.writes [NODES].
 
 On a new SQLite file with durable commits; with an engine (CLADE_TEST_DYNOXIDE, or npm's @dynoxide/linux-x64 in tests/)
 all of it goes to a local DynamoDB as well.
@@ -30,17 +30,17 @@ SIDE = 100  # children of each node that has any
 
 
 def tree(nodes: int) -> ImportPlan:
-    """About so many nodes in two levels below one root, and a second root to move them to."""
-    wanted = ImportPlan(CATEGORY)
+    """About so many nodes in two levels below one root, and a second root as the target of moves."""
+    plan = ImportPlan(CATEGORY)
     paths = [("other",), ("root",), *[("root", f"c{n}") for n in range(nodes // (SIDE + 1))]]
     paths += [(*path, f"p{n}") for path in paths if len(path) == 2 for n in range(SIDE)]
     for number, path in enumerate(paths):
-        wanted.take(Row(number, path, [Part("CATEGORY")]))
-    return wanted
+        plan.take(Row(number, path, [Part("CATEGORY")]))
+    return plan
 
 
 class Clock:
-    """The time that goes by from when it is made, and what of it this process computes, the engine's share left out."""
+    """Elapsed time since its creation, and the CPU time of this process in it, without the engine's."""
 
     def __init__(self) -> None:
         self._began, self._cpu = time.perf_counter(), time.process_time()
@@ -64,7 +64,7 @@ async def single(name: str, store: Store, count: int) -> None:
 
 
 async def together(name: str, store: Store, count: int) -> None:
-    """Create so many nodes by clients that do not wait for each other."""
+    """Create so many nodes with concurrent clients."""
     writer = Writer(store)
     await writer.write(Create(CATEGORY, ("together",), "CATEGORY", "Together", {}), ReadUsage())
 
@@ -78,7 +78,7 @@ async def together(name: str, store: Store, count: int) -> None:
 
 
 async def watch(pauses: list[float]) -> None:
-    """Note how long everything else in this process has to wait for its turn."""
+    """Record how long other tasks of this process have to wait."""
     while True:
         began = time.perf_counter()
         await asyncio.sleep(0)
@@ -86,7 +86,7 @@ async def watch(pauses: list[float]) -> None:
 
 
 async def large(name: str, store: Store, nodes: int) -> None:
-    """Move a subtree to another tree and back, and remove it; journaled moves without their waits."""
+    """Move a subtree to another tree and back, and delete it; journaled moves without their waits."""
     await load(store, tree(nodes), LoadResult())
     writer = Writer(store, MoveTiming(0.0, 0.0))
     for what, edit in (

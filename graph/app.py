@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -68,10 +68,10 @@ def create_app(settings: Settings | None = None) -> Application:
     classes = served(settings.hierarchies)
     store = open_store(settings.store, keep_bytes=settings.keep_bytes)
     writer = resolvers.Writer(store, settings.move_timing) if settings.writes != "off" else None
-    traces = traces_of(settings, store)
+    tracing = tracing_of(settings, store)
     cache = ResponseCache(settings.response_cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
     limiter, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
-    execution = execution_of(settings, classes, store, writer, cache, traces)
+    execution = execution_of(settings, classes, store, writer, cache, tracing)
     observers: list[Observer] = [RequestLog(settings.slow_seconds)]
     authenticator = authenticator_of(settings, store)
     background = [authenticator.watch]
@@ -85,21 +85,28 @@ def create_app(settings: Settings | None = None) -> Application:
         store,
         execution,
         writer=writer,
-        max_body_bytes=settings.max_body_bytes,
-        body_seconds=settings.request_seconds,
-        graphiql=settings.shows("graphiql"),
         examples=partial(examples_of, settings, classes, store),
-        trusted=trusted_of(settings),
-        cors_origins=settings.cors_origins.replace(",", " ").split(),
         limiter=limiter,
         drain=drain,
         observers=observers,
-        on_start=traces.mark if traces else None,
+        on_start=tracing.mark if tracing else None,
         background=background,
-        check_hosts=not settings.production,
         authenticator=authenticator,
+        **_http_options(settings),
     )
-    return Application(traces.around(app) if traces else app, lifespan_of(store, writer, None, background))
+    return Application(tracing.around(app) if tracing else app, lifespan_of(store, writer, None, background))
+
+
+def _http_options(settings: Settings) -> dict[str, Any]:
+    """The arguments of `build_app` that are settings alone."""
+    return {
+        "max_body_bytes": settings.max_body_bytes,
+        "body_seconds": settings.request_seconds,
+        "graphiql": settings.shows("graphiql"),
+        "trusted": persisted_documents_of(settings),
+        "cors_origins": settings.cors_origins.replace(",", " ").split(),
+        "check_hosts": not settings.production,
+    }
 
 
 async def examples_of(settings: Settings, classes: Sequence[type[Node]], store: Store) -> list[Example]:
@@ -114,15 +121,15 @@ def execution_of(
     store: Store,
     writer: resolvers.Writer | None,
     cache: ResponseCache,
-    traces: "Tracing | None",
+    tracing: "Tracing | None",
 ) -> Execution:
     """The execution of operations over the store, on the schema of these hierarchies."""
     schema, types = build_schema(classes, expose=exposed(settings.federation_expose))
     definitions = {cls.name: cls.definition() for cls in classes}
     return Execution(
         schema,
-        contexts_of(settings, store, definitions, types, writer),
-        span=traces.span if traces else nullcontext,
+        context_factory_of(settings, store, definitions, types, writer),
+        span=tracing.span if tracing else nullcontext,
         plans=PlanCache(core_schema(schema), types),
         cache=cache,
         keep_documents=settings.plan_cache_documents,
@@ -131,7 +138,7 @@ def execution_of(
     )
 
 
-def contexts_of(
+def context_factory_of(
     settings: Settings,
     store: Store,
     definitions: dict[str, Hierarchy],
@@ -160,15 +167,15 @@ def contexts_of(
     return make
 
 
-def traces_of(settings: Settings, store: Store) -> "Tracing | None":
+def tracing_of(settings: Settings, store: Store) -> "Tracing | None":
     """OpenTelemetry spans of requests and of the store; None if the settings disable them."""
     if settings.traces == "off":
         return None
     from graph.observability.tracing import Tracing, exporting
 
-    traces = Tracing(exporting())
-    traces.watch(store)
-    return traces
+    tracing = Tracing(exporting())
+    tracing.watch(store)
+    return tracing
 
 
 def authenticator_of(settings: Settings, store: Store) -> Authenticator:
@@ -199,7 +206,7 @@ def limits_of(settings: Settings) -> DocumentLimits:
     return DocumentLimits(**{**numbers, "introspection": settings.shows("introspection")})
 
 
-def trusted_of(settings: Settings) -> PersistedDocuments:
+def persisted_documents_of(settings: Settings) -> PersistedDocuments:
     """The persisted documents in the file that the settings name; without a file all other documents are accepted."""
     only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
     return PersistedDocuments(read_trusted(settings.trusted_documents), only=only)

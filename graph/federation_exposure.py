@@ -1,4 +1,4 @@
-"""Optional fields of the subgraph schema, which CLADE_FEDERATION_EXPOSE enables."""
+"""Federation exposure: the optional parts of the subgraph's schema, which CLADE_FEDERATION_EXPOSE can name."""
 
 from store.errors import BadInput
 
@@ -13,7 +13,7 @@ NODE, NODES, CHANGES, HISTORY, MOVES, MUTATIONS = EXPOSABLE = (
 
 
 def exposed(words: str) -> frozenset[str]:
-    """The comma-separated words of the setting. Raises BadInput for a word that is not one of EXPOSABLE."""
+    """The words of a comma-separated list. Raises BadInput for a word that is not in EXPOSABLE."""
     found = frozenset(word.strip() for word in words.split(",")) - {""}
     if unknown := found - set(EXPOSABLE):
         raise BadInput(

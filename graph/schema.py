@@ -1,4 +1,4 @@
-"""The schema: the root fields of every hierarchy, Relay's `node` and `nodes`, and what federation asks for."""
+"""GraphQL schema: the root fields of every hierarchy, Relay's `node` and `nodes`, and Federation's fields."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,23 +14,13 @@ from graph.hierarchies.names import field_of, list_field_of
 from graph.hierarchies.node import Node
 from graph.operation.graphql_core import core_schema
 from graph.operation.selected_fields import Types
-from graph.types.field import (
-    REQUIRED,
-    argument,
-    class_of,
-    field,
-    register_resolvers,
-)
+from graph.types.arguments import id_argument
+from graph.types.field import REQUIRED, argument, class_of, field, register_resolvers
 from graph.types.hierarchy_types import HierarchyTypes, NodeInterface
 from graph.types.history_fields import past_fields
 from graph.types.move_fields import move_fields
 from graph.types.mutations import mutation_type
-from graph.types.root_fields import (
-    ById,
-    ByIds,
-    Find,
-    RootsField,
-)
+from graph.types.root_fields import ById, ByIds, Find, RootsField
 from graph.types.scalars import SCALARS, Path
 
 
@@ -39,7 +29,7 @@ def build_schema(
 ) -> tuple[strawberry.Schema, Types]:
     """The schema of these hierarchies, and the names of their levels' types.
 
-    `expose` names what it shows as a subgraph beyond the usual, as in `exposure.exposed`.
+    `expose` names further parts of the subgraph's schema, as `federation_exposure.exposed` returns them.
     """
     published = [HierarchyTypes(cls) for cls in hierarchies]
     fields = _node_fields([types.name for types in published])
@@ -75,37 +65,34 @@ def _resolve_types(schema: GraphQLSchema, published: Sequence[HierarchyTypes]) -
     kinds["NodeRevision"].resolve_type = lambda record, *_: by_hierarchy[record.hierarchy].revisions.type_name(record)
 
 
-def _node_fields(known: Sequence[str]) -> dict[str, StrawberryField]:
+def _node_fields(hierarchies: Sequence[str]) -> dict[str, StrawberryField]:
     """Relay's `node` and `nodes`, over all hierarchies."""
-    one = argument("id", strawberry.ID, "The node's id.", default=REQUIRED)
-    many = argument("ids", list[strawberry.ID], "The nodes' ids.", default=REQUIRED)
-    returns = list[NodeInterface | None] | None
+    node_id = id_argument('ID of the node, such as "location:US-NE".')
+    node_ids = argument("ids", list[strawberry.ID], 'IDs of the nodes, such as ["location:US-NE"].', default=REQUIRED)
+    found, many = "The node of any hierarchy with this ID; null where there is none.", list[NodeInterface | None] | None
     return {
-        "node": field(
-            ById(known), NodeInterface | None, "The node of any hierarchy with this id; null where there is none.", one
-        ),
+        "node": field(ById(hierarchies), NodeInterface | None, found, node_id),
         "nodes": field(
-            ByIds(known), returns, "The nodes with these ids, in their order, null where there is none.", many
+            ByIds(hierarchies), many, "The nodes with these IDs, in this order; null for each without a node.", node_ids
         ),
     }
 
 
 def _root_fields(types: HierarchyTypes) -> dict[str, StrawberryField]:
-    """A hierarchy's own: a node by path or id, the roots, and each level by path or id."""
+    """The root fields of one hierarchy: a node by path or ID, the roots, and a node of each level by path or ID."""
     cls = types.cls
     target = [
-        argument("path", Path | None, "Where the node lies; either this or `id` is given."),
-        argument("id", strawberry.ID | None, "The node's id; either this or `path` is given."),
+        argument("path", Path | None, 'Path of the node, such as "US/NE/Omaha"; give either this or `id`.'),
+        argument("id", strawberry.ID | None, 'ID of the node, such as "location:US-NE"; give either this or `path`.'),
     ]
-    anything = "The node at this path or with this id, of any level."
-    everything = f"The roots of the hierarchy {cls.name}."
+    anything = "The node with this path or ID, of any level; null where there is none."
+    everything = f"Roots of the hierarchy {cls.name}."
     fields = {
         field_of(types.title): field(Find(types.name, None), types.interface | None, anything, *target),
         list_field_of(cls): field(RootsField(types.name), types.connection | None, everything, *types.list_arguments()),
     }
     for level, concrete in types.concrete.items():
         title = types.type_names[types.name, level]
-        fields[field_of(title)] = field(
-            Find(types.name, level), concrete | None, f"The {title} at this path or with this id.", *target
-        )
+        text = f"The {title} with this path or ID; null where there is none."
+        fields[field_of(title)] = field(Find(types.name, level), concrete | None, text, *target)
     return fields

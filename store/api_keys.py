@@ -1,4 +1,4 @@
-"""API keys as they lie in the table, at `pk` = `keys`: of a secret only its hash, which opens nothing."""
+"""API keys: their items at `pk` = `keys`, with a SHA-256 hash in the place of the secret."""
 
 import hashlib
 import hmac
@@ -26,9 +26,9 @@ _TEXT = re.compile(rf"{PREFIX}([0-9a-f]{{{2 * ID_BYTES}}})_([A-Za-z0-9_-]{{43}})
 
 @dataclass(frozen=True)
 class ApiKey:
-    """A key that was given out, with what it may do (`read:location`, `write:location/US/NE`).
+    """An API key with its grants (`read:location`, `write:location/US/NE`).
 
-    `created_at` and `revoked_at` are times in UTC (RFC 3339), `until` is in seconds since 1970, None for ever.
+    `created_at` and `revoked_at` are times in UTC (RFC 3339), `until` is its expiry in seconds since 1970, None: never.
     """
 
     id: str
@@ -54,53 +54,53 @@ class ApiKey:
         }  # fmt: skip
         return {name: value for name, value in item.items() if value is not None}
 
-    def opens_with(self, secret: str, now: float) -> bool:
-        """Whether this is its secret, and it may be used at this time in seconds since 1970."""
-        # Compared first and in constant time, so that the time it takes tells nothing of either.
+    def accepts(self, secret: str, now: float) -> bool:
+        """Whether this is its secret, and it is neither revoked nor expired at `now`, in seconds since 1970."""
+        # Compared first and in constant time, so that the duration reveals nothing of either.
         is_right = hmac.compare_digest(self.hash, secret_hash(secret))
         return is_right and self.revoked_at is None and (self.until is None or now < self.until)
 
 
 def new_key(name: str, grants: Sequence[str], until: int | None) -> tuple[ApiKey, str]:
-    """A new key, and its text, which is shown once and kept nowhere."""
+    """A new key and its text, which is shown once and stored nowhere."""
     key_id, secret = secrets.token_hex(ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
     key = ApiKey(key_id, name, secret_hash(secret), grants, rfc3339(time.time()), until)
     return key, f"{PREFIX}{key_id}_{secret}"
 
 
 def parse_key(text: str) -> tuple[str, str] | None:
-    """The id and the secret in a key's text, or None where it cannot be one."""
+    """The id and the secret in the text of a key, None where it is none."""
     match = _TEXT.fullmatch(text)
     return None if match is None else (match[1], match[2])
 
 
 def secret_hash(secret: str) -> str:
-    # 256 random bits cannot be guessed however fast one hashes; a slow hash is for passwords, and costs each request.
+    # A fast hash: 256 random bits cannot be guessed. A slow one, as for passwords, would be paid by each request.
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 async def add_key(store: Store, key: ApiKey) -> None:
-    """Keep a new key."""
+    """Store a new key; raises Conflict where its id is taken."""
     await store.commit([Put(key.item(), ABSENT)])
 
 
 async def find_key(store: Store, key_id: str, reads: ReadUsage, *, strong: bool = False) -> ApiKey | None:
-    """The key with an id; one read of one item."""
+    """The key with an id, None where there is none; one read of one item."""
     (item,) = await store.get([Key(PARTITION, key_id)], reads, strong=strong)
     return None if item is None else ApiKey.of(item)
 
 
 async def find_keys(store: Store, reads: ReadUsage) -> list[ApiKey]:
-    """All that were ever given out, the oldest first."""
-    span = KeyRange(Index.TABLE, PARTITION, "0", just_after("g"))  # ids begin with 0 to f
-    return sorted(map(ApiKey.of, await store.range(span, reads, strong=True)), key=lambda key: (key.created_at, key.id))
+    """All keys, revoked and expired ones too, the oldest first."""
+    ids = KeyRange(Index.TABLE, PARTITION, "0", just_after("g"))  # ids begin with 0 to f
+    return sorted(map(ApiKey.of, await store.range(ids, reads, strong=True)), key=lambda key: (key.created_at, key.id))
 
 
 async def revoke_key(store: Store, key_id: str) -> ApiKey:
-    """Take a key back for ever; harmless where that was done. Raises NotFound."""
+    """Revoke a key, which cannot be undone; a key that is revoked stays as it is. Raises NotFound."""
     key = await find_key(store, key_id, ReadUsage(), strong=True)
     if key is None:
-        raise NotFound(f'There is no key "{shorten(key_id)}"; clade key list shows what there is.')
+        raise NotFound(f'There is no key "{shorten(key_id)}"; see clade key list.')
     if key.revoked_at is None:
         gone: Item = {**key.item(), "revoked_at": rfc3339(time.time())}
         await store.commit([Put(gone, {"hash": key.hash})])

@@ -10,16 +10,16 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 T = TypeVar("T")
 
-CHUNK_LENGTH = 500  # of nodes or rows, with which most things take some milliseconds
+CHUNK_LENGTH = 500  # nodes or rows; most computations take some milliseconds for so many
 SLICE_SECONDS = 0.01  # of computation at a time, by all coroutines of one event loop together
-AT_A_TIME = 32  # coroutines that are resumed in one iteration of the loop
+MAX_RESUMED = 32  # coroutines, in one iteration of the loop
 
 
 class _TimeSlice:
-    """The current slice of computation of one event loop, and the coroutines that wait for the next.
+    """The current slice of computation of one event loop, and the coroutines that wait for the next one.
 
-    All coroutines of the loop share it, and are resumed a few at a time: a thousand that were ready in the same
-    iteration of the loop would else compute for a thousand slices before anything else is served.
+    All coroutines of the loop share it, and a few are resumed at a time: a thousand of them in one iteration of the
+    loop would compute for a thousand slices before anything else is served.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -48,7 +48,7 @@ class _TimeSlice:
         if self.is_over():
             self._began = time.monotonic()
         resumed = 0
-        while self._waiting and resumed < AT_A_TIME:
+        while self._waiting and resumed < MAX_RESUMED:
             turn = self._waiting.popleft()
             if not turn.done():  # nobody has cancelled it
                 turn.set_result(None)
@@ -69,15 +69,15 @@ def _slice() -> _TimeSlice:
 
 
 def is_slice_over() -> bool:
-    """Whether the loop's slice of computation is used up, so that `give_way` would yield."""
+    """Whether the loop's slice of computation is used up, so that `yield_to_loop` would yield."""
     return _slice().is_over()
 
 
 async def yield_to_loop() -> None:
-    """Yield to the event loop if its slice of computation is used up; returns at once if not.
+    """Yield to the event loop if its slice of computation is used up, else return at once.
 
-    A coroutine that calls this every few milliseconds never blocks the loop for long, and its time limit and its
-    cancellation take effect although it waits for nothing.
+    A coroutine that calls this every few milliseconds never blocks the loop for long, and its timeout and cancellation
+    take effect although it awaits no I/O.
     """
     current = _slice()
     if current.is_over():
@@ -85,12 +85,12 @@ async def yield_to_loop() -> None:
 
 
 class in_chunks(Generic[T]):
-    """All of some things in pieces of at most so many, yielding between two of them where a slice is used up."""
+    """Iterate over items in chunks of at most `length`, yielding between two where a slice is used up."""
 
-    # No generator: the loop looks after each of these, which takes longer than most lists do.
-    def __init__(self, things: Sequence[T], piece: int = CHUNK_LENGTH) -> None:
-        self._things = things
-        self._piece = piece
+    # No generator: the loop tracks each asynchronous one, which takes longer than most lists do.
+    def __init__(self, items: Sequence[T], length: int = CHUNK_LENGTH) -> None:
+        self._items = items
+        self._length = length
         self._start = 0
 
     def __aiter__(self) -> Self:
@@ -98,24 +98,24 @@ class in_chunks(Generic[T]):
 
     async def __anext__(self) -> Sequence[T]:
         start = self._start
-        if start >= len(self._things):
+        if start >= len(self._items):
             raise StopAsyncIteration
         if start:
             await yield_to_loop()
-        self._start = start + self._piece
-        return self._things[start : self._start]
+        self._start = start + self._length
+        return self._items[start : self._start]
 
 
 class TreeLocks:
-    """The turns of all trees that anybody waits for."""
+    """Locks of partitions (trees, and hierarchies for their roots), so that writers of one process queue for them."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
     async def turn(self, partitions: Iterable[str]) -> AsyncIterator[None]:
-        """Wait until nobody else here writes to these partitions; all wait in one order, so none in a ring."""
-        locks = [self._locks.setdefault(one, asyncio.Lock()) for one in sorted(set(partitions))]
+        """Hold the locks of these partitions; all are acquired in the same order, so there is no deadlock."""
+        locks = [self._locks.setdefault(partition, asyncio.Lock()) for partition in sorted(set(partitions))]
         async with AsyncExitStack() as held:
             for lock in locks:
                 await held.enter_async_context(lock)

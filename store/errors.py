@@ -1,25 +1,25 @@
-"""What can go wrong, as one tree. Each class carries the code that clients see.
+"""Errors, as one tree of classes; each carries the code that clients see.
 
 CladeError
-├── BadInput            BAD_USER_INPUT      an argument or a row that cannot be taken
-│   ├── BadPath         BAD_PATH            a path that cannot exist
-│   ├── BadCursor       BAD_CURSOR          a cursor of another list, or none at all
+├── BadInput            BAD_USER_INPUT      an argument or a row that is invalid
+│   ├── BadPath         BAD_PATH            a path that is invalid
+│   ├── BadCursor       BAD_CURSOR          a cursor of another list, or an invalid one
 │   │   └── CursorExpired   CURSOR_EXPIRED  a cursor of the change feed that is too old
-│   ├── WrongLevel      WRONG_LEVEL         a node of another level than asked for
+│   ├── WrongLevel      WRONG_LEVEL         a node of another level than requested
 │   ├── BudgetExceeded  BUDGET_EXCEEDED     more nodes than one request may return
-│   ├── NotFound        NOT_FOUND           a node to change that is not there
+│   ├── NotFound        NOT_FOUND           a node to change that does not exist
 │   ├── AlreadyExists   ALREADY_EXISTS      a path or an id that another node has
-│   ├── Misplaced       MISPLACED           a node where it may not stand
+│   ├── Misplaced       MISPLACED           a node whose level is not allowed at its place
 │   ├── NotEmpty        NOT_EMPTY           a node to delete that has children
-│   └── TooLarge        TOO_LARGE           a change of more items than fit into one transaction
-├── BadData             BAD_DATA            what lies in the table is not what its hierarchy says
-├── Forbidden           FORBIDDEN           something that this server does not allow
-├── Conflict            CONFLICT            somebody else wrote first, or is moving what lies there
-└── Unavailable         UNAVAILABLE         the store cannot answer now
-    ├── Uncertain       UNAVAILABLE         the store does not tell whether a change was made
-    ├── NoTable         UNAVAILABLE         there is no such table
-    ├── WrongLayout     UNAVAILABLE         a table of another version of Clade
-    └── Damaged         UNAVAILABLE         a table that holds what nobody wrote
+│   └── TooLarge        TOO_LARGE           a change of more items than one transaction holds
+├── BadData             BAD_DATA            stored data that does not fit its hierarchy
+├── Forbidden           FORBIDDEN           an operation that this server does not allow
+├── Conflict            CONFLICT            a concurrent write came first, or a move is running there
+└── Unavailable         UNAVAILABLE         the store cannot be used now
+    ├── Uncertain       UNAVAILABLE         the outcome of a change is unknown
+    ├── NoTable         UNAVAILABLE         the table does not exist
+    ├── WrongLayout     UNAVAILABLE         a table of another version of the schema
+    └── Damaged         UNAVAILABLE         a table whose content was lost or changed on disk
 
 A message names the value, the limit and the way out; it is shown to clients, so it holds no key of the table.
 """
@@ -30,12 +30,12 @@ UNCERTAIN_HINT = "It is not known whether this was changed; look, or repeat it w
 
 
 class CladeError(Exception):
-    """Whatever Clade itself says no to; `str()` of it may be shown to anyone."""
+    """The base of all errors that Clade raises itself; its message may be shown to anyone."""
 
     code: ClassVar[str] = "INTERNAL_SERVER_ERROR"
 
     def bare(self) -> Self:
-        """The error without its frames and causes, for one that is kept: these hold all that was read for it."""
+        """This error without its traceback and causes, to be cached: these hold everything that was read for it."""
         self.__traceback__ = self.__context__ = self.__cause__ = None
         return self
 
@@ -93,9 +93,9 @@ class Forbidden(CladeError):
 
 
 class Conflict(CladeError):
-    """A condition of a commit did not hold, so nothing of it was written.
+    """A condition of a commit was not fulfilled, so nothing of it was written.
 
-    `failed` holds the places of the changes whose conditions failed, where the engine tells.
+    `failed` are the indexes of the changes whose conditions failed, where the engine reports them.
     """
 
     code = "CONFLICT"
@@ -106,7 +106,7 @@ class Conflict(CladeError):
 
     @classmethod
     def over(cls, failed: tuple[int, ...] = ()) -> Self:
-        """What both stores say when the conditions of these changes did not hold."""
+        """The error of both stores when the conditions of these changes were not fulfilled."""
         return cls("Somebody else wrote first, so nothing was changed; read again and repeat.", failed)
 
 
@@ -115,24 +115,24 @@ class Unavailable(CladeError):
 
 
 class Uncertain(Unavailable):
-    """The store did not tell whether it made a change, and nothing that can be read tells it.
+    """A change may or may not have been made: the store's answer was lost, and a read cannot settle it.
 
-    Clients see `extensions.uncertain: true`. Any other error of a change says that it was not made.
+    Clients see `extensions.uncertain: true`. After any other error a change was not made.
     """
 
     @classmethod
     def after(cls, error: CladeError) -> Self:
-        """What is told when a change may have been made before this error came."""
+        """The error of a change that may have been made before `error` occurred."""
         return cls(f"{error} {UNCERTAIN_HINT}")
 
 
 class NoTable(Unavailable):
-    """The table that the settings name does not exist."""
+    """The table of the settings does not exist."""
 
 
 class WrongLayout(Unavailable):
-    """The table lies in a way that this version of Clade does not read."""
+    """The table has a version of the schema that this version of Clade does not read."""
 
 
 class Damaged(Unavailable):
-    """The table holds what nobody wrote: bytes were lost or changed on their way to the disk or on it."""
+    """The content of the table is corrupt: bytes were lost or changed on their way to the disk or on it."""

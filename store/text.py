@@ -1,4 +1,4 @@
-"""A number of things, as a sentence tells it."""
+"""Formatting for messages: quantities, shortened text, times."""
 
 from datetime import UTC, datetime
 
@@ -9,11 +9,11 @@ def quantity(number: int, thing: str, things: str = "") -> str:
 
 
 def shorten(text: str, limit: int = 60) -> str:
-    """`text` as a message may quote it: no longer than `limit` characters, nothing unprintable."""
+    """`text` for a message: at most `limit` characters, those that cannot be printed replaced."""
     clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:limit])
     return clean + ("…" if len(text) > limit else "")
 
 
 def rfc3339(seconds: float) -> str:
-    """A time in UTC as it is stored."""
+    """A time as text in UTC (RFC 3339, milliseconds); `seconds` since 1970."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

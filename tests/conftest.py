@@ -1,4 +1,4 @@
-"""What all tests share: the engine, and the fixture `store`, which runs a test on both stores."""
+"""Fixtures of all tests: the engine, and `store`, which runs a test on both stores."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from graph.settings import ignored_variables
 from store.connect import open_store
 from store.engine.protocol import Store
 from tests import engines
-from tests.kept import spoilt
+from tests.cached_records import changed_records
 from tests.serving import serving
 
 CI = os.environ.get("CI") == "true"
@@ -27,14 +27,14 @@ settings.load_profile("ci" if CI else "here")
 
 
 def pytest_configure() -> None:
-    """Refuse a variable that no test reads: a long form that is misspelt would pass as a short one."""
+    """Reject unknown variables: with a misspelt name, a long form would run as a short one."""
     if strange := ignored_variables():
-        raise pytest.UsageError(f"no test reads {', '.join(strange)}; what tests read begins with CLADE_TEST_")
+        raise pytest.UsageError(f"no test reads {', '.join(strange)}; variables of tests begin with CLADE_TEST_")
 
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[engines.Engine]:
-    """An engine that speaks DynamoDB's API, for the whole run; without one its tests are skipped, but never in CI."""
+    """A DynamoDB engine for the whole run; without one its tests are skipped, but not in CI."""
     try:
         found = engines.find()
         found.start()
@@ -48,7 +48,7 @@ def engine() -> Iterator[engines.Engine]:
 
 @pytest.fixture
 def lasting_engine(tmp_path: Path) -> engines.Engine:
-    """An engine that keeps its tables on disk, to be started, stopped and started again."""
+    """An engine with tables on disk, which can be restarted."""
     try:
         engine = engines.find(tmp_path / "engine.db")
     except engines.NoEngine as missing:
@@ -60,7 +60,7 @@ def lasting_engine(tmp_path: Path) -> engines.Engine:
 
 @pytest.fixture(params=["sqlite", "dynamodb"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of a table of its own, which is not made yet."""
+    """The URL of a new table, which is not created yet."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'clade.db'}"
     engine: engines.Engine = request.getfixturevalue("engine")
@@ -69,27 +69,27 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def exact(request: pytest.FixtureRequest) -> None:
-    """For tests of figures and limits: skips them on an engine that is not exact about those."""
+    """Skip tests of figures and limits on an engine that is not exact."""
     callspec = getattr(request.node, "callspec", None)
     if callspec is not None and callspec.params.get("store_url") == "sqlite":
         return
     engine: engines.Engine = request.getfixturevalue("engine")
     if not engine.exact:
-        pytest.skip(f"{engine.name} does not do this as DynamoDB does")
+        pytest.skip(f"{engine.name} differs from DynamoDB here")
 
 
 @pytest.fixture
 async def store(store_url: str) -> AsyncIterator[Store]:
-    """An open store with an empty table, which keeps what it decodes; nobody may change that."""
+    """An open store with an empty table and a record cache, whose records must not change."""
     async with open_store(store_url, keep_bytes=1_000_000) as opened:
         await opened.create()
         yield opened
-        assert not spoilt(opened)
+        assert not changed_records(opened)
 
 
 @pytest.fixture(scope="session")
 def demo_store(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The address of a store with the demo data, for tests that only read."""
+    """The URL of a store with the demo data, for tests that only read."""
     url = f"sqlite:///{tmp_path_factory.mktemp('demo') / 'clade.db'}"
     subprocess.run([CLADE, "demo", "--store", url], check=True, stdout=subprocess.DEVNULL, timeout=300)
     return url
@@ -97,7 +97,7 @@ def demo_store(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def demo_server(demo_store: str) -> Iterator[str]:
-    """The address of a server of the demo data, which keeps nothing in memory, so that each request reads."""
+    """The URL of a server with the demo data, without caches, so that each request reads."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLADE_STORE", demo_store)
         patch.setenv("CLADE_RECORD_CACHE_MB", "0")

@@ -1,4 +1,4 @@
-"""One HTTP connection by hand, for tests that have many and look at each of them; it costs next to nothing."""
+"""HTTP connection with little overhead, for tests that open many and inspect each."""
 
 import asyncio
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import orjson
 
 
 class Lost(Exception):
-    """A request was sent and the connection ended without its answer."""
+    """A request was sent and the connection ended without a response."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Answer:
 
     @property
     def is_last(self) -> bool:
-        """Whether the server closes the connection after it."""
+        """Whether the server closes the connection after this response."""
         return self.headers.get("connection") == "close"
 
 
 class Connection:
-    """Posts GraphQL to a server at `url`, one request after another."""
+    """A connection that posts GraphQL requests to a server, one after another."""
 
     def __init__(self, url: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._host = urlsplit(url).netloc
@@ -48,14 +48,14 @@ class Connection:
         self.writer.close()
 
     async def ask(self, query: str, **variables: Any) -> Answer:
-        """The answer to a query. Raises Lost where none comes."""
+        """The response to a query. Raises Lost if none comes."""
         body = orjson.dumps({"query": query, "variables": variables})
         self.begin(len(body))
         self.writer.write(body)
         return await self.answer()
 
     def begin(self, length: int) -> None:
-        """Send the head of a request whose body has so many bytes."""
+        """Send the head of a request with a body of `length` bytes."""
         head = f"POST /graphql HTTP/1.1\r\nhost: {self._host}\r\ncontent-type: application/json\r\n"
         self.writer.write(f"{head}accept: application/json\r\ncontent-length: {length}\r\n\r\n".encode())
 

@@ -1,7 +1,7 @@
-"""Engines that speak DynamoDB's API, started as processes of their own for the tests and ended by them.
+"""DynamoDB engines: local servers with DynamoDB's API, started and stopped by the tests.
 
-Which one is taken: the endpoint that CLADE_TEST_DYNAMODB names; else dynoxide, from CLADE_TEST_DYNOXIDE or from an npm
-package of this checkout; else moto, which tells no capacities and cuts no pages.
+The engine is the endpoint that CLADE_TEST_DYNAMODB names; else dynoxide, from CLADE_TEST_DYNOXIDE or npm; else moto,
+which reports no consumed capacity and does not page.
 """
 
 import contextlib
@@ -23,12 +23,12 @@ _PACKAGE = "node_modules/@dynoxide/linux-x64/dynoxide"
 
 
 class NoEngine(Exception):
-    """Nothing here speaks DynamoDB's API; the message says what is missing."""
+    """No engine is available; the message says what is missing."""
 
 
 @dataclass
 class Engine:
-    """One engine; `exact` tells whether its capacities and pages are those of DynamoDB."""
+    """One engine; `exact` if its consumed capacity and pages are those of DynamoDB."""
 
     name: str
     url: str
@@ -50,7 +50,7 @@ class Engine:
                 raise NoEngine(f"{error} It wrote: {output.read()[-2000:].decode(errors='replace')}") from None
 
     def stop(self) -> None:
-        """End the process, by force where it does not listen."""
+        """Terminate the process, or kill it if it does not end."""
         if self.process is None:
             return
         self.process.terminate()
@@ -62,14 +62,14 @@ class Engine:
         self.process = None
 
     def kill(self) -> None:
-        """End the process as it stands."""
+        """Kill the process."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(STOP_SECONDS)
         self.process = None
 
     def address(self, table: str) -> str:
-        """What `open_store` takes for a table of this engine."""
+        """The URL of a table of this engine, for `open_store`."""
         return f"dynamodb://{table}?region=eu-west-1&endpoint={self.url}"
 
     def __enter__(self) -> Self:
@@ -98,7 +98,7 @@ def free_port() -> int:
 
 
 def find(db_path: Path | None = None) -> Engine:
-    """The best engine that can be had here, not started yet; with `db_path` it keeps its tables there (dynoxide alone).
+    """The best engine that is available, not started; with `db_path` it stores its tables there (only dynoxide).
 
     Raises NoEngine where there is none.
     """
@@ -113,7 +113,7 @@ def find(db_path: Path | None = None) -> Engine:
 
 
 def moto() -> Engine:
-    """The engine that knows more of what surrounds a table. Raises NoEngine where it is not installed."""
+    """moto, which has more of the API around tables. Raises NoEngine if it is not installed."""
     try:
         import moto.server  # noqa: F401
     except ImportError:

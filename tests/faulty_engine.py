@@ -1,4 +1,4 @@
-"""A server that ought to be DynamoDB and is not: it says nothing, little, or something else."""
+"""Faulty engine: a server in the place of DynamoDB that is silent, slow, or returns other content."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ Answer = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
 
 
 class FaultyEngine:
-    """Listens on a free port of the loopback for as long as it is open; `calls` are the operations that came."""
+    """Server on a free loopback port; `calls` are the operations that it received."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -50,18 +50,18 @@ def _answered(writer: asyncio.StreamWriter, body: bytes, status: str = "200 OK")
 
 
 async def empty(operation: str, writer: asyncio.StreamWriter) -> None:
-    """The answers of a table that holds nothing, and takes everything."""
+    """Respond as an empty table that accepts every write."""
     answers = {"query": {"Items": [], "Count": 0}, "batchgetitem": {"Responses": {}}}
     _answered(writer, json.dumps(answers.get(operation, {})).encode())
 
 
 async def mute(operation: str, writer: asyncio.StreamWriter) -> None:
-    """A server that accepts everything and never answers."""
+    """Never respond."""
     await asyncio.sleep(600)
 
 
 async def slow(operation: str, writer: asyncio.StreamWriter) -> None:
-    """A server that sends a byte now and then."""
+    """Send one byte now and then."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n")
     for _ in range(10000):
         writer.write(b" ")
@@ -70,7 +70,7 @@ async def slow(operation: str, writer: asyncio.StreamWriter) -> None:
 
 
 async def page(operation: str, writer: asyncio.StreamWriter) -> None:
-    """The page of a proxy, which is 200 as if all were well."""
+    """Respond with the page of a proxy and status 200."""
     _answered(writer, b"<html><body>Please sign in</body></html>")
 
 
@@ -79,7 +79,7 @@ async def bad_gateway(operation: str, writer: asyncio.StreamWriter) -> None:
 
 
 async def nothing(operation: str, writer: asyncio.StreamWriter) -> None:
-    """JSON, and no answer to anything."""
+    """Respond with JSON that is no response of DynamoDB."""
     _answered(writer, b"{}")
 
 

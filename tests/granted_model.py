@@ -1,4 +1,4 @@
-"""What Clade must answer to somebody who may read only some subtrees: the plain model without all the rest."""
+"""Model of responses to a caller with grants: the plain model without hidden nodes."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,12 +12,12 @@ from tests.model import Field, Model, Refused
 
 
 def position(record: Record) -> str:
-    """Where a node stands among siblings of which some may not be seen."""
+    """The position of a node among siblings some of which are hidden."""
     return first_rank(record.level, last_segment(record.pk, record.sk))
 
 
-class Granted(Model):
-    """The nodes of another model that are seen, as far as they are."""
+class GrantedModel(Model):
+    """The visible nodes of another model."""
 
     def __init__(self, model: Model, tops: Iterable[Path]) -> None:
         self.hierarchy = model.hierarchy
@@ -37,7 +37,7 @@ class Granted(Model):
         return self.grants.sight(self.hierarchy, path)
 
     def is_partial(self, record: Record | None, kind: str) -> bool:
-        """Whether a list is one of which only the granted is seen."""
+        """Whether a list shows only granted nodes."""
         if record is None:
             return self.sight(()) is not Visibility.WHOLE
         path = record.path[:-1] if kind == "siblings" else record.path

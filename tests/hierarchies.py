@@ -1,11 +1,11 @@
-"""Definitions of hierarchies for tests of the store, without the floor above that makes them of classes."""
+"""Hierarchies for tests of the store, defined without classes of `graph`."""
 
 from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Hierarchy, Level
 
 
 def level(name: str, under: str, **attributes: Kind) -> Level:
-    """A level; `under` are the names of those it may stand under, divided by spaces, `-` for a root."""
+    """A level; `under` names the levels that it may stand under, separated by spaces, `-` for a root."""
     places = frozenset(None if place == "-" else place for place in under.split())
     kinds = {key: Attribute(key, kind, f"The {key}.", max_length=1_000_000) for key, kind in attributes.items()}
     return Level(name, name.title().replace("_", ""), f"A {name}.", places, kinds)

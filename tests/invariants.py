@@ -1,4 +1,4 @@
-"""What must be true of a whole table, worked out from all its items by other means than those that keep it true."""
+"""Invariants of a whole table, checked from all its items by code that is independent of the store's."""
 
 from collections import Counter
 from typing import Any
@@ -12,7 +12,7 @@ from store.sqlite.store import SQLiteStore
 
 
 async def all_items(store: Store) -> list[dict[str, Any]]:
-    """Every item that lies in the table, in no order."""
+    """All items of the table, in no order."""
     if isinstance(store, SQLiteStore):
         rows = store._database.connection().execute("SELECT body FROM items")
         return [msgspec.msgpack.decode(body) for (body,) in rows]
@@ -34,7 +34,7 @@ async def nodes(store: Store, hierarchy: str) -> dict[str, dict[str, Any]]:
 
 
 async def check(store: Store) -> None:
-    """Fail where a count, an id record, a stamp, a log or a parent is wrong."""
+    """Fail if a count, an id record, a tree version, a log or a parent is wrong."""
     table = _Table(await all_items(store))
     table.check_nodes()
     table.check_counts()

@@ -1,4 +1,4 @@
-"""What Clade must answer, said a second time and as plainly as can be: trees in dictionaries, lists cut in memory.
+"""Model of responses: a plain second implementation with trees in dictionaries and lists cut in memory.
 
 A query is a value here (`Field`, `On`), which `GraphText` writes as GraphQL and `Model.answer` answers by itself.
 """
@@ -25,7 +25,7 @@ AT = "2026-11-20T12:00:00.000Z"
 
 
 class Ground(Node, hierarchy="ground", many="grounds"):
-    """A piece of ground, in the tests alone."""
+    """A piece of ground, for tests."""
 
     note: str | None = attribute("Whatever is to be said.")
 
@@ -35,7 +35,7 @@ class Area(Ground, under=[None, "self"]):
 
 
 class AreaPart(Ground, under=[None, Area, "self"]):
-    """A part of an area, whose level's name begins as another's does."""
+    """A part of an area; its level's name has another level's as a prefix."""
 
 
 class Plot(Ground, under=[Area, AreaPart]):
@@ -43,7 +43,7 @@ class Plot(Ground, under=[Area, AreaPart]):
 
 
 class Tree(Ground, under=[Area, AreaPart, Plot]):
-    """What grows there."""
+    """A tree."""
 
 
 TYPES = {"AREA": "Area", "AREA_PART": "AreaPart", "PLOT": "Plot", "TREE": "Tree"}
@@ -65,7 +65,7 @@ class Field:
 
 @dataclass(frozen=True)
 class On:
-    """Fields that are asked of one type alone, in a fragment that is written in place or has a name."""
+    """Fields of one type, in an inline fragment or a named one."""
 
     level: str
     fields: "tuple[Field | On, ...]"
@@ -86,7 +86,7 @@ ARGUMENT_TYPES = {
 
 
 class GraphText:
-    """A query's text; every second argument is given as a variable."""
+    """The text of a query; every second argument is a variable."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self.variables: dict[str, Any] = {}
@@ -162,14 +162,14 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Failed:
-    """What stands in an answer for a field that fails; Clade answers null, and an error with the field's path."""
+    """The place of a field that fails; Clade returns null, and an error with the path of the field."""
 
     code: str
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A page of a list, and whether there is more."""
+    """A page of a list, and whether there are more nodes."""
 
     nodes: list[Record]
     cursors: list[str]
@@ -179,7 +179,7 @@ class Listing:
 
 
 class Model:
-    """The nodes of a hierarchy by path; their records are what a store is given."""
+    """The nodes of a hierarchy by path, as records of a store."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class Model:
             family.sort(key=lambda record: record.rank)
 
     def items(self) -> list[Item]:
-        """All records, ids and stamps as they lie in a table."""
+        """All items of the table: records, ids and tree versions."""
         items = [record.item() for record in self.nodes.values()]
         shapes: dict[str, Counter[str]] = {}
         for record in self.nodes.values():
@@ -230,7 +230,7 @@ class Model:
         return items + [TreeVersion(partition).incremented(dict(shape)).item for partition, shape in shapes.items()]
 
     async def plant(self, store: Store) -> None:
-        """Write them all."""
+        """Write all items into a store."""
         items = self.items()
         for start in range(0, len(items), store.max_changes):
             await store.commit([Put(item) for item in items[start : start + store.max_changes]])
@@ -247,7 +247,7 @@ class Model:
         return found
 
     def listing(self, record: Record | None, kind: str, asked: dict[str, Any]) -> Listing:
-        """The page of a list that is asked for of a node, or of the hierarchy where there is none."""
+        """A page of a list of a node, or of the hierarchy's roots without one."""
         given = {name: value for name, value in asked.items() if value is not None}
         if min(given.get("first", 0), given.get("last", 0), given.get("maxDepth", 0)) < 0 or {"first", "last"} <= {
             *given
@@ -274,11 +274,11 @@ class Model:
         return Listing(cut, [encode_cursor(order, owner, position(one)) for one in cut], nexts, befores, len(whole))
 
     def _owner(self, record: Record | None, kind: str) -> str:
-        """What the cursors of a list are bound to."""
+        """The owner that the cursors of a list belong to."""
         return record.id if record is not None else self.hierarchy
 
     def _order(self, record: Record | None, kind: str, given: dict[str, Any]) -> tuple[CursorKind, Any]:
-        """The order of a list, and what tells a node's place in it."""
+        """The order of a list, and the function of a node's position in it."""
         if kind == "descendants" or (kind == "children" and {"from", "to"} & {*given}):
             assert record is not None
             order = CursorKind.DESCENDANTS if kind == "descendants" else CursorKind.CHILDREN_BY_KEY
@@ -310,7 +310,7 @@ class Model:
     # -- answers -------------------------------------------------------------------------------------------------------
 
     def answer(self, fields: Iterable[Field | On]) -> dict[str, Any]:
-        """The data of a query, with `Failed` in the place of what fails."""
+        """The data of a query, with `Failed` in the place of failing fields."""
         return {one.alias: _or_failed(self._root, one) for one in fields if _is_asked(one)}
 
     def _root(self, one: Field) -> Any:
@@ -417,7 +417,7 @@ def _compare(one: str, other: str) -> int:
 
 
 def failures(answer: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """The errors that an answer of the model tells: the path and the code of each."""
+    """The errors of a response of the model: path and code of each."""
     match answer:
         case Failed(code):
             yield path, code
@@ -430,7 +430,7 @@ def failures(answer: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tu
 
 
 def without_failures(answer: Any) -> Any:
-    """The data as GraphQL has it: null where a field fails."""
+    """The data as GraphQL returns it: null for a field that fails."""
     match answer:
         case Failed():
             return None

@@ -1,4 +1,4 @@
-"""What edits must do, said a second time with dictionaries: nodes by path, histories by id, aliases by old path."""
+"""Model of edits: a second implementation with dictionaries of nodes, histories and redirects."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,8 +22,8 @@ MAX_DEPTH = 5
 _BESIDE = (Side.BEFORE, Side.AFTER)
 
 
-class Wishes:
-    """Random edits, most of them of nodes that a model has, so that many can be made and some cannot."""
+class RandomEdits:
+    """Random edits, most of them of existing nodes, so that many succeed and some are rejected."""
 
     def __init__(self, seed: int, model: "Model") -> None:
         self.random = Random(seed)  # noqa: S311
@@ -78,7 +78,7 @@ class Wishes:
 
 
 class Refused(Exception):
-    """The edit is refused with this code."""
+    """The edit is rejected with this code."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Model:
     aliases: dict[Path, str] = field(default_factory=dict)
 
     def apply(self, edit: Edit) -> Callable[[Record], None]:
-        """Raises Refused, or tells how the model becomes another when the edit is made with this result."""
+        """A function that applies the result of the edit to the model; raises Refused if it is rejected."""
         match edit:
             case Create():
                 return self._create(edit)
@@ -161,7 +161,7 @@ class Model:
         return lambda record: self._relocate({path: target})
 
     def _relocate(self, places: dict[Path, Path]) -> None:
-        """Subtrees to other places, all at once."""
+        """Move several subtrees at once."""
         moved = {}
         for path, target in places.items():
             if target == path:
@@ -207,7 +207,7 @@ class Model:
 
 
 async def compare(store: Store, model: Model) -> None:
-    """Fail where the table holds anything else than the model, or breaks an invariant."""
+    """Fail if the table differs from the model, or breaks an invariant."""
     await invariants.check(store)
     items = await invariants.all_items(store)
     nodes, aliases = {}, {}

@@ -1,4 +1,4 @@
-"""An HTTP proxy in front of an engine: it records the calls and, where it is told to, spoils them.
+"""HTTP proxy in front of an engine: it records calls and injects faults.
 
 async with Proxy(engine.url) as proxy:
     proxy.spoil("Query", throttled, status(500))   # the next two Query calls, one after the other
@@ -20,7 +20,7 @@ from aiohttp import web
 
 @dataclass(frozen=True)
 class Call:
-    """One call as it came: the operation's name (`Query`), what it asks, and its headers."""
+    """One call as it came: the operation's name (`Query`), its body, and its headers."""
 
     operation: str
     body: dict[str, Any]
@@ -45,15 +45,15 @@ class Proxy:
         self._faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
 
     def spoil(self, operation: str, *faults: Fault) -> None:
-        """Have the next calls of an operation meet these faults, one each."""
+        """Inject these faults into the next calls of an operation, one each."""
         self._faults[operation].extend(faults)
 
     def mend(self) -> None:
-        """Spoil nothing more."""
+        """Inject no more faults."""
         self._faults.clear()
 
     def count(self, operation: str) -> int:
-        """How many calls of an operation came."""
+        """The number of calls of an operation."""
         return sum(call.operation == operation for call in self.calls)
 
     async def __aenter__(self) -> Self:
@@ -73,16 +73,16 @@ class Proxy:
         await self._session.close()
 
     def fault_for(self, call: Call) -> Fault:
-        """What a call meets."""
+        """The fault of a call."""
         waiting = self._faults[call.operation]
         return waiting.popleft() if waiting else passed
 
     def target_of(self, call: Call) -> str:
-        """The engine that a call is handed on to."""
+        """The engine that a call is forwarded to."""
         return self.target
 
     def sent(self, call: Call, body: dict[str, Any], headers: dict[str, str], answer: web.Response) -> None:
-        """What else is done with a call that was handed on."""
+        """Hook after a call was forwarded."""
 
     async def send(self, target: str, body: dict[str, Any], headers: dict[str, str]) -> web.Response:
         async with self._session.post(target, data=json.dumps(body), headers=headers) as answer:
@@ -116,12 +116,12 @@ def _response(status: int, body: bytes) -> web.Response:
 
 
 async def passed(call: Call, forward: Forward) -> web.Response:
-    """Nothing goes wrong."""
+    """Forward the call."""
     return await forward(call.body)
 
 
 def refused(name: str, status: int = 400, **more: Any) -> Fault:
-    """The engine says no, with this error's name."""
+    """Return an error of DynamoDB with this name."""
 
     async def fault(call: Call, forward: Forward) -> web.Response:
         body = {"__type": f"com.amazonaws.dynamodb.v20120810#{name}", "message": "spoiled by a test", **more}
@@ -134,12 +134,12 @@ throttled = refused("ProvisionedThroughputExceededException")
 
 
 def cancelled(*reasons: str) -> Fault:
-    """A transaction is cancelled for these reasons, one for each of its changes."""
+    """Cancel a transaction for these reasons, one for each change."""
     return refused("TransactionCanceledException", CancellationReasons=[{"Code": reason} for reason in reasons])
 
 
 def status(code: int) -> Fault:
-    """An answer that is not DynamoDB's at all, as of a load balancer."""
+    """Return a response that is not DynamoDB's, as of a load balancer."""
 
     async def fault(call: Call, forward: Forward) -> web.Response:
         return web.Response(status=code, text="<html><body>out of order</body></html>", content_type="text/html")
@@ -148,26 +148,26 @@ def status(code: int) -> Fault:
 
 
 async def garbled(call: Call, forward: Forward) -> web.Response:
-    """An answer that breaks off in the middle."""
+    """Return half of the response."""
     answer = await forward(call.body)
     assert isinstance(answer.body, bytes)
     return _response(200, answer.body[: len(answer.body) // 2])
 
 
 async def miscounted(call: Call, forward: Forward) -> web.Response:
-    """An answer of which a byte was lost on the way, as its checksum tells."""
+    """Return the response without one byte, so that its checksum is wrong."""
     answer = await forward(call.body)
     answer.headers["x-amz-crc32"] = "1"
     return answer
 
 
 async def dropped(call: Call, forward: Forward) -> web.Response:
-    """The connection is lost before the engine hears of the call."""
+    """Close the connection before the engine gets the call."""
     raise ConnectionAbortedError
 
 
 async def answer_dropped(call: Call, forward: Forward) -> web.Response:
-    """The engine does as it is told, and the connection is lost before its answer arrives."""
+    """Forward the call, and close the connection before the response."""
     await forward(call.body)
     raise ConnectionAbortedError
 
@@ -181,7 +181,7 @@ def delayed(seconds: float) -> Fault:
 
 
 def unprocessed(answered: int) -> Fault:
-    """Of a BatchGetItem only so many keys are answered, the others come back as unprocessed."""
+    """Return only so many keys of a BatchGetItem, the others as unprocessed."""
 
     async def fault(call: Call, forward: Forward) -> web.Response:
         ((table, asked),) = call.body["RequestItems"].items()

@@ -27,7 +27,7 @@ _FORKS.set_forkserver_preload(["pytest", "tests.servers"])  # pytest: a child lo
 
 
 def fork(said: Path, settings: dict[str, str], call: Callable[..., None], *arguments: Any) -> ForkServerProcess:
-    """A process that makes a call with these settings in its environment; what it says is added to a file."""
+    """A process that makes a call with these settings in its environment; its output is appended to a file."""
     process = _FORKS.Process(target=_run, args=(str(said), settings, call, arguments), daemon=True)
     process.start()
     return process
@@ -52,7 +52,7 @@ class Server:
         self._client = httpx.AsyncClient(timeout=ANSWER_SECONDS)
 
     async def start(self, *prepare: Callable[[], None]) -> None:
-        """Start it and wait until it answers; `prepare` is what is called in it before all else."""
+        """Start it and wait until it answers; `prepare` is called in it first."""
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         self._process = fork(self.said, self._settings, _serve, port, prepare)
@@ -63,14 +63,14 @@ class Server:
             await asyncio.sleep(0.02)
 
     def kill(self) -> None:
-        """End it as it stands, if it has not ended yet."""
+        """Kill it, unless it has ended."""
         if self._process is not None:
             self._process.kill()
             self._process.join(STOP_SECONDS)
             assert not self._process.is_alive()
 
     async def close(self) -> None:
-        """End it, and ask it no more."""
+        """Kill it, and close its client."""
         self.kill()
         await self._client.aclose()
 
@@ -85,13 +85,13 @@ class Server:
         return self._process is not None and self._process.is_alive()
 
     async def died(self) -> bool:
-        """Whether it ends by itself, as soon as it does."""
+        """Wait until it ends by itself; whether it does in time."""
         assert self._process is not None
         await asyncio.to_thread(self._process.join, STOP_SECONDS)
         return not self._process.is_alive()
 
     async def ask(self, query: str, **variables: Any) -> dict[str, Any]:
-        """The body of an answer; raises httpx.TransportError where there is none."""
+        """The body of a response; raises httpx.TransportError if there is none."""
         answer = await self._client.post(f"{self.url}/graphql", json={"query": query, "variables": variables})
         body: dict[str, Any] = answer.json()
         return body

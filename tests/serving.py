@@ -1,4 +1,4 @@
-"""The application on a real socket, for tests that go through HTTP."""
+"""Server of an application on a real socket, for tests over HTTP."""
 
 import time
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ START_SECONDS = 20
 
 @contextmanager
 def serving(app: ASGIApp) -> Iterator[str]:
-    """The address of a server that runs the application in a thread of this process, until the block ends."""
+    """The URL of a server in a thread of this process, until the block ends."""
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, lifespan="on", log_level="critical"))
     thread = Thread(target=server.run, daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""The benchmark, small: that it starts what it measures, checks what it is told, and counts what the kernel counts."""
+"""The benchmark on small stores: it starts servers, checks responses and reads CPU times."""
 
 import subprocess
 from dataclasses import replace
@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from bench import clients, measurement, million, places, servers
-from bench.measurement import MAIN, Asked, Figures, Right, Schedule, Wrong, measure
+from bench.measurement import MAIN, ExpectedData, Figures, Schedule, Workload, WrongResponse, measure
 from bench.places import COUNTRY_NODES, Place
 from bench.processes import Process, ask
-from bench.questions import BREADCRUMB, CHILDREN, MENU, PLACES, body, peer_id, plain, written
+from bench.queries import BREADCRUMB, CHILDREN, MENU, PLACES, body, peer_id, plain, written
 from bench.report import Report
 from bench.start import first_answer_seconds
 from bench.stores import Stores
@@ -20,8 +20,8 @@ COUNTRY = "L0000"
 
 
 @pytest.fixture(scope="module")
-def right() -> Right:
-    return Right(Tree(list(places.made(COUNTRY_NODES))), COUNTRY)
+def expected() -> ExpectedData:
+    return ExpectedData(Tree(list(places.made(COUNTRY_NODES))), COUNTRY)
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +42,10 @@ def without_wrk(monkeypatch):
     monkeypatch.setattr(clients.shutil, "which", lambda name: None)
 
 
-def test_every_question_is_answered_rightly_and_measured(clade, right, tmp_path):
-    told: list[str] = []
-    results = measure([clade], PLACES, right, SHORT, told.append)
-    assert {(name, question) for name, question, _ in results} == {(servers.SQLITE, one.name) for one in PLACES}
+def test_every_query_is_checked_and_measured(clade, expected, tmp_path):
+    lines: list[str] = []
+    results = measure([clade], PLACES, expected, SHORT, lines.append)
+    assert {(name, query) for name, query, _ in results} == {(servers.SQLITE, one.name) for one in PLACES}
     assert all(one.cpu > 0 and one.requests_a_second > 0 and one.p99 >= one.p50 > 0 for one in results.values())
     assert clade.process.peak_mb() > 10
     report = Report("made-up", results, {servers.SQLITE: 1.0}, 0.5)
@@ -54,47 +54,47 @@ def test_every_question_is_answered_rightly_and_measured(clade, right, tmp_path)
     assert "**Q3, country, regions, first 20 cities of each**" in report.markdown()
 
 
-def test_stock_strawberry_answers_the_same(store, right):
+def test_stock_strawberry_returns_the_expected_data(store, expected):
     server = servers.stock(store, PLACES)
     with server.process:
-        for question in PLACES:
-            right.check(right.asked(server, question))
+        for query in PLACES:
+            expected.check(expected.workload(server, query))
 
 
-def test_the_floor_serves_its_files(tmp_path, right):
+def test_the_static_server_serves_its_files(tmp_path, expected):
     (tmp_path / BREADCRUMB.name).write_bytes(b'{"data": 1}')
     server = servers.static(tmp_path)
     with server.process:
-        assert ask(server.url(BREADCRUMB), right.bodies(BREADCRUMB)[0]) == b'{"data": 1}'
-        assert right.asked(server, BREADCRUMB).run(2, 1.0).requests_a_second > 0
+        assert ask(server.url(BREADCRUMB), expected.bodies(BREADCRUMB)[0]) == b'{"data": 1}'
+        assert expected.workload(server, BREADCRUMB).run(2, 1.0).requests_a_second > 0
 
 
-def test_a_wrong_answer_ends_the_measurement(clade, right):
+def test_a_wrong_response_ends_the_measurement(clade, expected):
     tree = list(places.made(COUNTRY_NODES))
     tree[1] = replace(tree[1], population=-1)
-    with pytest.raises(Wrong, match="Clade, SQLite, Q2"):
-        replace(right, tree=Tree(tree)).check(right.asked(clade, CHILDREN))
+    with pytest.raises(WrongResponse, match="Clade, SQLite, Q2"):
+        replace(expected, tree=Tree(tree)).check(expected.workload(clade, CHILDREN))
 
 
 @pytest.mark.usefixtures("without_wrk")
-def test_without_wrk_our_own_client_sends_the_requests(clade, right):
-    figures = right.asked(clade, CHILDREN).run(MAIN, 0.5)
+def test_without_wrk_our_own_client_sends_the_requests(clade, expected):
+    figures = expected.workload(clade, CHILDREN).run(MAIN, 0.5)
     assert figures.requests_a_second > 0
     assert figures.cpu > 0
 
 
 @pytest.mark.usefixtures("without_wrk")
-def test_failed_requests_end_the_measurement(clade, right):
+def test_failed_requests_end_the_measurement(clade, expected):
     missing = replace(clade, process=replace(clade.process, url=clade.process.url.replace("/graphql", "/nothing")))
-    with pytest.raises(Wrong, match="requests failed"):
-        Asked(missing, CHILDREN, right.bodies(CHILDREN)).run(1, 0.2)
+    with pytest.raises(WrongResponse, match="requests failed"):
+        Workload(missing, CHILDREN, expected.bodies(CHILDREN)).run(1, 0.2)
 
 
-def test_a_start_is_timed_until_the_first_answer(store):
+def test_the_start_is_timed_until_the_first_response(store):
     assert first_answer_seconds(store, next(places.made(1))) > 0
 
 
-def test_a_process_that_ends_says_what_it_wrote():
+def test_the_error_of_a_process_that_ends_has_its_output():
     with (
         pytest.raises(Exception, match="no such thing"),
         Process(("sh", "-c", "echo no such thing"), "tcp://127.0.0.1:1"),
@@ -102,27 +102,27 @@ def test_a_process_that_ends_says_what_it_wrote():
         pass
 
 
-def test_no_process_is_left(store):
+def test_no_process_is_left_running(store):
     server = servers.clade(servers.SQLITE, store)
     with server.process:
         pid = server.process.pid
     assert subprocess.run(["ps", "-p", str(pid)], capture_output=True, check=False).returncode == 1
 
 
-def test_the_middle_of_runs_is_taken_figure_by_figure():
+def test_the_median_is_taken_for_each_figure():
     runs = [Figures(1, 9, 5, 4), Figures(2, 8, 6, 5), Figures(3, 7, 7, 9)]
     assert measurement.middle(runs) == Figures(2, 8, 6, 5)
 
 
-def test_the_right_menu_is_told_from_a_taxonomy(tmp_path):
+def test_the_expected_menu_is_read_from_a_taxonomy(tmp_path):
     file = tmp_path / "taxonomy.txt"
     file.write_text("# a title\nA\nA > B/C\nD\n", "utf-8")
-    told = menu(file)
-    assert [(one["name"], one["path"]) for one in told] == [("A", "A"), ("D", "D")]
-    assert [one["path"] for one in told[0]["children"]] == ["A/B%2FC"]
+    categories = menu(file)
+    assert [(one["name"], one["path"]) for one in categories] == [("A", "A"), ("D", "D")]
+    assert [one["path"] for one in categories[0]["children"]] == ["A/B%2FC"]
 
 
-def test_other_servers_get_the_same_question_in_their_words():
+def test_other_servers_get_the_query_for_their_schema():
     place = Place(("US", "US-NE"), "REGION", "Nebraska", "US-NE")
     assert peer_id(place) == "US#US-NE"
     assert b'"variables":{"id":"US#US-NE"}' in body(CHILDREN, place, is_peer=True)
@@ -132,7 +132,7 @@ def test_other_servers_get_the_same_question_in_their_words():
     assert plain({"children": {"nodes": [{"id": "1"}]}}) == {"children": [{"id": "1"}]}
 
 
-def test_a_large_store_has_about_as_many_nodes_as_asked_for_in_ten_trees_alike():
+def test_a_large_store_has_ten_equal_trees():
     nodes = list(million.made(20_000))
     assert len(nodes) == 10 * (2 + 100 * 20)
     assert {place.path[0] for place in nodes} == {f"C{number}" for number in range(10)}

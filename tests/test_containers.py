@@ -1,4 +1,4 @@
-"""docker-compose.yml and Dockerfile, as far as they can be proved without a container engine.
+"""docker-compose.yml and Dockerfile, as far as they can be checked without a container engine.
 
 The commands that the image runs are tried in test_scripts.py.
 """
@@ -22,19 +22,19 @@ INSTRUCTIONS = "ARG CMD COPY ENV EXPOSE FROM HEALTHCHECK RUN USER VOLUME WORKDIR
 
 
 def instructions() -> list[tuple[str, str]]:
-    """Each instruction with its arguments, continued lines joined."""
+    """Each instruction with its arguments; continued lines are joined."""
     text = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", DOCKERFILE, flags=re.MULTILINE))
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in text.splitlines() if line)]
 
 
 def final_stage() -> dict[str, str]:
-    """The last of each instruction that counts for the image."""
+    """The last instruction of each kind."""
     last = max(place for place, (word, _) in enumerate(instructions()) if word == "FROM")
     return dict(instructions()[last:])
 
 
 @pytest.mark.skipif(not shutil.which("docker-compose"), reason="docker-compose is missing")
-def test_compose_understands_the_file():
+def test_the_compose_file_is_valid():
     checked = subprocess.run(["docker-compose", "config"], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert checked.returncode == 0, checked.stderr
     assert "-sharedDb -dbPath /data" in checked.stdout
@@ -42,11 +42,11 @@ def test_compose_understands_the_file():
     assert re.search(r"CLADE_STORE: .?dynamodb://clade\?region=eu-west-1&endpoint=http://dynamodb:8000", checked.stdout)
 
 
-def test_the_dockerfile_holds_only_instructions_that_there_are():
+def test_the_dockerfile_has_only_known_instructions():
     assert {word for word, _ in instructions()} <= {*INSTRUCTIONS}
 
 
-def test_the_image_runs_as_somebody_without_rights_and_tells_its_health():
+def test_the_image_runs_without_rights_and_has_a_health_check():
     stage = final_stage()
     assert stage["USER"] not in {"root", "0"}
     assert "/healthz" in stage["HEALTHCHECK"]
@@ -54,7 +54,7 @@ def test_the_image_runs_as_somebody_without_rights_and_tells_its_health():
     assert "CLADE_PRODUCTION=1" in stage["ENV"].split()
 
 
-def test_every_image_is_named_with_its_version():
+def test_every_image_has_a_version():
     images = [rest.split()[0] for word, rest in instructions() if word == "FROM"]
     images += re.findall(r"^\s*image: (\S+)", (ROOT / "docker-compose.yml").read_text(), re.MULTILINE)
     assert len(images) == 3
@@ -65,14 +65,14 @@ COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 
 
 @pytest.mark.parametrize("name", ["clade", "demo"])
-def test_our_services_have_no_rights_and_no_more_memory_than_they_need(name):
+def test_services_have_no_rights_and_a_memory_limit(name):
     service = COMPOSE[name]
     assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert service["mem_limit"]
 
 
-def test_only_a_service_of_its_own_fills_a_store_and_ends():
+def test_only_the_demo_service_fills_the_store():
     assert "command" not in COMPOSE["clade"]
     assert COMPOSE["clade"]["depends_on"] == {"demo": {"condition": "service_completed_successfully"}}
     assert "restart" not in COMPOSE["demo"]
@@ -82,7 +82,7 @@ def test_only_a_service_of_its_own_fills_a_store_and_ends():
 
 
 def pinned() -> dict[str, tuple[str, list[str]]]:
-    """The version and the hashes of each package that the image is made of."""
+    """Version and hashes of each package of the image."""
     text = re.sub(r"^#.*\n", "", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE)
     found = [line.split() for line in text.replace("\\\n", "").splitlines()]
     return {line[0].partition("==")[0]: (line[0].partition("==")[2], line[1:]) for line in found}
@@ -96,7 +96,7 @@ def test_every_package_has_a_version_and_hashes():
         assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", one) for one in hashes), name
 
 
-def test_the_versions_are_those_that_the_project_asks_for():
+def test_the_versions_satisfy_the_requirements_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     versions, waiting = pinned(), [*project["dependencies"]]
     waiting += [one for extra in ("demo", "traces") for one in project["optional-dependencies"][extra]]
@@ -116,7 +116,7 @@ def is_wanted(one: Requirement, extras: set[str]) -> bool:
     return one.marker is None or any(one.marker.evaluate({**environment, "extra": extra}) for extra in {"", *extras})
 
 
-def test_what_the_package_is_made_of_goes_to_the_engine():
+def test_the_build_context_has_all_files_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     allowed = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     needed = [name.removesuffix("*") for name in project["tool"]["setuptools"]["packages"]["find"]["include"]]

@@ -1,6 +1,6 @@
-"""Load on a server whose engine fails: every answer is right or says that the store does not answer.
+"""Load on a server whose engine fails: every response is correct or the error of an unavailable store.
 
-Short here; CLADE_TEST_LOAD_SECONDS=300 and CLADE_TEST_OUTAGE_SECONDS=30 make it what docs/operation.md tells of.
+Short by default; docs/operation.md has the results with CLADE_TEST_LOAD_SECONDS=300 and CLADE_TEST_OUTAGE_SECONDS=30.
 """
 
 import os
@@ -12,13 +12,13 @@ from bench import endurance
 LOAD_SECONDS = float(os.environ.get("CLADE_TEST_LOAD_SECONDS") or 8.0)
 OUTAGE_SECONDS = float(os.environ.get("CLADE_TEST_OUTAGE_SECONDS") or 3.0)
 REQUEST_SECONDS = 10.0
-pytestmark = pytest.mark.usefixtures("lasting_engine")  # of which the load makes its own
-LONG = LOAD_SECONDS >= 60  # enough for figures of memory
+pytestmark = pytest.mark.usefixtures("lasting_engine")  # the load starts its own
+LONG = LOAD_SECONDS >= 60  # long enough to compare memory
 
 
-async def test_no_answer_is_wrong_where_one_call_in_a_hundred_is_spoiled(tmp_path):
+async def test_no_response_is_wrong_if_one_call_in_a_hundred_fails(tmp_path):
     report = await endurance.endure(LOAD_SECONDS, tmp_path)
-    print(endurance.told(report, LOAD_SECONDS))
+    print(endurance.summary(report, LOAD_SECONDS))
     assert report.wrong == []
     assert report.answers
     assert report.writes > endurance.WRITERS
@@ -27,10 +27,10 @@ async def test_no_answer_is_wrong_where_one_call_in_a_hundred_is_spoiled(tmp_pat
         assert report.end_mb < report.warm_mb * 1.1
 
 
-async def test_an_engine_that_is_killed_under_load_costs_clean_errors_until_it_is_back(tmp_path):
+async def test_a_killed_engine_causes_only_clean_errors_until_it_is_back(tmp_path):
     seconds = 3 * OUTAGE_SECONDS + 6
     report = await endurance.endure(seconds, tmp_path, outage=OUTAGE_SECONDS)
-    print(endurance.told(report, seconds))
+    print(endurance.summary(report, seconds))
     assert report.wrong == []
     assert set(report.codes) <= {"UNAVAILABLE", "TIMEOUT"}
     assert report.codes["UNAVAILABLE"] > 0

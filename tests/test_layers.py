@@ -1,4 +1,4 @@
-"""Imports go downwards only: between floors, between the packages of a floor, and between modules."""
+"""Imports go down only: between top folders, between the packages of each, and between modules."""
 
 import ast
 from collections import defaultdict
@@ -30,7 +30,7 @@ ORDER = {
     "serving main",
     "clade": "packages demo examples",
 }
-"""The packages and modules of each floor, from the lowest up: each imports from those before it alone."""
+"""The packages and modules of each top folder, lowest first: each imports only from those before it."""
 MODULES_A_FOLDER = 14
 LIBRARIES = {
     "store": {"aioboto3", "aiobotocore", "aiohttp", "boto3", "botocore", "httptools", "sqlite3"},
@@ -48,7 +48,7 @@ TREES = {module: ast.parse(file.read_text("utf-8")) for module, file in FILES.it
 
 
 def names_in(node):
-    """What the imports in a piece of code name, modules or their contents; those inside functions count too."""
+    """The imported modules and names of a piece of code, with imports inside functions."""
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names}
     if isinstance(node, ast.ImportFrom):
@@ -65,14 +65,14 @@ def is_allowed(module, name):
     return floor_of(name) == floor_of(module) or any(name == one or name.startswith(f"{one}.") for one in allowed)
 
 
-def test_every_module_imports_only_from_its_own_floor_and_from_what_that_may_use():
+def test_every_module_imports_only_from_its_top_folder_and_those_below():
     used = {(module, name) for module, tree in TREES.items() for name in names_in(tree)}
     assert {
         (module, name) for module, name in used if floor_of(name) in MAY_IMPORT and not is_allowed(module, name)
     } == (set())
 
 
-def test_packages_of_a_floor_import_from_those_before_them_alone():
+def test_packages_import_only_from_those_before_them():
     place = {f"{floor}.{name}": number for floor, names in ORDER.items() for number, name in enumerate(names.split())}
     package = {module: ".".join(module.split(".")[:2]) for module in FILES}
     assert {one for one in package.values() if "." in one} == place.keys()
@@ -86,14 +86,14 @@ def test_packages_of_a_floor_import_from_those_before_them_alone():
     assert upwards == set()
 
 
-def test_no_folder_holds_more_modules_than_one_can_overlook():
+def test_no_folder_has_too_many_modules():
     modules = defaultdict(set)
     for file in FILES.values():
         modules[file.parent] |= {file.stem} - {"__init__"}
     assert {str(folder): len(names) for folder, names in modules.items() if len(names) > MODULES_A_FOLDER} == {}
 
 
-def test_every_library_is_imported_on_one_floor():
+def test_every_library_is_imported_in_one_top_folder():
     lives = {library: floor for floor, libraries in LIBRARIES.items() for library in libraries}
     used = {
         (module, floor_of(name))
@@ -104,11 +104,11 @@ def test_every_library_is_imported_on_one_floor():
     assert {(m, library) for m, library in used if lives.get(library, floor_of(m)) != floor_of(m)} == set()
 
 
-def test_each_engine_is_spoken_to_in_one_file():
+def test_each_engine_library_is_imported_in_one_file():
     talks = {(name, module) for module, tree in TREES.items() for name in names_in(tree) & {"aioboto3", "sqlite3"}}
     assert talks == {("aioboto3", "store.dynamodb.client"), ("sqlite3", "store.sqlite.connection")}
 
 
-def test_no_module_imports_itself_by_way_of_others():
+def test_there_is_no_import_cycle():
     graph = {module: names_in(tree) & FILES.keys() - {module} for module, tree in TREES.items()}
     list(TopologicalSorter(graph).static_order())  # raises CycleError, which names the modules

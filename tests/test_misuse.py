@@ -1,4 +1,4 @@
-"""What newcomers do wrong, on the command line as they see it: one clear sentence each, and nothing is lost."""
+"""Misuse of the command line: each mistake gets one clear message, and no data is lost."""
 
 import asyncio
 import csv
@@ -25,7 +25,7 @@ RUN_SECONDS = 120
 
 @pytest.fixture
 def clade(tmp_path, monkeypatch, capsys):
-    """Runs a command as a newcomer does, in an empty directory; its status, and what it printed on both outputs."""
+    """Run a command in an empty directory; its status and its output."""
     for name in [name for name in os.environ if name.startswith("CLADE_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
@@ -69,7 +69,7 @@ RIGHT = [
 ]
 
 
-def test_a_file_with_a_dozen_mistakes_is_imported_but_for_them_and_each_is_explained(clade, tmp_path):
+def test_a_file_is_imported_except_for_its_mistakes_and_each_is_explained(clade, tmp_path):
     (tmp_path / "places.jsonl").write_text("\n".join([*RIGHT, *MISTAKES]))
     status, said = clade("import", "location", "places.jsonl")
     assert status == 1
@@ -92,9 +92,7 @@ def test_a_file_with_a_dozen_mistakes_is_imported_but_for_them_and_each_is_expla
         ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and is allowed under itself"),
     ],
 )  # fmt: skip
-def test_a_file_of_which_nothing_can_be_taken_is_told_in_one_sentence(
-    clade, tmp_path, file, content, options, sentence
-):
+def test_an_unusable_file_gets_one_message(clade, tmp_path, file, content, options, sentence):
     (tmp_path / file).write_text(content)
     status, said = clade("import", "location", file, *options)
     assert status == 1
@@ -107,7 +105,7 @@ def test_a_file_of_which_nothing_can_be_taken_is_told_in_one_sentence(
 STATES, CITIES = 20, 2_000
 
 
-def test_an_import_that_is_stopped_and_stopped_again_is_finished_by_the_same_command(clade, tmp_path):
+def test_an_interrupted_import_is_finished_by_the_same_command(clade, tmp_path):
     rows = [{"path": ["US"], "level": "COUNTRY"}]
     for state in range(STATES):
         rows.append({"path": ["US", f"{state:02}"], "level": "STATE"})
@@ -127,7 +125,7 @@ def test_an_import_that_is_stopped_and_stopped_again_is_finished_by_the_same_com
 
 
 def stop(folder: Path, *, behind: int) -> int:
-    """Send Ctrl-C twice, as the impatient do, as soon as an import has written something more; its status."""
+    """Send Ctrl-C twice as soon as an import has written more nodes; its status."""
     command = [CLADE, "import", "location", "places.jsonl"]
     with (folder / "said.txt").open("w") as said:
         process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
@@ -145,7 +143,7 @@ def stop(folder: Path, *, behind: int) -> int:
 
 
 def written(folder: Path) -> int:
-    """How many nodes lie in the tree, as its stamp tells."""
+    """The number of nodes in the tree, from its version item."""
 
     async def read() -> int:
         async with open_store(f"sqlite:///{folder / 'clade.db'}") as store:
@@ -181,7 +179,7 @@ def written(folder: Path) -> int:
         (["export", "location", "-o", "/proc/x"], {}, "/proc/x cannot be written: no such file or directory."),
     ],
 )  # fmt: skip
-def test_a_wrong_setting_or_place_is_told_in_one_sentence(clade, tmp_path, command, more, sentence):
+def test_a_wrong_setting_or_path_gets_one_message(clade, tmp_path, command, more, sentence):
     (tmp_path / "README").write_text(
         "This is a text, which is long enough to be looked at as a database's first page." * 9
     )
@@ -305,14 +303,12 @@ WRONG = [
 
 @pytest.mark.parametrize("command", ["schema", "serve"])
 @pytest.mark.parametrize(("text", "line", "sentence"), WRONG, ids=range(len(WRONG)))
-def test_a_mistake_in_a_file_of_hierarchies_is_one_sentence_with_its_line(
-    clade, tmp_path, command, text, line, sentence
-):
+def test_an_invalid_hierarchy_gets_one_message_with_its_line(clade, tmp_path, command, text, line, sentence):
     (tmp_path / "zoo.py").write_text(HEAD + text, encoding="utf-8")
     assert clade(command, CLADE_HIERARCHIES="zoo.py") == (1, f"clade: zoo.py:{line}: {sentence}\n")
 
 
-def test_an_import_that_fails_tells_its_line(clade, tmp_path):
+def test_a_failing_import_gets_one_message_with_its_line(clade, tmp_path):
     (tmp_path / "zoo.py").write_text("from clade import Node, Lnog\n")
     status, said = clade("schema", CLADE_HIERARCHIES="zoo.py")
     assert status == 1
@@ -320,7 +316,7 @@ def test_an_import_that_fails_tells_its_line(clade, tmp_path):
     assert said.count("\n") == 1
 
 
-def test_hierarchies_that_both_have_a_level_of_one_name_are_refused_until_one_has_a_prefix(clade, tmp_path):
+def test_hierarchies_with_equal_level_names_are_rejected_until_one_has_a_prefix(clade, tmp_path):
     for name, more in (("their_zoo", ""), ("our_zoo", ', prefix="Our"')):
         text = zoo(more, title="City").replace('"zoo"', f'"{name}"')
         (tmp_path / f"{name}.py").write_text(HEAD + text)
@@ -406,7 +402,7 @@ def test_a_program_that_imports_clade_beside_a_foreign_module_learns_its_file(tm
         (["import", "location"], "Missing argument"),
     ],
 )
-def test_a_command_that_is_written_wrongly_points_to_its_help(clade, command, sentence):
+def test_a_wrong_command_line_points_to_the_help(clade, command, sentence):
     status, said = clade(*command)
     assert status == 2
     assert sentence in said

@@ -17,7 +17,12 @@ import pytest
 from tests import engines
 from tests.conftest import CLADE
 from tests.engines import Engine, free_port
-from tests.readme import README, ROOT, blocks, section
+from tests.readme import (
+    README,
+    ROOT,
+    blocks,
+    section,
+)
 
 START_SECONDS = 120
 MAX_LINES = 220
@@ -121,7 +126,11 @@ def test_your_own_hierarchy_is_one_file(tmp_path):
     output = run(blocks("sh", part)[0], tmp_path)
     assert "Ana Ruiz" in output
     schema = subprocess.check_output(
-        [CLADE, "schema"], cwd=tmp_path, env={**os.environ, "CLADE_HIERARCHIES": "organisation"}, text=True, timeout=60
+        [CLADE, "schema"],
+        cwd=tmp_path,
+        env={**os.environ, "CLADE_HIERARCHIES": "organisation.py"},
+        text=True,
+        timeout=60,
     )
     for field in ("department", "person", "unit", "units"):
         assert f"  {field}(" in schema

@@ -1,4 +1,4 @@
-"""scripts/serve and scripts/test as a newcomer meets them: on a copy of the checkout with nothing set up."""
+"""scripts/serve and scripts/test on a new copy of the checkout."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 
 @pytest.fixture
 def checkout():
-    """A copy of what is in the repository, or would be, where every user may go."""
+    """A copy of the checkout that every user may read."""
     with tempfile.TemporaryDirectory() as directory:
         Path(directory).chmod(0o755)
         yield copied(Path(directory) / "clade")
@@ -40,7 +40,7 @@ def copied(to: Path) -> Path:
 
 @pytest.fixture
 def path(tmp_path):
-    """A PATH with the tools that the scripts need and no Python; tests put an interpreter of their own there."""
+    """A PATH with the tools that the scripts need and no Python; tests add an interpreter."""
     directory = tmp_path / "bin"
     directory.mkdir()
     for tool in TOOLS:
@@ -54,7 +54,7 @@ def interpreter(path: Path, name: str, script: str) -> None:
 
 
 def start(checkout: Path, path: Path, script="serve", *options: str, **environment: str) -> tuple[int, str]:
-    """Run a script that is to end by itself; its status and what it says."""
+    """Run a script that ends by itself; its status and its output."""
     ended = subprocess.run(
         [checkout / "scripts" / script, *options],
         env={"PATH": str(path), "HOME": str(path), **environment},
@@ -72,12 +72,12 @@ def start(checkout: Path, path: Path, script="serve", *options: str, **environme
 
 
 def old(version: str) -> str:
-    """An interpreter that is too old, as far as the scripts ask it."""
+    """The script of an interpreter that is too old."""
     return f'case "$2" in *platform*) echo {version};; *) exit 1;; esac'
 
 
 @pytest.mark.parametrize("script", ["serve", "test"])
-def test_an_old_python_is_told_in_one_sentence(checkout, path, script):
+def test_an_old_python_gets_one_message(checkout, path, script):
     interpreter(path, "python3", old("3.9.2"))
     assert start(checkout, path, script) == (
         1,
@@ -86,7 +86,7 @@ def test_an_old_python_is_told_in_one_sentence(checkout, path, script):
     assert not (checkout / ".venv").exists()
 
 
-def test_no_python_at_all_is_told_in_one_sentence(checkout, path):
+def test_a_missing_python_gets_one_message(checkout, path):
     interpreter(path, "python3.13", "exit 127")  # a name of a version manager with nothing behind it
     assert start(checkout, path) == (
         1,
@@ -94,14 +94,14 @@ def test_no_python_at_all_is_told_in_one_sentence(checkout, path):
     )
 
 
-def test_a_newer_python_is_found_behind_an_old_one(checkout, path):
+def test_a_newer_python_is_preferred_to_an_old_one(checkout, path):
     interpreter(path, "python3", old("3.9.2"))
     interpreter(path, "python3.12", f'case "$*" in *ensurepip*) exit 1;; esac; exec {sys.executable} "$@"')
-    status, said = start(checkout, path)
-    assert (status, "python3.12 has no venv module" in said) == (1, True)
+    status, output = start(checkout, path)
+    assert (status, "python3.12 has no venv module" in output) == (1, True)
 
 
-def test_debian_without_python3_venv_is_told_which_package_is_missing(checkout, path):
+def test_debian_without_python3_venv_gets_the_name_of_the_package(checkout, path):
     interpreter(path, "python3", f'case "$*" in *ensurepip*) exit 1;; esac; exec {sys.executable} "$@"')
     assert start(checkout, path) == (
         1,
@@ -109,11 +109,11 @@ def test_debian_without_python3_venv_is_told_which_package_is_missing(checkout, 
     )
 
 
-def test_without_a_network_one_sentence_tells_where_pips_own_words_are(checkout, path):
+def test_without_a_network_one_message_names_the_log_of_pip(checkout, path):
     (path / "python3").symlink_to(sys.executable)
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}
-    status, said = start(checkout, path, **nowhere)
-    assert (status, said.splitlines()[1:]) == (
+    status, output = start(checkout, path, **nowhere)
+    assert (status, output.splitlines()[1:]) == (
         1,
         [
             "What Clade needs could not be installed (is there a network?); "
@@ -124,7 +124,7 @@ def test_without_a_network_one_sentence_tells_where_pips_own_words_are(checkout,
     assert not (checkout / ".venv/installed-demo").exists(), "the next start tries again"
 
 
-def test_a_directory_that_cannot_be_written_to_is_told_in_one_sentence(checkout):
+def test_a_read_only_directory_gets_one_message(checkout):
     somebody = 65534 if os.geteuid() == 0 else None  # nothing stops root
     checkout.chmod(0o555)
     ended = subprocess.run([checkout / "scripts/serve"], user=somebody, capture_output=True, text=True, timeout=60)
@@ -136,7 +136,7 @@ def test_a_directory_that_cannot_be_written_to_is_told_in_one_sentence(checkout)
 
 
 @pytest.mark.parametrize("broken", ["moved", "without pip", "on another Python"])
-def test_an_environment_that_cannot_be_used_is_made_anew(checkout, path, broken):
+def test_an_unusable_environment_is_recreated(checkout, path, broken):
     programs = checkout / ".venv/bin"
     programs.mkdir(parents=True)
     made_in = "/elsewhere" if broken == "moved" else checkout
@@ -145,13 +145,13 @@ def test_an_environment_that_cannot_be_used_is_made_anew(checkout, path, broken)
     if broken != "without pip":
         interpreter(programs, "pip", "exit 0")
     interpreter(path, "python3", f'case "$*" in *"-m venv"*) echo made anew; exit 1;; esac; exec {sys.executable} "$@"')
-    status, said = start(checkout, path)
-    assert (status, said.splitlines()[0]) == (1, "made anew")
+    status, output = start(checkout, path)
+    assert (status, output.splitlines()[0]) == (1, "made anew")
 
 
 @pytest.fixture
 def prepared(checkout, path):
-    """A checkout on which all seems to be installed; its `clade` only tells what it was called with."""
+    """A checkout that looks installed; its `clade` prints its arguments."""
     programs = checkout / ".venv/bin"
     programs.mkdir(parents=True)
     (checkout / ".venv/pyvenv.cfg").write_text(f"command = python3 -m venv {checkout}/.venv\n")
@@ -166,24 +166,24 @@ def prepared(checkout, path):
 ALLOWED = "Mutations are allowed (CLADE_WRITES=on).\n"
 
 
-def test_only_our_own_file_is_filled_and_no_store_that_somebody_named(prepared, path):
+def test_the_demo_data_is_loaded_only_into_the_default_store(prepared, path):
     assert start(prepared, path) == (0, f"clade demo\n{ALLOWED}clade serve writes on\n")
     named = start(prepared, path, CLADE_STORE="dynamodb://ours")
     assert named == (0, f"{ALLOWED}clade serve writes on\n")
 
 
 @pytest.mark.parametrize("options", [("--host", "127.0.0.1"), ("--port", "1", "--host=localhost"), ("--host", "::1")])
-def test_who_only_this_machine_can_reach_may_write(prepared, path, options):
-    said = start(prepared, path, "serve", *options, CLADE_STORE="dynamodb://ours")
-    assert said == (0, f"{ALLOWED}clade serve {' '.join(options)} writes on\n")
+def test_on_a_loopback_address_mutations_are_allowed(prepared, path, options):
+    output = start(prepared, path, "serve", *options, CLADE_STORE="dynamodb://ours")
+    assert output == (0, f"{ALLOWED}clade serve {' '.join(options)} writes on\n")
 
 
 @pytest.mark.parametrize("options", [("--host", "0.0.0.0"), ("--host=10.0.0.1",), ("--host", "::")])  # noqa: S104
-def test_who_others_can_reach_may_write_only_where_somebody_says_so(prepared, path, options):
-    said = start(prepared, path, "serve", *options, CLADE_STORE="dynamodb://ours")
-    assert said == (0, f"clade serve {' '.join(options)}\n")
-    said = start(prepared, path, "serve", *options, CLADE_STORE="dynamodb://ours", CLADE_WRITES="on")
-    assert said == (0, f"{ALLOWED}clade serve {' '.join(options)} writes on\n")
+def test_on_other_addresses_mutations_need_the_setting(prepared, path, options):
+    output = start(prepared, path, "serve", *options, CLADE_STORE="dynamodb://ours")
+    assert output == (0, f"clade serve {' '.join(options)}\n")
+    output = start(prepared, path, "serve", *options, CLADE_STORE="dynamodb://ours", CLADE_WRITES="on")
+    assert output == (0, f"{ALLOWED}clade serve {' '.join(options)} writes on\n")
 
 
 # -- the first start and the second -----------------------------------------------------------------------------------
@@ -193,23 +193,23 @@ def test_who_others_can_reach_may_write_only_where_somebody_says_so(prepared, pa
 def installed(tmp_path_factory):
     """A copy of the checkout on which scripts/serve was started once."""
     checkout = copied(tmp_path_factory.mktemp("clone") / "clade")
-    said = served(checkout, "scripts/serve")
-    assert "Installing into .venv" in said
-    assert "Loaded 39," in said
+    output = served(checkout, "scripts/serve")
+    assert "Installing into .venv" in output
+    assert "Loaded 39," in output
     return checkout
 
 
 def served(checkout: Path, *command: str, cwd: Path | None = None, **environment: str) -> str:
-    """Start a server, ask it about Omaha, end it as Ctrl-C does; all that it said meanwhile."""
+    """Start a server, query Omaha, stop it as Ctrl-C does; its output."""
     port = free_port()
-    out = checkout / "said.txt"
-    with out.open("w") as said:
+    out = checkout / "output.txt"
+    with out.open("w") as output:
         process = subprocess.Popen(
             [checkout / command[0], *command[1:], "--port", str(port)],
             cwd=cwd or "/",
             env={**ENVIRONMENT, **environment},
             stdin=subprocess.DEVNULL,
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
         )
         try:
@@ -222,7 +222,7 @@ def served(checkout: Path, *command: str, cwd: Path | None = None, **environment
 
 
 def ask(port: int, process: subprocess.Popen) -> str | None:
-    """The name of Omaha, as soon as the server answers; None when it ended before."""
+    """The name of Omaha, as soon as the server answers; None if it ended before."""
     query = orjson.dumps({"query": '{ city(path: "US/NE/Omaha") { name } }'})
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/graphql", query, {"Content-Type": "application/json", "Accept": "application/json"}
@@ -235,15 +235,15 @@ def ask(port: int, process: subprocess.Popen) -> str | None:
     return None
 
 
-def test_the_second_start_installs_and_loads_nothing_and_takes_the_options(installed):
-    said = served(installed, "scripts/serve", "--host", "127.0.0.1")
-    assert "Installing" not in said
-    assert "Loaded" not in said
-    assert "/graphql" in said
+def test_the_second_start_installs_and_loads_nothing_and_passes_options(installed):
+    output = served(installed, "scripts/serve", "--host", "127.0.0.1")
+    assert "Installing" not in output
+    assert "Loaded" not in output
+    assert "/graphql" in output
 
 
 def test_the_commands_of_the_image_run_in_a_clean_environment_on_a_dynamodb_engine(installed, engine: Engine, tmp_path):
-    """The wheel alone, without the checkout beside it, so that all it needs must be in it."""
+    """The wheel alone, without the checkout, so that it has to be complete."""
     pip = [installed / ".venv/bin/python", "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall"]
     subprocess.run([*pip, f"{installed}[demo]"], check=True, cwd=tmp_path)
     begin, serve = compose_command("demo"), image_command()
@@ -264,8 +264,8 @@ def test_the_commands_of_the_image_run_in_a_clean_environment_on_a_dynamodb_engi
     assert made.returncode == 0, made.stdout + made.stderr
     assert "Loaded 39," in made.stdout
     assert serve[0] == "clade"
-    said = served(installed, ".venv/bin/clade", *serve[1:], cwd=tmp_path, **environment)
-    assert "/graphql" in said
+    output = served(installed, ".venv/bin/clade", *serve[1:], cwd=tmp_path, **environment)
+    assert "/graphql" in output
 
 
 def image_command() -> list[str]:

@@ -1,4 +1,4 @@
-"""What is shipped: the archives hold what they must and no more, and the wheel serves from an empty environment."""
+"""Archives: sdist and wheel have the right files, and the wheel serves from an empty environment."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ import pytest
 
 from tests.engines import free_port
 from tests.readme import README
-from tests.test_readme import START_SECONDS, await_answer
+from tests.test_readme import START_SECONDS, await_ready
 
 ROOT = README.parent
 BUILD_SECONDS, INSTALL_SECONDS = 180, 400
@@ -22,7 +22,7 @@ FLOORS = ("clade", "commands", "graph", "resolvers", "store")
 
 
 def tracked() -> list[str]:
-    """What is in the repository, or would be."""
+    """The files of the repository, with new ones."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     return [
         name for name in subprocess.check_output(command, cwd=ROOT, text=True).split("\0") if (ROOT / name).is_file()
@@ -54,16 +54,16 @@ def wheel(archives: Path) -> Path:
     return found
 
 
-def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(wheel: Path):
+def test_the_wheel_has_all_files_of_the_packages_and_no_others(wheel: Path):
     inside = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert inside == packaged()
 
 
-def test_the_wheel_brings_the_licence(wheel: Path):
+def test_the_wheel_has_the_licence(wheel: Path):
     assert any(name.endswith("/licenses/LICENSE") for name in zipfile.ZipFile(wheel).namelist())
 
 
-def test_the_sdist_holds_what_it_takes_to_build_and_no_tests(archives: Path):
+def test_the_sdist_has_the_files_for_a_build_and_no_tests(archives: Path):
     (sdist,) = archives.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
@@ -74,19 +74,19 @@ def test_the_sdist_holds_what_it_takes_to_build_and_no_tests(archives: Path):
 
 def test_the_wheel_serves_from_an_empty_environment(wheel: Path, tmp_path: Path):
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True, timeout=BUILD_SECONDS)
-    # The versions that the tests run with: else pip looks through years of them.
+    # The versions of this environment, so that pip does not search for others.
     versions = [f"{one.name}=={one.version}" for one in distributions() if one.name != "clade-graphql"]
     (tmp_path / "versions.txt").write_text("\n".join(versions))
     pip = [tmp_path / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-compile"]
     wanted = ["--constraint", tmp_path / "versions.txt", f"{wheel}[demo]"]
     subprocess.run([*pip, *wanted], check=True, timeout=INSTALL_SECONDS)
     port = free_port()
-    # Neither the checkout nor the environment of the tests is in sight.
+    # Neither the checkout nor the environment of the tests is in the path.
     seen = {"PATH": f"{tmp_path / 'venv' / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     commands = f"clade demo && exec clade serve --port {port}"
     with subprocess.Popen(["sh", "-ec", commands], cwd=tmp_path, env=seen) as process:
         try:
-            await_answer(f"http://127.0.0.1:{port}/readyz", process, START_SECONDS)
+            await_ready(f"http://127.0.0.1:{port}/readyz", process, START_SECONDS)
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
                 asked = client.post(
                     "/graphql", json={"query": '{ city(path: "US/NE/Omaha") { name parent { name } } }'}

@@ -1,4 +1,4 @@
-"""How dear the dearest request is that a server accepts by default: python -m bench.cost --help."""
+"""Search for the most expensive request that a server accepts by default: python -m bench.cost --help."""
 
 import argparse
 import asyncio
@@ -28,7 +28,7 @@ from tests import engines
 
 
 async def measured(options: argparse.Namespace, folder: Path) -> list[Found]:
-    """All requests that were sent, those past a bound written to files."""
+    """Send all requests; write those past a bound to files."""
     with contextlib.ExitStack() as running:
         engine = running.enter_context(engines.find()) if options.store == "dynamodb" else None
         store = await filled(folder, engine=engine)
@@ -37,7 +37,7 @@ async def measured(options: argparse.Namespace, folder: Path) -> list[Found]:
 
 
 async def _all(options: argparse.Namespace, meter: Meter) -> list[Found]:
-    """The examples first, from which the search learns."""
+    """Send the examples first, then what the search makes of them."""
     found: list[Found] = []
     schema = build_schema(served(Settings().hierarchies))[0]._schema
     known = [operation for sent in examples().values() if (operation := parsed(schema, sent))]
@@ -64,10 +64,10 @@ async def _all(options: argparse.Namespace, meter: Meter) -> list[Found]:
 
 
 def named(options: argparse.Namespace) -> dict[str, Sent]:
-    """The examples, or those that are asked for, or a file of a run before."""
+    """The examples, or the selected ones, or a file of an earlier run."""
     if options.replay:
-        told = orjson.loads(Path(options.replay).read_bytes())
-        return {options.replay: Sent(told.get("query", ""), told["variables"], told.get("documentId"))}
+        saved = orjson.loads(Path(options.replay).read_bytes())
+        return {options.replay: Sent(saved.get("query", ""), saved["variables"], saved.get("documentId"))}
     return {name: sent for name, sent in examples().items() if options.only in name}
 
 
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     over = [one for one in found if DEFAULT.over(one.measured)]
     print(f"\n{len(found)} requests on {options.store}, {len(over)} past a bound\n\n{table(found)}")
     if over:
-        print(f"\nThe dearest took {max(share(one.measured) for one in over):.1f} times a bound.")
+        print(f"\nThe most expensive took {max(share(one.measured) for one in over):.1f} times a bound.")
     return 1 if over else 0
 
 

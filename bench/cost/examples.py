@@ -21,12 +21,12 @@ TRUSTED = {
 
 
 def examples() -> Examples:
-    """All of them."""
+    """All examples, by name."""
     return _paths() | _references() | _documents() | reading_examples()
 
 
 def reading_examples() -> Examples:
-    """Those that read, so that they cost more or less on one store than on another."""
+    """Examples that read the store, so that their cost depends on it."""
     return _cursors() | _walks() | _returns() | _past() | _answers() | _counts() | _dry_runs() | _errors()
 
 
@@ -44,12 +44,12 @@ def within(field: str, below: str) -> str:
 
 
 def query(root: str, declared: str = "", **variables: Any) -> Sent:
-    """A query, with the types of its variables as it declares them."""
+    """A query with declared variables."""
     return Sent(within(f"query({declared})" if declared else "query", root), variables)
 
 
 def wide(below: str, declared: str = "", **variables: Any) -> Sent:
-    """What is asked below the node with most children."""
+    """A query below the node with most children."""
     return query(within(f'location(path: "{WIDE}")', below), declared, **variables)
 
 
@@ -58,7 +58,7 @@ def mutation(root: str, declared: str = "", **variables: Any) -> Sent:
 
 
 def _paths() -> Examples:
-    """Texts whose normal form is dear, and long ones, wherever a path is taken."""
+    """Texts that are expensive to normalize, and long ones, in every argument that is a path."""
     path, key = "$p: Path!", "$k: String!"
     find = "location(path: $p) { id }"
     compared = within("descendants", "nodes { isDescendantOf(path: $p) }")
@@ -108,7 +108,7 @@ def _references() -> Examples:
 
 
 def _cursors() -> Examples:
-    """Texts that say where a list begins, once for each of many lists."""
+    """Cursors, one for each of many lists."""
     cursor = encode_cursor(CursorKind.CHILDREN, location_id(WIDE), "S" * 22_000)
     lists = many(ALIASES, "children(first: 1, after: $t) { totalCount }")
     states = many(ALIASES, "history(first: 1, after: $t) { nodes { id } }")
@@ -136,7 +136,7 @@ def _cursors() -> Examples:
 
 
 def _walks() -> Examples:
-    """Ways that lead from every node to others, many times."""
+    """Relations from every node to others, many times."""
     nodes = f"descendants {{ nodes {{ {LEAVES} }} }}"
     up_and_down = "parent { children { nodes { " * 3 + LEAVES + " } } }" * 3
     deepest = "/".join([DEEP, *["c0"] * (DEPTH - 1)])
@@ -158,7 +158,7 @@ def _walks() -> Examples:
 
 
 def _returns() -> Examples:
-    """Ways back to where one is: roots of roots, and parents of children."""
+    """Relations back to the same nodes: roots of roots, and parents of children."""
     roots = many(ALIASES, f"root {{ {LEAVES} root {{ {LEAVES} root {{ {LEAVES} }} }} }}")
     return {
         "roots of roots of all nodes": wide(f"descendants {{ nodes {{ {'root { ' * 12 + LEAVES + ' }' * 12} }} }}"),
@@ -170,7 +170,7 @@ def _returns() -> Examples:
 
 
 def _past() -> Examples:
-    """Nodes as they were, and from there on."""
+    """Revisions, and relations below them."""
     nodes = f"descendants {{ nodes {{ {LEAVES} }} }}"
     returns = many(15, f"descendants(first: 300) {{ nodes {{ root {{ {LEAVES} }} }} }}")
     old = many(ALIASES, f"atRevision(n: 1) {{ {LEAVES} parent {{ {LEAVES} }} root {{ {LEAVES} }} }}")
@@ -231,7 +231,7 @@ def _counts() -> Examples:
 
 
 def _documents() -> Examples:
-    """Documents that are dear to parse and validate, those that ask for the schema, and trusted ones."""
+    """Documents that are expensive to parse and validate, introspection, and persisted documents."""
     kinds = "kind name description fields(includeDeprecated: true) { name args { name type { name } } type { name } }"
     related = f"interfaces {{ {kinds} }} possibleTypes {{ {kinds} }}"
     return {
@@ -252,7 +252,7 @@ def _documents() -> Examples:
 
 
 def _dry_runs() -> Examples:
-    """Dry runs, which read as much as a change does, and changes by long texts."""
+    """Dry runs, which read as much as a change does, and changes with long texts."""
     delete = f'deleteLocation(path: "{WIDE}", policy: CASCADE, dryRun: true) {{ plan {{ nodes writeUnits }} }}'
     move = f'moveLocation(path: "{WIDE}", to: "SCRATCH", dryRun: true) {{ plan {{ nodes writeUnits collisions }} }}'
     order = f'reorderLocation(path: "{WIDE}/S0000", last: true, dryRun: true) {{ plan {{ writeUnits }} }}'
@@ -271,7 +271,7 @@ def _dry_runs() -> Examples:
 
 
 def _errors() -> Examples:
-    """Errors in every item of a list, at the end of a large answer, and in every argument."""
+    """Errors in every item of a list, at the end of a large response, and in every argument."""
     lists = many(ALIASES, "children(first: 1, last: 1) { nodes { id } }")
     counts = many(ALIASES, "descendants(maxDepth: -1) { totalCount }")
     all_nodes = f'location(path: "{WIDE}") {{ descendants(first: 9900) {{ nodes {{ id path name }} }} }}'

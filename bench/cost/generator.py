@@ -1,6 +1,6 @@
-"""Generator: operations that a schema allows, at random, and changed ones, made of others.
+"""Generator: random valid operations of a schema, and mutations of known ones.
 
-What is made may be refused for a limit or a conflict; most is accepted.
+An operation may be rejected for a limit or a conflict; most are accepted.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ LARGE_LISTS = ("descendants", "children", "siblings", "ancestors", "root", "hist
 
 
 class Generator:
-    """Makes operations of a schema; the same seed makes the same."""
+    """Generator of operations of a schema; the same seed makes the same operations."""
 
     def __init__(self, schema: GraphQLSchema, seed: int) -> None:
         self._schema = schema
@@ -42,7 +42,7 @@ class Generator:
         self.random = Random(seed)
 
     def operation(self) -> Operation:
-        """One at random."""
+        """A random operation."""
         random = self.random
         if random.random() < MUTATIONS and self._schema.mutation_type is not None:
             return Operation(self._mutations(self._schema.mutation_type), "mutation")
@@ -54,7 +54,7 @@ class Generator:
         return Operation(tuple(self._field(query.name, name, fields[name], random.randint(2, DEPTH)) for name in names))
 
     def changed(self, operation: Operation, other: Operation) -> Operation:
-        """The operation with some changes, or with a part of another one of its kind."""
+        """The operation with some changes, or with a part of another operation of its kind."""
         below = operation.below
         for _ in range(self.random.choice([1, 1, 2, 3])):
             change = self.random.choice(
@@ -101,7 +101,7 @@ class Generator:
         return tuple(self._field(kind.name, name, fields[name], depth) for name in wanted)
 
     def _arguments(self, one: GraphQLField) -> tuple[tuple[str, Value], ...]:
-        """Values for what is required, and for some of the rest; of path and id one is given."""
+        """Values of all required arguments and of some others; one of path and id."""
         random = self.random
         names = [name for name, arg in one.args.items() if is_non_null_type(arg.type) or random.random() < 0.3]
         if {"path", "id"} <= one.args.keys() and random.random() < 0.95:
@@ -111,14 +111,14 @@ class Generator:
         return tuple((name, self._values.of(name, one.args[name].type, random)) for name in names)
 
     def _mutations(self, kind: GraphQLObjectType) -> Selections:
-        """Some mutations: dry runs of anything, and real ones of what may be changed."""
+        """Some mutations: dry runs of any node, and real ones in the scratch tree."""
         names = self.random.sample(list(kind.fields), self.random.choice([1, 1, 2]))
         return tuple(_harmless(self._field(kind.name, name, kind.fields[name], 4), self.random) for name in names)
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def _place(self, below: Selections, *, deeper: bool = False) -> tuple[tuple[int, ...], Field] | None:
-        """One of the fields, of those that have others below where that is asked."""
+        """One of the fields; with `deeper` one that has a selection."""
         fields = [(at, one) for at, one in fields_in(below) if isinstance(one, Field) and (one.below or not deeper)]
         return self.random.choice(fields) if fields else None
 
@@ -146,7 +146,7 @@ class Generator:
         return replaced(below, found[0], (replace(found[1], times=self.random.choice([2, 10, 50, 99])),))
 
     def _nested(self, below: Selections, other: Selections) -> Selections:
-        """What stands below nodes asked again one relation further on."""
+        """The selection of nodes repeated one relation further down."""
         found = self._place(below, deeper=True)
         if found is None:
             return below
@@ -168,7 +168,7 @@ class Generator:
         return (Field(kind.name, "totalCount"),) if self.random.random() < 0.5 else ()
 
     def _joined(self, below: Selections, other: Selections) -> Selections:
-        """Some fields of another operation where they fit."""
+        """Some fields of another operation at a place of the same type."""
         theirs: dict[str, list[Selections]] = {}
         for _, one in fields_in(other):
             if one.below:
@@ -186,7 +186,7 @@ class Generator:
         return replaced(below, found[0], (replace(found[1], directives=self.random.choice([1, 2])),))
 
     def _dropped(self, below: Selections, other: Selections) -> Selections:
-        """One field less, or none of its siblings."""
+        """The operation without one field."""
         places = fields_in(below)
         at, _ = self.random.choice(places)
         return replaced(below, at, ())
@@ -197,7 +197,7 @@ class Generator:
 
 
 def _harmless(one: Field, random: Random) -> Field:
-    """A mutation as a dry run, or of nodes that nothing else is asked about."""
+    """A mutation as a dry run, or of nodes in the scratch tree."""
     arguments = dict(one.arguments)
     arguments["dryRun"] = Value("Boolean!", json=True)
     if random.random() < 0.3 and _is_apart(arguments, random):
@@ -206,7 +206,7 @@ def _harmless(one: Field, random: Random) -> Field:
 
 
 def _is_apart(arguments: dict[str, Value], random: Random) -> bool:
-    """Put all its nodes into the tree that mutations may change; false where it names none."""
+    """Put all its paths into the scratch tree; false if it has none."""
     places: Sequence[str] = [name for name in ("path", "parent", "to") if name in arguments]
     for name in places:
         path = SCRATCH if name == "to" else random.choice(SCRATCH_PATHS)

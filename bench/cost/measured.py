@@ -1,4 +1,4 @@
-"""Figures of one request, and the bounds that they must keep."""
+"""Figures of one request, and their bounds."""
 
 from dataclasses import dataclass
 
@@ -8,28 +8,28 @@ from store.engine.usage import PAGE_UNITS, REQUESTS_A_UNIT
 
 @dataclass(frozen=True)
 class Measured:
-    """What one request cost the server. Where it was `ended` by the client's limit, the figures are the least."""
+    """The cost of one request. If the client `ended` it, the figures are lower bounds."""
 
     cpu: float
     """Seconds of CPU, of all threads."""
     blocked: float
-    """The most CPU that the event loop's thread took before another had its turn, in seconds."""
+    """The longest CPU time of the event loop's thread without yielding, in seconds."""
     stalled: float
-    """The longest time that the event loop did nothing else, in seconds; on a busy machine others had the core."""
+    """The longest time without yielding, in seconds; on a busy machine it includes other processes."""
     health: float
     """The longest wait of another client for `/healthz`, in seconds."""
     seconds: float
     peak_mb: float
-    """How much its memory grew at most."""
+    """Peak growth of memory."""
     left_mb: float
-    """How much of that stayed, after garbage was collected."""
+    """Growth of memory after garbage collection."""
     answer_bytes: int
     requests: int
-    """To the store."""
+    """Requests to the store."""
     units: float
-    """Of DynamoDB, read."""
+    """Read units of DynamoDB."""
     status: int | None
-    """Of the answer; None where none came."""
+    """HTTP status; None without a response."""
     ended: bool = False
 
     @property
@@ -39,7 +39,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The most that one request may cost by default."""
+    """Bounds of the cost of one request with default settings."""
 
     cpu: float = 0.5
     blocked: float = 0.1
@@ -51,7 +51,7 @@ class Bounds:
     refusal_cpu: float = 0.02
 
     def shares(self, measured: Measured) -> dict[str, float]:
-        """How much of each bound is taken; above 1 is too much."""
+        """Each figure divided by its bound; above 1 is too much."""
         shares = {
             "cpu": measured.cpu / self.cpu,
             "blocked": measured.blocked / self.blocked,
@@ -64,7 +64,7 @@ class Bounds:
         return shares | ({"refusal": measured.cpu / self.refusal_cpu} if measured.is_refused else {})
 
     def over(self, measured: Measured) -> list[str]:
-        """The bounds that do not hold, in words."""
+        """Messages about the bounds that were exceeded."""
         over = [f"{name} {share:.1f} times its bound" for name, share in self.shares(measured).items() if share > 1]
         return (
             over

@@ -1,4 +1,4 @@
-"""Meter: sends one request at a time to a server of its own, and says what it cost."""
+"""Meter: sends one request at a time to a server of its own, and measures its cost."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ _CPU_CLOCK = 2  # of a process as a whole, in Linux's numbers for the clocks of 
 
 @dataclass(frozen=True)
 class Sent:
-    """A request: a query, or the id of a trusted document, with variables."""
+    """A request: a query, or the id of a persisted document, with variables."""
 
     query: str = ""
     variables: Mapping[str, Any] = field(default_factory=dict)
@@ -46,11 +46,11 @@ class Sent:
 
 
 class NoAnswer(Exception):
-    """The connection ended, or the client's time was over."""
+    """The connection ended, or the client timed out."""
 
 
 class Meter:
-    """Measures on one `clade serve` with the default settings and these, which is started again after it was killed."""
+    """Meter with one `clade serve`, with these settings; it is restarted after it was killed."""
 
     def __init__(self, folder: Path, store: str, *, client_seconds: float = CLIENT_SECONDS, **settings: str) -> None:
         self._server = Server(folder, "server", **{"store": store, "writes": "on", **settings})
@@ -62,14 +62,14 @@ class Meter:
         return f"{self._server.url}/graphql"
 
     async def start(self) -> None:
-        """Start it, and ask what it needs for the first requests, such as modules that load late."""
+        """Start the server, and send requests that load all modules."""
         await self._server.start(probe.install)
         self.starts += 1
         for query in WARM:
             await self._server.ask(query)
 
     async def restart(self) -> None:
-        """Begin again with nothing kept."""
+        """Restart the server with empty caches."""
         self._server.kill()
         await self.start()
 
@@ -77,7 +77,7 @@ class Meter:
         await self._server.close()
 
     async def measure(self, sent: Sent) -> Measured:
-        """Send a request and say what it cost; where it takes too long the server is killed and started again."""
+        """Send a request and measure its cost; if it takes too long, the server is killed and restarted."""
         before = await self._ready()
         pid = self._server.pid
         forget_peak(pid)
@@ -113,7 +113,7 @@ class Meter:
         )
 
     async def _ready(self) -> dict[str, float]:
-        """The probe's figures before a request, of a new server where this one does not answer any more."""
+        """The probe's figures before a request, of a new server if this one no longer answers."""
         with contextlib.suppress(OSError, NoAnswer, TimeoutError):
             async with asyncio.timeout(READY_SECONDS):
                 return await self._probed(collect=True)
@@ -121,7 +121,7 @@ class Meter:
         return await self._probed(collect=True)
 
     async def _send(self, sent: Sent) -> tuple[int | None, int, bool]:
-        """The answer's status and length, and whether it was ended: its time was over, or it took too much CPU."""
+        """Status and length of the response, and whether the client ended it: too much time or CPU."""
         asked = asyncio.create_task(self._ask("POST", "/graphql", sent.body()))
         pid = self._server.pid
         end, most = time.monotonic() + self._client_seconds, cpu_seconds(pid) + CPU_SECONDS

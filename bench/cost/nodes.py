@@ -1,6 +1,6 @@
 """Nodes of the measured store: many, wide, deep and large ones, with histories, old paths and deleted ones.
 
-The largest are written as they lie in the table, since no door takes them; a table that is years old may hold them.
+The largest are written directly into the table, since mutations and imports reject them; an old table may hold them.
 """
 
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def locations(sizes: Sizes = Sizes()) -> Rows:
 
 
 def categories() -> Rows:
-    """The hierarchy `category`: chains side by side below one root."""
+    """The hierarchy `category`: parallel chains below one root."""
     rows: Rows = [((DEEP,), "CATEGORY")]
     for chain in range(CHAINS):
         rows += [((DEEP, *[f"c{chain}"] * depth), "CATEGORY") for depth in range(1, DEPTH)]
@@ -72,7 +72,7 @@ def categories() -> Rows:
 
 
 async def fill(url: str, sizes: Sizes = Sizes()) -> None:
-    """Make the table and all its nodes."""
+    """Create the table and all its nodes."""
     async with open_store(url) as store:
         await store.create()
         await _load(store, Location, locations(sizes))
@@ -96,7 +96,7 @@ async def _load(store: Store, hierarchy: type[Node], rows: Rows, name: str | Non
 
 
 async def _enlarge(store: Store) -> None:
-    """Give the nodes below LARGE texts of which some take several bytes a character in JSON."""
+    """Give the nodes below LARGE texts, some of which take several bytes a character in JSON."""
     keys = [node_key("location", (LARGE, f"L{number:02}")) for number in range(LARGE_NODES)]
     for key, item in zip(keys, await store.get(keys, ReadUsage()), strict=True):
         assert item is not None, f"There is no node at {key}."
@@ -105,7 +105,7 @@ async def _enlarge(store: Store) -> None:
 
 
 def age(url: str) -> None:
-    """Let a running server that writes leave old paths and a deleted node behind."""
+    """Send mutations to a server so that there are old paths and a deleted node."""
     for query, variables in _changes():
         answer = httpx.post(url, json={"query": query, "variables": variables}, timeout=60).json()
         assert "errors" not in answer, answer

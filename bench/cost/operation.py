@@ -35,7 +35,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """A field of the type `parent`. With `aliases` it is asked under so many names, with `times` so often the same."""
+    """A field of the type `parent`; `aliases` writes it under several names, `times` several times."""
 
     parent: str
     name: str
@@ -71,7 +71,7 @@ class Operation:
     kind: str = "query"
 
     def sent(self) -> Sent:
-        """The request that asks it."""
+        """The request of this operation."""
         return _Writer(self).sent()
 
 
@@ -87,7 +87,7 @@ def fields_in(selections: Selections) -> list[tuple[tuple[int, ...], Selection]]
 
 
 def replaced(selections: Selections, place: tuple[int, ...], new: Selections) -> Selections:
-    """The same with these in the place of one; never nothing where something was."""
+    """The selections with one replaced by these; never empty."""
     index, *deeper = place
     one = selections[index]
     if deeper:
@@ -97,7 +97,7 @@ def replaced(selections: Selections, place: tuple[int, ...], new: Selections) ->
 
 @dataclass
 class _Writer:
-    """Writes one operation."""
+    """Writer of one operation as GraphQL."""
 
     operation: Operation
     _variables: dict[tuple[str, int], tuple[str, Any]] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class _Writer:
         return Sent(" ".join([f"{head} {body}", *self._written]), variables)
 
     def _counted(self, selections: Selections) -> Counter[int]:
-        """How often each selection set is written."""
+        """The number of occurrences of each selection set."""
         counts: Counter[int] = Counter()
         ahead: list[Selections] = [selections]
         while ahead:
@@ -136,7 +136,7 @@ class _Writer:
         return "{ " + " ".join(parts) + " }"
 
     def _field(self, one: Field, seen: dict[str, tuple[Any, ...]]) -> list[str]:
-        """The field as often as it is asked; under another name where its own is taken by one with other arguments."""
+        """The field with its repeats; with an alias if its name is taken by one with other arguments."""
         arguments = ", ".join(f"{name}: {self._value(value)}" for name, value in one.arguments)
         asked = f"{one.name}({arguments})" if arguments else one.name
         asked += " @include(if: true)" * (one.directives > 0) + " @skip(if: false)" * (one.directives > 1)
@@ -152,7 +152,7 @@ class _Writer:
         return f"a{self._aliases}"
 
     def _below(self, selections: Selections, on: str | None = None) -> str:
-        """A selection set, as a fragment where it is written more than once."""
+        """A selection set, as a fragment if it occurs more than once."""
         if self._often[id(selections)] < 2 or (len(selections) == 1 and not selections[0].below):
             return self._selections(selections)
         name = self._fragments.get(id(selections))

@@ -34,7 +34,7 @@ META: Mapping[str, GraphQLField] = {"__schema": SchemaMetaFieldDef, "__type": Ty
 
 
 def parsed(schema: GraphQLSchema, sent: Sent) -> Operation | None:
-    """The operation of a request, None where it does not fit the schema."""
+    """The operation of a request; None if it is invalid."""
     try:
         document = parse(sent.query)
         return _Parser(schema, document.definitions, sent.variables).operation()
@@ -43,7 +43,7 @@ def parsed(schema: GraphQLSchema, sent: Sent) -> Operation | None:
 
 
 class _Parser:
-    """Reads the definitions of one document."""
+    """Reader of the definitions of one document."""
 
     def __init__(self, schema: GraphQLSchema, definitions: Sequence[Any], variables: Mapping[str, Any]) -> None:
         self._schema = schema

@@ -1,4 +1,4 @@
-"""Probe in the measured process: the longest time that its event loop stood still, its reads, and its memory.
+"""Probe in the measured process: the longest time that its event loop was blocked, its reads, and its memory.
 
 It is an ASGI application around the measured one, and answers at PATH. A timer that is due every few milliseconds sees
 how late it comes. Beside that time, in which another process may have had the core, it sees how much CPU the loop's
@@ -25,7 +25,7 @@ MEMORY_LIMIT_BYTES = 6 * 1024**3
 
 
 class Probe:
-    """Adds PATH to an application; `requests` and `units` are what its store read so far."""
+    """Adds PATH to an application; `requests` and `units` are the reads of its store so far."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -41,12 +41,12 @@ class Probe:
         await self._app(scope, receive, send)
 
     def start(self) -> None:
-        """Begin to watch the running loop."""
+        """Start to watch the running event loop."""
         self._at, self._cpu = time.monotonic(), time.thread_time()
         asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
 
     def told(self) -> dict[str, float]:
-        """The figures since this was called last, and what was read since the start."""
+        """The figures since the last call, and the reads since the start."""
         figures = {
             "blocked": self.blocked,
             "stalled": self.stalled,
@@ -81,19 +81,19 @@ class Probe:
         await send({"type": "http.response.body", "body": body})
 
     def start_anew(self) -> None:
-        """Count nothing of what was just done."""
+        """Reset the figures."""
         self._at, self._cpu = time.monotonic(), time.thread_time()
 
 
 class _Tally:
-    """What all requests together have read."""
+    """The reads of all requests."""
 
     def __init__(self) -> None:
         self.requests, self.units = 0, 0.0
         self._lock = threading.Lock()
 
     def counting(self, add: Callable[..., None]) -> Callable[..., None]:
-        """`Reads.add`, which is counted here as well, also where it refuses."""
+        """`Reads.add`, which is counted here as well, even if it raises."""
 
         def counted(reads: Any, *given: Any, **named: Any) -> None:
             requests, units = reads.requests, reads.units
@@ -111,7 +111,7 @@ _tally = _Tally()
 
 
 def install() -> None:
-    """Have `clade serve` in this process serve a probe as well, within a limit of memory."""
+    """Make `clade serve` in this process serve the probe, with a limit of memory."""
     from commands.serving import workers
     from store.engine.usage import ReadUsage
 
@@ -122,7 +122,7 @@ def install() -> None:
 
 
 def memory_mb(pid: int | str = "self", what: str = "VmRSS") -> float:
-    """What a process has in memory now, or has had at most (`VmHWM`)."""
+    """Memory of a process in MB, now or at its peak (`VmHWM`)."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(what + ":"):
             return int(line.split()[1]) / 1024

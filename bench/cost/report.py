@@ -1,4 +1,4 @@
-"""Report: the dearest requests as a table in Markdown, and each of those past a bound as a file to be sent again."""
+"""Report: the most expensive requests as a Markdown table, and each one past a bound as a file to replay."""
 
 import re
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ HEADING = (
 
 
 def table(found: Sequence[Found], bounds: Bounds = DEFAULT) -> str:
-    """Those that took most of any bound, the dearest first."""
-    dearest = sorted(found, key=lambda one: -share(one.measured, bounds))[:SHOWN]
-    return "\n".join([*HEADING, *[f"| {one.name} | {figures(one.measured)} |" for one in dearest]])
+    """The requests with the largest share of any bound, the largest first."""
+    most = sorted(found, key=lambda one: -share(one.measured, bounds))[:SHOWN]
+    return "\n".join([*HEADING, *[f"| {one.name} | {figures(one.measured)} |" for one in most]])
 
 
 def share(measured: Measured, bounds: Bounds = DEFAULT) -> float:
-    """How much it took of the bound of which it took most."""
+    """The largest share of any bound."""
     return max(bounds.shares(measured).values())
 
 
@@ -40,7 +40,7 @@ def figures(measured: Measured) -> str:
 
 
 def line(found: Found, bounds: Bounds = DEFAULT) -> str:
-    """One request on one line, with the bounds that do not hold."""
+    """One request on one line, with the bounds that it exceeds."""
     measured, over = found.measured, ", ".join(bounds.over(found.measured))
     told = f"cpu {measured.cpu:6.3f} s, blocked {measured.blocked:6.3f} s, {measured.peak_mb:5.0f} MB"
     told += f" ({measured.left_mb:.0f} stay), {measured.answer_bytes / 1000:7.0f} KB, {measured.requests:5} reads"
@@ -48,7 +48,7 @@ def line(found: Found, bounds: Bounds = DEFAULT) -> str:
 
 
 def shown(sent: Sent) -> str:
-    """A request as a message can hold it: long texts by their beginning and length."""
+    """A request for a message: long texts are shortened."""
     variables = {name: _short(value) for name, value in sent.variables.items()}
     return f"{_short(sent.query or sent.document_id, 2_000)} {variables}"
 

@@ -1,4 +1,4 @@
-"""Search for the dearest requests: those that took most of one bound are changed and joined, time and again."""
+"""Search for the most expensive requests: those with the largest share of a bound are mutated and combined."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ REFUSED = 0.05  # of those that the limits of a document refuse are sent
 
 @dataclass(frozen=True)
 class Found:
-    """A request by its name, with what it cost."""
+    """A request with its name and its cost."""
 
     name: str
     sent: Sent
@@ -27,7 +27,7 @@ class Found:
 
 
 class Search:
-    """Proposes operations, and learns what each cost. It begins with some that are known, if it is given any."""
+    """Search that proposes operations and gets the cost of each; it may start from known ones."""
 
     def __init__(self, generator: Generator, known: Sequence[Operation] = (), bounds: Bounds = DEFAULT) -> None:
         self._generator = generator
@@ -38,7 +38,7 @@ class Search:
             self._dearest[""] = [(0.0, one) for one in known]
 
     def proposals(self) -> Iterator[tuple[Operation, Sent]]:
-        """Operations without end, nearly all within the limits of a document."""
+        """Infinite operations, nearly all within the limits of a document."""
         while True:
             operation = self._proposal()
             sent = operation.sent()
@@ -46,8 +46,9 @@ class Search:
                 yield operation, sent
 
     def learn(self, operation: Operation, measured: Measured) -> None:
-        """Keep an operation that is among the dearest by any bound, unless it was refused. What had to be ended is
-        found already; changed it would be found again and again.
+        """Keep an operation that is among the most expensive by any bound, unless it was rejected or ended.
+
+        One that was ended is a result already; mutations of it would be found again and again.
         """
         if measured.is_refused or measured.ended:
             return

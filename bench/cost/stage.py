@@ -17,7 +17,7 @@ from tests.systems.asking import write
 
 
 async def filled(folder: Path, sizes: Sizes = Sizes(), engine: engines.Engine | None = None) -> str:
-    """The address of a store that is made in a folder, or copied from there into a table of an engine."""
+    """The URL of a store that is made in a folder, or copied from there into a table of an engine."""
     made = f"sqlite:///{folder / 'clade.db'}"
     await fill(made, sizes)
     if engine is None:
@@ -31,7 +31,7 @@ async def filled(folder: Path, sizes: Sizes = Sizes(), engine: engines.Engine | 
 
 @contextlib.asynccontextmanager
 async def measuring(folder: Path, store: str, client_seconds: float = CLIENT_SECONDS) -> AsyncIterator[Meter]:
-    """A meter on a store that was just filled."""
+    """A meter on a new store."""
     trusted = folder / "trusted.json"
     trusted.write_text(json.dumps(TRUSTED))
     settings = {"trusted_documents": str(trusted), "trusted_mode": "prefer"}

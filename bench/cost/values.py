@@ -22,7 +22,7 @@ ALTERNATING = "\u0301\u0323"  # above and below: each pair has to be put in orde
 
 
 def long_texts() -> list[str]:
-    """Texts that take most work for their length, of which each body of 256 KiB holds one or two."""
+    """Texts that are expensive for their length; a body of 256 KiB holds one or two."""
     return [
         ALTERNATING * 29_000, "a" + "\u0301" * 58_000, "a/" * 20_000, "!" * 40_000, "%2F" * 20_000, "%" * 40_000,
         "x" * 100_000, "/".join(["a"] * 32), "/".join(["\u0344" * 15] * 31), "\U0001d15e" * 10_000, "\uac00" * 40_000,
@@ -31,7 +31,7 @@ def long_texts() -> list[str]:
 
 
 def cursors() -> list[str]:
-    """Cursors of some lists, and texts that are none."""
+    """Cursors of some lists, and invalid ones."""
     owners = [f"location:{id_of(*path.split('/'))}" for path in (WIDE, LARGE, "C000", "C000/S", f"{WIDE}/S0000")]
     valid = [
         encode_cursor(order, owner, "#S1")
@@ -53,7 +53,7 @@ def ids() -> list[str]:
 
 
 class Values:
-    """Gives values for arguments, at random, of a pool that is made once: equal ones are written once."""
+    """Generator of values for arguments, from a fixed pool: equal ones are written once."""
 
     def __init__(self) -> None:
         self._long, self._cursors, self._ids = long_texts(), cursors(), ids()
@@ -68,7 +68,7 @@ class Values:
         return Value(told, self._one(name, kind, random, extreme))
 
     def _list(self, told: str, kind: GraphQLNamedType, random: Random, extreme: bool) -> Value:
-        """Ids or representations: one many times, or many."""
+        """Ids or representations: one several times, or several."""
         times = random.choice([190, 400, 900]) if extreme else random.choice([1, 5, 50])
         if random.random() < 0.5:
             return Value(told, self._one("", kind, random, extreme), times)
@@ -114,7 +114,7 @@ class Values:
         return {"__typename": name, "path": self._path(random, extreme)}
 
     def _object(self, kind: GraphQLInputObjectType, random: Random, extreme: bool) -> Any:
-        """Attributes of one level, or of a whole hierarchy, of which one level is given."""
+        """Attributes of one level, or the input of a hierarchy with one level."""
         fields = list(kind.fields.items())
         if kind.is_one_of:
             fields = [random.choice(fields)]

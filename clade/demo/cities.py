@@ -1,4 +1,4 @@
-"""The cities of 15,000 people and more, of GeoNames, each below its subdivision where that is known."""
+"""Cities of at least 15,000 inhabitants from GeoNames, each below its subdivision where that is known."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ MIN_POPULATION = 15_000
 
 
 def rows() -> Iterator[Row]:
-    """Every city in the order of paths, but those of no country of ISO 3166. The ids are GeoNames' own."""
+    """Every city in a country of ISO 3166, in the order of paths. The ids are those of GeoNames."""
     for place, cities in sorted(_by_place().items()):
         for key, city in sorted(_keyed(cities).items()):
             yield {
@@ -41,16 +41,16 @@ def _by_place() -> dict[tuple[str, ...], list[dict[str, Any]]]:
 
 
 def _place(city: dict[str, Any]) -> tuple[str, ...]:
-    """The path of the subdivision that a city lies in, else of its country."""
+    """The path of a city's subdivision, or of its country where that is unknown."""
     country, division = city["countrycode"], city["admin1code"]
-    # Letters are ISO's own code; a number that looks like one is a coincidence, unless our table has it.
+    # A code of letters is ISO's; a number is not, unless the table says so.
     iso = division_codes().get((country, division), division if division.isalpha() else "")
     return tuple(subdivision_paths().get(f"{country}-{iso}", [country]))
 
 
 @cache
 def division_codes() -> dict[tuple[str, str], str]:
-    """GeoNames' country and division as ISO's code of the division: `("DE", "02")` is `BY`."""
+    """ISO's code of a division by GeoNames' country and division: `BY` of `("DE", "02")`."""
     codes = {}
     country = ""
     for line in (Path(__file__).parent / "subdivisions.txt").read_text("utf-8").splitlines():
@@ -64,7 +64,7 @@ def division_codes() -> dict[tuple[str, str], str]:
 
 
 def _keyed(cities: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The cities of one place by their keys: the name, to which all but the largest of one name add their id."""
+    """Cities of one place by their keys: the name, with the id behind it for all but the largest city of that name."""
     keyed: dict[str, dict[str, Any]] = {}
     for city in sorted(cities, key=lambda city: (-city["population"], city["geonameid"])):
         name = city["name"]

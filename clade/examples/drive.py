@@ -1,17 +1,17 @@
-"""File drives, one for each account: folders in folders, and files.
+"""Hierarchy of file drives, one for each account: folders in folders, and files.
 
 Serve it with CLADE_HIERARCHIES=clade.examples.drive.
 With CLADE_READS=granted and CLADE_WRITES=granted as well, an account whose key or token has the grant write:drive/a91
-has its own drive, a91, to itself: it finds no other, and nobody else finds this one.
+reads and writes the drive a91 and no other, and no other account reads this one.
 """
 
 from clade import DateTime, Long, Node, attribute
 
 
 class DriveNode(Node, hierarchy="drive", many="drives"):
-    """Something in a drive, or the drive itself."""
+    """A drive, or a folder or file in one."""
 
-    modified: DateTime | None = attribute("When its content was last changed.")
+    modified: DateTime | None = attribute("Time of the last change of its content.")
 
 
 class Drive(DriveNode, under=None):
@@ -26,4 +26,4 @@ class File(DriveNode, under=[Drive, Folder]):
     """A file."""
 
     bytes: Long | None = attribute("Its size in bytes.")
-    media_type: str | None = attribute("What is in it, as in an HTTP Content-Type.")
+    media_type: str | None = attribute("Its media type, as in an HTTP Content-Type.")

@@ -1,4 +1,4 @@
-"""An application of one's own with Clade mounted in it: file drives at /drives/graphql, beside a page of its own.
+"""Application of one's own with Clade mounted in it: file drives at /drives/graphql, beside a page of its own.
 
 Start it with: uvicorn --factory clade.examples.mounted:make_app
 """

@@ -25,7 +25,7 @@ from resolvers.session.budget import RELATION_FIELDS, Budget
 from store.concurrency import is_slice_over, yield_to_loop
 
 ABOVE = frozenset((RelationKind.PARENT.value, RelationKind.ROOT.value, RelationKind.ANCESTORS.value))
-OBJECTS = 16  # between two looks at the clock
+OBJECTS = 16  # completed between two looks at the clock
 
 Grouped = Mapping[str, list[FieldDetails]]
 Leaf = Callable[[Any], Any]
@@ -33,8 +33,8 @@ Leaf = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class ObjectFields:
-    """The fields that are asked of the objects of one type at one place: what they count as, and those of them whose
-    values a function of the object gives.
+    """The selected fields of the objects of one type at one position: their count in the budget, and the functions of
+    those that are leaves.
     """
 
     count: int
@@ -42,8 +42,8 @@ class ObjectFields:
 
 
 class Executor(StrawberryGraphQLCoreExecutionContext):
-    """One execution. `context_value` has the request's `budget`, and takes the `errors_left_out` by their codes, and
-    what is `unfinished`: as long as anything is, the lists that are asked for are gathered, and not read yet.
+    """One execution. `context_value` has the request's `budget`, the counter `errors_left_out` by codes, and the set
+    `unfinished`: dataloaders gather more keys as long as it is not empty.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -59,7 +59,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
     def execute_fields(
         self, parent_type: GraphQLObjectType, source_value: Any, path: Path | None, grouped_field_set: Any, context: Any
     ) -> Any:
-        """The values of an object's fields: its leaves at once, the others as graphql-core finds them."""
+        """The values of an object's fields: leaves at once, the others by graphql-core."""
         fields = self._fields_of(parent_type, grouped_field_set)
         self._budget.spend_fields(fields.count)
         self._objects += 1
@@ -73,7 +73,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
                 try:
                     values[name] = leaf(source_value)
                     continue
-                except Exception:  # noqa: S110 - the field's resolver meets it again, and its error gets its place
+                except Exception:  # noqa: S110 - graphql-core resolves the field again, and locates its error
                     pass
             others[name] = details
         self._budget.spend_bytes(sum([len(value) for value in values.values() if type(value) is str]))
@@ -88,7 +88,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
     def _fields_of(self, parent_type: GraphQLObjectType, grouped: Grouped) -> ObjectFields:
         key = parent_type, id(grouped)
         found = self._fields.get(key)
-        if found is None:  # what is kept keeps `grouped` alive, so that its id is nobody else's
+        if found is None:  # the entry keeps `grouped` alive, so that its id stays unique
             found = self._fields[key] = grouped, self._new_fields(parent_type, grouped)
         return found[1]
 
@@ -105,7 +105,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         return ObjectFields(count, leaves)
 
     def _leaf(self, name: str, definition: Any, details: FieldDetails) -> Leaf | None:
-        """The function that gives a leaf's value; None for a field that is none, or has to be resolved otherwise."""
+        """The function of a leaf's value; None for other fields, and for those that graphql-core has to resolve."""
         if definition is None or not is_leaf_type(get_named_type(definition.type)):
             return None
         resolve = resolver_of(definition)
@@ -123,9 +123,11 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
     def complete_iterable_value(
         self, item_type: Any, field_details_list: Any, info: Any, path: Path, items: Any, position_context: Any
     ) -> Any:
-        """The values of a list's items; a coroutine goes on with them where the slice of computation is used up."""
-        listing = _List(self, item_type, field_details_list, info, path, iter(enumerate(items)), position_context)
-        if not listing.go_on():
+        """The values of a list's items, or a coroutine for them where the time slice is used up."""
+        listing = _ListCompletion(
+            self, item_type, field_details_list, info, path, iter(enumerate(items)), position_context
+        )
+        if not listing.advance():
             self.context_value.unfinished.add(listing)
             return listing.rest()
         return listing.gathered() if listing.waiting else listing.values
@@ -133,20 +135,20 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
     def complete_awaitable_value(
         self, return_type: Any, field_details_list: Any, info: Any, path: Path, result: Any, position_context: Any
     ) -> Any:
-        # Where many wait for one batch, all of them go on in the same iteration of the loop.
+        # Where many wait for one batch, all of them resume in the same iteration of the event loop.
         result = self._awaited(result)
         return super().complete_awaitable_value(return_type, field_details_list, info, path, result, position_context)
 
     async def _awaited(self, result: Any) -> Any:
         value = await result
         if self.is_due():
-            waiting = _Waiting()
+            waiting = _WaitingValue()
             self.context_value.unfinished.add(waiting)
             await yield_to_loop()
         return value
 
     def is_due(self) -> bool:
-        """Whether to yield; now and then the clock tells."""
+        """Whether to yield to the event loop; the clock is read once in some objects."""
         if self._objects < OBJECTS:
             return False
         self._objects = 0
@@ -155,7 +157,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
     # -- errors --------------------------------------------------------------------------------------------------------
 
     def handle_field_error(self, raw_error: Exception, return_type: Any, field_details_list: Any, path: Path) -> None:
-        """Keep an error with its place, the first of each code: of the others their number is told."""
+        """Report an error with its path, the first ones of each code; the others are counted."""
         without_frames(raw_error)
         if self._budget.refusal is not None:  # there will be no response
             if is_non_null_type(return_type):
@@ -170,12 +172,12 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         super().handle_field_error(raw_error, return_type, field_details_list, path)
 
 
-class _Waiting:
-    """A value that waits for its turn; it is unfinished as long as this lives."""
+class _WaitingValue:
+    """A value that waits for the event loop; it is unfinished as long as this object lives."""
 
 
-class _List:
-    """A list whose items are being completed: `values` are theirs so far, `waiting` the places of awaitable ones."""
+class _ListCompletion:
+    """A list whose items are being completed: `values` so far, and `waiting`, the indices of awaitable ones."""
 
     def __init__(
         self,
@@ -190,29 +192,29 @@ class _List:
         self.values: list[Any] = []
         self.waiting: list[int] = []
         self._executor = executor
-        self._place = item_type, details, info
+        self._position = item_type, details, info
         self._path = path
         self._items = items
         self._context = context
 
-    def go_on(self) -> bool:
-        """Complete items until all are, or the slice of computation is used up; returns whether all are."""
+    def advance(self) -> bool:
+        """Complete items until the time slice is used up; returns whether all are complete."""
         executor, path, context = self._executor, self._path, self._context
         try:
             for index, item in self._items:
                 item_path = path.add_key(index, None)
-                if executor.complete_list_item_value(item, self.values, *self._place, item_path, context):
+                if executor.complete_list_item_value(item, self.values, *self._position, item_path, context):
                     self.waiting.append(index)
                 if executor.is_due():
                     return False
-        except Exception:  # what is begun has to end, as in a list that graphql-core completes
+        except Exception:  # awaitables that were started have to end, as in graphql-core
             executor.settle_in_background([self.values[index] for index in self.waiting])
             raise
         return True
 
     async def rest(self) -> list[Any]:
         await yield_to_loop()
-        while not self.go_on():
+        while not self.advance():
             await yield_to_loop()
         self._executor.context_value.unfinished.discard(self)
         return await self.gathered()
@@ -225,7 +227,7 @@ class _List:
 
 
 def weight_of(name: str, definition: Any) -> int:
-    """What a field counts as in the budget: one that leads from a node to others, or lists them, as several."""
+    """The count of a field in the budget: RELATION_FIELDS for one that leads to nodes or lists them, else 1."""
     kind = None if definition is None else get_named_type(definition.type)
     leads_on = name in ABOVE or (is_object_type(kind) and kind.name.endswith("Connection"))
     return RELATION_FIELDS if leads_on else 1

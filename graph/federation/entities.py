@@ -1,4 +1,4 @@
-"""`_entities`: nodes for a gateway, which sends what other subgraphs keep of them: a type and an id or a path."""
+"""Entities of Federation: `_entities` resolves representations from a gateway, each a type with an ID or a path."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -20,23 +20,24 @@ Representation = NewType("Representation", object)
 
 REPRESENTATION = strawberry.scalar(
     name="_Any",
-    description="What another subgraph keeps of an entity: its __typename, and its id or its path. With both the id "
-    "counts, for a path may be an old one; whatever else is sent is not looked at.",
+    description="Representation of an entity in another subgraph: its __typename, and its id or its path. With both "
+    "the id is used, since a path may be a former one; other fields are ignored.",
     parse_value=lambda value: value,
 )
 
-Asked = tuple[Find, Lookup | None]  # what an entity must be, and what to look up; None where nothing can be there
+EntityTarget = tuple[Find, Lookup | None]
+"""The field that checks an entity, and its lookup; None where no node can exist."""
 
 
 @dataclass(frozen=True)
 class Entities(TargetField):
-    """Nodes of any hierarchy by their representations, in the order of these.
+    """Nodes of any hierarchy by their representations, in this order.
 
-    What goes wrong with one, or with reading it, stands in its place, so that it is an error of this one alone.
+    An invalid representation, or a failed read, is an error of this entity alone.
     """
 
     named: Mapping[str, Find]
-    """What an entity must be, by each type name that a representation can have."""
+    """The field that checks an entity, by the type names of representations."""
 
     many = True
 
@@ -45,27 +46,27 @@ class Entities(TargetField):
 
     def targets(self, given: Mapping[str, Any]) -> list[Target]:
         targets: list[Target] = []
-        for one in self.asked(given["representations_"]):
-            if isinstance(one, CladeError):
-                raise one
-            targets.append(one)
+        for target in self.entity_targets(given["representations_"]):
+            if isinstance(target, CladeError):
+                raise target
+            targets.append(target)
         return targets
 
     async def __call__(self, root: Any, info: Any, representations_: list[Any]) -> list[Any]:
         self.spend({"representations_": representations_}, info.context)
-        return await _load(info, self.asked(representations_))
+        return await _load(info, self.entity_targets(representations_))
 
-    def asked(self, representations: Sequence[Any]) -> list[Asked | CladeError]:
-        """What each representation asks for, or what is wrong with it."""
-        asked: list[Asked | CladeError] = []
-        for one in representations:
+    def entity_targets(self, representations: Sequence[Any]) -> list[EntityTarget | CladeError]:
+        """The target of each representation, or the error of an invalid one."""
+        targets: list[EntityTarget | CladeError] = []
+        for representation in representations:
             try:
-                asked.append(self._asked(one))
+                targets.append(self._entity_target(representation))
             except CladeError as error:
-                asked.append(error)
-        return asked
+                targets.append(error)
+        return targets
 
-    def _asked(self, representation: Any) -> Asked:
+    def _entity_target(self, representation: Any) -> EntityTarget:
         name = representation.get("__typename") if isinstance(representation, dict) else None
         if not isinstance(name, str):
             raise BadInput('A representation is an object with a __typename, such as {"__typename": "City", "id": …}.')
@@ -84,41 +85,46 @@ def entities_field(published: Sequence[HierarchyTypes]) -> StrawberryField:
     concrete = tuple(one for types in published for one in types.concrete.values())
     entity: Any = Annotated[
         Union[concrete],  # noqa: UP007  # it is made of values
-        strawberry.union("_Entity", description="A node of any level, as other subgraphs refer to it."),
+        strawberry.union("_Entity", description="A node of any level, as an entity of the supergraph."),
     ]
     return field(
         Entities(named),
         list[entity | None],
-        "The nodes that other subgraphs refer to, in their order, null where there is none; for gateways.",
-        argument("representations", list[Representation], "What is kept of the nodes elsewhere.", default=REQUIRED),
+        "The nodes of these representations, in this order; null for each without a node. For gateways.",
+        argument(
+            "representations",
+            list[Representation],
+            'Representations, such as [{__typename: "City", id: "location:US-NE"}].',
+            default=REQUIRED,
+        ),
         name="_entities",
     )
 
 
 def _key(name: str, representation: Mapping[str, Any]) -> dict[str, str]:
-    """The key by which an entity is looked up, named as `Find` takes it. Raises BadInput."""
+    """The argument of `Find` for a representation. Raises BadInput."""
     node_id, path = representation.get("id"), representation.get("path")
     if node_id is not None:
         try:
             return {"id_": GraphQLID.parse_value(node_id)}
         except GraphQLError:
-            raise BadInput(f"The id in a representation of a {name} is neither a text nor a whole number.") from None
+            raise BadInput(f"The id in a representation of a {name} is neither a string nor an integer.") from None
     if path is None:
-        raise BadInput(f"A representation of a {name} needs its id or its path.")
+        raise BadInput(f"A representation of a {name} needs an id or a path.")
     if not isinstance(path, str):
-        raise BadInput(f"The path in a representation of a {name} is no text such as US/NE/Omaha.")
+        raise BadInput(f"The path in a representation of a {name} is not a string such as US/NE/Omaha.")
     return {"path_": path}
 
 
-async def _load(info: Any, asked: Sequence[Asked | CladeError]) -> list[Any]:
-    """The nodes that are looked up, None where there is none, and what went wrong in a node's place."""
+async def _load(info: Any, targets: Sequence[EntityTarget | CladeError]) -> list[Any]:
+    """The nodes of these targets, None for each that does not exist, and the error of each that failed."""
     selection = info.context.look_ahead(info).selection_of(info)
     load = info.context.loaders.node.load
 
-    async def one(asked: Asked | CladeError) -> Any:
-        if isinstance(asked, CladeError):
-            return asked
-        find, lookup = asked
+    async def entity(target: EntityTarget | CladeError) -> Any:
+        if isinstance(target, CladeError):
+            return target
+        find, lookup = target
         return None if lookup is None else find.checked(await load((lookup, selection.expecting(find.level))))
 
-    return await asyncio.gather(*map(one, asked), return_exceptions=True)
+    return await asyncio.gather(*map(entity, targets), return_exceptions=True)

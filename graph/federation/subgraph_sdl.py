@@ -1,4 +1,4 @@
-"""The schema as a subgraph of Federation 2: what is composed with other subgraphs, and `_service`, which tells it."""
+"""Subgraph SDL: the part of the schema that Federation 2 composes with other subgraphs, and `_service`, its field."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -22,13 +22,13 @@ from graph.types.field import class_of, field
 # Pinned: later versions add nothing that is needed here, and not every composer takes them.
 LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key", "@shareable"])'
 
-# What stays out unless it is exposed. Two subgraphs with a Query.node never compose rightly: each would be asked for
-# the other's nodes. The rest is of use to Clade's own clients only.
+# Fields that are left out unless they are exposed. Two subgraphs with a Query.node never compose correctly: each would
+# be asked for the other's nodes. The other fields are for Clade's own clients.
 _OF_QUERY = {"node": NODE, "nodes": NODES, "changes": CHANGES, "deletedNode": HISTORY, "move": MOVES, "moves": MOVES}
 _OF_NODES = {"history": HISTORY, "atRevision": HISTORY}
 
-# A gateway calls these itself; they are no part of what is composed.
-_MACHINERY = {"_service", "_entities"}
+# Fields that only a gateway calls; they are not composed.
+_GATEWAY_FIELDS = {"_service", "_entities"}
 
 
 def service_field(sdl: Callable[[], str]) -> StrawberryField:
@@ -37,25 +37,25 @@ def service_field(sdl: Callable[[], str]) -> StrawberryField:
     service = strawberry.type(
         class_of(
             "_Service",
-            {"sdl": field(lambda service, info: printed(), str, "The subgraph's schema, with its directives.")},
+            {"sdl": field(lambda service, info: printed(), str, "SDL of the subgraph, with Federation's directives.")},
         ),
         name="_Service",
-        description="What a gateway reads of a subgraph.",
+        description="The schema of a subgraph, for gateways.",
     )
-    return field(lambda root, info: (), service, "The schema as it is composed with others.", name="_service")
+    return field(lambda root, info: (), service, "Schema of this subgraph, for gateways.", name="_service")
 
 
 def subgraph_sdl(schema: strawberry.Schema, expose: frozenset[str] = frozenset()) -> str:
-    """What of the schema is composed: without what is not exposed, nodes as entities by id and by path.
+    """The SDL of the subgraph: the exposed parts of the schema, with nodes as entities by ID and by path.
 
-    Whatever implements the interface `Node` is an entity; so interfaces of hierarchies are, which lets a subgraph add
-    fields to nodes of any level by `@interfaceObject`.
+    All types that implement `Node` are entities. The interfaces of hierarchies are, too, so that a subgraph can add
+    fields to nodes of any level with `@interfaceObject`.
     """
     definitions: dict[str, Any] = {one.name.value: one for one in _definitions(schema.as_str())}
     entities = [name for name, one in definitions.items() if _is_entity(one)]
     for name in entities:
         definitions[name] = _shaped(definitions[name], _OF_NODES, expose, '@key(fields: "id") @key(fields: "path")')
-    definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY | dict.fromkeys(_MACHINERY, ""), expose)
+    definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY | dict.fromkeys(_GATEWAY_FIELDS, ""), expose)
     definitions["PageInfo"] = _shaped(definitions["PageInfo"], {}, expose, "@shareable")
     mutation = {"Mutation"} & definitions.keys() if MUTATIONS in expose else set()
     reached = _reached(definitions, {"Query", *entities, *mutation})
@@ -72,7 +72,7 @@ def _is_entity(definition: Any) -> bool:
 
 
 def _shaped(definition: Any, words: dict[str, str], expose: frozenset[str], directives: str = "") -> Any:
-    """A definition without the fields that are not exposed, and with directives."""
+    """A definition without unexposed fields, and with directives."""
     hidden = {name for name, word in words.items() if word not in expose}
     fields = tuple(one for one in definition.fields if one.name.value not in hidden)
     (carrier,) = _definitions(f"type Any {directives}")
@@ -80,7 +80,7 @@ def _shaped(definition: Any, words: dict[str, str], expose: frozenset[str], dire
 
 
 def _reached(definitions: dict[str, Any], roots: Iterable[str]) -> set[str]:
-    """The names of all types that these refer to, themselves included."""
+    """The names of these types and of all types that they refer to."""
     reached: set[str] = set()
     ahead = set(roots)
     while ahead:

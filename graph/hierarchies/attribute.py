@@ -100,9 +100,9 @@ def _attribute(where: str, hint: Any, description: str) -> tuple[Any, Attribute]
     many = len(inner) == 1 and get_origin(inner[0]) is list
     if many:
         inner = list(get_args(inner[0]))
-    kind = inner[0] if len(inner) == 1 else None
+    kind: Any = inner[0] if len(inner) == 1 else None
     kind = _SAME.get(kind, kind)
-    shown: Any = list[kind] if many else kind
+    shown: Any = types.GenericAlias(list, kind) if many else kind
     if isinstance(kind, type) and issubclass(kind, Enum):
         members = frozenset(member.name for member in kind)
         return shown | None, Attribute(name, Kind.ENUM, description, many, members, kind.__name__)

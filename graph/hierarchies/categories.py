@@ -1,27 +1,27 @@
-"""A catalogue: categories in categories, products in them, and the variants that are sold."""
+"""Product catalogue: categories in categories, products in categories, and their variants."""
 
 from graph.hierarchies.attribute import Decimal, attribute
 from graph.hierarchies.node import Node
 
 
 class CategoryNode(Node, hierarchy="category", many="categories"):
-    """A part of the catalogue, of whatever level: a category, a product, a variant."""
+    """A node of the catalogue: a category, a product or a variant."""
 
 
 class Category(CategoryNode, under=[None, "self"]):
-    """A category, which may hold categories and products."""
+    """A category of categories and products."""
 
 
 class Product(CategoryNode, under=[Category]):
-    """A product, which is sold as one or more variants."""
+    """A product, sold as one or more variants."""
 
-    brand: str | None = attribute("Who makes it.")
-    price: Decimal | None = attribute("What it costs, in the shop's currency.")
+    brand: str | None = attribute("Brand or manufacturer.")
+    price: Decimal | None = attribute("Price in the shop's currency.")
 
 
 class Variant(CategoryNode, under=[Product]):
     """One variant of a product."""
 
-    color: str | None = attribute("Its colour.")
-    price: Decimal | None = attribute("What it costs, where that differs from its product's price.")
-    stock: int | None = attribute("How many there are to sell, in pieces.")
+    color: str | None = attribute("Colour.")
+    price: Decimal | None = attribute("Price of the variant, where it differs from the product's.")
+    stock: int | None = attribute("Number of pieces in stock.")

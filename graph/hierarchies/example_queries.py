@@ -54,7 +54,8 @@ def example_queries(
 ) -> list[Example]:
     """Examples of the first hierarchy, then the roots of each other; `samples` are by hierarchy, and may lack some.
 
-    `writable` adds a mutation, which is a dry run.
+    `writable` adds a mutation, which is a dry run. The first example has no variables: GraphiQL shows none in the tab
+    that it opens with.
     """
     first, *others = classes
     sample = samples.get(first.name) or _made_up(first)
@@ -76,8 +77,8 @@ def _roots(cls: type[Node]) -> Example:
     name = list_field_of(cls)
     return Example(
         _title(name),
-        f"""# The roots of the hierarchy {cls.name} with their children: two rounds of reads, however many there are.
-# Ctrl-Enter runs it, Ctrl-Space completes what you type.
+        f"""# Roots of {cls.name}, each with its children.
+# Ctrl-Enter runs it, Ctrl-Space completes a word.
 query {_title(name)} {{
   {name}(first: 10) {{
     nodes {{
@@ -103,7 +104,7 @@ def _breadcrumb(cls: type[Node], sample: Sample) -> Example:
     attributes = f"\n    ... on {cls.prefix}{level.title} {{\n      {own}\n    }}" if own else ""
     return Example(
         "Breadcrumb",
-        f"""# A node by its path, and all nodes above it: one read.
+        f"""# A node by its path, and all nodes above it.
 query Breadcrumb($path: Path!) {{
   {_node_field(cls)}(path: $path) {{
     name
@@ -123,7 +124,8 @@ def _level(cls: type[Node], sample: Sample) -> Iterator[Example]:
     if sample.below:
         yield Example(
             "OneLevel",
-            f"""# All nodes of one level below a node, page by page: give the endCursor back as after.
+            f"""# One level below a node, page by page:
+# the endCursor of a page is the after of the next.
 query OneLevel($path: Path!, $first: Int!, $after: String) {{
   {_node_field(cls)}(path: $path) {{
     descendants(level: {sample.below}, first: $first, after: $after) {{
@@ -144,41 +146,47 @@ query OneLevel($path: Path!, $first: Int!, $after: String) {{
         )
 
 
-def _create(cls: type[Node], sample: Sample, *, is_there: bool) -> Example:
-    """A mutation that makes a sibling of the sample, or a first root."""
-    level, title = cls.levels[sample.level], cls.prefix + cls.title
-    attributes = {} if level.attributes else True  # a level without attributes is said by `true`
-    parent = sample.root if is_there and sample.root != sample.path else None
-    return Example(
-        f"Create{title}",
-        f"""# Makes a node. A dry run changes nothing and answers what would be written; set dryRun to false to write.
-mutation Create{title}(
+_CREATE = """# Makes a node. A dry run writes nothing and answers
+# what it would; set dryRun to false to write.
+mutation CreateTITLE(
   $parent: Path
   $key: String!
   $name: String!
-  $attributes: {title}Attributes!
+  $attributes: TITLEAttributes!
   $dryRun: Boolean!
-) {{
-  create{title}(parent: $parent, key: $key, name: $name, attributes: $attributes, dryRun: $dryRun) {{
-    node {{
+) {
+  createTITLE(
+    parent: $parent
+    key: $key
+    name: $name
+    attributes: $attributes
+    dryRun: $dryRun
+  ) {
+    node {
       id
       path
-    }}
-    plan {{
+    }
+    plan {
       nodes
       writeUnits
-    }}
-  }}
-}}
-""",
-        {
-            "parent": parent,
-            "key": NEW_KEY,
-            "name": "An example",
-            "attributes": {camel(input_field_of(level.title)): attributes},
-            "dryRun": True,
-        },
-    )
+    }
+  }
+}
+"""
+
+
+def _create(cls: type[Node], sample: Sample, *, is_there: bool) -> Example:
+    """A mutation that makes a sibling of the sample, or a first root."""
+    level, title = cls.levels[sample.level], cls.prefix + cls.title
+    variables: dict[str, Any] = {
+        "parent": sample.root if is_there and sample.root != sample.path else None,
+        "key": NEW_KEY,
+        "name": "An example",
+        # A level without attributes is said by `true`.
+        "attributes": {camel(input_field_of(level.title)): {} if level.attributes else True},
+        "dryRun": True,
+    }
+    return Example(f"Create{title}", _CREATE.replace("TITLE", title), variables)
 
 
 def _node_field(cls: type[Node]) -> str:

@@ -1,26 +1,26 @@
-"""Places on Earth, from countries down to shops."""
+"""Hierarchy of places on Earth, from countries down to shops."""
 
 from graph.hierarchies.attribute import attribute
 from graph.hierarchies.node import Node
 
 
 class Location(Node, hierarchy="location", many="locations"):
-    """A place, of whatever level: a country, a city, a shop."""
+    """A place of any level, such as a country, a city or a shop."""
 
-    code: str | None = attribute("A code by which others know the place, such as ISO 3166's.")
-    population: int | None = attribute("How many people live there.")
-    latitude: float | None = attribute("Degrees north of the equator.")
-    longitude: float | None = attribute("Degrees east of Greenwich.")
+    code: str | None = attribute("Code of the place, such as its ISO 3166 code.")
+    population: int | None = attribute("Number of inhabitants.")
+    latitude: float | None = attribute("Latitude in degrees, north positive.")
+    longitude: float | None = attribute("Longitude in degrees, east positive.")
 
 
 class Country(Location, under=None):
-    """A country; its key is its ISO 3166-1 code of two letters."""
+    """A country; its key is its ISO 3166-1 alpha-2 code, such as US."""
 
-    iso3: str | None = attribute("The ISO 3166-1 code of three letters.")
+    iso3: str | None = attribute("ISO 3166-1 alpha-3 code, such as USA.")
 
 
 class Region(Location, under=[Country]):
-    """A part of a country that is divided into states itself."""
+    """A part of a country, itself divided into states."""
 
 
 class State(Location, under=[Country, Region]):
@@ -34,7 +34,7 @@ class County(Location, under=[State, Region]):
 class City(Location, under=[County, State, Region, Country]):
     """A city, town or village."""
 
-    timezone: str | None = attribute("Its time zone's name in the IANA database.")
+    timezone: str | None = attribute("Time zone of the IANA database, such as America/Chicago.")
 
 
 class Neighborhood(Location, under=[City]):
@@ -48,7 +48,7 @@ class PostalCode(Location, under=[City, Neighborhood, County, State]):
 class Store(Location, under=[PostalCode, Neighborhood, City, County, State]):
     """A shop at an address."""
 
-    brand: str | None = attribute("Whose shop it is.")
+    brand: str | None = attribute("Brand of the shop.")
     street: str | None = attribute("Street and number.")
-    phone: str | None = attribute("Its telephone number.")
-    square_feet: int | None = attribute("The area of its floor, in square feet.")
+    phone: str | None = attribute("Telephone number.")
+    square_feet: int | None = attribute("Floor area in square feet.")

@@ -62,7 +62,7 @@ def list_field_of(cls: type[Node]) -> str:
 
 
 def check_names(classes: Sequence[type[Node]]) -> None:
-    """Raise BadInput where a name is none, or two of these hierarchies, their levels and Clade itself share one."""
+    """Raise BadInput for a name that GraphQL cannot have, or that two of the classes or Clade itself make."""
     types = {name: Use(name, None, "Clade itself", "") for name in OWN_TYPES}
     fields = {name: Use(name, None, "Clade itself", "") for name in OWN_FIELDS}
     for cls in classes:
@@ -70,8 +70,8 @@ def check_names(classes: Sequence[type[Node]]) -> None:
             _take(cls, "type", types, use)
         for use in fields_of(cls):
             _take(cls, "field of Query", fields, use)
-        for one in (cls, *cls.levels.values()):
-            _check_attributes(cls, one)
+        for level in (cls, *cls.levels.values()):
+            _check_attributes(cls, level)
 
 
 def types_of(cls: type[Node]) -> Iterator[Use]:
@@ -82,9 +82,9 @@ def types_of(cls: type[Node]) -> Iterator[Use]:
     for level in cls.levels.values():
         for ending in _OF_LEVEL:
             yield Use(f"{cls.prefix}{level.title}{ending}", level, _described(cls, level), rename)
-    for one in (cls, *cls.levels.values()):
-        for enum in _enums_of(one):
-            yield Use(enum.__name__, enum, f"the enum {enum.__name__} of {_described(cls, one)}", "rename the enum")
+    for level in (cls, *cls.levels.values()):
+        for enum in _enums_of(level):
+            yield Use(enum.__name__, enum, f"the enum {enum.__name__} of {_described(cls, level)}", "rename the enum")
 
 
 def fields_of(cls: type[Node]) -> Iterator[Use]:
@@ -117,22 +117,22 @@ def _take(cls: type[Node], kind: str, taken: dict[str, Use], use: Use) -> None:
         raise BadInput(f"{where} {use.name}, which {other.made_by} makes already; {use.way_out}.")
 
 
-def _check_attributes(cls: type[Node], one: type[Node]) -> None:
+def _check_attributes(cls: type[Node], level: type[Node]) -> None:
     """Refuse an attribute whose field would take the place of another one, and an enum that GraphQL cannot have."""
-    known = {camel(name): "every node" for name in RESERVED}
-    for name in one.attributes:
+    taken = {camel(name): "every node" for name in RESERVED}
+    for name in level.attributes:
         field = camel(name)
-        where = f"{location(one)}: the attribute {name} of {_described(cls, one)} makes the field"
+        where = f"{location(level)}: the attribute {name} of {_described(cls, level)} makes the field"
         if not _NAME.fullmatch(field):
             raise BadInput(f'{where} "{field}", which is no name of GraphQL; rename the attribute.')
-        if field in known:
-            raise BadInput(f"{where} {field}, which {known[field]} has already; rename the attribute.")
-        known[field] = f"the attribute {name}"
-    for enum in _enums_of(one):
+        if field in taken:
+            raise BadInput(f"{where} {field}, which {taken[field]} has already; rename the attribute.")
+        taken[field] = f"the attribute {name}"
+    for enum in _enums_of(level):
         for member in enum.__members__ or [""]:
             if not _NAME.fullmatch(member) or member in ("true", "false", "null"):
                 raise BadInput(
-                    f'{location(one)}: the enum {enum.__name__} has the member "{member}", '
+                    f'{location(level)}: the enum {enum.__name__} has the member "{member}", '
                     "which is no value of GraphQL; rename the member."
                 )
 
@@ -157,4 +157,4 @@ def _enums_of(cls: type[Node]) -> Iterator[type[Enum]]:
 def camel(name: str) -> str:
     """A Python name in camel case, as Strawberry writes it in the schema."""
     first, *rest = name.split("_")
-    return first + "".join(one.capitalize() or "_" for one in rest)
+    return first + "".join(word.capitalize() or "_" for word in rest)

@@ -171,7 +171,7 @@ def _level_name(cls: type[Node], under: Any) -> str | None:
         case str():
             return _upper(under)
     hierarchy = next(base for base in cls.__mro__ if base.__bases__ == (Node,))
-    if isinstance(under, type) and issubclass(under, hierarchy) and under is not hierarchy:
+    if isinstance(under, type) and issubclass(under, Node) and issubclass(under, hierarchy) and under is not hierarchy:
         return under.level
     shown = under.__name__ if isinstance(under, type) else repr(under)
     raise WrongClass(

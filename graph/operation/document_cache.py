@@ -1,4 +1,4 @@
-"""Parsed and validated queries, kept by their text."""
+"""Document cache: parsed and validated queries by their text."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,7 +30,7 @@ CHARACTER_BYTES = 300  # of memory, at most, that a parsed query takes for each 
 
 
 class InvalidDocument(Exception):
-    """A query that does not parse, or does not fit the schema; `errors` says where."""
+    """A syntax error or a validation error; `errors` has the locations."""
 
     def __init__(self, errors: list[GraphQLError]) -> None:
         super().__init__(f"{len(errors)} errors")
@@ -39,19 +39,19 @@ class InvalidDocument(Exception):
 
 @dataclass(eq=False)
 class ParsedDocument:
-    """A query ready to run, and what was compiled of it, which is given up with it."""
+    """A valid query, and its compiled plans, which are dropped with it."""
 
     document: DocumentNode
     plans: BoundedCache[tuple[str, ...], Any] | None = None
     """By operation, and by the values that decide what a plan is; made by the `PlanCache`."""
     bound: WeakKeyDictionary[GraphQLRequest, Any] = field(default_factory=WeakKeyDictionary)
-    """The plans with the variables of questions, for as long as these are remembered."""
+    """The plans bound to the variables of requests, for as long as these are cached."""
     deciding: list[str] | None = None
-    """The variables whose values these are."""
+    """The variables in directives; None until the first plan is compiled."""
     _operations: dict[str | None, OperationDefinitionNode] = field(default_factory=dict)
 
     def operation(self, name: str | None) -> OperationDefinitionNode | None:
-        """The operation of this name, or the only one where none is named; None where there is none such."""
+        """The operation of this name, or the only one without a name; None where there is none."""
         found = self._operations.get(name) or get_operation_ast(self.document, name)
         if found is not None:
             self._operations[name] = found
@@ -59,12 +59,12 @@ class ParsedDocument:
 
 
 class DocumentCache:
-    """The queries seen last, ready to run: few clients send more than some dozen texts."""
+    """The last used queries: few clients send more than some dozen texts."""
 
     def __init__(
         self, schema: Schema, *, keep: int, limits: DocumentLimits = DocumentLimits(), suggestions: bool = True
     ) -> None:
-        """`suggestions` is whether the error for an unknown name tells names that are like it."""
+        """With `suggestions` the error for an unknown name suggests similar names."""
         self._schema = core_schema(schema)
         self._limits = limits
         self._suggestions = suggestions
@@ -76,11 +76,11 @@ class DocumentCache:
         """The valid document of a query. Raises InvalidDocument."""
         prepared = self._documents.get(query)
         if prepared is None:
-            prepared = ParsedDocument(self._prepare(query))
+            prepared = ParsedDocument(self._parse(query))
             self._documents.put(query, prepared)
         return prepared
 
-    def _prepare(self, query: str) -> DocumentNode:
+    def _parse(self, query: str) -> DocumentNode:
         try:
             document = self._limits.parse(query)
             errors = validate(
@@ -94,7 +94,7 @@ class DocumentCache:
             raise InvalidDocument([error]) from None
         except RecursionError:
             errors = [GraphQLError(NESTED_MESSAGE)]
-        if not self._suggestions:  # one rule of graphql-core has no way to hide its own
+        if not self._suggestions:  # one rule of graphql-core cannot hide its suggestions
             for found in errors:
                 found.message = found.message.partition(" Did you mean ")[0]
         if errors:

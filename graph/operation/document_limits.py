@@ -57,12 +57,12 @@ class DocumentLimits:
             raise too_much(many, "fields, each fragment written out", self.max_fields, "MAX_FIELDS") from None
         directives = [len(node.directives or ()) for node in nodes_in(document)]
         for found, unit, limit, setting in (
-            (max(directives), "directives at one place", self.max_directives_at_once, "MAX_DIRECTIVES_AT_ONCE"),
+            (max(directives), "directives at one location", self.max_directives_at_once, "MAX_DIRECTIVES_AT_ONCE"),
             (sum(directives), "directives", self.max_directives, "MAX_DIRECTIVES"),
             (size.depth, "levels of fields", self.max_depth, "MAX_DEPTH"),
             (size.aliases, "aliases", self.max_aliases, "MAX_ALIASES"),
             (size.root_fields, "fields at its root", self.max_root_fields, "MAX_ROOT_FIELDS"),
-            (size.repeats, "times the same field at one place", self.max_repeats, "MAX_REPEATS"),
+            (size.repeats, "fields of one name in one selection set", self.max_repeats, "MAX_REPEATS"),
         ):
             if found > limit:
                 raise too_much(f"{found:,}", unit, limit, setting)

@@ -1,4 +1,4 @@
-"""How much a document asks for, as if its fragments were written out."""
+"""Document size: depth, aliases and repeated fields of a document, with fragments counted wherever they are spread."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -14,60 +14,62 @@ from graphql import (
     SelectionSetNode,
 )
 
-# Wrappers of what is asked for: a list of nodes is one level, also where a gateway asks for it.
+# Wrappers of nodes: a list of nodes is one level of depth, also for a gateway.
 NOT_DEEPER = frozenset(("edges", "node", "nodes", "_entities"))
-# How deep these go is bounded by the schema, and for the two of GraphQL by a rule of the validation.
+# Their depth is bounded by the schema, and for GraphQL's own two by a rule of the validation.
 INTROSPECTION = frozenset(("__schema", "__type", "_service"))
 
-ROOT, ELSEWHERE = 0, -1  # places; all others are numbered from 1
+ROOT, ELSEWHERE = 0, -1  # positions; all others are numbered from 1
 
 
 class TooManyFields(Exception):
-    """There are more fields than one cares to count: with fragments in fragments there may be billions."""
+    """The document has more fields than its maximum: with fragments in fragments there may be billions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
     """A selection set that is still to be measured.
 
-    `place` is where in the answer its fields stand, `depth` how deep, None where that is not counted, and `within` are
-    the fragments that it stands in.
+    `position` is that of its fields in the response, `depth` their depth, None where it is not counted, and `within`
+    the fragments around it.
     """
 
     selections: SelectionSetNode
-    place: int
+    position: int
     depth: int | None = 0
     within: frozenset[str] = frozenset()
 
 
 class Size:
-    """The largest depth, and numbers of aliases, fields at the root and fields of one name at one place.
+    """The depth, and the numbers of aliases, root fields and fields of one name at one position.
 
-    They are those of the largest operation. Gateways ask for `_entities` many times at once, so neither its aliases
-    nor its places at the root are counted.
+    Each is that of the largest operation. Gateways select `_entities` many times, so neither its aliases nor its root
+    fields are counted.
     """
 
     def __init__(self, document: DocumentNode, max_fields: int) -> None:
-        """Raises TooManyFields where all operations together have more; spreads of fragments count as fields do."""
+        """Raises TooManyFields where all operations together have more than `max_fields`; spreads count as fields."""
         self.depth = self.aliases = self.root_fields = self.repeats = 0
         self.introspects = False
         self._fields_left = max_fields
         self._fragments = {
-            one.name.value: one for one in document.definitions if isinstance(one, FragmentDefinitionNode)
+            definition.name.value: definition
+            for definition in document.definitions
+            if isinstance(definition, FragmentDefinitionNode)
         }
         self._unused = dict(self._fragments)
-        for one in document.definitions:
-            if isinstance(one, OperationDefinitionNode):
-                self._measure(Ahead(one.selection_set, ROOT))
-        while self._unused:  # they are validated all the same
+        for definition in document.definitions:
+            if isinstance(definition, OperationDefinitionNode):
+                self._measure(Ahead(definition.selection_set, ROOT))
+        while self._unused:  # they are validated, too
             name = next(iter(self._unused))
             self._measure(Ahead(self._unused.pop(name).selection_set, ELSEWHERE, within=frozenset((name,))))
 
     def _measure(self, start: Ahead) -> None:
-        """Walk one operation. It keeps its own stack, so that no nesting is too deep for it."""
+        """Measure one operation, with a stack of its own, so that nesting of any depth is measured."""
         self._aliases = self._root_fields = 0
         self._times: Counter[tuple[int, str]] = Counter()
-        self._places: dict[tuple[int, str], int] = {}
+        self._positions: dict[tuple[int, str], int] = {}
         stack = [start]
         while stack:
             ahead = stack.pop()
@@ -83,7 +85,7 @@ class Size:
         self.repeats = max([self.repeats, *self._times.values()])
 
     def _below(self, selection: SelectionNode, ahead: Ahead) -> Ahead | None:
-        """What is to be measured next for a selection, if anything; circles are left to the validation."""
+        """The selection set below a selection, if any; cycles are left to the validation."""
         if isinstance(selection, FieldNode):
             return self._field(selection, ahead)
         if isinstance(selection, InlineFragmentNode):
@@ -99,8 +101,8 @@ class Size:
         name = field.name.value
         if name != "_entities":
             self._aliases += field.alias is not None
-            self._root_fields += ahead.place == ROOT
-        key = (ahead.place, field.alias.value if field.alias else name)
+            self._root_fields += ahead.position == ROOT
+        key = (ahead.position, field.alias.value if field.alias else name)
         self._times[key] += 1
         depth = ahead.depth
         if name in INTROSPECTION:
@@ -110,6 +112,6 @@ class Size:
             self.depth = max(self.depth, depth)
         if field.selection_set is None:
             return None
-        # Fields of one name at one place are merged, and so is what stands below them.
-        place = self._places.setdefault(key, len(self._places) + 1)
-        return Ahead(field.selection_set, place, depth, ahead.within)
+        # Fields of one name at one position are merged, and so are the fields below them.
+        position = self._positions.setdefault(key, len(self._positions) + 1)
+        return Ahead(field.selection_set, position, depth, ahead.within)

@@ -1,6 +1,6 @@
 """Look-ahead: the relations that an operation selects below its nodes, with the arguments of one request.
 
-Compiled plans and Strawberry's resolvers read with it, so that what one level needs is known before it is read.
+Compiled plans and Strawberry's resolvers read with it, so that one read of a level brings what the next ones need.
 """
 
 from dataclasses import dataclass

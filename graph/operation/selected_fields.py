@@ -1,4 +1,4 @@
-"""Selected fields: what one operation selects, by type, and the fields in it that lead from nodes to other nodes.
+"""Selected fields: the selections of one operation by type, and the fields among them that lead from nodes to nodes.
 
 graphql-core merges fields, fragments and aliases, and evaluates `@skip` and `@include`. Results are cached by concrete
 type and merged field nodes: collecting anew for every type at every level would grow exponentially.
@@ -163,7 +163,7 @@ class NodePosition:
 class RelationField:
     """A selected field that leads to nodes at a position of the response.
 
-    Of a connection, `nodes` is whether any node or the page's place is selected, and `total` whether `totalCount` is.
+    Of a connection, `nodes` is whether its nodes or `pageInfo` are selected, and `total` whether `totalCount` is.
     """
 
     kind: RelationKind

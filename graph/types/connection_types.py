@@ -1,4 +1,4 @@
-"""Connection types: a page of a list with its edges, as Relay names them."""
+"""Connection types: a page of a list with its edges, after Relay's specification of cursor connections."""
 
 from typing import Any
 
@@ -23,20 +23,22 @@ PageInfo = strawberry.type(
     class_of(
         "PageInfo",
         {
-            "has_next_page": field(lambda page, info: page.has_next, bool, "Whether more follow in the list."),
+            "has_next_page": field(lambda page, info: page.has_next, bool, "Whether there are items after this page."),
             "has_previous_page": field(
-                lambda page, info: page.has_previous, bool, "Whether others come before: where a cursor was given."
+                lambda page, info: page.has_previous,
+                bool,
+                "Whether there are items before this page; with `first`, whether `after` was given.",
             ),
-            "start_cursor": field(_start, str | None, "The cursor of the page's first node."),
-            "end_cursor": field(_end, str | None, "The cursor of the page's last node, to go on after."),
+            "start_cursor": field(_start, str | None, "Cursor of the first item; null for an empty page."),
+            "end_cursor": field(_end, str | None, "Cursor of the last item, for `after`; null for an empty page."),
         },
     ),
-    description="Where a page stands in its list, as in Relay's connections.",
+    description="The position of a page in its list, after Relay's specification of cursor connections.",
 )
 
 
 class ConnectionTypes:
-    """The connection and the edge of one type of items, whose fields come later: types refer to each other."""
+    """The connection and the edge of one type of items. Types refer to each other, so their fields are set later."""
 
     def __init__(self, title: str, *, item: str = "node") -> None:
         self._item = item
@@ -47,18 +49,18 @@ class ConnectionTypes:
         """Make both types of a list of items of this kind."""
         item = self._item
         edge_fields = {
-            "cursor": field(lambda edge, info: edge[0].cursor(edge[1]), str, f"Where the {item} stands in the list."),
+            "cursor": field(
+                lambda edge, info: edge[0].cursor(edge[1]), str, f"Cursor of the {item}, for `after` and `before`."
+            ),
             "node": field(lambda edge, info: edge[1], kind, f"The {item}."),
         }
         set_fields(self.edge, edge_fields)
-        strawberry.type(self.edge, description=f"A {item} and its place in a list.")
+        strawberry.type(self.edge, description=f"A {item} with its cursor.")
         fields = {
-            "edges": field(_edges, list_of(self.edge), f"The page's {item}s with their cursors."),
-            "nodes": field(lambda page, info: page.records, list_of(kind), f"The page's {item}s."),
-            "page_info": field(lambda page, info: page, PageInfo, "Where the page stands in the list."),
-            "total_count": field(
-                lambda page, info: page.total, int, f"How many {item}s the list has, all pages together."
-            ),
+            "edges": field(_edges, list_of(self.edge), f"Edges of the page: its {item}s with their cursors."),
+            "nodes": field(lambda page, info: page.records, list_of(kind), f"The {item}s of the page."),
+            "page_info": field(lambda page, info: page, PageInfo, "Position of the page in the list."),
+            "total_count": field(lambda page, info: page.total, int, f"Number of {item}s in the whole list."),
         }
         set_fields(self.connection, fields)
         strawberry.type(self.connection, description=description)
@@ -71,8 +73,8 @@ def list_of(kind: Any) -> Any:
 
 def set_fields(cls: type, fields: dict[str, StrawberryField]) -> None:
     """Give fields to a class that was made without."""
-    for name, one in fields.items():
-        setattr(cls, name, one)
+    for name, made in fields.items():
+        setattr(cls, name, made)
 
 
 def _edges(page: Page, info: GraphQLResolveInfo[Any]) -> list[tuple[Page, Record]]:

@@ -5,6 +5,7 @@ A field's resolver is registered with it, so that plans and the executor can cal
 
 import inspect
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Annotated, Any
 
 import strawberry
@@ -66,6 +67,12 @@ def register_resolvers(schema: strawberry.Schema, core: GraphQLSchema) -> None:
 def resolver_of(definition: GraphQLField) -> Resolver | None:
     """The resolver of a compiled field; None for every other field."""
     return definition.extensions.get(RESOLVER)
+
+
+def attribute_of(name: str) -> Resolver:
+    """The resolver of an attribute of the parent object, such as "node" or "node.id"."""
+    get = attrgetter(name)
+    return lambda source, info: get(source)
 
 
 def class_of(name: str, fields: dict[str, StrawberryField], *bases: type) -> type:

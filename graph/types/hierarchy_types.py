@@ -1,4 +1,6 @@
-"""The GraphQL types of one hierarchy, made of its classes: level enum, interface, levels, edge and connection."""
+"""Hierarchy types: the GraphQL types of one hierarchy, made of its classes. They are the level enum, the interface, a
+type per level, the edge, the connection and the revisions.
+"""
 
 import inspect
 from asyncio import Future
@@ -7,33 +9,43 @@ from enum import Enum
 from typing import Any, cast
 
 import strawberry
+from graphql import GraphQLResolveInfo
 from strawberry.types.field import StrawberryField
 
 from graph.hierarchies.attribute import DateTime
 from graph.hierarchies.node import Node, description
-from graph.types import node_fields
+from graph.types.arguments import AFTER, FIRST, path_argument
 from graph.types.connection_types import ConnectionTypes, list_of, set_fields
-from graph.types.field import (
-    REQUIRED,
-    argument,
-    class_of,
-    field,
-)
+from graph.types.field import REQUIRED, argument, class_of, field
 from graph.types.history_fields import history_fields
+from graph.types.node_fields import AttributeField, Count, RecordField, is_descendant_of, key, level_of, path, path_of
 from graph.types.revision_types import RevisionTypes
 from graph.types.scalars import Path
 from resolvers.pages import Page
 from resolvers.planning.list_request import ListRequest
+from resolvers.planning.relations import Relation
 from store.model.records import Record
 
+Info = GraphQLResolveInfo[Any]
 
-@strawberry.interface(name="Node", description="Anything that has an id, as Relay asks for.")
+_LAST = argument("last", int | None, "Maximum number of items, from the end of the list.")
+_BEFORE = argument("before", str | None, "Only items before this cursor, such as the `startCursor` of the page after.")
+_REVERSE = argument("reverse", bool, "Whether to reverse the order of the list.", default=False)
+_FROM = argument("from", str | None, 'Lowest key right below the node, inclusive, such as "M". Orders the list by key.')
+_TO = argument("to", str | None, 'Highest key right below the node, exclusive, such as "N". Orders the list by key.')
+_MAX_DEPTH = argument("maxDepth", int | None, "Maximum number of levels below the node; 1 is its children alone.")
+
+
+@strawberry.interface(name="Node", description="An object with a globally unique ID, after Relay's specification.")
 class NodeInterface:
-    id = field(node_fields.RecordField("id"), strawberry.ID, "The node's id, which stays when it is renamed or moved.")
+    id = field(RecordField("id"), strawberry.ID, "Globally unique ID; unchanged when the node is renamed or moved.")
 
 
 class HierarchyTypes:
-    """All types of one hierarchy; `concrete` has those of its levels by the level's name, `type_names` their names."""
+    """All types of one hierarchy.
+
+    `concrete` has the types of the levels by the level's name, `type_names` their names by (hierarchy, level).
+    """
 
     def __init__(self, cls: type[Node]) -> None:
         self.cls = cls
@@ -41,36 +53,26 @@ class HierarchyTypes:
         self.title = cls.prefix + cls.title
         self.type_names = {(self.name, level): cls.prefix + one.title for level, one in cls.levels.items()}
         self.level = self._level_enum()
-        # Types refer to each other, so the classes are there before their fields.
+        # Types refer to each other, so the classes are made before their fields.
         self.interface = class_of(self.title, {}, NodeInterface)
         pages = ConnectionTypes(self.title)
         self.connection = pages.connection
-        self.revisions = RevisionTypes(cls, self.title, self.level, _own)
+        self.revisions = RevisionTypes(cls, self.title, self.level, _attribute_fields)
         self._publish_interface()
         pages.publish(self.interface, f"A page of a list of nodes of the hierarchy {self.name}.")
         self.concrete = {name: self._publish_level(level) for name, level in cls.levels.items()}
 
     def type_name(self, record: Record, *_: Any) -> str:
-        return self.cls.prefix + node_fields.level_of(record, self.cls.levels).title
+        return self.cls.prefix + level_of(record, self.cls.levels).title
 
-    def list_arguments(self, *more: str) -> list[inspect.Parameter]:
-        """The arguments that every list has, and of the others those that are named."""
-        page = [
-            argument("first", int | None, "At most so many, from the list's beginning; all where it is left out."),
-            argument("after", str | None, "Only what follows this cursor of the same list."),
-            argument("last", int | None, "At most so many, from the list's end."),
-            argument("before", str | None, "Only what comes before this cursor of the same list."),
-            argument("level", cast(Any, self.level) | None, "Only nodes of this level."),
-            argument("reverse", bool, "The list from its end to its beginning.", default=False),
-        ]
-        others = {
-            "from": argument("from", str | None, "Only below keys from this one on, in key order."),
-            "to": argument("to", str | None, "Only below keys that come before this one, in key order."),
-            "maxDepth": argument("maxDepth", int | None, "At most so many levels below the node."),
-        }
-        return page + [others[name] for name in more]
+    def list_arguments(self, *more: inspect.Parameter) -> list[inspect.Parameter]:
+        """The arguments of every list, and further ones."""
+        return [FIRST, AFTER, _LAST, _BEFORE, self._level_argument(), _REVERSE, *more]
 
-    # -- making them ---------------------------------------------------------------------------------------------------
+    # -- construction --------------------------------------------------------------------------------------------------
+
+    def _level_argument(self) -> inspect.Parameter:
+        return argument("level", cast(Any, self.level) | None, "Only nodes of this level.")
 
     def _level_enum(self) -> type[Enum]:
         members = {
@@ -81,95 +83,88 @@ class HierarchyTypes:
         return cast(type[Enum], strawberry.enum(plain, description=f"The levels of the hierarchy {self.name}."))
 
     def _publish_interface(self) -> None:
-        set_fields(self.interface, self._node_fields() | self._relation_fields() | self._past() | _own(self.cls))
+        past = history_fields(self.revisions.interface, self.revisions.connection)
+        fields = self._node_fields() | self._relation_fields() | past | _attribute_fields(self.cls)
+        set_fields(self.interface, fields)
         self.interface.resolve_type = self.type_name  # type: ignore[attr-defined]
         strawberry.interface(self.interface, name=self.title, description=description(self.cls))
 
     def _publish_level(self, cls: type[Node]) -> type:
         shared = self.cls.attributes
-        own = {name: one for name, one in _own(cls).items() if name not in shared}
+        own = {name: made for name, made in _attribute_fields(cls).items() if name not in shared}
         made = class_of(self.cls.prefix + cls.title, own, self.interface)
         made.is_type_of = lambda record, info: record.level == cls.level  # type: ignore[attr-defined]
         return strawberry.type(made, name=self.cls.prefix + cls.title, description=description(cls))
 
     def _node_fields(self) -> dict[str, StrawberryField]:
-        """What every node tells without a read beyond its own."""
-        level = cast(Any, self.level)
-        one_level = argument("level", level | None, "Only nodes of this level.")
+        """The fields that take no read beyond the node's own."""
+        level, of_level = cast(Any, self.level), self._level_argument()
         return {
-            "path": field(node_fields.path, Path, "Where the node lies now."),
-            "key": field(node_fields.key, str, "The last segment of its path, which no sibling shares."),
-            "name": field(node_fields.RecordField("name"), str, "What it is called."),
-            "level": field(node_fields.RecordField("level"), level, "Which level it is of."),
-            "depth": field(node_fields.RecordField("depth"), int, "How far it is below its root; a root has 0."),
-            "child_count": field(node_fields.Count("kids"), int, "How many children it has.", one_level),
-            "descendant_count": field(node_fields.Count("below"), int, "How many nodes lie below it.", one_level),
-            "revision": field(node_fields.RecordField("revision"), int, "How often its content was written."),
-            "updated_at": field(
-                node_fields.RecordField("updated_at"), DateTime, "When its content was last written, in UTC."
-            ),
-            "changed_at": field(
-                node_fields.RecordField("updated_at"), DateTime, "When this revision was written, in UTC."
-            ),
+            "path": field(path, Path, "Current path: the keys from the root down to the node."),
+            "key": field(key, str, "Last segment of the path; unique among siblings."),
+            "name": field(RecordField("name"), str, "Display name."),
+            "level": field(RecordField("level"), level, "Level of the node in its hierarchy."),
+            "depth": field(RecordField("depth"), int, "Number of ancestors; 0 for a root."),
+            "child_count": field(Count("kids"), int, "Number of children.", of_level),
+            "descendant_count": field(Count("below"), int, "Number of descendants.", of_level),
+            "revision": field(RecordField("revision"), int, "Number of the revision; each write adds 1."),
+            "updated_at": field(RecordField("updated_at"), DateTime, "Time of the last write of the content, in UTC."),
+            "changed_at": field(RecordField("updated_at"), DateTime, "Time of the write of this revision, in UTC."),
             "changed_by": field(
-                node_fields.RecordField("changed_by"), str | None, "Who wrote this revision, where that is known."
+                RecordField("changed_by"), str | None, "Caller that wrote this revision; null where unknown."
             ),
             "is_descendant_of": field(
-                node_fields.is_descendant_of,
+                is_descendant_of,
                 bool,
-                "Whether it lies below this path.",
-                argument("path", Path, "The path.", default=REQUIRED),
+                "Whether the node is a descendant of the node at this path.",
+                path_argument('Path of the other node, such as "US/NE".'),
             ),
             "path_of": field(
-                node_fields.path_of,
+                path_of,
                 Path | None,
-                "The path of its ancestor of this level, or its own; null where it has none.",
-                argument("level", level, "The level.", default=REQUIRED),
+                "Path of the ancestor of this level, or of the node itself; null where it has none.",
+                argument("level", level, "Level of the ancestor.", default=REQUIRED),
             ),
         }
 
-    def _past(self) -> dict[str, StrawberryField]:
-        return history_fields(self.revisions.interface, self.revisions.connection)
-
     def _relation_fields(self) -> dict[str, StrawberryField]:
-        """What leads to other nodes. All are nullable, so that one failed read takes nothing else with it."""
+        """The fields that lead to other nodes. All are nullable, so that a failed read affects one field alone."""
         node, listing = cast(Any, self.interface), cast(Any, self.connection) | None
+        below = self.list_arguments(_MAX_DEPTH, _FROM, _TO)
         return {
-            "parent": field(_one_above, node | None, "The node that it lies under; null for a root."),
-            "root": field(_one_above, node | None, "The root of its tree; of a root itself."),
-            "ancestors": field(_above, list_of(node) | None, "The nodes that it lies under, the root first."),
+            "parent": field(_first_above, node | None, "Parent; null for a root."),
+            "root": field(_first_above, node | None, "Root of the node's tree; a root is its own."),
+            "ancestors": field(_above, list_of(node) | None, "Ancestors, from the root down to the parent."),
             "children": field(
                 _list,
                 listing,
-                "The nodes right under it, by level and then in their order.",
-                *self.list_arguments("from", "to"),
+                "Children, ordered by level and sibling order.",
+                *self.list_arguments(_FROM, _TO),
             ),
-            "descendants": field(
-                _list, listing, "All nodes below it, in path order.", *self.list_arguments("maxDepth", "from", "to")
-            ),
-            "siblings": field(_list, listing, "The other nodes under its parent.", *self.list_arguments()),
+            "descendants": field(_list, listing, "Descendants, ordered by path.", *below),
+            "siblings": field(_list, listing, "Other nodes with the same parent.", *self.list_arguments()),
         }
 
 
-# -- how they are answered ---------------------------------------------------------------------------------------------
+# -- resolvers ---------------------------------------------------------------------------------------------------------
 
 
-# No coroutines: what is loaded is known as soon as a field is reached, so that one batch has all of a response level.
+# No coroutines: a load is registered as soon as its field is reached, so that one batch has all of a response level.
 
 
-def _list(record: Record, info: Any, **_: Any) -> "Future[Page]":
-    context = info.context
-    relation = context.look_ahead(info).relation_of(info)
-    return cast("Future[Page]", context.loaders.list.load(ListRequest(record, relation)))
+def _relation(info: Info) -> Relation:
+    return cast(Relation, info.context.look_ahead(info).relation_of(info))
 
 
-def _above(record: Record, info: Any) -> "Future[list[Record]]":
-    context = info.context
-    relation = context.look_ahead(info).relation_of(info)
-    return cast("Future[list[Record]]", context.loaders.above.load((record, relation)))
+def _list(record: Record, info: Info, **_: Any) -> "Future[Page]":
+    return cast("Future[Page]", info.context.loaders.list.load(ListRequest(record, _relation(info))))
 
 
-def _one_above(record: Record, info: Any) -> Awaitable[Record | None]:
+def _above(record: Record, info: Info) -> "Future[list[Record]]":
+    return cast("Future[list[Record]]", info.context.loaders.above.load((record, _relation(info))))
+
+
+def _first_above(record: Record, info: Info) -> Awaitable[Record | None]:
     return _first(_above(record, info))
 
 
@@ -177,9 +172,9 @@ async def _first(found: "Future[list[Record]]") -> Record | None:
     return next(iter(await found), None)
 
 
-def _own(cls: type[Node]) -> dict[str, StrawberryField]:
-    """The own attributes of a level, each checked when it is shown."""
+def _attribute_fields(cls: type[Node]) -> dict[str, StrawberryField]:
+    """The attributes of a level, each checked when it is read."""
     return {
-        name: field(node_fields.AttributeField(attribute), kind, attribute.description)
+        name: field(AttributeField(attribute), kind, attribute.description)
         for name, (kind, attribute) in cls.attributes.items()
     }

@@ -9,40 +9,27 @@ from strawberry.utils.str_converters import to_camel_case
 
 from graph.hierarchies.attribute import DateTime
 from graph.types import node_fields
-from graph.types.field import (
-    REQUIRED,
-    argument,
-    class_of,
-    field,
-)
+from graph.types.arguments import AFTER, FIRST, HIERARCHY, id_argument, served_hierarchy
+from graph.types.field import REQUIRED, argument, attribute_of, class_of, field
 from graph.types.revision_types import NodeRevision, NodeRevisionConnection
 from graph.types.root_fields import by_id
 from graph.types.scalars import Path
 from resolvers.past import change_feed as feeds
 from resolvers.past import history as states
 from resolvers.planning.relations import RelationKind
-from store.errors import BadInput
 from store.model.paths import parse_path
 from store.model.records import Record
-from store.text import shorten
 
 
 def history_fields(revision: Any, connection: Any) -> dict[str, StrawberryField]:
-    """`history` and `atRevision` of the nodes of one hierarchy, or of deleted ones."""
+    """`history` and `atRevision` of the nodes of one hierarchy, or of deleted nodes."""
     return {
-        "history": field(
-            _history,
-            connection | None,
-            "Its revisions, the newest first.",
-            argument("first", int | None, "At most so many; all where it is left out."),
-            argument("after", str | None, "Only what follows this cursor of the same list."),
-            compiled=False,
-        ),
+        "history": field(_history, connection | None, "Revisions, newest first.", FIRST, AFTER, compiled=False),
         "at_revision": field(
             _at_revision,
             revision | None,
-            "Its content as of this revision; null where there is none of this number.",
-            argument("n", int, "The revision's number.", default=REQUIRED),
+            "The revision of this number; null where there is none.",
+            argument("n", int, "Number of the revision; 1 is the first.", default=REQUIRED),
             compiled=False,
         ),
     }
@@ -64,93 +51,84 @@ def _record(subject: Record | states.Deleted) -> Record:
 # -- root fields -------------------------------------------------------------------------------------------------------
 
 
-def past_fields(known: Collection[str]) -> dict[str, StrawberryField]:
+def past_fields(hierarchies: Collection[str]) -> dict[str, StrawberryField]:
     """`deletedNode` and `changes` over all hierarchies."""
-    return {"deleted_node": _deleted_field(known), "changes": _changes_field(known)}
+    return {"deleted_node": _deleted_field(hierarchies), "changes": _changes_field(hierarchies)}
 
 
-def _deleted_field(known: Collection[str]) -> StrawberryField:
-    told = {
-        "node_id": field(lambda found, info: found.record.id, strawberry.ID, "The id that it had."),
-        "path": field(lambda found, info: node_fields.path(found.record, info), Path, "Where it lay."),
-        "level": field(lambda found, info: found.record.level, str, "Which level it was of."),
-        "deleted_at": field(lambda found, info: found.at, DateTime, "When it was deleted, in UTC."),
-        "deleted_by": field(lambda found, info: found.by, str | None, "Who deleted it, where that is known."),
-        "last_revision": field(lambda found, info: found.record, NodeRevision | None, "Its content as it was at last."),
+def _deleted_field(hierarchies: Collection[str]) -> StrawberryField:
+    fields = {
+        "node_id": field(attribute_of("record.id"), strawberry.ID, "ID of the node."),
+        "path": field(lambda found, info: node_fields.path(found.record, info), Path, "Path at its deletion."),
+        "level": field(attribute_of("record.level"), str, "Level of the node."),
+        "deleted_at": field(attribute_of("at"), DateTime, "Time of its deletion, in UTC."),
+        "deleted_by": field(attribute_of("by"), str | None, "Caller that deleted it; null where unknown."),
+        "last_revision": field(attribute_of("record"), NodeRevision | None, "Its content at its deletion."),
     }
-    deleted = _type(
-        "DeletedNode",
-        "A node that was deleted.",
-        told | history_fields(NodeRevision, NodeRevisionConnection),
-    )
+    revisions = history_fields(NodeRevision, NodeRevisionConnection)
+    deleted = _type("DeletedNode", "A deleted node, whose revisions are kept.", fields | revisions)
 
     async def find(root: Any, info: Any, id_: str) -> states.Deleted | None:
-        lookup = by_id(known, id_)
+        lookup = by_id(hierarchies, id_)
         return None if lookup is None else await states.deleted(info.context.request, str(lookup[1]))
 
-    one = argument("id", strawberry.ID, "The node's id.", default=REQUIRED)
-    return field(find, deleted | None, "The node that had this id and was deleted; null for any other.", one)
+    id_of_node = id_argument("ID of the deleted node.")
+    return field(find, deleted | None, "The deleted node with this ID; null for any other.", id_of_node)
 
 
-def _changes_field(known: Collection[str]) -> StrawberryField:
+def _changes_field(hierarchies: Collection[str]) -> StrawberryField:
     async def follow(root: Any, info: Any, hierarchy_: str, tree_: str, **given: Any) -> feeds.Feed:
-        if hierarchy_ not in known:
-            raise BadInput(f'There is no hierarchy "{shorten(hierarchy_)}"; use the name of one that is served.')
+        hierarchy = served_hierarchy(hierarchies, hierarchy_)
         root_path, under = parse_path(tree_)[:1], given.get("under_")
         within = None if under is None else parse_path(under)
-        return await feeds.feed(info.context.request, hierarchy_, root_path, given.get("since_"), within)
+        return await feeds.feed(info.context.request, hierarchy, root_path, given.get("since_"), within)
 
     return field(
         follow,
         _feed_type() | None,
-        "What has changed in one tree, in order; kept for 90 days.",
-        argument("hierarchy", str, "The hierarchy's name, such as location.", default=REQUIRED),
-        argument("tree", Path, "The tree's root.", default=REQUIRED),
-        argument("since", str | None, "Only what follows this cursor; all that is kept where it is left out."),
-        argument("under", Path | None, "Only changes at this path, below it, or of what it lies in."),
+        "Change feed of one tree, oldest first; changes are kept for 90 days.",
+        HIERARCHY,
+        argument("tree", Path, 'Path of the tree\'s root, such as "US".', default=REQUIRED),
+        argument("since", str | None, "Only changes after this cursor of the same feed; all that are kept without it."),
+        argument("under", Path | None, 'Only changes of this subtree, such as "US/NE", or of its ancestors.'),
     )
 
 
 def _feed_type() -> Any:
-    told: dict[str, tuple[str, Any, str]] = {
+    parts: dict[str, tuple[str, Any, str]] = {
         "event": (
             "event",
             str,
             "CREATED, UPDATED, MOVED or DELETED. "
-            "For callers with grants a move out of their sight is DELETED, and one into it CREATED.",
+            "For callers with grants a move out of their subtrees is DELETED, and one into them CREATED.",
         ),
-        "node_id": ("id", strawberry.ID | None, "The node's id; null for one above the caller's grants."),
-        "path": ("path", Path, "Where the node lay in this tree when it was changed."),
-        "level": ("level", str, "Which level it is of."),
-        "revision": ("revision", int | None, "The revision that it has since; null where its nodeId is."),
-        "at": ("at", DateTime, "When, in UTC."),
-        "from": ("source", Path | None, "Where a moved node lay before; its new path where only its order changed."),
-        "to": ("target", Path | None, "Where a moved node lies since."),
+        "node_id": ("id", strawberry.ID | None, "ID of the node; null for one above the caller's grants."),
+        "path": ("path", Path, "Path of the node in this tree at the change."),
+        "level": ("level", str, "Level of the node."),
+        "revision": ("revision", int | None, "Number of the revision after the change; null where `nodeId` is."),
+        "at": ("at", DateTime, "Time of the change, in UTC."),
+        "from": ("source", Path | None, "Path before a move; equal to `to` where only the order changed."),
+        "to": ("target", Path | None, "Path after a move."),
         "withDescendants": (
             "with_descendants",
             bool,
-            "Whether it is about all below the node as well: true of moves, and of deletions unless the children have "
-            "taken the node's place.",
+            "Whether the change includes all descendants: true for moves, and for deletions that are no REPARENT.",
         ),
     }
     fields = {
-        f"{name}_": field(_part(part), kind, text, name=to_camel_case(name))
-        for name, (part, kind, text) in told.items()
+        f"{name}_": field(attribute_of(part), kind, text, name=to_camel_case(name))
+        for name, (part, kind, text) in parts.items()
     }
-    change: Any = _type("Change", "One node's change.", fields)
+    change: Any = _type("Change", "A change of one node.", fields)
     return _type(
         "ChangeFeed",
-        "A page of changes, of whole transactions.",
+        "A page of changes, made of whole transactions.",
         {
-            "changes": field(lambda page, info: page.changes, list[change], "The changes, the oldest first."),
-            "cursor": field(lambda page, info: page.cursor, str, "Where to go on from, also later."),
-            "has_more": field(lambda page, info: page.has_more, bool, "Whether more may follow at once."),
+            "changes": field(attribute_of("changes"), list[change], "Changes, oldest first."),
+            "cursor": field(attribute_of("cursor"), str, "Cursor of the next page, for `since`; also valid later."),
+            "has_more": field(attribute_of("has_more"), bool, "Whether there may be more changes now."),
         },
     )
-
-
-def _part(name: str) -> Any:
-    return lambda change, info: getattr(change, name)
 
 
 def _type(name: str, description: str, fields: dict[str, StrawberryField]) -> Any:

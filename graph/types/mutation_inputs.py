@@ -1,4 +1,4 @@
-"""The inputs of one hierarchy's mutations: the attributes of each level, and one input that also says the level."""
+"""Mutation inputs of one hierarchy: the attributes of each level, and one input with exactly one level's attributes."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -22,20 +22,21 @@ class Inputs:
         members = {member: _maybe(_level_input(cls, level)) for member, level in self._levels.items()}
         self.attributes = _input(
             f"{cls.prefix}{cls.__name__}Attributes",
-            "The attributes of one level, which also says the level.",
-            {member: (kind, f"Of the level {self._levels[member].level}.") for member, kind in members.items()},
+            "Attributes of exactly one level, which is also the level of a new node.",
+            {member: (kind, f"Attributes of {self._levels[member].level}.") for member, kind in members.items()},
             one_of=True,
         )
 
     def read(self, given: Any) -> tuple[str | None, Values]:
-        """The level that an input says, and its values as stored; raises BadInput for one that cannot be taken."""
+        """The level of an input, and its values as they are stored. Raises BadInput for an input without a level."""
         if given is None:
             return None, {}
         for member, level in self._levels.items():
             inner = getattr(given, member, strawberry.UNSET)
             if inner is not strawberry.UNSET and inner is not None:
-                return level.level, _values({name: one for name, (_, one) in level.attributes.items()}, inner)
-        raise BadInput("The attributes are of one level; none is null.")
+                attributes = {name: attribute for name, (_, attribute) in level.attributes.items()}
+                return level.level, _values(attributes, inner)
+        raise BadInput("attributes has null for its level; give the attributes of one level.")
 
 
 def _values(attributes: Mapping[str, Attribute], given: Any) -> Values:
@@ -51,23 +52,23 @@ def _values(attributes: Mapping[str, Attribute], given: Any) -> Values:
 def _plain(value: Any) -> Any:
     """A member of an enum as its name, also in a list."""
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(member) for member in value]
     return value.name if isinstance(value, Enum) else value
 
 
 def _level_input(cls: type[Node], level: type[Node]) -> Any:
-    """The input of one level; a level without attributes is said by `true`."""
+    """The input of one level; `true` for a level without attributes."""
     if not level.attributes:
         return bool
     parts = {name: (kind, attribute.description) for name, (kind, attribute) in level.attributes.items()}
     title = f"{cls.prefix}{level.__name__}Attributes"
-    return _input(title, f"The attributes of {level.level}; null clears one, one that is left out stays.", parts)
+    return _input(title, f"Attributes of {level.level}; null clears an attribute, an omitted one is unchanged.", parts)
 
 
 def _input(name: str, description: str, parts: Mapping[str, tuple[Any, str]], *, one_of: bool = False) -> type:
     namespace: dict[str, Any] = {"__annotations__": {part: kind for part, (kind, _) in parts.items()}}
-    for part, (_, told) in parts.items():
-        namespace[part] = strawberry.field(default=strawberry.UNSET, description=told)
+    for part, (_, text) in parts.items():
+        namespace[part] = strawberry.field(default=strawberry.UNSET, description=text)
     made = type(name, (), namespace)
     return strawberry.input(made, name=name, description=description, one_of=one_of)
 

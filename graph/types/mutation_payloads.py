@@ -1,11 +1,11 @@
-"""Payloads: what mutations return."""
+"""Mutation payloads: the types that mutations return."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import strawberry
 
-from graph.types.field import class_of, field
+from graph.types.field import attribute_of, class_of, field
 from graph.types.hierarchy_types import HierarchyTypes
 from graph.types.move_fields import Move
 from graph.types.root_fields import load
@@ -16,29 +16,29 @@ from store.model.paths import format_path
 from store.model.records import Record
 
 _PLAN = {
-    "nodes": field(lambda plan, info: plan.nodes, int, "How many nodes would be written."),
-    "transactions": field(lambda plan, info: plan.transactions, int, "In how many transactions."),
-    "write_units": field(lambda plan, info: plan.write_units, int, "About how many write units of DynamoDB it takes."),
+    "nodes": field(attribute_of("nodes"), int, "Number of nodes to write."),
+    "transactions": field(attribute_of("transactions"), int, "Number of transactions."),
+    "write_units": field(attribute_of("write_units"), int, "Estimated write units of DynamoDB."),
     "collisions": field(
         lambda plan, info: list(map(format_path, plan.collisions)),
         list[Path],
-        "Paths that other nodes have already, so that it would be refused.",
+        "Paths that are taken by other nodes; with any, the mutation would be rejected.",
     ),
 }
-WritePlan = strawberry.type(class_of("WritePlan", _PLAN), description="What a mutation would change.")
+WritePlan = strawberry.type(class_of("WritePlan", _PLAN), description="The changes that a dry run found necessary.")
 
 
 @dataclass(frozen=True)
 class Payload:
-    """What a mutation has written, and the path at which its node lay before; None for a new node."""
+    """The result of a mutation, and the path of its node before; None for a new node."""
 
-    written: EditResult
+    result: EditResult
     hierarchy: str
     before: NodePath | None
 
 
 async def _previous_parent(payload: Payload, info: Any) -> Record | None:
-    if payload.before is None or len(payload.before) == 1 or payload.written.dry_run:
+    if payload.before is None or len(payload.before) == 1 or payload.result.dry_run:
         return None
     (found,) = await load(info, [(payload.hierarchy, payload.before[:-1])])
     return found
@@ -49,23 +49,23 @@ def payload_of(types: HierarchyTypes) -> Any:
     node: Any = types.interface
     fields = {
         "node": field(
-            lambda payload, info: None if payload.written.dry_run else payload.written.record,
+            lambda payload, info: None if payload.result.dry_run else payload.result.record,
             node | None,
-            "The node as it was written, of a deleted one as it was at last; null for a dry run.",
+            "The node as written, or as it was before its deletion; null for a dry run.",
         ),
         "previous_parent": field(
             _previous_parent,
             node | None,
-            "The node under which it lay before, as it is now; null for a root, a new node and a dry run.",
+            "Current content of the node's parent before the mutation; null for a root, a new node and a dry run.",
         ),
         "move": field(
-            lambda payload, info: payload.written.move,
+            attribute_of("result.move"),
             Move | None,
-            "The move by which it is done, where that takes more than one transaction; else null.",
+            "The move that carries out a mutation of more than one transaction; else null.",
         ),
         "plan": field(
-            lambda payload, info: payload.written.dry_run, WritePlan | None, "What a dry run would change; else null."
+            attribute_of("result.dry_run"), WritePlan | None, "The changes that a dry run found necessary; else null."
         ),
     }
     made = class_of(f"{types.title}Payload", fields)
-    return strawberry.type(made, description=f"What a mutation of the hierarchy {types.name} answers.")
+    return strawberry.type(made, description=f"The result of a mutation of the hierarchy {types.name}.")

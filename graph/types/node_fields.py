@@ -1,4 +1,4 @@
-"""The fields that a record answers by itself. Strawberry calls them; plans write the simple ones into their code."""
+"""Node fields: those with values of a record alone. Plans write the simple ones into their generated code."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from store.model.records import Record
 
 @dataclass(frozen=True)
 class RecordField:
-    """One of a record's own parts, told as it is."""
+    """An attribute of the record itself."""
 
     name: str
 
@@ -25,7 +25,7 @@ class RecordField:
 
 @dataclass(frozen=True)
 class AttributeField:
-    """One of its level's own attributes; raises BadData where what is stored is not of the attribute's type."""
+    """An attribute of the hierarchy. Raises BadData where the stored value is not of its type."""
 
     attribute: Attribute
 
@@ -33,18 +33,18 @@ class AttributeField:
         value = record.attributes.get(self.attribute.name)
         if value is None or self.attribute.is_valid(value):
             return value
-        raise BadData(f"{where(record)} has a value of another type in its attribute {self.attribute.name}.")
+        raise BadData(f"{label(record)}: attribute {self.attribute.name} is not of its type.")
 
 
 @dataclass(frozen=True)
 class Count:
-    """Its `kids` or its `below`, of one level or of all."""
+    """The number of children (`kids`) or descendants (`below`), of one level or of all."""
 
     counts: str
 
     def __call__(self, record: Record, info: Any, level_: Enum | str | None = None) -> int:
-        found: dict[str, int] = getattr(record, self.counts)
-        return sum(found.values()) if level_ is None else found.get(_name(level_), 0)
+        counts: dict[str, int] = getattr(record, self.counts)
+        return sum(counts.values()) if level_ is None else counts.get(_name(level_), 0)
 
 
 def path(record: Record, info: Any) -> str:
@@ -56,13 +56,13 @@ def key(record: Record, info: Any) -> str:
 
 
 def is_descendant_of(record: Record, info: Any, path_: str) -> bool:
-    """Whether it lies below a path, which it does not below its own; raises BadPath where the path is none."""
+    """Whether a path is an ancestor's; the node's own is not. Raises BadPath."""
     above = parse_path(path_)
     return len(above) < len(record.path) and record.path[: len(above)] == above
 
 
 def path_of(record: Record, info: Any, level_: Enum | str) -> str | None:
-    """The path of the nearest node of a level on the way from itself to its root."""
+    """The path of the nearest node of a level, from the node itself up to its root."""
     levels = [*record.above, record.level]
     for depth in range(len(levels), 0, -1):
         if levels[depth - 1] == _name(level_):
@@ -71,18 +71,18 @@ def path_of(record: Record, info: Any, level_: Enum | str) -> str | None:
 
 
 def _name(level: Enum | str) -> str:
-    """A level as it is stored: Strawberry gives a member of the enum, a plan its value."""
+    """A level as it is stored: Strawberry passes a member of the enum, a plan its value."""
     return level if isinstance(level, str) else str(level.value)
 
 
 def level_of(record: Record, levels: Mapping[str, type[Node]]) -> type[Node]:
-    """The class of a record's level; raises BadData where its hierarchy has no such level."""
+    """The class of a record's level. Raises BadData where the hierarchy has no such level."""
     try:
         return levels[record.level]
     except KeyError:
-        raise BadData(f"{where(record)} is of the level {record.level}, which {record.hierarchy} has not.") from None
+        raise BadData(f"{label(record)}: unknown level {record.level}.") from None
 
 
-def where(record: Record) -> str:
-    """A node as messages name it."""
+def label(record: Record) -> str:
+    """A node in messages."""
     return f"The {record.hierarchy} {format_path(record.path)}"

@@ -1,4 +1,4 @@
-"""The root fields that find nodes by path or id. Strawberry calls them, and plans ask them what to look up."""
+"""Root fields that look up nodes by path or ID. Strawberry calls them; plans read their targets."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
@@ -15,20 +15,20 @@ from store.model.records import MAX_ID_CHARACTERS, Record
 
 
 class TargetField(ABC):
-    """A root field that returns what it looks up: a node, or a list of nodes, each None where there is none."""
+    """A root field that returns a node, or a list of nodes; null for each that does not exist."""
 
     many: ClassVar[bool] = False
 
     @abstractmethod
     def targets(self, given: Mapping[str, Any]) -> "list[Target]":
-        """What to look up, and what it must be; raises the first mistake in the arguments."""
+        """The lookups, each with the field that checks its node. Raises BadInput for the first invalid argument."""
 
     def spend(self, given: Mapping[str, Any], context: Any) -> None:  # noqa: B027 - most take nothing
-        """Take what is looked up from what a request may ask for, where that is limited; raises BudgetExceeded."""
+        """Spend the lookups of the request's limit, if there is one. Raises BudgetExceeded."""
 
 
 class LookupField(TargetField):
-    """One whose lookups all promise the same."""
+    """A root field whose lookups all return the same type."""
 
     level: str | None = None
 
@@ -37,10 +37,10 @@ class LookupField(TargetField):
 
     @abstractmethod
     def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
-        """What to look up, None where nothing can be there; raises BadInput where the arguments do not say."""
+        """The lookups, None where no node can exist. Raises BadInput for contradictory arguments."""
 
     def checked(self, found: Record | None) -> Record | None:
-        """What was found, if it is what the field promises; raises WrongLevel where it is not."""
+        """The node that was found. Raises WrongLevel unless it is of the field's type."""
         return found
 
     async def __call__(self, root: Any, info: Any, **given: Any) -> Any:
@@ -49,12 +49,13 @@ class LookupField(TargetField):
         return found if self.many else found[0]
 
 
-Target = tuple[LookupField, Lookup | None]  # whose `level` and `checked` tell what it must be
+Target = tuple[LookupField, Lookup | None]
+"""A lookup, None where no node can exist, with the field whose `level` and `checked` it has to meet."""
 
 
 @dataclass(frozen=True)
 class Find(LookupField):
-    """A node of one hierarchy by path or id, of one level or of any."""
+    """A node of one hierarchy by path or ID, of one level or of any."""
 
     hierarchy: str
     level: str | None = None
@@ -62,7 +63,7 @@ class Find(LookupField):
     def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
         path, node_id = given.get("path_"), given.get("id_")
         if (path is None) == (node_id is None):
-            raise BadInput("Give either path or id, and not both, to say which node is meant.")
+            raise BadInput("Give either path or id, and not both.")
         return [(self.hierarchy, parse_path(path)) if path is not None else by_id([self.hierarchy], str(node_id))]
 
     def checked(self, found: Record | None) -> Record | None:
@@ -73,7 +74,7 @@ class Find(LookupField):
 
 @dataclass(frozen=True)
 class ById(LookupField):
-    """A node of any hierarchy by its id."""
+    """A node of any hierarchy by its ID."""
 
     hierarchies: Collection[str]
 
@@ -83,7 +84,7 @@ class ById(LookupField):
 
 @dataclass(frozen=True)
 class ByIds(LookupField):
-    """Nodes of any hierarchy by their ids, in the order of these."""
+    """Nodes of any hierarchy by their IDs, in this order."""
 
     hierarchies: Collection[str]
     many = True
@@ -92,7 +93,7 @@ class ByIds(LookupField):
         context.spend_ids(len(given["ids_"]))
 
     def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
-        return [by_id(self.hierarchies, one) for one in given["ids_"]]
+        return [by_id(self.hierarchies, node_id) for node_id in given["ids_"]]
 
 
 @dataclass(frozen=True)
@@ -108,14 +109,14 @@ class RootsField:
 
 
 def by_id(hierarchies: Collection[str], node_id: str) -> Lookup | None:
-    """An id as what is looked up, or None where no node of these hierarchies can have it."""
+    """The lookup of an ID, None where no node of these hierarchies can have it."""
     hierarchy, _, rest = node_id.partition(":")
     is_possible = hierarchy in hierarchies and 0 < len(rest) <= MAX_ID_CHARACTERS and rest.isprintable()
     return (hierarchy, node_id) if is_possible else None
 
 
 async def load(info: Any, lookups: Sequence[Lookup | None]) -> list[Record | None]:
-    """The nodes that are looked up for a field, None where there are none."""
+    """The nodes of a field's lookups, None for each that does not exist."""
     selection = info.context.look_ahead(info).selection_of(info)
     found = iter(await info.context.loaders.node.load_many([(one, selection) for one in lookups if one is not None]))
     return [None if lookup is None else next(found) for lookup in lookups]

@@ -1,4 +1,4 @@
-"""GraphQL's scalars beyond its own five. All are told as they are stored, so answers need no conversion."""
+"""Custom scalars. All are serialized as they are stored, so responses need no conversion."""
 
 from typing import Any, NewType
 
@@ -19,7 +19,7 @@ Path = NewType("Path", str)
 
 def _path(value: Any) -> str:
     if not isinstance(value, str):
-        raise BadInput("A Path is written as a text, such as US/NE/Omaha.")
+        raise BadInput("A Path is a string, such as US/NE/Omaha.")
     return value
 
 
@@ -31,12 +31,12 @@ def _scalar(kind: Kind, description: str) -> ScalarDefinition:
 SCALARS: dict[object, ScalarDefinition] = {
     Path: strawberry.scalar(
         name="Path",
-        description="A node's place: the keys from its root down, divided by /, such as US/MO/St. Louis. "
-        "Inside a key a / is written %2F and a % is written %25.",
+        description="Path of a node: the keys from the root down, separated by /, such as US/MO/St. Louis. "
+        "Within a key, / is escaped as %2F and % as %25.",
         parse_value=_path,
     ),
-    Long: _scalar(Kind.LONG, "A whole number of 64 bits."),
-    Decimal: _scalar(Kind.DECIMAL, "A decimal number of up to 38 digits, as a text that keeps its places: 1299.00."),
-    Date: _scalar(Kind.DATE, "A day of the calendar, as in RFC 3339: 2026-10-05."),
-    DateTime: _scalar(Kind.DATETIME, "A moment in UTC, as in RFC 3339: 2026-10-05T12:30:00Z."),
+    Long: _scalar(Kind.LONG, "Signed 64-bit integer."),
+    Decimal: _scalar(Kind.DECIMAL, "Decimal of up to 38 digits, as a string that keeps its places, such as 1299.00."),
+    Date: _scalar(Kind.DATE, "Calendar date in RFC 3339, such as 2026-10-05."),
+    DateTime: _scalar(Kind.DATETIME, "Date and time in UTC in RFC 3339, such as 2026-10-05T12:30:00Z."),
 }

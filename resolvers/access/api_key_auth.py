@@ -49,7 +49,7 @@ class ApiKeyAuthenticator:
             key = await self._find(key_id)
             found = [] if key is None else [(key, holder_of(key))]
             self._found.put(key_id, found)
-        return next((caller for key, caller in found if key.opens_with(secret, time.time())), None)
+        return next((caller for key, caller in found if key.accepts(secret, time.time())), None)
 
     async def _find(self, key_id: str) -> ApiKey | None:
         try:

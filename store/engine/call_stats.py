@@ -1,15 +1,14 @@
-"""What became of the calls to an engine far away."""
+"""Call statistics: calls to a remote engine by their outcome."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class CallStats:
-    """A tally since the store was made: `made` are calls as the store asks for them, each of one attempt or more.
+    """Counts since the store was made: `made` are calls of the store, each of one attempt or more.
 
-    `retried` are attempts after the first, `throttled` answers that asked for less, `failed` calls without an answer,
-    `spared` those that were not made since the engine had been silent for a while,
-    and `is_silent` tells whether it still is.
+    `retried` are attempts after the first, `throttled` responses that ask for a lower rate, `failed` calls without a
+    response, `spared` calls that an open circuit breaker rejected, and `is_silent` is whether it is open.
     """
 
     made: int = 0

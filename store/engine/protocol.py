@@ -17,84 +17,84 @@ from store.model.records import Record
 
 
 class Store(Protocol):
-    """A table of items in three orders. All verbs raise Unavailable where the engine fails or stays silent.
+    """A table of items with two indexes. All methods raise Unavailable where the engine fails or does not respond.
 
-    Every store gives an item back in the same form: without the attributes that are None, and with whole numbers as
-    ints (see `wire.settled`). What has expired is not there for any verb.
+    Items are returned in canonical form (`canonical_item`): without attributes that are None, whole numbers as ints.
+    Expired items are never returned.
     """
 
     max_changes: int
-    """How many changes an import puts into one commit, which any can hold."""
+    """The number of changes that an import puts into one commit; every commit can hold so many."""
 
     most_changes: int | None
-    """How many changes one commit can hold at most, None where there is no bound."""
+    """The maximum number of changes of one commit, None: unlimited."""
 
     calls: CallStats | None
-    """What became of its calls, None where there is nothing to call."""
+    """Statistics of its calls, None for an embedded engine."""
 
     async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
-        """The items at these keys, in their order, None where there is none; with `strong` as of now.
+        """The items at these keys, in the order of the keys, None where there is none; `strong` reads consistently.
 
-        A key that comes twice is read once, and its item is then the same object.
+        A key that is given twice is read once, and its item is the same object.
         """
         ...
 
     async def range(
         self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False, strong: bool = False
     ) -> list[Item]:
-        """All items of a span in its order, or the first `limit`; `strong` is for the table's own order alone."""
+        """All items of a range in the order of its sort key, or the first `limit`; `strong` is not for indexes."""
         ...
 
     async def nodes(
         self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
     ) -> list[Record]:
-        """What `range` brings as records, of a span where nothing but nodes lies."""
+        """The records of the nodes in a range that holds nothing but nodes."""
         ...
 
     async def count(self, span: KeyRange, reads: ReadUsage) -> int:
-        """How many items a span holds."""
+        """The number of items in a range."""
         ...
 
     def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
-        """All items of the table as of now, page by page, in no order that can be relied on."""
+        """All items of the table, read consistently, page by page, in no particular order."""
         ...
 
     def version(self) -> object:
-        """A value that differs after any write by anyone, or None where that cannot be told without a read."""
+        """A value that differs after any write by any process, None where knowing it would take a read."""
         ...
 
     def snapshot(self) -> "Store | None":
-        """The store as it is from its first read on, to be opened and only read, or None where there is no such."""
+        """A read-only view of the store as of its first read, to be opened; None where the engine has none."""
         ...
 
     async def commit(self, changes: Sequence[Change]) -> None:
-        """Make all changes, or none: then it raises Conflict, since a condition did not hold.
+        """Make all changes, or none and raise Conflict, where a condition is not fulfilled.
 
-        Raises BadInput where a value or an item cannot be stored, or where the changes are more than fit.
+        Raises BadInput for a value or an item that cannot be stored, and for too many changes.
         """
         ...
 
     async def create(self, options: TableOptions = TableOptions()) -> bool:
-        """Make the table with its orders if there is none; whether one was made. Raises WrongLayout as `health` does.
+        """Create the table with its indexes unless it exists; whether it was created.
 
-        One that is there stays as it is. Raises BadInput where it is not Clade's, and for options that it cannot have.
+        Raises WrongLayout as `health` does, BadInput for a table that is not Clade's and for unsupported options.
         """
         ...
 
     async def migrate(self) -> object:
-        """Bring a table of an older layout to the one of this version; the version that it had."""
+        """Upgrade the table's schema to this version of Clade; the version that it had."""
         ...
 
     async def describe(self) -> dict[str, Value]:
-        """What there is, for people."""
+        """Properties of the table by name, for `clade table show`."""
         ...
 
     async def health(self) -> None:
-        """Raise NoTable, WrongLayout or Unavailable unless the table can be read now."""
+        """Raise NoTable, WrongLayout or Unavailable where the table cannot be read."""
         ...
 
     async def check_integrity(self) -> None:
-        """Raise Damaged where the engine finds that the table is not whole, which takes a pass through all of it."""
+        """Raise Damaged where the engine finds the table corrupt, which takes a pass through all of it."""
         ...
 
     async def __aenter__(self) -> Self: ...
@@ -104,12 +104,12 @@ class Store(Protocol):
     ) -> None: ...
 
 
-async def check_changes(changes: Sequence[Change], most: int | None) -> None:
-    """What every store refuses: too many changes at once (BadInput), and two of one item (ValueError, a mistake)."""
-    if most is not None and len(changes) > most:
-        raise BadInput(f"One commit holds at most {most} changes, not {len(changes)}; make several.")
+async def check_changes(changes: Sequence[Change], limit: int | None) -> None:
+    """Raise BadInput for more than `limit` changes in one commit, ValueError for two changes of one item."""
+    if limit is not None and len(changes) > limit:
+        raise BadInput(f"One commit holds at most {limit} changes, not {len(changes)}; make several.")
     keys: set[Key] = set()
-    async for some in in_chunks(changes):
-        keys.update([change.key for change in some])
+    async for chunk in in_chunks(changes):
+        keys.update([change.key for change in chunk])
     if len(keys) < len(changes):
         raise ValueError("A commit changes the same item twice.")

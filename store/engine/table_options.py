@@ -10,7 +10,7 @@ MAX_TAGS = 50  # of one table
 
 
 class Capacity(NamedTuple):
-    """What is paid for by the hour, in DynamoDB's units a second."""
+    """Provisioned capacity, in DynamoDB's read and write units per second."""
 
     read: int
     write: int
@@ -18,10 +18,10 @@ class Capacity(NamedTuple):
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How a new table is to be; without `capacity` it is paid by the request.
+    """Options of a new table; without `capacity` it is on demand (paid per request).
 
-    Where `recovery` (to any second of the last 35 days) and `protection` (against deletion) are None, both are on in
-    AWS, and off on an engine that an address names by its endpoint.
+    `recovery` is point-in-time recovery (35 days), `protection` deletion protection. None turns them on in AWS, and
+    off on an engine at an endpoint.
     """
 
     recovery: bool | None = None

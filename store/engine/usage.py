@@ -1,4 +1,4 @@
-"""Read consumption: requests, items and DynamoDB's read units, with a limit for the units."""
+"""Read usage: requests, items and DynamoDB's read capacity units, with a limit for the units."""
 
 from dataclasses import dataclass
 
@@ -6,17 +6,17 @@ from store.errors import BudgetExceeded
 
 UNIT_BYTES = 4096  # one read unit is one strongly consistent read of up to 4 KB, or two eventually consistent ones
 LEAST_UNITS = 0.5  # of any request
-REQUESTS_A_UNIT = 0.5  # of the limit, since a request takes time however little it brings
+REQUESTS_A_UNIT = 0.5  # of the limit, since a request takes time however little it returns
 PAGE_UNITS = 128.0  # of the largest page, 1 MB, eventually consistent
 
 
 @dataclass(slots=True)
 class ReadUsage:
-    """The tally that every reading verb of a store checks before each request to the engine, and adds to after it.
+    """The counts that each reading method of a store checks before a request to the engine, and adds to after it.
 
-    `requests` are calls that reach the engine, `items` what they returned, `units` DynamoDB's read capacity units. Of
-    units there may be `limit`, of requests half as many; it is reached by what was read, so what is under way then
-    still adds.
+    `requests` are calls that reach the engine, `items` those that they returned, `units` DynamoDB's read capacity
+    units. At most `limit` units are allowed, and half as many requests; requests that run when it is reached still
+    count.
     """
 
     requests: int = 0
@@ -24,22 +24,22 @@ class ReadUsage:
     units: float = 0.0
     limit: float = float("inf")
     refusal: BudgetExceeded | None = None
-    """Why nothing more is read, once the limit is reached."""
+    """The error of the reads that the limit has rejected."""
 
     def add(self, *, items: int, units: float) -> None:
-        """One request more, with what it brought and cost."""
+        """Count one request with its items and units."""
         self.requests += 1
         self.items += items
         self.units += units
 
     def include(self, other: "ReadUsage") -> None:
-        """Add what another tally has."""
+        """Add the counts of another usage."""
         self.requests += other.requests
         self.items += other.items
         self.units += other.units
 
     def check(self, planned: int = 1) -> None:
-        """Raise BudgetExceeded where the next so many requests would pass the limit, whatever little they bring."""
+        """Raise BudgetExceeded where the next `planned` requests would pass the limit even if they return nothing."""
         if self.units + planned * LEAST_UNITS > self.limit or self.requests + planned > self.limit * REQUESTS_A_UNIT:
             self.refusal = BudgetExceeded(
                 f"The request needs more than {self.limit:g} read units, or {self.limit * REQUESTS_A_UNIT:g} requests "
@@ -48,12 +48,12 @@ class ReadUsage:
             raise self.refusal
 
     def renew(self, units: float) -> None:
-        """Let so many units more be read."""
+        """Allow so many more units."""
         self.limit, self.refusal = self.units + units, None
 
 
 def units_of(size: int, *, strong: bool = False) -> float:
-    """What reading `size` bytes in one go costs; reading nothing costs as much as reading little.
+    """The read capacity units of one request that reads `size` bytes; 0 bytes cost as much as 1.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
     """

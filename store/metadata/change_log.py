@@ -1,7 +1,7 @@
 """Change log: what each transaction on a tree changed, kept for 90 days.
 
-A log item lies behind the tree's version, at `sk` = `!` and the number that the version had after the transaction.
-The roots of a hierarchy have a log too, of what changes which roots there are and how they are ordered.
+A log item is in the tree's partition at `sk` = `!` and the number of the version after the transaction. The roots of a
+hierarchy have a log too, with the changes of which roots there are and of their order.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,11 +24,11 @@ class Event(StrEnum):
 
 
 class LogEntry(NamedTuple):
-    """One node's change: what happened, to which node, where it lies and which revision it has now.
+    """The change of one node: the event, the node's key and id, its level and its revision after the change.
 
-    `sk` is its key without the log's partition in front: of a node `#NE#`, of a root in its hierarchy's log `#US#`. A
-    move tells from which path to which, and is in the logs of both trees; with equal paths the node has only another
-    place among its siblings. A move, and a deletion, is about all below the node as well, unless it is `alone`.
+    `sk` is its key without the log's partition: of a node `#NE#`, of a root in its hierarchy's log `#US#`. A move has
+    the paths of its source and target, and is in the logs of both trees; with equal paths only the order among siblings
+    changed. A move or deletion includes all descendants unless it is `alone`.
     """
 
     event: Event
@@ -42,30 +42,30 @@ class LogEntry(NamedTuple):
 
 
 def root_log_key(pk: str) -> str:
-    """How the log of a hierarchy names the root of a tree."""
+    """The `sk` of a root in the log of its hierarchy."""
     return f"{pk[pk.index('#') :]}#"
 
 
 def log_item(
-    stamp: TreeVersion, entries: Iterable[LogEntry], at: str, now: float, ranks: Mapping[str, str] | None = None
+    version: TreeVersion, entries: Iterable[LogEntry], at: str, now: float, ranks: Mapping[str, str] | None = None
 ) -> Put:
-    """What the transaction that raises `stamp` leaves in the log; `at` is the time as text, `now` in seconds.
+    """The log item of the transaction that increments `version`; `at` is the time as text, `now` in seconds.
 
-    `ranks` are the new ranks of siblings that were put in another order, by what stands for `sk` in entries.
+    `ranks` are the new ranks of siblings that were reordered, by their `sk` as in entries.
     """
-    key = log_key(stamp.partition, stamp.number + 1)
-    changes: list[Value] = [[*_needed(entry)] for entry in entries]
-    item: Item = {"pk": key.pk, "sk": key.sk, "at": at, "changes": changes, "expires": stamp.next_expires(now)}
+    key = log_key(version.partition, version.number + 1)
+    changes: list[Value] = [[*_encode(entry)] for entry in entries]
+    item: Item = {"pk": key.pk, "sk": key.sk, "at": at, "changes": changes, "expires": version.next_expires(now)}
     if ranks:
         item["ranks"] = cast(Value, dict(ranks))
     return Put(item)
 
 
-def _needed(entry: LogEntry) -> tuple[Value, ...]:
-    """An entry without what it leaves out at its end."""
+def _encode(entry: LogEntry) -> tuple[Value, ...]:
+    """An entry without the values at its end that are None or False."""
     return (entry.event.value, *entry[1 : None if entry.alone else 7 if entry.source else 5])
 
 
 def log_entries(item: Item) -> list[LogEntry]:
-    """What an item of the log tells."""
+    """The entries of a log item."""
     return [LogEntry(Event(event), *rest) for event, *rest in cast(dict[str, Any], item)["changes"]]

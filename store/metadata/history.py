@@ -1,7 +1,7 @@
-"""What lies in the partition of an id: where its node lies now, and every state that the node had before.
+"""History: the id record of a node, which holds its key, and its former revisions, in the partition of its id.
 
-The record of the id is at `v0`; state n is at `v` and n in ten digits from when the next one is written, or the node
-is deleted, which leaves a tombstone in the place of the id's record. Moves change the former only.
+The id record is at `v0`. Revision n is at `v` and n in ten digits, from when the next one is written or the node is
+deleted; a deletion replaces the id record by a tombstone. A move changes the id record alone.
 """
 
 from typing import Any, cast
@@ -19,17 +19,17 @@ from store.model.keys import (
 from store.model.ranges import KeyRange
 from store.model.records import Record
 
-_OF_VERSION = frozenset("pk sk tree key level name revision updated_at changed_by".split())
+_OWN_NAMES = frozenset("pk sk tree key level name revision updated_at changed_by".split())
 
 
 def id_item(record: Record) -> Item:
-    """What tells where the node with an id lies."""
+    """The id record of a node, with the node's key."""
     key = id_key(record.id)
     return {"pk": key.pk, "sk": key.sk, "tree": record.pk, "key": record.sk}
 
 
 def revision_item(record: Record) -> Item:
-    """A state of a node that is kept beside its id record when the next one is written, or none is."""
+    """A revision of a node, to be stored when the next one is written or the node is deleted."""
     key = revision_key(record.id, record.revision)
     return {
         "pk": key.pk, "sk": key.sk, "tree": record.pk, "key": record.sk, "level": record.level, "name": record.name,
@@ -39,7 +39,7 @@ def revision_item(record: Record) -> Item:
 
 
 def tombstone_item(record: Record, at: str, by: str | None = None) -> Item:
-    """What takes the place of the id record of a node that is deleted."""
+    """The item that replaces the id record of a deleted node."""
     return {
         **id_item(record), "deleted": at, "deleted_by": by, "level": record.level, "revision": record.revision,
         "above": cast(Value, record.above),
@@ -47,39 +47,39 @@ def tombstone_item(record: Record, at: str, by: str | None = None) -> Item:
 
 
 def current_key(item: Item | None) -> Key | None:
-    """Where the node of an id record lies; None for none and for a deleted one."""
+    """The node's key in an id record; None without one and for a tombstone."""
     if item is None or "deleted" in item:
         return None
     return Key(cast(str, item["tree"]), cast(str, item["key"]))
 
 
 def revisions(node_id: str, before: int) -> KeyRange:
-    """The states of a node from its first one to the one before a revision."""
+    """The range of a node's revisions from the first one to the one before `before`."""
     key = revision_key(node_id, 1)
     return KeyRange(Index.TABLE, key.pk, key.sk, revision_key(node_id, before).sk)
 
 
 def with_revision(record: Record, version: Item) -> Record:
-    """A node with the content that it had in a former state, also of another level; it lies where it lies now."""
+    """A node with the content, and the level, of a former revision, at its present key."""
     found = cast(dict[str, Any], version)
     return replace(
         record, level=found["level"], name=found["name"], revision=found["revision"], updated_at=found["updated_at"],
         changed_by=found.get("changed_by"),
-        attributes={name: value for name, value in found.items() if name not in _OF_VERSION},
+        attributes={name: value for name, value in found.items() if name not in _OWN_NAMES},
     )  # fmt: skip
 
 
 def deleted_record(tombstone: Item, version: Item) -> Record:
-    """A deleted node as it was at last, at the place where it lay."""
-    place = cast(dict[str, Any], tombstone)
+    """A deleted node with its last revision, at its last key."""
+    found = cast(dict[str, Any], tombstone)
     blank = Record(
-        pk=place["tree"], sk=place["key"], rank="", id=place["pk"].removeprefix("id#"), level=place["level"], name="",
-        above=place["above"], kids={}, below={}, revision=0, updated_at="", attributes={},
+        pk=found["tree"], sk=found["key"], rank="", id=found["pk"].removeprefix("id#"), level=found["level"], name="",
+        above=found["above"], kids={}, below={}, revision=0, updated_at="", attributes={},
     )  # fmt: skip
     return with_revision(blank, version)
 
 
 def id_record_key(record: Item) -> Key | None:
-    """Where an id record leads, None where it does not say so in the form of a key."""
+    """The key in an id record or tombstone, None where it is damaged."""
     tree, key = record.get("tree"), record.get("key")
     return Key(tree, key) if isinstance(tree, str) and isinstance(key, str) and tree and key else None

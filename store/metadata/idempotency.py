@@ -1,6 +1,6 @@
 """Idempotency records: the stored result of a write, in the same transaction, kept for 24 hours.
 
-A record holds where the node came to lie and which revision it had then, not its content, which its history keeps.
+A record holds the node's key and revision after the write, not its content, which its history has.
 """
 
 import json
@@ -23,9 +23,9 @@ MAX_KEY_CHARACTERS = 128
 
 
 def idempotency_key(hierarchy: str, key: str, caller: str = "") -> Key:
-    """Where the outcome of a caller's write with an idempotency key lies; raises BadInput for a key that cannot be one.
+    """The key of the record of a caller's write; raises BadInput for an invalid `key`.
 
-    Each caller has its own, so that nobody learns by a key what another has written.
+    Each caller has its own keys, so that none can read by them what another has written.
     """
     if not 0 < len(key) <= MAX_KEY_CHARACTERS or not key.isprintable():
         raise BadInput(
@@ -35,31 +35,31 @@ def idempotency_key(hierarchy: str, key: str, caller: str = "") -> Key:
 
 
 def request_fingerprint(kind: str, fields: Mapping[str, Any]) -> str:
-    """The same text for the same write, whatever the order of what it names; None is as if it were left out."""
+    """The same text for the same write, in whatever order its fields are; one that is None equals one left out."""
     given = {name: value for name, value in fields.items() if value is not None}
     return digest(json.dumps([kind, given], sort_keys=True))
 
 
-def idempotency_record(key: Key, wanted: str, record: Record, now: float, move_id: str | None = None) -> Put:
-    """The result of a write with the fingerprint `wanted`: the node of its payload, and the move that it began."""
+def idempotency_record(key: Key, fingerprint: str, record: Record, now: float, move_id: str | None = None) -> Put:
+    """The record of a write with this fingerprint: the node of its payload, and the move that it started."""
     node = replace(record, name="", attributes={}).item()
     item: Item = {
-        "pk": key.pk, "sk": key.sk, "wanted": wanted, "node": cast(Value, node), "move": move_id,
+        "pk": key.pk, "sk": key.sk, "wanted": fingerprint, "node": cast(Value, node), "move": move_id,
         "expires": int(now) + RECORD_SECONDS,
     }  # fmt: skip
     return Put(item, ABSENT)
 
 
-def stored_result(item: Item, wanted: str) -> tuple[Record, Key | None]:
-    """The node of a write, without its name and attributes, and where the state of the move lies that it began, if any.
+def stored_result(item: Item, fingerprint: str) -> tuple[Record, Key | None]:
+    """The node of a write, without its name and attributes, and the key of the move that it started, if any.
 
-    Raises BadInput where another write has used the key.
+    Raises BadInput where the fingerprint is that of another write.
     """
-    if item["wanted"] != wanted:
+    if item["wanted"] != fingerprint:
         raise BadInput("This idempotencyKey was used for another change within the last 24 hours; choose a new one.")
     move_id = cast(str | None, item.get("move"))
     return Record.of(cast(Item, item["node"])), None if move_id is None else move_key(move_id)
 
 
-def digest(wanted: str) -> str:
-    return blake2b(wanted.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+def digest(text: str) -> str:
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()

@@ -1,7 +1,8 @@
-"""The state of one move that takes more than one transaction, as it lies in the table at `pk` = `moves`.
+"""Move record: the state of a move or deletion of more than one transaction, stored at `pk` = `moves`.
 
-What of a move is seen follows from its state alone: until it flips the subtree is at its old place, from then on at its
-new one, or nowhere where it is a cascade. Copies at the other end are hidden."""
+Its state alone decides what is visible: until it flips the subtree is at its source, from then on at its target, or
+nowhere where it is a deletion. The copies at the other end are hidden.
+"""
 
 import secrets
 from dataclasses import dataclass, field
@@ -15,12 +16,12 @@ from store.model.keys import Key, hierarchy_of
 from store.model.records import Record
 
 PARTITION = "moves"
-LEASE_SECONDS = 30.0  # how long nobody else works on a move after its last sign of life
-RECORD_SECONDS = 24 * 3600  # how long the record of a move stays when it has ended
+LEASE_SECONDS = 30.0  # after its last renewal another process may take the move over
+RECORD_SECONDS = 24 * 3600  # after its end, until the record of a move expires
 
 
 class MoveState(StrEnum):
-    """COPYING and SWEEPING are before and after the flip; DONE and UNDONE are ends."""
+    """COPYING and SWEEPING are before and after the flip; DONE and UNDONE are final."""
 
     COPYING = "COPYING"
     SWEEPING = "SWEEPING"
@@ -30,12 +31,12 @@ class MoveState(StrEnum):
 
 @dataclass(frozen=True)
 class Move:
-    """A journaled move of the subtree at `source` to `target`, None for a cascade.
+    """A move of the subtree at `source` to `target`; None: a deletion of the subtree.
 
-    `nodes` are how many it is about, `written` how many of them have been copied, or swept after the flip, up to the
-    sort key `cursor` of the source, and `shape` how many of those copied each tier has. Whoever works on it holds it
-    until `lease`, in seconds since 1970, and raises `epoch` when taking it over. `started_at` and `ended_at` are times
-    in UTC (RFC 3339). `reason` is why one that is UNDONE could not be done, in words for clients.
+    Of its `nodes`, `written` have been copied, or swept after the flip, up to the sort key `cursor` of the source;
+    `shape` counts those copied by level and depth. The process that runs it has the lease until `lease`, in seconds
+    since 1970, and increments `epoch` when it takes it over (fencing). `started_at` and `ended_at` are times in UTC
+    (RFC 3339). `reason` is the message for clients why a move is UNDONE.
     """
 
     id: str
@@ -66,7 +67,7 @@ class Move:
         )  # fmt: skip
 
     def item(self) -> Item:
-        """The item that holds it; one that has ended expires a day later."""
+        """The item that stores it; one that has ended expires a day later."""
         item: Item = {
             "pk": PARTITION, "sk": self.id, "from_pk": self.source.pk, "from_sk": self.source.sk,
             "top_id": self.top_id, "state": self.state.value, "nodes": self.nodes, "written": self.written,
@@ -77,7 +78,7 @@ class Move:
         if self.target is not None:
             item |= {"to_pk": self.target.pk, "to_sk": self.target.sk}
         if self.ended_at is not None:
-            item["expires"] = int(self.lease) + RECORD_SECONDS  # the lease was as good as now when it ended
+            item["expires"] = int(self.lease) + RECORD_SECONDS  # the lease was renewed when it ended
         return item
 
     @property
@@ -86,7 +87,7 @@ class Move:
 
     @property
     def running(self) -> ActiveMoveRef:
-        """What the stamps say of it."""
+        """This move as tree versions list it."""
         return ActiveMoveRef(self.id, self.source, self.target)
 
     @property
@@ -95,33 +96,33 @@ class Move:
 
     @property
     def has_flipped(self) -> bool:
-        """Whether the subtree is at its new place."""
+        """Whether the subtree is at its target."""
         return self.state in (MoveState.SWEEPING, MoveState.DONE)
 
     @property
     def hidden(self) -> Key | None:
-        """The top of the end at which nothing is to be seen, as long as the move runs."""
+        """The top of the subtree that is hidden while the move runs."""
         return self.source if self.has_flipped else self.target
 
-    def led(self, place: Key) -> Key | None:
-        """Where the node is to be seen whose id record leads to a place; None where it is gone with a cascade."""
-        if not self.has_flipped or not self.source.holds(place):
-            return place
-        return None if self.target is None else place.moved(self.source, self.target)
+    def led(self, key: Key) -> Key | None:
+        """The key at which a node is visible whose id record holds `key`; None where it is deleted."""
+        if not self.has_flipped or not self.source.holds(key):
+            return key
+        return None if self.target is None else key.moved(self.source, self.target)
 
 
 def new_move(top: Record, target: Key | None, now: float, at: str, by: str | None) -> Move:
-    """The move of a node with all below it that somebody begins `now`, which is `at` as text."""
+    """The record of a move of a subtree that starts `now`, in seconds since 1970, which is `at` as text."""
     move_id = move_id_from(now) + secrets.token_hex(6)
     nodes = 1 + sum(top.below.values())
     return Move(move_id, top.key, target, top.id, MoveState.COPYING, nodes, 0, 1, now + LEASE_SECONDS, at, None, by)
 
 
 def move_id_from(now: float) -> str:
-    """What the ids of moves begin with that begin at a time, in seconds since 1970; they are in the order of time."""
+    """The prefix of the ids of moves that start at a time, in seconds since 1970; ids are in the order of time."""
     return f"{int(now * 1000):012x}"
 
 
 def move_key(move_id: str) -> Key:
-    """Where the state of a move lies."""
+    """The key of the record of a move."""
     return Key(PARTITION, move_id)

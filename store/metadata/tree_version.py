@@ -1,8 +1,8 @@
 """Tree version: a number that every transaction on a tree increments, with the tree's counts of nodes.
 
-It lies at `sk` = `!` of the tree's partition. A transaction requires the version that it read, so nothing can be
-written between what it checked and what it writes (optimistic concurrency). The roots of a hierarchy have a version
-too, in the partition named after the hierarchy alone.
+Its item is at `sk` = `!` of the tree's partition. A transaction requires the version that it read, so nothing can be
+written between its reads and its writes (optimistic concurrency). The roots of a hierarchy have a version too, in the
+partition of the hierarchy's name.
 """
 
 from collections import Counter
@@ -21,11 +21,11 @@ from store.model.keys import (
 from store.model.paths import format_path
 from store.text import shorten
 
-LOG_SECONDS = 90 * 24 * 3600  # how long log items are kept
+LOG_SECONDS = 90 * 24 * 3600  # until log items expire
 
 
 class ActiveMoveRef(NamedTuple):
-    """A move that is under way: its id, and the tops of the subtrees at its two ends; a cascade has no target."""
+    """A running move: its id, and the tops of the subtree at its source and target; a deletion has no target."""
 
     id: str
     source: Key
@@ -37,32 +37,32 @@ class ActiveMoveRef(NamedTuple):
 
     @property
     def partitions(self) -> set[str]:
-        """Those whose stamps tell of it: the trees of its ends, and the hierarchy where an end is a root."""
+        """The partitions whose versions list it: the trees of its ends, and the hierarchy where an end is a root."""
         return {end.pk for end in self.ends} | {hierarchy_of(end.pk) for end in self.ends if end.sk == "#"}
 
     def holds(self, key: Key) -> bool:
-        """Whether a node lies at one of its ends, or below."""
+        """Whether a node is in the subtree at one of its ends."""
         return any(end.holds(key) for end in self.ends)
 
     def meets(self, key: Key) -> bool:
-        """Whether the subtree at a key and one at an end of it have anything in common."""
+        """Whether the subtree at a key and one at an end of the move overlap."""
         return any(end.holds(key) or key.holds(end) for end in self.ends)
 
     def refusal(self, key: Key) -> str:
-        """What is said to whoever would write at a key that meets an end; the other end may be hidden from them."""
-        end = next((one for one in self.ends if one.holds(key) or key.holds(one)), self.source)
+        """The message for a write at a key that `meets` the move; the other end may be hidden."""
+        end = next((top for top in self.ends if top.holds(key) or key.holds(top)), self.source)
         path, verb = shorten(format_path(path_of(*end))), "deleted" if self.target is None else "moved"
-        told = f"{path} is being {verb} with all below it" if end == self.source else f"A subtree is moved to {path}"
-        return f"{told}; try again when the move {self.id} has ended."
+        moving = f"{path} is being {verb} with all below it" if end == self.source else f"A subtree is moved to {path}"
+        return f"{moving}; try again when the move {self.id} has ended."
 
 
 @dataclass(frozen=True)
 class TreeVersion:
-    """`n` is the number of transactions so far; `shape` tells how many nodes each tier has (`{"CITY@2": 50}`).
+    """`number` is the number of transactions so far, `shape` the nodes by level and depth (`{"CITY@2": 50}`).
 
-    `aliases` is how many aliases point out of the tree, `moves` are those under way with an end in it, `log_expires` is
-    when the last item of its log expires. The stamp of a hierarchy's roots has their one tier, and the moves with an
-    end that is a root.
+    `aliases` is the number of redirects that start in the tree, `moves` are those that run with an end in it, and
+    `log_expires` is when the last item of its change log expires. The version of a hierarchy's roots counts the roots
+    alone, and lists the moves with an end that is a root.
     """
 
     partition: str
@@ -74,7 +74,7 @@ class TreeVersion:
 
     @classmethod
     def of(cls, partition: str, item: Item | None) -> "TreeVersion":
-        """The stamp that an item holds, or the one of a tree in which nothing was ever written."""
+        """The version in an item; without one, that of a tree in which nothing was ever written."""
         if item is None:
             return cls(partition)
         found = cast(dict[str, Any], item)
@@ -91,19 +91,19 @@ class TreeVersion:
         return sorted(depth for name, depth in self.tiers() if name == level)
 
     def tiers(self) -> list[tuple[str, int]]:
-        """Level and depth of each tier that has nodes."""
-        split = (tier.rpartition("@") for tier, count in self.shape.items() if count)
-        return [(level, int(depth)) for level, _, depth in split]
+        """The pairs of level and depth that have nodes."""
+        parts = (name.rpartition("@") for name, count in self.shape.items() if count)
+        return [(level, int(depth)) for level, _, depth in parts]
 
     def levels(self) -> dict[str, int]:
-        """How many nodes of each level there are."""
+        """The number of nodes of each level."""
         counts: Counter[str] = Counter()
-        for tier, count in self.shape.items():
-            counts[tier.rpartition("@")[0]] += count
+        for name, count in self.shape.items():
+            counts[name.rpartition("@")[0]] += count
         return dict(counts)
 
     def next_expires(self, now: float) -> int:
-        """When a log item that is written now expires: never before those in front of it, whatever clocks say."""
+        """The expiry of a log item that is written now: not before that of older ones, also where clocks differ."""
         return max(self.log_expires, int(now) + LOG_SECONDS)
 
     def incremented(
@@ -114,14 +114,14 @@ class TreeVersion:
         *,
         now: float = 0,
     ) -> Put:
-        """The change that raises this stamp by one, its shape by so many nodes for each tier, and its aliases.
+        """The change that increments the number, adds `change` to the shape, and adds `aliases`.
 
-        `moves` are those under way from then on, None where they stay.
+        `moves` are those that run from then on, None: unchanged. It requires that the version is still this one.
         """
-        shape = {tier: self.shape.get(tier, 0) + change.get(tier, 0) for tier in {**self.shape, **change}}
+        shape = {name: self.shape.get(name, 0) + change.get(name, 0) for name in {**self.shape, **change}}
         item: Item = {
             "pk": self.key.pk, "sk": self.key.sk, "n": self.number + 1,
-            "shape": {tier: count for tier, count in shape.items() if count}, "aliases": self.aliases + aliases,
+            "shape": {name: count for name, count in shape.items() if count}, "aliases": self.aliases + aliases,
         }  # fmt: skip
         if expires := self.next_expires(now) if now else self.log_expires:
             item["log_expires"] = expires
@@ -130,21 +130,21 @@ class TreeVersion:
         return Put(item, {"n": self.number} if self.number else ABSENT)
 
 
-def decode_moves(stamp: Item | None) -> tuple[ActiveMoveRef, ...]:
-    """The moves that a stamp's item tells of."""
-    return tuple([_running(one) for one in cast(dict[str, Any], stamp or {}).get("moves", ())])
+def decode_moves(version: Item | None) -> tuple[ActiveMoveRef, ...]:
+    """The running moves in the item of a tree version."""
+    return tuple([_decode_move(stored) for stored in cast(dict[str, Any], version or {}).get("moves", ())])
 
 
 def encode_moves(moves: Iterable[ActiveMoveRef]) -> Value:
-    """Moves as a stamp's item tells them."""
-    return [[one.id, *one.source, *(one.target or ())] for one in moves]
+    """Running moves as the item of a tree version stores them."""
+    return [[move.id, *move.source, *(move.target or ())] for move in moves]
 
 
-def _running(told: Any) -> ActiveMoveRef:
-    move_id, pk, sk, *target = told
+def _decode_move(stored: Any) -> ActiveMoveRef:
+    move_id, pk, sk, *target = stored
     return ActiveMoveRef(move_id, Key(pk, sk), Key(*target) if target else None)
 
 
 def level_at_depth(level: str, depth: int) -> str:
-    """How a shape names a tier."""
+    """The name of a level at a depth in a shape: `CITY@2`."""
     return f"{level}@{depth}"

@@ -1,7 +1,7 @@
-"""The types that a level's own attributes can have, and how their values are stored, read from text and checked.
+"""Attribute types: parsing, canonical form and validation of the values of a level's own attributes.
 
-A stored value is what JSON can hold: text, a whole number, a float, a boolean, or a list of one of these. Dates, times,
-decimals and the members of an enum are stored as text in one canonical form, so what is stored is what clients see.
+A stored value is JSON: text, a whole number, a float, a boolean, or a list of one of these. Dates, times, decimals and
+members of an enum are stored as text in one canonical form, which is also the one that clients see.
 """
 
 import math
@@ -25,7 +25,7 @@ _NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Kind(StrEnum):
-    """The name of each is the name of its GraphQL type, but for text, which is a String, and an enum."""
+    """Kinds by the names of their GraphQL types; an enum has a type of its own."""
 
     TEXT = "String"
     INT = "Int"
@@ -40,10 +40,11 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Attribute:
-    """One attribute that a level has beside what every node has.
+    """An attribute of a level, beside those that every node has.
 
-    `name` is snake_case, as in Python, files and the table. `many` makes it a list. `members` are an enum's. A text, or
-    each of a list, that is written may have `max_length` characters; one that is stored already may have more.
+    `name` is snake_case, as in Python, files and the table. `many` makes it a list. `members` and `enum` are the values
+    and the name of an enum. `max_length` is the maximum number of characters of a text, or of each in a list, when it
+    is written; stored texts may be longer.
     """
 
     name: str
@@ -55,22 +56,22 @@ class Attribute:
     max_length: int = MAX_TEXT_CHARACTERS
 
     def parse(self, value: object) -> Value:
-        """A value out of a file or an argument in the form that is stored; text is read as the attribute's kind.
+        """A value of a file or an argument in canonical form; text is parsed as the attribute's kind.
 
-        Raises BadInput with a sentence that names the attribute and the value.
+        Raises BadInput, with the attribute and the value in its message.
         """
         if not self.many:
             return self._parse_one(value)
         if isinstance(value, str):
             value = [part.strip() for part in value.split(";") if part.strip()]
         if not isinstance(value, list):
-            raise BadInput(f"{self.name} is a list; {shorten(repr(value))} is none.")
-        return [self._parse_one(one) for one in value]
+            raise BadInput(f"{self.name}: {shorten(repr(value))} is no list.")
+        return [self._parse_one(element) for element in value]
 
     def is_valid(self, value: Value) -> bool:
-        """Whether a stored value is one of this attribute's type, so that it can be shown."""
+        """Whether a stored value has this attribute's type, so that it can be returned."""
         if self.many:
-            return isinstance(value, list) and all(self._is_valid_one(one) for one in value)
+            return isinstance(value, list) and all(map(self._is_valid_one, value))
         return self._is_valid_one(value)
 
     def _parse_one(self, value: object) -> Value:
@@ -106,13 +107,13 @@ class Attribute:
                 return kind.value
 
 
-# -- from text or JSON to what is stored -------------------------------------------------------------------------------
+# -- parsing: text or JSON to canonical form ---------------------------------------------------------------------------
 
 
 def _text(value: object) -> Value:
     if not isinstance(value, str):
         raise TypeError
-    value.encode()  # a lone surrogate is no text
+    value.encode()  # raises UnicodeEncodeError, a ValueError, for a lone surrogate
     return value
 
 
@@ -131,7 +132,7 @@ def _float(value: object) -> Value:
 
 
 def _decimal(value: object) -> Value:
-    """Plain digits, never an exponent; the places behind the point stay as they were given."""
+    """Digits without an exponent; trailing zeros are kept."""
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         raise TypeError
     number = Decimal(_numeral(str(value)))
@@ -142,8 +143,8 @@ def _decimal(value: object) -> Value:
 
 def _boolean(value: object) -> Value:
     if isinstance(value, str):
-        known = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
-        return known.get(value.strip().lower())
+        words = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+        return words.get(value.strip().lower())
     return value if isinstance(value, bool) else None
 
 
@@ -152,13 +153,13 @@ def _date(value: object) -> Value:
 
 
 def _datetime(value: object) -> Value:
-    """In UTC and with a Z, so that equal times are equal texts."""
+    """In UTC with a Z, so that equal times are equal texts."""
     moment = datetime.fromisoformat(_stripped(value))
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment.tzinfo else None
 
 
 def _numeral(text: str) -> str:
-    """A number as everybody writes it; Python would also take `1_000` and digits of other scripts."""
+    """ASCII digits only; Python would also take `1_000` and digits of other scripts."""
     if not _NUMERAL.fullmatch(text.strip()):
         raise ValueError
     return text.strip()
@@ -183,7 +184,7 @@ _PARSE: dict[Kind, Callable[[object], Value]] = {
 }
 
 
-# -- what a stored value of each kind looks like -----------------------------------------------------------------------
+# -- validation of stored values ---------------------------------------------------------------------------------------
 
 
 def _is_whole(value: Value, bound: int) -> bool:
@@ -191,7 +192,7 @@ def _is_whole(value: Value, bound: int) -> bool:
 
 
 def _is_float(value: Value) -> bool:
-    """Also whether DynamoDB can hold it: its numbers have an exponent from -130 to 125."""
+    """A finite number that DynamoDB can hold: with an exponent from -130 to 125."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return math.isfinite(value) and (value == 0 or 1e-130 <= abs(value) < 1e126)

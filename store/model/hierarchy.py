@@ -1,4 +1,4 @@
-"""What a hierarchy is: its levels, which level may stand under which, and the attributes that each has."""
+"""Hierarchy schema: levels, their attributes, and the levels that each may be under."""
 
 import re
 from dataclasses import dataclass, field
@@ -7,10 +7,10 @@ from store.errors import BadInput
 from store.model.attributes import Attribute
 from store.text import shorten
 
-MAX_NAME_CHARACTERS = 64  # of a hierarchy and of a level, which stand in keys
+MAX_NAME_CHARACTERS = 64  # of the names of a hierarchy and of a level, which are parts of keys
 LEVEL_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
-# The attributes that every item may have for Clade's own use, the fields that every node has, and those of files.
+# Names of Clade's own attributes of items, of the fields that every node has, and of columns of files.
 RESERVED = frozenset(
     "pk sk parent rank tier expires id path key name level depth above kids below revision updated_at changed_by "
     "changed_at root ancestors children descendants siblings child_count descendant_count history at_revision "
@@ -20,9 +20,9 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Level:
-    """One level. `name` is as in GraphQL's enum (`POSTAL_CODE`), `title` its type's name (`PostalCode`).
+    """A level. `name` is its value in GraphQL's enum (`POSTAL_CODE`), `title` its type's name (`PostalCode`).
 
-    `under` holds the names of the levels that it may stand under; None among them means that it may be a root.
+    `under` are the names of the levels that its nodes may be under; None among them: they may be roots.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A kind of tree: `name` stands in keys and ids (`location`), `levels` are by name in the order of their making."""
+    """A hierarchy: `name` is a part of keys and ids (`location`), `levels` are by name in the order of definition."""
 
     name: str
     levels: dict[str, Level]
@@ -59,7 +59,7 @@ class Hierarchy:
                 )
 
     def level(self, name: str) -> Level:
-        """The level of this name in any case, or BadInput that lists what there is."""
+        """The level of this name, in any case; raises BadInput, which lists the levels."""
         try:
             return self.levels[name.upper()]
         except KeyError:
@@ -67,7 +67,7 @@ class Hierarchy:
             raise BadInput(f"{wrong} has {', '.join(self.levels)}.") from None
 
     def _possible(self) -> set[str]:
-        """The levels that nodes can be of, from the roots down."""
+        """The levels that can be reached from the roots."""
         found: set[str] = set()
         ahead = {level.name for level in self.levels.values() if level.may_be_root}
         while ahead:
@@ -76,6 +76,7 @@ class Hierarchy:
         return found
 
     def may_stand(self, level: str, under: str | None) -> bool:
+        """Whether nodes of a level may be under one of another, None: be roots."""
         return under in self.levels[level].under
 
 
@@ -89,13 +90,13 @@ def _check_level(hierarchy: Hierarchy, level: Level) -> None:
 
 
 def may_stand(hierarchy: Hierarchy, level: str, under: str | None) -> bool:
-    """Whether a level may stand under another, None as a root; of undefined ones nothing is known against it."""
-    known = hierarchy.levels.get(level)
-    return known is None or under in known.under or (under is not None and under not in hierarchy.levels)
+    """Whether nodes of a level may be under one of another, None: be roots; True where either level is undefined."""
+    found = hierarchy.levels.get(level)
+    return found is None or under in found.under or (under is not None and under not in hierarchy.levels)
 
 
 def misplaced(level: Level, under: str | None) -> str:
-    """The sentence for a level that may not stand under another, or not as a root."""
+    """The message for a level that may not be under another, None: not be a root."""
     places = [f"under {name}" for name in level.under if name is not None]
     may = ", ".join([*(["as a root"] if level.may_be_root else []), *sorted(places)])
     return f"{level.name} may not stand {f'under {under}' if under else 'as a root'}, only {may}."

@@ -1,7 +1,7 @@
-"""What a table holds, and the changes that one commit makes to it.
+"""Items and the changes of a commit: canonical form, conditions, sizes and limits.
 
-An item is a flat mapping with the attributes of its keys (`pk`, `sk`; of a node also `parent`, `rank` and `tier`),
-`expires` (seconds since 1970, after which it may be deleted) where it is not for ever, and whatever it is about.
+An item is a mapping with the attributes of its keys (`pk`, `sk`; of a node also `parent`, `rank` and `tier`),
+`expires` (time to live, in seconds since 1970) unless it is permanent, and its content.
 """
 
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ from store.text import shorten
 
 Item = dict[str, Value]
 
-# What must be true of the item that lies at a change's key before the commit: these attributes have these values, and
-# those given as None are absent. Nothing is required where the mapping is empty.
+# The values that attributes of the item at a change's key must have before the commit; None: the attribute is absent.
+# An empty mapping requires nothing.
 Condition = Mapping[str, Value]
 
 MAX_ITEM_BYTES = 400 * 1024  # DynamoDB's limit for one item
@@ -30,7 +30,7 @@ UNCONDITIONAL: Condition = {}
 
 
 class Put(Struct, frozen=True):
-    """Write an item, over the one that lies at its key."""
+    """Write an item, in the place of the one at its key."""
 
     item: Item
     when: Condition = UNCONDITIONAL
@@ -48,7 +48,7 @@ class Delete(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """Change nothing, but require something of the item at a key."""
+    """Require a condition of the item at a key, and change nothing."""
 
     key: Key
     when: Condition
@@ -58,11 +58,12 @@ Change = Put | Delete | Check
 
 
 def key_of(item: Item) -> Key:
+    """The primary key of an item."""
     return Key(cast(str, item["pk"]), cast(str, item["sk"]))
 
 
 def condition_holds(condition: Condition, item: Item | None) -> bool:
-    """Whether a condition is true of the item that lies at its key, or of nothing there."""
+    """Whether the item at the key of a change, None: no item, fulfils its condition."""
     found = item or {}
     return all(found.get(name) == value for name, value in condition.items())
 
@@ -72,7 +73,7 @@ INT64_BOUND = 2**63
 
 
 def canonical_item(item: Item) -> Item:
-    """The item as both stores keep it and give it back; raises BadInput where DynamoDB could not hold a value."""
+    """The item as both stores store and return it; raises BadInput where DynamoDB cannot hold a value."""
     return {
         name: value if type(value) is str else canonical_value(value)
         for name, value in item.items()
@@ -81,7 +82,8 @@ def canonical_item(item: Item) -> Item:
 
 
 def canonical_value(value: Value) -> Value:
-    # Every value that is written comes by here; asking for its type is four times as fast as matching classes.
+    """The value as both stores store and return it; raises BadInput where DynamoDB cannot hold it."""
+    # Every value that is written passes here; comparing its type is four times as fast as matching classes.
     kind = type(value)
     if kind is str or kind is bool or value is None:
         return value
@@ -91,7 +93,7 @@ def canonical_value(value: Value) -> Value:
         return {name: canonical_value(one) for name, one in cast(dict[str, Value], value).items()} if value else {}
     if kind is list:
         return [canonical_value(one) for one in cast(list[Value], value)]
-    raise BadInput(f"{shorten(repr(value))} is nothing that can be stored.")
+    raise BadInput(f"{shorten(repr(value))} cannot be stored; use text, numbers, booleans, lists and objects.")
 
 
 def _number(number: int | float) -> int | float:
@@ -105,7 +107,7 @@ def _number(number: int | float) -> int | float:
 
 
 def checked_item_size(item: Item) -> int:
-    """The size of an item; raises BadInput past 400 KB."""
+    """The size of an item in bytes; raises BadInput past 400 KB."""
     if (size := size_of(item)) > MAX_ITEM_BYTES:
         name = shorten(str(item.get("name", item.get("id", item["sk"]))))
         raise BadInput(f'"{name}" takes {size} bytes; at most {MAX_ITEM_BYTES} (400 KB) fit into one item.')
@@ -113,8 +115,9 @@ def checked_item_size(item: Item) -> int:
 
 
 def check_content(node: str, name: str, values: Mapping[str, Value]) -> None:
-    """Raise BadInput for content that leaves no room in an item for keys and counts; measured exactly only where it is
-    anywhere near.
+    """Raise BadInput for content that leaves no room in the item for keys and counts.
+
+    It is measured exactly only where an estimate is near the limit.
     """
     if len(name) + (len(repr(values)) if values else 0) < MAX_CONTENT_BYTES // 4:
         return
@@ -123,7 +126,7 @@ def check_content(node: str, name: str, values: Mapping[str, Value]) -> None:
 
 
 def size_of(item: Item) -> int:
-    """How many bytes DynamoDB counts for an item: the names and the values of its attributes, in UTF-8.
+    """The bytes that DynamoDB counts for an item: the names and the values of its attributes, in UTF-8.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
     """

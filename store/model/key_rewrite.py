@@ -1,4 +1,4 @@
-"""How the nodes of a subtree lie when its top lies elsewhere."""
+"""Key rewrite: the records of a subtree after a move of its top to another key."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -22,9 +22,9 @@ from store.text import shorten
 
 @dataclass(frozen=True)
 class SubtreeRewrite:
-    """The subtree at `source` as it lies at `target`, where its top stands below nodes of the levels `above`.
+    """The move of the subtree at `source` to `target`, below ancestors of the levels `above`, the root's first.
 
-    A place among its siblings that was made by hand is kept where these stay the same; `rank` is the one of the top.
+    `rank` is the new rank of the top; a manual one is kept where its siblings stay the same.
     """
 
     source: Key
@@ -40,12 +40,12 @@ class SubtreeRewrite:
 
     @property
     def may_not_fit(self) -> bool:
-        """Whether anything could come to lie deeper, or under longer keys, than it does."""
+        """Whether nodes could get deeper, or get longer keys, than they have."""
         deeper = depth_of(self.target.sk) > depth_of(self.source.sk)
         return deeper or len(self.target.sk.encode()) > len(self.source.sk.encode())
 
     def moved(self, record: Record) -> Record:
-        """A node of the subtree at its new place; raises BadPath where that would be too deep, or its keys too long."""
+        """A node of the subtree after the move; raises BadPath where it is too deep, or its key too long."""
         key = record.key.moved(self.source, self.target)
         rank = self.rank if record.key == self.source else record.rank
         if depth_of(key.sk) >= MAX_SEGMENTS or len(key.sk.encode()) > MAX_SORT_KEY_BYTES:

@@ -1,7 +1,29 @@
-"""Keys: where a node's item, and what belongs to it, lies in the table.
+"""Keys: the layout of the table, and the codec between paths and keys.
 
-A path is a tuple of segments, the root's first. Its first segment names the *tree*, which is a partition; the others
-make the sort key, each closed by `#`, so the key of `("US", "NE", "Omaha")` is `#NE#Omaha#` and the root's own is `#`.
+A path is a tuple of segments, the root's first: `("US", "NE", "Omaha")`. Its first segment names the tree, which is a
+partition (`location#US`). The others make the sort key, each closed by `#`: `#NE#Omaha#`, of the root `#`.
+
+| item | pk | sk | made in |
+| --- | --- | --- | --- |
+| node | `location#US` | `#NE#Omaha#` | model/records.py |
+| version of a tree, with its counts | `location#US` | `!` | metadata/tree_version.py |
+| change log of a tree | `location#US` | `!000000000042` | metadata/change_log.py |
+| version, change log of a hierarchy's roots | `location` | `!`, `!000000000042` | the same |
+| id of a node: its key, or a tombstone | `id#location:5074472` | `v0` | metadata/history.py |
+| former revision of a node | `id#location:5074472` | `v0000000001` | metadata/history.py |
+| redirect from a former place | `alias#location#US` | `#NE#Omaha#` | metadata/redirects.py |
+| move in the background | `moves` | the move's id | metadata/move_record.py |
+| result of a write, by idempotency key | `once#location:KEY` | `v0` | metadata/idempotency.py |
+| API key | `keys` | the key's id | api_keys.py |
+| version of the table's schema | `!` | `layout` | metadata/schema_version.py |
+
+| index | partition key | sort key | holds |
+| --- | --- | --- | --- |
+| the table | `pk` | `sk` | all items; a subtree: one range |
+| `by_parent` | `parent`: `location#US#NE#`, of roots `location` | `rank`: `CITY#Omaha#` | nodes; children: one range |
+| `by_level` | `tier`: `location#US@CITY@2` | `sk` | nodes; a level at one depth of a subtree: one range |
+
+Only nodes have `parent`, `rank` and `tier`, so only they are in the two indexes, which hold whole items.
 
 In a key every character up to and including `%` is percent-encoded, all others stay as they are. So the `#` that
 closes a segment and the `$` that ends a range sort below any character of a name, and the byte order of keys is the
@@ -24,7 +46,7 @@ _ESCAPED = re.compile("%([0-9A-F]{2})")
 
 
 class Index(Enum):
-    """The three orders in which a table can be read, each with its partition and sort attribute."""
+    """The table and its two global secondary indexes, each by the names of its partition key and sort key."""
 
     TABLE = ("pk", "sk")
     BY_PARENT = ("parent", "rank")
@@ -42,16 +64,16 @@ class Key(NamedTuple):
     sk: str
 
     def holds(self, other: "Key") -> bool:
-        """Whether another key is that of the same node or of one below it; both are nodes'."""
+        """Whether another key is in the subtree at this one, its top included; both are keys of nodes."""
         return self.pk == other.pk and other.sk.startswith(self.sk)
 
     def moved(self, source: "Key", target: "Key") -> "Key":
-        """This key as it becomes when the subtree at `source`, which holds it, lies at `target`."""
+        """This key after the subtree at `source`, which holds it, was moved to `target`."""
         return Key(target.pk, target.sk + self.sk[len(source.sk) :])
 
 
 def encode_segment(segment: str) -> str:
-    """A segment as it stands in a key: every character up to `%` percent-encoded."""
+    """A segment as a part of a key: every character up to `%` percent-encoded."""
     return _LOW.sub(lambda match: f"%{ord(match[0]):02X}", segment)
 
 
@@ -61,7 +83,7 @@ def decode_segment(text: str) -> str:
 
 
 def tree_key(hierarchy: str, path: Path) -> str:
-    """The partition (`pk`) of the tree that a path lies in: `location#US`."""
+    """The partition key of the tree of a path: `location#US`."""
     return f"{hierarchy}#{encode_segment(path[0])}"
 
 
@@ -71,26 +93,28 @@ def sort_key(path: Path) -> str:
 
 
 def node_key(hierarchy: str, path: Path) -> Key:
+    """The key of the node at a path; the inverse of `path_of`."""
     return Key(tree_key(hierarchy, path), sort_key(path))
 
 
 def path_of(pk: str, sk: str) -> Path:
-    """The path that lies at a key; the inverse of `node_key`."""
+    """The path of the node at a key; the inverse of `node_key`."""
     root = decode_segment(pk[pk.index("#") + 1 :])
     return (root, *[decode_segment(segment) for segment in sk[1:-1].split("#")]) if len(sk) > 1 else (root,)
 
 
 def hierarchy_of(pk: str) -> str:
+    """The hierarchy of a tree's partition key."""
     return pk[: pk.index("#")]
 
 
 def depth_of(sk: str) -> int:
-    """How far below its root a node lies; a root has 0."""
+    """The number of edges between a node and its root; a root has 0."""
     return sk.count("#") - 1
 
 
 def parent_sort_key(sk: str) -> str:
-    """The sort key of the parent; not for a root, whose parent is the hierarchy itself."""
+    """The sort key of the parent; raises ValueError for a root."""
     return sk[: sk.rindex("#", 0, -1) + 1]
 
 
@@ -105,44 +129,45 @@ def ancestor_keys(key: Key) -> list[Key]:
 
 
 def parent_partition(pk: str, sk: str) -> str:
-    """The partition of `by_parent` that a node's siblings and itself share: `location#US#NE#`, of a root `location`."""
+    """The partition key in `by_parent` of a node and its siblings: `location#US#NE#`, of a root `location`."""
     return pk + parent_sort_key(sk) if len(sk) > 1 else hierarchy_of(pk)
 
 
 def last_segment(pk: str, sk: str) -> str:
-    """The node's own segment as it stands in its key."""
+    """The last segment of a node's path, encoded."""
     return sk[sk.rindex("#", 0, -1) + 1 : -1] if len(sk) > 1 else pk[pk.index("#") + 1 :]
 
 
 def first_rank(level: str, segment: str) -> str:
-    """Where a node stands among its siblings until it is moved: by level, then by its encoded key."""
+    """The sort key in `by_parent` of a node that was not reordered: `CITY#Omaha#`, by level, then by segment."""
     return f"{level}#{segment}#"
 
 
 def level_partition(pk: str, level: str, depth: int) -> str:
-    """The partition of `by_level` with all nodes of one level at one depth of a tree: `location#US@CITY@2`."""
+    """The partition key in `by_level` of the nodes of one level at one depth of a tree: `location#US@CITY@2`."""
     return f"{pk}@{level}@{depth}"
 
 
 def id_key(node_id: str) -> Key:
-    """Where the record lies that tells where the node with this id lies now."""
+    """The key of the id record of a node, which holds the node's key."""
     return Key(f"id#{node_id}", "v0")
 
 
 def revision_key(node_id: str, revision: int) -> Key:
-    """Where an old state of a node lies, beside its id record."""
+    """The key of a former revision of a node, in the partition of its id record."""
     return Key(f"id#{node_id}", f"v{revision:010d}")
 
 
 def tree_version_key(partition: str) -> Key:
-    """The stamp of a tree (`location#US`) or of a hierarchy's roots (`location`)."""
+    """The key of the version of a tree (`location#US`) or of a hierarchy's roots (`location`)."""
     return Key(partition, "!")
 
 
 def log_key(pk: str, number: int) -> Key:
-    """The log item of the transaction that raised a stamp to `number`."""
+    """The key of the log item of the transaction that incremented a version to `number`."""
     return Key(pk, f"!{number:012d}")
 
 
 def index_name(index: Index) -> str:
+    """The name of an index in both engines: `by_parent`, `by_level`."""
     return index.name.lower()

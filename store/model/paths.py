@@ -1,4 +1,4 @@
-"""Paths as clients write them: `US/NE/Omaha`, with their limits and normal form."""
+"""Paths as clients write them: parsed, normalized (NFC) and limited; `US/NE/Omaha` is `("US", "NE", "Omaha")`."""
 
 import re
 import unicodedata
@@ -9,7 +9,7 @@ from store.errors import BadPath
 from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Path, encode_segment, sort_key
 from store.text import shorten
 
-MAX_PATH_CHARACTERS = 8_000  # of a path as it is written: at most four make one of a key, which has 1,924 bytes at most
+MAX_PATH_CHARACTERS = 8_000  # of a path as text: at most four make one byte of its keys, which have 1,924 at most
 MAX_SEGMENT_CHARACTERS = 4_100  # likewise of one segment
 MAX_COMBINING_MARKS = 30  # in a row, as in Unicode's Stream-Safe Text Format (UAX #15): normalizing n of them takes n²
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -19,7 +19,7 @@ _TEXT_ESCAPE = re.compile("%(2F|25)?", re.IGNORECASE)
 def parse_path(text: str) -> Path:
     """`US/MO/St. Louis` as segments; a `/` or `%` inside a segment is written `%2F`, `%25`.
 
-    Raises BadPath where the text is no path. Its length and number of segments are looked at before anything else.
+    Raises BadPath where the text is no path. Its length and number of segments are checked first.
     """
     if len(text) > MAX_PATH_CHARACTERS:
         raise BadPath(f"A path has {len(text):,} characters; at most {MAX_PATH_CHARACTERS:,} are possible.")
@@ -29,9 +29,9 @@ def parse_path(text: str) -> Path:
     return parsed
 
 
-@lru_cache(1_000)  # the same paths are asked for again and again, also wrong ones: one for each node of a long list
+@lru_cache(1_000)  # requests repeat paths, also wrong ones: one for each node of a long list
 def _parsed(text: str) -> Path | str:
-    """The segments of a path, or the message that refuses it."""
+    """The segments of a path, or the message of its error."""
     try:
         _check_depth(text.count("/") + 1)
         return checked_path(_unescape(segment, text) for segment in text.split("/"))
@@ -45,7 +45,7 @@ def format_path(path: Path) -> str:
 
 
 def checked_path(segments: Iterable[object]) -> Path:
-    """The segments in normal form (NFC), or BadPath where they can be no path: the door for every path from outside."""
+    """The segments in normal form (NFC); raises BadPath where they are no path. Every path from outside passes here."""
     path = tuple([checked_segment(segment) for segment in segments])
     if not path:
         raise BadPath('A path is empty; write the root\'s key at least, as in "US".')
@@ -60,18 +60,18 @@ def _check_depth(segments: int) -> None:
 
 
 def _unescape(segment: str, text: str) -> str:
-    def one(match: re.Match[str]) -> str:
+    def unescaped(match: re.Match[str]) -> str:
         match match[1]:
             case None:
                 raise BadPath(f'"{shorten(text)}" has a lone %; inside a segment write %25 for % and %2F for /.')
             case code:
                 return "/" if code.upper() == "2F" else "%"
 
-    return _TEXT_ESCAPE.sub(one, segment) if "%" in segment else segment
+    return _TEXT_ESCAPE.sub(unescaped, segment) if "%" in segment else segment
 
 
 def checked_segment(segment: object) -> str:
-    """One segment in normal form, or BadPath where it can be none; its size is not looked at."""
+    """One segment in normal form; raises BadPath where it is none. Its size is not checked."""
     if not isinstance(segment, str):
         raise BadPath(f"A path's segments are texts, not {shorten(repr(segment))}.")
     if not segment:

@@ -1,9 +1,9 @@
-"""A node's place among its siblings when a hand has put it there: a position between those of its neighbours.
+"""Ranks: the sort keys of siblings, and manual ones between those of two neighbours (fractional indexing).
 
-A node's first rank is its level and its encoded key, each closed by `#`. A position that was made follows the first
-rank of a neighbour, or a lone `#` at the beginning, and goes on with digits: `CITY#Omaha#` < `CITY#Omaha#V`. Digits
-are read as a fraction, so there is room between any two, and no first rank begins as a made one does, since no key
-holds a bare `#`.
+The first rank of a node is its level and its encoded segment, each closed by `#`: `CITY#Omaha#`. A manual rank is the
+first rank of a neighbour, or a lone `#` at the beginning, followed by digits: `CITY#Omaha#` < `CITY#Omaha#V`. The
+digits are a fraction, so there is room between any two. No first rank equals a manual one, since no segment holds a
+bare `#`.
 """
 
 import re
@@ -15,43 +15,43 @@ from store.text import shorten
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # in byte order, all above `%`
 
-_MADE = re.compile(f"[^#]+#[^#]*#[{DIGITS}]+")
+_MANUAL = re.compile(f"[^#]+#[^#]*#[{DIGITS}]+")
 
 
 def is_manual(rank: str) -> bool:
-    """Whether a hand has put the node there."""
+    """Whether a rank was set by reordering."""
     return not rank.endswith("#")
 
 
 def is_valid(rank: str) -> bool:
-    """Whether a text has the form of a rank that was made."""
-    return len(rank.encode()) <= MAX_SORT_KEY_BYTES and _MADE.fullmatch(rank) is not None
+    """Whether a text has the form of a manual rank."""
+    return len(rank.encode()) <= MAX_SORT_KEY_BYTES and _MANUAL.fullmatch(rank) is not None
 
 
 def manual_part(level: str, rank: str) -> str | None:
-    """A made rank without its level, as files hold it; None for a first rank."""
+    """A manual rank without its level, as in files; None for a first rank."""
     return rank.removeprefix(f"{level}#") if is_manual(rank) else None
 
 
 def manual_rank(level: str, part: object) -> str:
-    """The made rank of a level whose other part a file holds; raises BadInput where there can be none such."""
+    """The manual rank of a level from its part in a file; raises BadInput for an invalid one."""
     rank = f"{level}#{part}"
     if not isinstance(part, str) or not part.isprintable() or not is_valid(rank) or rank.endswith(DIGITS[0]):
-        raise BadInput(f'"{shorten(str(part))}" is no rank; leave it out, or take it as clade export writes it.')
+        raise BadInput(f'"{shorten(str(part))}" is no rank; leave it out, or use one that clade export has written.')
     return rank
 
 
 def rank_after(rank: str, taken: Collection[str]) -> str | None:
-    """This rank, or one close behind it where others have it; None where no key can hold such a one."""
+    """This rank, or the next free one behind it where it is taken; None where that is too long for a key."""
     while rank in taken:
         rank += DIGITS[len(DIGITS) // 2]
     return rank if len(rank.encode()) <= MAX_SORT_KEY_BYTES else None
 
 
 def rank_between(level: str, lower: str | None, upper: str | None) -> str | None:
-    """A rank of this level above `lower` and below `upper`, its neighbours' ranks, None at either end.
+    """A rank of this level between the ranks of two neighbours, None at either end.
 
-    None where no rank that a key can hold lies between them; then the siblings have to be ranked anew.
+    None where it is too long for a key; then all siblings need new ranks.
     """
     beginning = f"{level}##"
     lower = beginning if lower is None else lower
@@ -62,7 +62,7 @@ def rank_between(level: str, lower: str | None, upper: str | None) -> str | None
 
 
 def evenly_spaced_ranks(level: str, count: int) -> Sequence[str]:
-    """The ranks of so many siblings of a level, evenly spaced behind its beginning."""
+    """New ranks for so many siblings of a level, evenly spaced."""
     width = 1
     while len(DIGITS) ** width <= 2 * count:
         width += 1
@@ -71,7 +71,7 @@ def evenly_spaced_ranks(level: str, count: int) -> Sequence[str]:
 
 
 def _middle(lower: str, upper: str | None) -> str:
-    """The digits of a fraction between two others, `upper` None being one; it never ends in the least digit."""
+    """The digits of a fraction between two others, `upper` None: 1; the last digit is never 0."""
     digits = ""
     place = 0
     while True:

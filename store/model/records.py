@@ -1,4 +1,4 @@
-"""What the store holds of one node."""
+"""Record: one node as stored, and its item."""
 
 import hashlib
 from base64 import b32encode
@@ -35,13 +35,13 @@ _OWN = frozenset("pk sk parent rank tier id level name above kids below revision
 
 
 class Record(Struct, frozen=True, kw_only=True, dict=True):
-    """One node as it lies in the table, at `pk` and `sk`.
+    """One node, with the attributes of its item.
 
     `id` is as clients see it (`location:5074472`), `above` are the levels of its ancestors, the root's first, `kids`
-    and `below` the numbers of its children and descendants by level, `rank` is its place among its siblings,
-    `updated_at` a time in UTC (RFC 3339), `changed_by` who wrote it, where that is known, and `attributes` its level's
-    own, as stored. It may be shared by many requests, so its lists and dictionaries stay as they are. Of two records of
-    one node the one with the higher `revision` is newer; counts and rank change without it.
+    and `below` the numbers of its children and descendants by level, `rank` is its sort key among its siblings,
+    `updated_at` a time in UTC (RFC 3339), `changed_by` the caller who wrote it, if known, and `attributes` those of its
+    level, as stored. Requests share records, so lists and dictionaries must not be changed. Of two records of one node
+    the one with the higher `revision` is newer; a change of counts or rank does not increment it.
     """
 
     pk: str
@@ -74,9 +74,9 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
         *,
         above: list[str],
     ) -> "Record":
-        """The first revision of a node without children; raises BadPath where its keys would be too long.
+        """The first revision of a node without children; raises BadPath where its rank is too long for a key.
 
-        `above` are the levels of its ancestors, the root's first: so many as the path has segments before its last.
+        `above` are the levels of its ancestors, the root's first: as many as the path has segments before its last.
         """
         key = node_key(hierarchy, path)
         rank = first_rank(level, last_segment(key.pk, key.sk))
@@ -92,7 +92,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
 
     @classmethod
     def of(cls, item: Item) -> "Record":
-        """The record that an item holds; raises Damaged where it cannot be one."""
+        """The record in an item; raises Damaged where an attribute is missing."""
         found = cast(dict[str, Any], item)
         try:
             return cls(
@@ -105,7 +105,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
             raise Damaged(f"The item of a node lacks {error}; see what clade check finds.") from error
 
     def item(self) -> Item:
-        """The item that holds this record, with the keys of all three orders."""
+        """The item of this record, with the keys of the table and of both indexes."""
         item: Item = {
             "pk": self.pk, "sk": self.sk, "parent": self.siblings, "rank": self.rank, "tier": self.tier,
             "id": self.id, "level": self.level, "name": self.name, "above": cast(Value, self.above),
@@ -143,17 +143,17 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def siblings(self) -> str:
-        """The partition of `by_parent` that it shares with its siblings."""
+        """The partition key in `by_parent` of the node and its siblings."""
         return parent_partition(self.pk, self.sk)
 
     @property
     def tier(self) -> str:
-        """The partition of `by_level` that it lies in."""
+        """The partition key in `by_level` of the node."""
         return level_partition(self.pk, self.level, self.depth)
 
 
 def checked_name(name: object) -> str | None:
-    """A node's name, None where none is given; raises BadInput for one that cannot be taken."""
+    """A name from outside, None where none is given; raises BadInput for an invalid one."""
     if name is None:
         return None
     if not isinstance(name, str) or not name:
@@ -168,7 +168,7 @@ def checked_name(name: object) -> str | None:
 
 
 def checked_id(text: object) -> str:
-    """An id as files give it, without its hierarchy's prefix; raises BadInput where it cannot be one."""
+    """An id of a file, without its hierarchy's prefix; raises BadInput for an invalid one."""
     if not isinstance(text, str) or not text:
         raise BadInput(f"An id is a text, not {shorten(repr(text))}.")
     if len(text) > MAX_ID_CHARACTERS:
@@ -179,16 +179,16 @@ def checked_id(text: object) -> str:
 
 
 def derived_id(hierarchy: str, path: Path) -> str:
-    """The id of a node that was given none: always the same for the same path, so that importing twice is harmless."""
+    """The id of a node without one of its own: a hash of its path, so that a second import creates nothing new."""
     digest = hashlib.blake2b(f"{hierarchy}:{format_path(path)}".encode(), digest_size=10).digest()
     return b32encode(digest).decode().lower()
 
 
-MAX_REVISION = 10**10 - 1  # the most that the key of a former state can hold
+MAX_REVISION = 10**10 - 1  # the greatest that fits into the key of a former revision
 
 
 def is_id(hierarchy: Hierarchy, value: object) -> bool:
-    """Whether a node of the hierarchy can have this id, prefix included; judged as by `checked_id`, but quickly."""
+    """Whether a value is a valid id of the hierarchy, prefix included; the rules of `checked_id`, but faster."""
     if not isinstance(value, str) or not value.startswith(f"{hierarchy.name}:"):
         return False
     bare = value[len(hierarchy.name) + 1 :]
@@ -196,11 +196,12 @@ def is_id(hierarchy: Hierarchy, value: object) -> bool:
 
 
 def is_revision(value: object) -> bool:
+    """Whether a value is a valid revision."""
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_REVISION
 
 
 def nonzero_counts(value: object) -> Counts | None:
-    """Counts without zeros, which say the same as absence; None where they are none."""
+    """Counts without those that are 0, which equal absent ones; None where the value is no mapping of counts."""
     if not isinstance(value, dict) or not all(type(count) is int for count in value.values()):
         return None
     return {name: count for name, count in value.items() if count}

@@ -1,6 +1,6 @@
-"""Undefined attributes and levels: what nodes have stored and no class of their hierarchy defines, with counts.
+"""Undefined attributes and levels: stored values that no class of the hierarchy defines, with their counts.
 
-They come about when a class loses or renames an attribute or a level. What is stored stays, and is not served.
+They remain when an attribute or a level is removed from a class or renamed. They stay stored, and are not served.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from store.text import quantity, shorten
 
 
 class Undefined:
-    """The counts of undefined attributes and levels among the nodes of one hierarchy that were seen so far."""
+    """The counts of undefined attributes and levels among the nodes of one hierarchy."""
 
     def __init__(self, hierarchy: Hierarchy) -> None:
         self._hierarchy = hierarchy
@@ -21,23 +21,24 @@ class Undefined:
         self._attributes: Counter[tuple[str, str]] = Counter()
 
     def see(self, level: str, values: Mapping[str, Value]) -> dict[str, Value]:
-        """Count a node, given by its item or its attributes; those of its attributes that are undefined."""
-        known = self._hierarchy.levels.get(level)
-        if known is None:
+        """Count a node, given by its item or its attributes, and return its undefined attributes."""
+        found_level = self._hierarchy.levels.get(level)
+        if found_level is None:
             self._levels[level] += 1
             return {name: value for name, value in values.items() if name not in RESERVED}
-        attributes = known.attributes
+        attributes = found_level.attributes
         found = {name: value for name, value in values.items() if name not in attributes and name not in RESERVED}
         for name in found:
             self._attributes[level, name] += 1
         return found
 
     def add(self, other: "Undefined") -> None:
+        """Add the counts of other nodes."""
         self._levels += other._levels
         self._attributes += other._attributes
 
     def sentences(self) -> list[str]:
-        """One for each undefined level, and for each undefined attribute of a level."""
+        """One message for each undefined level, and for each undefined attribute of a level."""
         found: list[tuple[str, str]] = []
         for level, count in self._levels.items():
             nodes = f"{quantity(count, 'node')} {'is' if count == 1 else 'are'}"
@@ -49,9 +50,9 @@ class Undefined:
 
 
 def undefined_values(level: Level, values: object) -> dict[str, Value]:
-    """Attributes as a file gives them to be kept undefined; those that the level defines by now are read as its own.
+    """The undefined attributes in a file; those that the level defines by now are parsed as its own.
 
-    Raises BadInput where they can be none.
+    Raises BadInput where they are no attributes by name.
     """
     if not isinstance(values, dict):
         raise BadInput(f"undefined holds attributes by their names, which {shorten(repr(values))} does not.")

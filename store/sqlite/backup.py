@@ -1,4 +1,4 @@
-"""Backup file: one that appears under its name when it is whole."""
+"""Backup files: written under a temporary name and renamed when they are complete."""
 
 import os
 from collections.abc import Iterator
@@ -8,12 +8,15 @@ from pathlib import Path
 from store.errors import BadInput
 from store.sqlite.database_file import LOGS
 
-PAGES = 1000  # copied between two looks at Ctrl-C
+PAGES = 1000  # copied between two checks for Ctrl-C
 
 
 @contextmanager
 def atomic_file(target: Path) -> Iterator[Path]:
-    """Where to write a file that gets its name at the end of the block, and is removed where that fails."""
+    """A temporary path, which is renamed to `target` at the end of the block, or removed where that fails.
+
+    Raises BadInput where the file cannot be written.
+    """
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         yield part
@@ -26,10 +29,10 @@ def atomic_file(target: Path) -> Iterator[Path]:
 
 
 def check_other(file: Path, path: str) -> None:
-    """Raise BadInput where a backup would be the store's own file."""
+    """Raise BadInput where the file of a backup is that of the store at `path`."""
     if file.exists() and os.path.exists(path) and file.samefile(path):
         raise BadInput(f"{file} is the store itself; name another file.")
 
 
 def allow_interrupt(*_: int) -> None:
-    """Nothing: Python raises KeyboardInterrupt between two steps that tell of their progress."""
+    """A progress callback that does nothing: Python raises KeyboardInterrupt when SQLite calls it."""

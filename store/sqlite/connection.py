@@ -1,4 +1,4 @@
-"""One SQLite file: how it is opened, its transactions, and what its errors are called here."""
+"""SQLite connection: opening a file, transactions, and translation of errors."""
 
 import asyncio
 import contextlib
@@ -20,18 +20,18 @@ from store.text import shorten
 
 logger = logging.getLogger("clade")
 
-CHECKPOINT_PAGES = 4000  # when the log is written back to the file; more saves rewriting pages during an import
-LOG_BYTES = 64_000_000  # to which the log is cut when it was longer, as after a large import
-BUSY_SECONDS = 10.0  # how long a commit waits for those of other processes
+CHECKPOINT_PAGES = 4000  # of the log until it is written back; a large number saves rewriting pages during an import
+LOG_BYTES = 64_000_000  # to which the log is truncated, as after a large import
+BUSY_SECONDS = 10.0  # a commit waits for those of other processes
 BUSY_RETRIES = RetryPolicy(0.01, 0.01, deadline_seconds=BUSY_SECONDS)
-LOOK_SECONDS = 0.001  # between two looks, by reads, at whether the file is still at its path
-LOCKED_SECONDS = 1.0  # how long a read does, which happens only while another process mends the log after a crash
-STEPS_BETWEEN_LOOKS = 100_000  # of SQLite's, which take some milliseconds
+LOOK_SECONDS = 0.001  # between two checks, by reads, that the file is still at its path
+LOCKED_SECONDS = 1.0  # a read waits, while another process recovers the log after a crash
+CHECK_STEPS = 100_000  # of SQLite's virtual machine, some milliseconds, between two checks for cancellation
 FAULT_CHARACTERS = 200
 
 _REASONS = {
     sqlite3.SQLITE_NOTADB: "is no SQLite database; name another file",
-    sqlite3.SQLITE_CANTOPEN: "cannot be opened or made; see that its directory exists and may be written",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened or made; check that its directory exists and can be written",
     sqlite3.SQLITE_PERM: "may not be opened",
     sqlite3.SQLITE_BUSY: "is being written by another process; try again",
     sqlite3.SQLITE_LOCKED: "is being written by another process; try again",
@@ -41,32 +41,35 @@ _REASONS = {
 
 
 class Undecodable(Exception):
-    """A row holds something else than what was written to it."""
+    """The content of a row is not what was written to it."""
 
 
 class Database:
-    """The file at `path`, or what lives in memory where that is `:memory:`, over one connection."""
+    """One connection to the file at `path`, or to a database in memory for `:memory:`."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._entered = False
         self._open: Connection | None = None
-        self._file: File | None = None  # which the connection has opened
-        self._times = 0  # that a file was opened
-        self._looked = 0.0  # when it was looked whether it is still at its path
+        self._file: File | None = None  # that the connection has opened
+        self._openings = 0  # number of times that a file was opened
+        self._checked = 0.0  # time of the last check that the file is still at its path
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether no second connection sees it."""
+        """Whether only this connection can read it."""
         return self.path == IN_MEMORY
 
     def enter(self) -> None:
-        """From now on it is opened as soon as there is a file, at the latest by whoever reads."""
+        """Open the file, or leave that to the first read where it does not exist yet."""
         self._entered = True
-        with contextlib.suppress(Unavailable), self.translated():  # whoever reads is told, and later it may be there
+        with (
+            contextlib.suppress(Unavailable),
+            self.translated(),
+        ):  # a read raises it again
             self.connection()
         if self._file is not None and not self._file.is_writable:
-            logger.warning('"%s" cannot be written, so it is only read.', self.path)
+            logger.warning('"%s" cannot be written; it is opened read-only.', self.path)
 
     def close(self) -> None:
         self._entered = False
@@ -76,9 +79,9 @@ class Database:
             self._leave(self._open)
 
     def connection(self, mode: str = "rw") -> Connection:
-        """The connection to the file that is at the path now, opened as soon as there is one; the mode `rwc` makes it.
+        """The connection to the file that is at the path now, opened if necessary; the mode `rwc` makes the file.
 
-        Within a transaction it stays the same.
+        Within a transaction it stays the same. Raises FileNotFoundError.
         """
         if not self._entered:
             raise RuntimeError("The store is not open; use it as an async context manager.")
@@ -86,17 +89,18 @@ class Database:
             self._leave(self._open)
         if self._open is None:
             self._open, self._file = _opened(self.path, mode)
-            self._times += 1
+            self._openings += 1
         return self._open
 
     def _seems_moved(self) -> bool:
-        """Whether the file has moved, as of a moment ago: looking takes longer than many a read, and a commit looks
-        again.
+        """Whether the file has moved, checked at most every LOOK_SECONDS: a check takes longer than a small read.
+
+        A commit checks again.
         """
         now = time.monotonic()
-        if now - self._looked < LOOK_SECONDS:
+        if now - self._checked < LOOK_SECONDS:
             return False
-        self._looked = now
+        self._checked = now
         return self._has_moved
 
     @property
@@ -104,7 +108,7 @@ class Database:
         return self._file is not None and self._file.has_moved
 
     def _leave(self, connection: Connection) -> None:
-        """Close the connection. A file that was replaced gets all that was written to it, and takes its log along."""
+        """Close the connection; of a file that was replaced, the log is written back and removed."""
         try:
             if self._file is not None and self._file.has_moved:
                 with contextlib.suppress(sqlite3.Error):
@@ -115,15 +119,15 @@ class Database:
             connection.close()
 
     def version(self) -> object:
-        """A value that differs after any write by anyone, or None where there is nothing to be read."""
+        """A value that differs after any write by any process, None where the file cannot be read."""
         try:
             connection = self.connection()
-            return self._times, connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
+            return self._openings, connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
         except (sqlite3.Error, FileNotFoundError):
             return None
 
     def check_log(self) -> None:
-        """Raise Unavailable where the log is gone that commits are written to."""
+        """Raise Unavailable where the log that commits are written to was removed or replaced."""
         if self._file is not None and (log := self._file.lost_log()) is not None:
             raise Unavailable(
                 f'"{log}" was removed or replaced while it was in use; restart all processes that use "{self.path}".'
@@ -131,7 +135,7 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """All that is written in it, or nothing. Who shares the connection may await nothing inside."""
+        """A transaction, committed at the end of the block. Where the connection is shared, do not await inside."""
         await self.run_alone("BEGIN IMMEDIATE")
         connection = self.connection()
         try:
@@ -150,7 +154,7 @@ class Database:
             raise Uncertain.after(Unavailable(f'"{self.path}" was replaced or removed while it was written.'))
 
     async def run_alone(self, statement: str) -> None:
-        """Run what one process alone may do at a time; while another one does, other coroutines go on."""
+        """Run a statement that takes the write lock, retried while another process has it; other coroutines go on."""
         connection = self.connection()
         pauses = BUSY_RETRIES.pauses()
         while True:
@@ -168,7 +172,7 @@ class Database:
 
     @contextlib.contextmanager
     def translated(self) -> Iterator[None]:
-        """The one border between sqlite3's errors and ours."""
+        """Translate errors of sqlite3 into those of the store; the only place that does."""
         try:
             yield
         except FileNotFoundError as error:
@@ -181,15 +185,15 @@ class Database:
             raise self._damaged(str(error)) from error
 
     async def check_integrity(self) -> None:
-        """Raise Damaged where pages, rows and indexes do not fit together; whoever cancels it need not wait for it."""
+        """Raise Damaged where pages, rows and indexes are inconsistent; cancelling the task interrupts it."""
         with self.translated():
             connection, task = self.connection(), asyncio.current_task()
             if task is not None:
-                connection.set_progress_handler(task.cancelling, STEPS_BETWEEN_LOOKS)
+                connection.set_progress_handler(task.cancelling, CHECK_STEPS)
             try:
                 faults = [fault for (fault,) in connection.execute("PRAGMA integrity_check(1)") if fault != "ok"]
             except sqlite3.OperationalError:
-                await asyncio.sleep(0)  # which ends it where it was interrupted for that
+                await asyncio.sleep(0)  # raises CancelledError where that was the reason
                 raise
             finally:
                 connection.set_progress_handler(None, 0)
@@ -199,7 +203,7 @@ class Database:
     def _damaged(self, fault: str) -> Damaged:
         fault = shorten(" ".join(fault.split()), FAULT_CHARACTERS)
         return Damaged(
-            f'"{self.path}" is damaged ({fault}). Put a backup in its place, or make it anew from an export.'
+            f'"{self.path}" is damaged ({fault}). Replace it by a backup, or import an export into a new one.'
         )
 
     def no_table(self) -> NoTable:
@@ -212,21 +216,21 @@ class Database:
         if code == sqlite3.SQLITE_CORRUPT or "decode" in str(error):
             return self._damaged(str(error))
         if code == sqlite3.SQLITE_READONLY:
-            return Forbidden("The store can only be read here: its file, or the directory of that, cannot be written.")
+            return Forbidden("The store is read-only: its file, or the directory of the file, cannot be written.")
         reason = _REASONS.get(code, "cannot be used now")
         return Unavailable(f'"{self.path}" {reason}.')
 
 
 class Snapshot(Database):
-    """What a database holds, over another connection, in one transaction that reads from its first read on."""
+    """A read-only view of a database, over another connection, in one transaction that begins with the first read."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database.path)
         self._database = database
-        self._moment = object()
+        self._version = object()
 
     def version(self) -> object:
-        return self._moment
+        return self._version
 
     def connection(self, mode: str = "rw") -> Connection:
         opened = self._open
@@ -239,7 +243,7 @@ class Snapshot(Database):
 
 
 def _opened(path: str, mode: str) -> tuple[Connection, File | None]:
-    """A connection and the file that it has opened, or None and a table in memory; raises FileNotFoundError."""
+    """A new connection and its file, None for a new table in memory; raises FileNotFoundError."""
     if path == IN_MEMORY:
         connection = _connect(path, mode)
         for statement in (*SCHEMA, MARK):
@@ -265,7 +269,7 @@ def _connect(path: str, options: str) -> Connection:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
-        connection.execute("PRAGMA schema_version").fetchone()  # from this first read on it holds file and log
+        connection.execute("PRAGMA schema_version").fetchone()  # the first read, which opens file and log
     except BaseException:
         connection.close()
         raise

@@ -1,7 +1,7 @@
 """Database file: the device and inode that a connection has opened, and those of the log beside it.
 
-Whoever replaces a SQLite file leaves the log of the old one (-wal, -shm) at its place, and SQLite would take it for
-that of the new one. So the log goes with the file that it belongs to.
+A SQLite file that is replaced leaves its log (-wal, -shm) behind, which SQLite would apply to the new file. So the log
+is removed together with the file that it belongs to.
 """
 
 import contextlib
@@ -13,35 +13,35 @@ if sys.platform != "win32":
     import fcntl
 
 LOGS = ("-wal", "-shm")
-OWN_MODE = 0o600  # of a file that is made; SQLite gives those beside it the same
+OWN_MODE = 0o600  # of a new file; SQLite gives its log the same
 
 
 class File:
-    """The file at `path` as it is now, with its log.
+    """The file that is at `path` now, with its log.
 
-    It `is_writable` where log and file may be written. Else it `is_fixed` where there is no log to be read: then it is
-    read without one, and watched for changes.
+    `is_writable`: file and log can be written. `is_fixed`: neither can, and there is no log; then it is read as
+    immutable, and its time and size are compared to notice changes.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        place = os.path.realpath(path)
-        self._folder = os.path.dirname(place)
-        self._logs = {place + end: _identity(place + end) for end in LOGS}
+        real = os.path.realpath(path)
+        self._folder = os.path.dirname(real)
+        self._logs = {real + end: _identity(real + end) for end in LOGS}
         logs = any(self._logs.values())
         self.is_writable = os.access(path, os.W_OK) and (logs or os.access(self._folder, os.W_OK))
         self.is_fixed = not self.is_writable and not logs
         self._identity = self._found()
 
     def options(self, mode: str) -> str:
-        """The options of the address by which SQLite opens it: the mode, where it exists and may be written."""
+        """The options of SQLite's URI for the file: `mode` where it can be written or does not exist."""
         if self.is_writable or self._identity is None:
             return f"mode={mode}"
         return "mode=ro&immutable=1" if self.is_fixed else "mode=ro"
 
     @property
     def has_moved(self) -> bool:
-        """Whether another file, or none, is at the path by now."""
+        """Whether another file, or none, is at the path now."""
         return self._found() != self._identity
 
     def _found(self) -> tuple[int, ...] | None:
@@ -53,26 +53,26 @@ class File:
         return None
 
     def lost_log(self) -> str | None:
-        """The path of a log that another one, or none, has replaced. The first that comes to be there is its own."""
-        for place, known in self._logs.items():
-            found = _identity(place)
-            if known is not None and found != known:
-                return place
-            self._logs[place] = found
+        """The path of a log that was replaced or removed, None where there is none; a new log is the file's own."""
+        for path, identity in self._logs.items():
+            found = _identity(path)
+            if identity is not None and found != identity:
+                return path
+            self._logs[path] = found
         return None
 
     def discard_log(self) -> None:
-        """Remove the log from its path, unless it is another file's already."""
+        """Remove the log from its path, unless another log is there already."""
         if not self.is_writable:
             return
-        with _alone(self._folder):
-            for place, known in self._logs.items():
-                if known and _identity(place) == known:
-                    os.unlink(place)
+        with _folder_lock(self._folder):
+            for path, identity in self._logs.items():
+                if identity and _identity(path) == identity:
+                    os.unlink(path)
 
 
 def make(path: str) -> None:
-    """Make an empty file that only its owner may read, if there is none; where that fails, SQLite says why."""
+    """Make an empty file with OWN_MODE unless there is one; after a failure SQLite reports the reason."""
     with contextlib.suppress(OSError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWN_MODE))
 
@@ -86,14 +86,14 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 @contextlib.contextmanager
-def _alone(folder: str) -> Iterator[None]:
-    """Keep other processes from removing a log in this folder: each would look, and then remove that of the next."""
+def _folder_lock(folder: str) -> Iterator[None]:
+    """Keep other processes from removing logs in this folder, so that comparing and removing are one step."""
     if sys.platform == "win32":  # where a file that is open can neither be replaced nor removed
         yield
         return
-    held = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(held)
+        os.close(descriptor)

@@ -1,10 +1,10 @@
-"""What SQLite is told: the table with its orders, and the statements that always read the same."""
+"""SQL: the table with its indexes, and the constant statements."""
 
 from store.metadata.schema_version import LAYOUT
 from store.model.keys import Index, index_name
 
-# `expires` is a column so that expired items are found; the body holds the whole item, its keys as well, because
-# putting them back into it would cost more time than their bytes do.
+# `expires` is a column so that expired items are found. `body` holds the whole item, its keys too, because adding them
+# to it after a read would take more time than their bytes do.
 SCHEMA = (
     """CREATE TABLE items (
         pk TEXT NOT NULL, sk TEXT NOT NULL, parent TEXT, rank TEXT, tier TEXT, expires REAL, body BLOB NOT NULL,
@@ -28,7 +28,7 @@ EXPIRED = "SELECT pk, sk FROM items WHERE expires <= ? LIMIT ?"
 
 
 def where(index: Index) -> str:
-    """The part of a SELECT that reads a span: its partition, its bounds, the time as of which it is read."""
+    """FROM and WHERE of a SELECT of a range; parameters: partition, lower and upper bound, current time."""
     by = f" INDEXED BY {index_name(index)}" if index is not Index.TABLE else ""
     return (
         f"FROM items{by} WHERE {index.partition} = ? AND {index.sort} >= ? AND {index.sort} < ? "
@@ -37,6 +37,6 @@ def where(index: Index) -> str:
 
 
 def count_page(index: Index) -> str:
-    """The SELECT that counts a page of a span: its rows, their bytes, and the last one's sort key."""
+    """The SELECT that counts a page of a range: its rows, their bytes, and the sort key of the last one."""
     rows = f"SELECT length(body) AS size, {index.sort} AS sort {where(index)} ORDER BY {index.sort} LIMIT ?"
     return f"SELECT count(*), total(size), max(sort) FROM ({rows})"  # noqa: S608  # of constants alone

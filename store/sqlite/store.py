@@ -1,18 +1,16 @@
-"""The store in one SQLite file: the same items in the same three orders as in DynamoDB.
+"""SQLite store: the same items and indexes as in DynamoDB, in one file.
 
-Each call runs straight in the coroutine that makes it: a read takes less time than handing it to a thread would. What
-gives way to other coroutines is waiting for another process's commit, and a large commit, over a connection of its own.
+Each call runs in the coroutine that makes it: a read takes less time than handing it to a thread would. Only waiting
+for the commit of another process yields to other coroutines, and a large commit, over a connection of its own.
 """
 
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-
-import msgspec
 
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.engine.call_stats import CallStats
@@ -20,21 +18,17 @@ from store.engine.protocol import check_changes
 from store.engine.record_cache import RecordCache
 from store.engine.table_options import TableOptions
 from store.engine.usage import ReadUsage, units_of
-from store.errors import BadInput, Conflict
-from store.metadata.schema_version import check_layout, check_supported
+from store.errors import Conflict
 from store.model.attributes import Value
 from store.model.items import (
     ABSENT,
-    MAX_ITEM_BYTES,
     Change,
     Delete,
     Item,
     Put,
-    canonical_item,
-    checked_item_size,
     condition_holds,
 )
-from store.model.keys import Index, Key, index_name
+from store.model.keys import Key
 from store.model.ranges import KeyRange, just_after
 from store.model.records import Record
 from store.sqlite.backup import (
@@ -48,37 +42,32 @@ from store.sqlite.connection import (
     Database,
     IntegrityError,
     Snapshot,
-    Undecodable,
 )
+from store.sqlite.rows import decode, decode_at, decode_record, row_of, total_size
 from store.sqlite.sql import (
-    COLUMNS,
     DELETE,
     EXPIRED,
     INSERT,
-    MARK,
     PUT,
     SCAN,
-    SCHEMA,
     count_page,
     where,
 )
+from store.sqlite.table import Table
 
-MAX_CHANGES = 2000  # of an import's commit, whose price is its flush to the disk; there is no bound
-LARGE_CHANGES = MAX_CHANGES  # from which on others have their turns while a commit is made
+MAX_CHANGES = 2000  # in a commit of an import, whose cost is the flush to the disk; there is no limit
+LARGE_CHANGES = MAX_CHANGES  # above which a commit yields to other coroutines
 SCAN_ITEMS = 1000  # in one page of a scan
 COUNT_ROWS = 2500  # in one page of a count, which is some 1 MB of them
 CHUNK = 100  # keys in one statement, as in one BatchGetItem
 PURGE_SECONDS = 60.0  # between two removals of expired items
 PURGE_ITEMS = 1000  # at most in one removal
 
-_encode = msgspec.msgpack.Encoder().encode
-_decoder = msgspec.msgpack.Decoder(dict[str, Any]).decode
-
 
 class SQLiteStore:
-    """A store in the file at `path`, or in memory where that is `:memory:`. Only `create` makes the file.
+    """The store in the file at `path`, or in memory for `:memory:`. Only `create` makes the file.
 
-    Of the nodes that it reads, up to `keep_bytes` are kept decoded.
+    Up to `keep_bytes` of decoded records are cached.
     """
 
     max_changes = MAX_CHANGES
@@ -89,7 +78,7 @@ class SQLiteStore:
         self.path = path
         self._decoded = RecordCache(keep_bytes)
         self._database = Database(path)
-        self._large = asyncio.Lock()  # what has it is a large commit
+        self._commits = asyncio.Lock()
         self._purged = -PURGE_SECONDS
 
     async def __aenter__(self) -> Self:
@@ -112,8 +101,10 @@ class SQLiteStore:
                 chunk = wanted[start : start + CHUNK]
                 rows = self._rows(chunk)
                 missing = (len(chunk) - len(rows)) * units_of(0, strong=strong)
-                reads.add(items=len(rows), units=sum(units_of(_size(r[2:]), strong=strong) for r in rows) + missing)
-                found.update({(pk, sk): _decode(body) for pk, sk, body in rows})
+                reads.add(
+                    items=len(rows), units=sum(units_of(total_size(r[2:]), strong=strong) for r in rows) + missing
+                )
+                found.update({(pk, sk): decode(body) for pk, sk, body in rows})
         return [found.get(key) for key in keys]
 
     async def range(
@@ -122,8 +113,8 @@ class SQLiteStore:
         with self._database.translated():
             bodies = self._bodies(span, reads, limit, reverse, strong)
             items: list[Item] = []
-            async for some in in_chunks(bodies, 4):  # which may be large
-                items += map(_decode, some)
+            async for chunk in in_chunks(bodies, 4):  # items may be large
+                items += map(decode, chunk)
             return items
 
     async def nodes(
@@ -131,9 +122,9 @@ class SQLiteStore:
     ) -> list[Record]:
         bodies = self._bodies(span, reads, limit, reverse, False)
         records: list[Record] = []
-        async for some in in_chunks(bodies):  # so that small requests are answered before a large one is decoded
+        async for chunk in in_chunks(bodies):  # so that small requests are answered before a large one is decoded
             with self._database.translated():
-                records += self._decoded.records(some, _record)
+                records += self._decoded.records(chunk, decode_record)
         return records
 
     def _bodies(self, span: KeyRange, reads: ReadUsage, limit: int | None, reverse: bool, strong: bool) -> list[bytes]:
@@ -150,7 +141,7 @@ class SQLiteStore:
             size = 0
             while some := rows.fetchmany(CHUNK_LENGTH):
                 bodies += [row[0] for row in some]
-                size += _size(bodies[-len(some) :])
+                size += total_size(bodies[-len(some) :])
                 if units_of(size, strong=strong) > reads.limit - reads.units:
                     break
         reads.add(items=len(bodies), units=units_of(size, strong=strong))
@@ -159,7 +150,7 @@ class SQLiteStore:
 
     async def count(self, span: KeyRange, reads: ReadUsage) -> int:
         lo, total = span.lo, 0
-        while lo < span.hi:  # in pages, as DynamoDB counts, since each row is looked at
+        while lo < span.hi:  # in pages, as DynamoDB counts, since each row is read
             reads.check()
             with self._database.translated():
                 rows = self._database.connection().execute(
@@ -179,8 +170,8 @@ class SQLiteStore:
         while True:
             with self._database.translated():
                 rows = self._database.connection().execute(SCAN, (*after, time.time(), SCAN_ITEMS)).fetchall()
-                size = _size([body for _, _, body in rows])
-                page = [_at_key(pk, sk, _decode(body)) for pk, sk, body in rows]
+                size = total_size([body for _, _, body in rows])
+                page = [decode_at(pk, sk, body) for pk, sk, body in rows]
             if not rows:
                 return
             reads.add(items=len(rows), units=units_of(size, strong=True))
@@ -188,18 +179,18 @@ class SQLiteStore:
             after = rows[-1][:2]
 
     def _rows(self, keys: Sequence[Key]) -> list[tuple[str, str, bytes]]:
-        """Key and body of those items that there are, at most CHUNK at a time."""
+        """Keys and bodies of the items that exist, of at most CHUNK keys."""
         # A join on VALUES is one statement and a search for each key; IN (VALUES …) walks the whole table.
-        asked = ", ".join(["(?, ?)"] * len(keys))
+        pairs = ", ".join(["(?, ?)"] * len(keys))
         rows = self._database.connection().execute(
-            f"WITH asked (p, s) AS (VALUES {asked}) SELECT pk, sk, body FROM asked CROSS JOIN items "  # noqa: S608
+            f"WITH asked (p, s) AS (VALUES {pairs}) SELECT pk, sk, body FROM asked CROSS JOIN items "  # noqa: S608
             "ON pk = p AND sk = s WHERE expires IS NULL OR expires > ?",
             [*itertools.chain.from_iterable(keys), time.time()],
         )
         return rows.fetchall()
 
     def version(self) -> object:
-        return self._database.version()  # where it is None, whoever reads is told
+        return self._database.version()
 
     def snapshot(self) -> "SQLiteStore":
         snapshot = SQLiteStore(self.path)
@@ -211,32 +202,32 @@ class SQLiteStore:
 
     async def commit(self, changes: Sequence[Change]) -> None:
         await check_changes(changes, self.most_changes)
-        async with self._large:  # for its own large commit a process waits however long that takes, unlike for others'
+        async with self._commits:  # so that small ones wait for a large one as long as it takes, without BUSY_SECONDS
             if len(changes) > LARGE_CHANGES and not self._database.is_in_memory:
-                async with _Apart(self.path) as apart:
-                    return await apart._commit(changes)
+                async with _LargeCommit(self.path) as store:
+                    return await store._commit(changes)
         await self._commit(changes)
 
     async def _commit(self, changes: Sequence[Change]) -> None:
         with self._database.translated():
             try:
-                await self._write(changes, look=False)
-            except IntegrityError:  # something lies where nothing may, if only what has expired
-                await self._write(changes, look=True)
+                await self._write(changes, check_absent=False)
+            except IntegrityError:  # an item is at the key of a new one, perhaps an expired one
+                await self._write(changes, check_absent=True)
 
-    async def _write(self, changes: Sequence[Change], *, look: bool) -> None:
-        """Make all changes, or none. Unless it is to `look`, SQLite itself finds what lies where a new item goes."""
+    async def _write(self, changes: Sequence[Change], *, check_absent: bool) -> None:
+        """Make all changes, or none; with `check_absent` also check the keys of new items, which INSERT does else."""
         conditions: list[tuple[int, Change]] = []
         new: list[tuple[Value | bytes, ...]] = []
         rows: list[tuple[Value | bytes, ...]] = []
         gone = [change.key for change in changes if isinstance(change, Delete)]
-        async for some in in_chunks(list(enumerate(changes))):
-            for place, change in some:
-                inserted = not look and isinstance(change, Put) and change.when == ABSENT
+        async for chunk in in_chunks(list(enumerate(changes))):
+            for place, change in chunk:
+                inserted = not check_absent and isinstance(change, Put) and change.when == ABSENT
                 if change.when and not inserted:
                     conditions.append((place, change))
                 if isinstance(change, Put):
-                    (new if inserted else rows).append(_row(change.item))
+                    (new if inserted else rows).append(row_of(change.item))
         async with self._database.transaction() as connection:
             if failed := self._failed(conditions):
                 raise Conflict.over(failed)
@@ -245,21 +236,19 @@ class SQLiteStore:
             self._purge(connection)
 
     async def _execute(self, connection: Connection, statement: str, values: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for each of some values in one go, since whatever else were done meanwhile would be part
-        of the transaction.
-        """
+        """Run a statement for all values, without yielding: others would write into the same transaction."""
         connection.executemany(statement, values)
 
     def _failed(self, conditions: Sequence[tuple[int, Change]]) -> tuple[int, ...]:
-        """The places of the changes whose conditions are not true."""
+        """The indexes of the changes whose conditions are not fulfilled."""
         found: dict[tuple[str, str], Item] = {}  # a Key is such a tuple
         for start in range(0, len(conditions), CHUNK):
             chunk = [change.key for _, change in conditions[start : start + CHUNK]]
-            found.update({(pk, sk): _decode(body) for pk, sk, body in self._rows(chunk)})
+            found.update({(pk, sk): decode(body) for pk, sk, body in self._rows(chunk)})
         return tuple(place for place, change in conditions if not condition_holds(change.when, found.get(change.key)))
 
     def _purge(self, connection: Connection) -> None:
-        """Remove some of what has expired, now and then, as part of a commit that is made anyway."""
+        """Delete some expired items, at most once in PURGE_SECONDS, as a part of another commit."""
         if time.monotonic() - self._purged >= PURGE_SECONDS:
             self._purged = time.monotonic()
             connection.executemany(DELETE, connection.execute(EXPIRED, (time.time(), PURGE_ITEMS)).fetchall())
@@ -267,122 +256,51 @@ class SQLiteStore:
     # -- the table -----------------------------------------------------------------------------------------------------
 
     async def create(self, options: TableOptions = TableOptions()) -> bool:
-        if options != TableOptions():
-            raise BadInput("These options are for tables of DynamoDB; an SQLite file has none.")
-        with self._database.translated():
-            self._database.connection("rwc")
-            await self._database.run_alone("PRAGMA journal_mode = WAL")
-            async with self._database.transaction() as connection:
-                if is_there := self._is_there():
-                    check_layout(self.path, self._layout())
-                for statement in (*SCHEMA, MARK) if not is_there else ():
-                    connection.execute(statement)
-        return not is_there
+        return await Table(self._database).create(options)
 
     async def migrate(self) -> object:
-        with self._database.translated():
-            async with self._database.transaction() as connection:
-                if not self._is_there():
-                    raise self._database.no_table()
-                check_supported(self.path, found := self._layout())
-                connection.execute(MARK)
-        return found
-
-    def _is_there(self) -> bool:
-        """Whether the file holds the table; raises BadInput where it is another program's."""
-        found = [name for (name,) in self._database.connection().execute("SELECT name FROM pragma_table_info('items')")]
-        if found and found != COLUMNS:
-            raise BadInput(f'"{self.path}" holds a table "items" of something else; name another file.')
-        return bool(found)
-
-    def _layout(self) -> int:
-        (version,) = self._database.connection().execute("PRAGMA user_version").fetchone()
-        return version or 1  # as a table is whose version nobody kept
+        return await Table(self._database).migrate()
 
     async def describe(self) -> dict[str, Value]:
-        with self._database.translated():
-            one = self._database.connection().execute
-            pages, size = one("PRAGMA page_count").fetchone()[0], one("PRAGMA page_size").fetchone()[0]
-            items = one("SELECT count(*) FROM items").fetchone()[0]
-            layout = self._layout()
-        return {
-            "name": self.path, "layout": str(layout), "status": "ACTIVE", "items": items, "bytes": pages * size,
-            "indexes": sorted(index_name(index) for index in Index if index is not Index.TABLE), "ttl": "expires",
-        }  # fmt: skip
+        return Table(self._database).describe()
 
     async def health(self) -> None:
-        with self._database.translated():
-            self._database.connection().execute("SELECT 1 FROM items LIMIT 1").fetchone()
-            self._database.check_log()
-            check_layout(self.path, self._layout())
+        Table(self._database).check_health()
 
     async def check_integrity(self) -> None:
         await self._database.check_integrity()
 
     async def back_up(self, target: Path) -> None:
-        """Write all of it to a file, as of one moment; raises Damaged where it is not whole."""
+        """Write a snapshot to a file; raises Damaged where the store is corrupt."""
         check_other(target, self.path)
-        async with self.snapshot() as seen:
-            await seen.check_integrity()
+        async with self.snapshot() as snapshot:
+            await snapshot.check_integrity()
             with atomic_file(target) as part:
                 async with SQLiteStore(str(part)) as copy:
                     with copy._database.translated():
                         written = copy._database.connection("rwc")
-                        seen._database.connection().backup(written, pages=PAGES, progress=allow_interrupt)
+                        snapshot._database.connection().backup(written, pages=PAGES, progress=allow_interrupt)
 
     async def put_back(self, source: Path) -> None:
-        """Replace all of it by a backup, in one transaction, and make the file where there is none.
+        """Replace the content by a backup, in one transaction; the file is made where it does not exist.
 
-        Raises BadInput, Damaged or WrongLayout for a file that is none, and then nothing is changed.
+        Raises BadInput, Damaged or WrongLayout for a file that is no backup, and then changes nothing.
         """
         check_other(source, self.path)
         async with SQLiteStore(str(source)) as backup:
             await backup.check_integrity()
-            if not backup._is_there():
+            table = Table(backup._database)
+            if not table.exists():
                 raise backup._database.no_table()
-            check_layout(str(source), backup._layout())
+            table.check_version()
             await self.create()
             with self._database.translated():
                 backup._database.connection().backup(self._database.connection())
 
 
-class _Apart(SQLiteStore):
-    """Another connection, for a large commit alone, so that others have their turns while it is made."""
+class _LargeCommit(SQLiteStore):
+    """A connection for one large commit, which yields to other coroutines."""
 
     async def _execute(self, connection: Connection, statement: str, values: Sequence[Sequence[Any]]) -> None:
-        async for some in in_chunks(values):
-            connection.executemany(statement, some)
-
-
-def _decode(body: bytes) -> Item:
-    try:
-        return _decoder(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
-        raise Undecodable(str(error)) from error
-
-
-def _at_key(pk: str, sk: str, item: Item) -> Item:
-    """An item that has the key that it was found at."""
-    if (item.get("pk"), item.get("sk")) != (pk, sk):
-        raise Undecodable("a row has another key than its content")
-    return item
-
-
-def _record(body: bytes) -> Record:
-    return Record.of(_decode(body))
-
-
-def _size(bodies: Iterable[object]) -> int:
-    """How many bytes these have together."""
-    try:
-        return sum(map(len, bodies))  # type: ignore[arg-type]  # which they are not where a row is damaged
-    except TypeError as error:
-        raise Undecodable("a row has no content") from error
-
-
-def _row(item: Item) -> tuple[Value | bytes, ...]:
-    kept = canonical_item(item)
-    body = _encode(kept)
-    if len(body) > MAX_ITEM_BYTES // 4:  # msgpack is no more than that much shorter than what DynamoDB counts
-        checked_item_size(kept)
-    return (*map(kept.get, COLUMNS[:-1]), body)
+        async for chunk in in_chunks(values):
+            connection.executemany(statement, chunk)

@@ -29,7 +29,7 @@ from tests.graph.execution.test_response_cache import (
     TYPES,
     plant,
 )
-from tests.readers import Witness
+from tests.recorded_reads import ReadRecorder
 from tests.systems.asking import WIDE
 
 QUERY = 'query($path: Path!) { area(path: "a") { isDescendantOf(path: $path) } }'
@@ -138,7 +138,7 @@ LARGE_ONES = [
 ]
 
 
-class Crowd(Witness):
+class Crowd(ReadRecorder):
     """A store that counts how many nodes there are in memory after each read, and how many requests have their turn."""
 
     def __init__(self, store: Store, turns: LargeReadLimiter) -> None:

@@ -13,7 +13,7 @@ import pytest
 from store.connect import open_store
 from store.engine.protocol import Store
 from tests.consistency.clients import READS, Clients, Tree
-from tests.late import late_stores
+from tests.late_indexes import late_stores
 from tests.systems.test_read_your_writes import Server
 
 SECONDS = float(os.environ.get("CLADE_TEST_CONSISTENCY_SECONDS") or 0.0)

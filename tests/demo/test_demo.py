@@ -1,4 +1,4 @@
-"""What the demo data holds, proved against sources other than the code that makes it."""
+"""The demo data, checked against other sources than the code that makes it."""
 
 import unicodedata
 from collections import Counter
@@ -37,7 +37,7 @@ def places(rows) -> dict[str, Row]:
 
 
 @pytest.mark.parametrize("name", ["location", "category"])
-def test_every_row_is_legal_under_its_parent_and_comes_after_it(rows, name):
+def test_every_row_may_stand_under_its_parent_and_follows_it(rows, name):
     hierarchy: Hierarchy = hierarchies()[name]
     levels = {}
     for row in rows[name]:
@@ -50,13 +50,13 @@ def test_every_row_is_legal_under_its_parent_and_comes_after_it(rows, name):
             hierarchy.levels[row["level"]].attributes[attribute].parse(row[attribute])
 
 
-def test_no_id_is_given_twice(rows):
+def test_ids_are_unique(rows):
     for found in rows.values():
         ids = Counter(row["id"] for row in found if "id" in row)
         assert [node_id for node_id, times in ids.items() if times > 1] == []
 
 
-def test_all_of_iso_3166_is_there(places):
+def test_all_of_iso_3166_is_included(places):
     assert {path for path, row in places.items() if row["level"] == "COUNTRY"} == {
         country.alpha_2 for country in pycountry.countries
     }
@@ -68,7 +68,7 @@ def test_the_rows_are_the_same_each_time(rows):
     assert {name: list(found) for name, found in demo.rows().items()} == rows
 
 
-def test_the_United_States_and_France_read_as_the_documentation_shows_them(places):
+def test_the_united_states_and_france_are_as_documented(places):
     assert (places["US"]["name"], places["US"]["iso3"]) == ("United States", "USA")
     assert (places["US/NE"]["level"], places["US/NE"]["name"]) == ("STATE", "Nebraska")
     omaha = places["US/NE/Omaha"]
@@ -90,14 +90,14 @@ def test_a_divided_subdivision_is_a_region_and_its_parts_are_counties_or_states(
     ]
 
 
-def test_well_known_cities_lie_where_everybody_knows(places):
+def test_well_known_cities_are_in_the_right_place(places):
     known = {path for country in KNOWN.split("\n") for path in split_paths(country)}
     assert len(known) > 60
     assert known - places.keys() == set()
 
 
 def split_paths(line: str) -> list[str]:
-    """The paths of a line; a city's name may hold spaces, a path begins with a country and a slash."""
+    """The paths in a line; the name of a city may have spaces, a path begins with a country and a slash."""
     paths: list[str] = []
     for word in line.split():
         if "/" in word:
@@ -111,8 +111,8 @@ def split_paths(line: str) -> list[str]:
     ("country", "level"),
     [("CZ", "COUNTY"), ("ES", "COUNTY"), ("IT", "COUNTY"), ("PT", "STATE"), ("TH", "STATE"), ("TR", "STATE")],
 )
-def test_a_city_that_a_subdivision_is_named_after_lies_in_it_or_in_its_region(places, country, level):
-    """ISO names the subdivisions, GeoNames counts cities to its own; what both say of one name must agree."""
+def test_a_city_with_the_name_of_a_subdivision_is_in_it_or_in_its_region(places, country, level):
+    """ISO names the subdivisions, GeoNames assigns cities to its own; both must agree on equal names."""
     of_country = [row for row in places.values() if row["path"][0] == country]
     cities: dict[str, list[list[str]]] = {}
     for row in of_country:
@@ -129,12 +129,12 @@ def plain(name: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c)).casefold()
 
 
-def test_most_cities_lie_below_a_subdivision(places):
+def test_most_cities_are_below_a_subdivision(places):
     cities = [row["path"] for row in places.values() if row["level"] == "CITY"]
     assert sum(len(path) > 2 for path in cities) > 0.75 * len(cities)
 
 
-def test_of_two_cities_of_one_name_in_one_place_the_smaller_adds_its_id(places):
+def test_of_two_cities_with_one_path_the_smaller_gets_its_id_added(places):
     for path, row in places.items():
         if row["path"][-1] != row["name"] and row["level"] == "CITY":
             other = places["/".join([*row["path"][:-1], row["name"]])]
@@ -142,7 +142,7 @@ def test_of_two_cities_of_one_name_in_one_place_the_smaller_adds_its_id(places):
             assert other["population"] >= row["population"]
 
 
-def test_the_coffee_shops_stand_at_their_postal_codes(places):
+def test_the_coffee_shops_are_at_their_postal_codes(places):
     shops = {path: row["square_feet"] for path, row in places.items() if row["level"] == "STORE"}
     assert shops == {
         "US/NE/Omaha/68118/100 St Andrews lane": 921,
@@ -152,7 +152,7 @@ def test_the_coffee_shops_stand_at_their_postal_codes(places):
     }
 
 
-def test_the_catalogue_holds_the_television_and_the_laptop(rows):
+def test_the_catalogue_has_the_television_and_the_laptop(rows):
     nodes = {"/".join(row["path"]): row for row in rows["category"]}
     television, laptop = nodes["Electronics/TV-LG-55"], nodes["Electronics/LAPTOP-DELL-XPS"]
     assert (television["name"], television["brand"], television["price"]) == ("LG 55-inch 4K Smart TV", "LG", "799.99")

@@ -4,8 +4,13 @@ import re
 
 import httpx
 
-from store.model.keys import node_key, parent_partition, tier_partition
-from tests.readme import DOCS, blocks, section, table
+from store.model.records import Record
+from tests.readme import (
+    DOCS,
+    blocks,
+    section,
+    table,
+)
 
 PAGE = DOCS / "concepts.md"
 PART = section("Reads and their cost", PAGE)
@@ -45,9 +50,13 @@ def nodes_and_lists(value: object) -> tuple[int, int]:
     return sum(nodes for nodes, _ in counts), sum(lists for _, lists in counts)
 
 
-def test_the_keys_of_omaha_are_those_of_the_code():
-    key = node_key("location", ("US", "NE", "Omaha"))
+def test_the_keys_of_omaha_are_those_of_its_item():
+    item = Record.new(
+        "location", ("US", "NE", "Omaha"), "CITY", "Omaha", "1", "", {}, above=["COUNTRY", "STATE"]
+    ).item()
     shown = {order: keys for order, _, _, keys in table(section("Key layout", PAGE))}
-    assert shown["table"] == f"`{key.pk}`, `{key.sk}`"
-    assert shown["index `by_parent`"].startswith(f"`{parent_partition(*key)}`, ")
-    assert shown["index `by_level`"] == f"`{tier_partition(key.pk, 'CITY', 2)}`, `{key.sk}`"
+    assert shown == {
+        "table": f"`{item['pk']}`, `{item['sk']}`",
+        "index `by_parent`": f"`{item['parent']}`, `{item['rank']}`",
+        "index `by_level`": f"`{item['tier']}`, `{item['sk']}`",
+    }

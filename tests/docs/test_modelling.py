@@ -8,6 +8,7 @@ import pytest
 
 from graph.hierarchies.registry import served
 from store.engine.protocol import Store
+from store.errors import BadInput
 from store.sqlite.store import SQLiteStore
 from store.transfer.formats.jsonl import JSONLines
 from store.transfer.load import LoadResult, load
@@ -42,6 +43,20 @@ async def test_each_query_takes_the_requests_of_the_page(
         saved = NUMBERS[number] - reply.requests
         assert saved == 0 or (saved > 0 and isinstance(store, SQLiteStore)), query
         assert all(reply.data.values())
+
+
+def test_the_file_that_is_shown_is_served_and_its_mistake_is_told_as_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop").mkdir()
+    code = blocks("py", PAGE)[0]
+    (tmp_path / "shop" / "storage.py").write_text(code.replace("under=[Shelf]", "parent=Shelf"))
+    with pytest.raises(BadInput) as refused:
+        served("shop/storage.py")
+    assert blocks("text", PAGE) == [f"clade: {refused.value}\n"]
+    (tmp_path / "shop" / "storage.py").write_text(code)
+    assert [cls.name for cls in served("graph.hierarchies.locations,shop/storage.py")] == ["location", "storage"]
 
 
 async def loaded(section: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Client:

@@ -1,4 +1,4 @@
-"""A pytest plugin: one skipped test fails the run, so that continuous integration cannot pass by lacking a part."""
+"""Pytest plugin: a skipped test fails the run, so that continuous integration cannot pass with a missing part."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if _skipped:
-        terminalreporter.section("Nothing may be skipped here")
+        terminalreporter.section("Skipped tests are not allowed")
         for report in _skipped:
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
             terminalreporter.line(f"{report.nodeid}: {reason}")

@@ -12,7 +12,7 @@ from resolvers.session.request import Request
 from store.engine.protocol import Store
 from store.errors import BadCursor
 from tests.model import Ground, Model
-from tests.readers import Witness
+from tests.recorded_reads import ReadRecorder
 
 MODEL = Model("ground", {("r",): "AREA", ("r", "a"): "AREA", ("r", "a", "p"): "PLOT", ("r", "b"): "AREA"})
 ROOT = MODEL.nodes["r",]
@@ -21,7 +21,7 @@ ROOT = MODEL.nodes["r",]
 @pytest.fixture
 async def loaders(store: Store) -> Loaders:
     await MODEL.plant(store)
-    return Loaders(Request(Witness(store), {"ground": Ground.definition()}))
+    return Loaders(Request(ReadRecorder(store), {"ground": Ground.definition()}))
 
 
 def relation(kind: RelationKind = RelationKind.CHILDREN, **window: object) -> Relation:

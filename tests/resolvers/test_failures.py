@@ -17,7 +17,7 @@ from store.model.items import Item
 from store.model.keys import Key, node_key
 from tests.model import Ground, Model
 from tests.proxy import Call, Proxy, throttled
-from tests.readers import Witness
+from tests.recorded_reads import ReadRecorder
 from tests.systems.asking import WIDE, Client
 
 NODES = {("r",): "AREA"} | {("r", area): "AREA" for area in "ab"} | {("r", "a", f"p{n}"): "PLOT" for n in range(3)}
@@ -69,7 +69,7 @@ async def test_an_id_that_cannot_be_read_fails_alone(behind_proxy):
     assert [(error["path"], error["extensions"]["code"]) for error in reply.errors] == [(["byId"], "UNAVAILABLE")]
 
 
-class Failing(Witness):
+class Failing(ReadRecorder):
     """Fails to read the chunks that hold one key."""
 
     bad: Key
@@ -129,7 +129,7 @@ async def test_a_round_is_what_is_waited_for_together(store: Store):
     assert (three.requests, three.rounds) == (3, 3), "what a page shows must be there before its children are asked for"
 
 
-class Busy(Witness):
+class Busy(ReadRecorder):
     """Counts how many reads run at a time."""
 
     running = most = 0

@@ -22,7 +22,7 @@ from store.connect import open_store
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests import servers
-from tests.readers import Witness
+from tests.recorded_reads import ReadRecorder
 from tests.rights.asking import Server, caller
 
 TREES = [
@@ -104,7 +104,7 @@ async def asked(store, query, it, before):
     """What a new server reads of the store, and answers, each time that a caller asks something twice; `before` is
     what somebody asks first who may see everything, when all that the caller may see is known already.
     """
-    witness = Witness(store)
+    witness = ReadRecorder(store)
     server = Server(witness, Location)
     if before is not None:
         await server.write(NE, SEEN)

@@ -21,7 +21,7 @@ from store.engine.protocol import Store
 from store.model.items import Item, Put, canonical_item
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from tests.readers import Witness
+from tests.recorded_reads import ReadRecorder
 
 _MANY = 1_000_000
 BOUNDLESS = BudgetLimits(10_000_000, 10**9, 10**9, 1e9)
@@ -52,7 +52,7 @@ class Reply:
     rounds: int
     items: int
     units: float
-    witness: Witness
+    witness: ReadRecorder
     nodes: int
     fields: int
 
@@ -90,7 +90,7 @@ class Client:
         return plain
 
     async def _ask(self, query: str, variables: dict[str, Any], plans: PlanCache | None) -> Reply:
-        witness = Witness(self._store)
+        witness = ReadRecorder(self._store)
         request = Request(witness, self._definitions, self._budget, self._parallel)
         execution = Execution(self._schema, lambda: Context(request, self._types), plans=plans, limits=self._limits)
         answer = await execution.execute(query, variables, allow_mutations=False, report_reads=True)

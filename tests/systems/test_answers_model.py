@@ -23,9 +23,9 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from store.model.keys import Path, encode_segment
 from store.model.records import Record
-from tests.kept import spoilt
+from tests.cached_records import changed_records
 from tests.model import TYPES, Field, GraphText, Ground, Model, On, Word, failures, without_failures
-from tests.readers import Witness
+from tests.recorded_reads import ReadRecorder
 from tests.systems.asking import BOUNDLESS, WIDE
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
@@ -262,9 +262,9 @@ queries = st.lists(st.tuples(seeds, st.integers(1, 4)), min_size=1, max_size=5) 
 # -- the properties ----------------------------------------------------------------------------------------------------
 
 
-async def ask(store: Store, fields: list[Field]) -> tuple[dict[str, Any], set[tuple[Any, str]], Witness]:
+async def ask(store: Store, fields: list[Field]) -> tuple[dict[str, Any], set[tuple[Any, str]], ReadRecorder]:
     """The data of an answer, its errors as the model tells them, and what was read for it."""
-    witness = Witness(store)
+    witness = ReadRecorder(store)
     request = Request(witness, DEFINITIONS, BOUNDLESS)
     text = GraphText(fields)
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), limits=WIDE)
@@ -291,7 +291,7 @@ def check_on(url: str, tree: tuple[int, int, bool, bool], asked: list[tuple[int,
     async def run() -> None:
         async with open_store(url, keep_bytes=1_000_000) as store:
             await check(store, tree, asked)
-            assert not spoilt(store)
+            assert not changed_records(store)
 
     asyncio.run(run())
 

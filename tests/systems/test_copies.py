@@ -22,7 +22,7 @@ from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.engines import Engine
 from tests.hierarchies import CATEGORY
-from tests.model_writes import Model, Refused, Wishes
+from tests.model_writes import Model, RandomEdits, Refused
 from tests.systems.writing import Clients
 
 EDITS = 60
@@ -44,7 +44,7 @@ ROOTS = "{ categories { totalCount nodes { id path } } }"
 async def grow(store: Store, seed: int) -> tuple[set[str], set[NodePath]]:
     """Random edits of a tree with history; all ids and paths that ever were."""
     writer, model = Writer(store), Model()
-    wishes = Wishes(seed, model)
+    wishes = RandomEdits(seed, model)
     ids: set[str] = set()
     paths: set[NodePath] = set()
     for _ in range(EDITS):

@@ -23,7 +23,7 @@ from store.engine.protocol import Store
 from store.model.keys import Path
 from store.model.paths import format_path
 from store.model.records import Record
-from tests.granted_model import Granted, position
+from tests.granted_model import GrantedModel, position
 from tests.graph.compiler.test_operation_plan import wire
 from tests.model import GraphText, Model, failures, without_failures
 from tests.systems.asking import BOUNDLESS, WIDE
@@ -47,7 +47,7 @@ PLANS = PlanCache(SCHEMA._schema, SCHEMA_TYPES, keep=100)
 class GrantedWriter(Writer):
     """Asks for nothing that stubs withhold under a type that is never null, so that errors stay where they are."""
 
-    def __init__(self, seed: int, model: Model, granted: Granted, depth: int) -> None:
+    def __init__(self, seed: int, model: Model, granted: GrantedModel, depth: int) -> None:
         super().__init__(seed, model, depth)
         self.granted = granted
 
@@ -84,7 +84,7 @@ async def ask(store: Store, query: str, variables: dict[str, Any], grants: Grant
 
 async def check(url: str, tree: tuple[int, int, bool, bool], seed: int, asked: list[tuple[int, int]]) -> None:
     model = grow(*tree)
-    granted = Granted(model, some_tops(model, Random(seed)))  # noqa: S311 - no secret
+    granted = GrantedModel(model, some_tops(model, Random(seed)))  # noqa: S311 - no secret
     async with open_store(url) as store:
         await store.create()
         await model.plant(store)

@@ -20,7 +20,7 @@ from store.engine.protocol import Store
 from store.model.keys import node_key
 from store.model.records import derived_id
 from store.writer.writer import Writer
-from tests.late import late_stores
+from tests.late_indexes import late_stores
 from tests.systems.asking import plant
 from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES
 

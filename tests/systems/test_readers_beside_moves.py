@@ -23,7 +23,14 @@ from store.engine.protocol import Store
 from store.model.paths import format_path, parse_path
 from tests.graph.compiler.test_operation_plan import wire
 from tests.model import AT, Field, GraphText, Model, Word, failures, without_failures
-from tests.moving import MOVE, Flipping, Moving, any_move, flip_back, plant
+from tests.move_in_progress import (
+    MOVE,
+    FlippingStore,
+    MoveInProgress,
+    any_move,
+    flip_back,
+    plant,
+)
 from tests.systems.asking import BOUNDLESS, WIDE
 from tests.systems.test_answers_model import (
     DEFINITIONS,
@@ -53,24 +60,24 @@ async def ask(store: Store, fields: list[Field], plans: PlanCache | None) -> tup
     return body["data"], {(tuple(error["path"]), error["extensions"]["code"]) for error in body.get("errors", ())}
 
 
-def told(moving: Moving, fields: list[Field]) -> list[Any]:
+def told(moving: MoveInProgress, fields: list[Field]) -> list[Any]:
     """What may be answered before and after."""
     answers = [model.answer(fields) for model in (moving.before, moving.after)]
     return [(without_failures(one), set(failures(one))) for one in answers]
 
 
-async def check(store: Store, moving: Moving, fields: list[Field], plans: PlanCache | None, most: int) -> None:
+async def check(store: Store, moving: MoveInProgress, fields: list[Field], plans: PlanCache | None, most: int) -> None:
     """Ask with a flip before each of the reads that an answer takes, and with none."""
     before, after = told(moving, fields)
     for reads in range(most):
         await flip_back(store, moving)
-        flipping: Any = Flipping(store, moving, reads)
+        flipping: Any = FlippingStore(store, moving, reads)
         answer = await ask(flipping, fields, plans)
         if not flipping.has_flipped:
             assert answer == before, GraphText(fields)
             break
         assert answer in (before, after), (reads, GraphText(fields))
-    flipping = Flipping(store, moving, 0)
+    flipping = FlippingStore(store, moving, 0)
     assert await ask(flipping, fields, plans) == after, GraphText(fields)
 
 
@@ -99,7 +106,7 @@ def pages(name: str) -> tuple[Field, ...]:
     return tuple([Field(f"{name}{number}", name, window, PAGE) for number, window in enumerate(WINDOWS)])
 
 
-def everything(moving: Moving) -> Iterator[list[Field]]:
+def everything(moving: MoveInProgress) -> Iterator[list[Field]]:
     """All lists of all nodes and of the hierarchy, and each node by its id and by the paths of both ends."""
     yield list(pages("grounds"))
     path = (Field("p", "path"),)
@@ -125,7 +132,7 @@ def everything(moving: Moving) -> Iterator[list[Field]]:
     ],
 )
 async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, planned):
-    moving = Moving(SMALL, parse_path(source), None if target is None else parse_path(target))
+    moving = MoveInProgress(SMALL, parse_path(source), None if target is None else parse_path(target))
     async with open_store("sqlite://:memory:") as store:
         await plant(store, moving)
         for fields in everything(moving):
@@ -142,7 +149,7 @@ MOVES = """query($id: ID!) {
     ("tops", "is_seen"), [(None, True), (["A", "B"], True), (["A/x", "B/x"], True), (["A"], False), (["B/x/2"], False)]
 )
 async def test_a_move_is_told_to_those_who_may_read_both_ends(store, tops, is_seen):
-    await plant(store, Moving(SMALL, ("A", "x"), ("B", "x")))
+    await plant(store, MoveInProgress(SMALL, ("A", "x"), ("B", "x")))
     grants = None if tops is None else Grants.of([("ground", parse_path(top)) for top in tops], [])
     request = Request(store, DEFINITIONS, grants=grants)
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES))
@@ -156,7 +163,7 @@ async def test_a_move_is_told_to_those_who_may_read_both_ends(store, tops, is_se
 
 
 async def test_moves_come_as_a_window_says(store):
-    await plant(store, Moving(SMALL, ("A", "x"), ("B", "x")))
+    await plant(store, MoveInProgress(SMALL, ("A", "x"), ("B", "x")))
     execution = Execution(SCHEMA, lambda: Context(Request(store, DEFINITIONS), SCHEMA_TYPES))
     for arguments, expected in (("", 1), (", first: null", 1), (", first: 1", 1), (", first: 0", 0)):
         query = f'{{ moves(hierarchy: "ground"{arguments}) {{ id }} }}'

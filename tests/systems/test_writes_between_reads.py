@@ -17,8 +17,8 @@ from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY
+from tests.moving_subtree import HERE, THERE, MovingSubtree
 from tests.systems.writing import Clients
-from tests.wandering import HERE, THERE, Subtree
 
 
 class Moved:
@@ -56,7 +56,7 @@ def path(text: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("planned", [True, False])
 @pytest.mark.parametrize("where", ["sqlite://:memory:", "sqlite:///{}/{}.db"])
 async def test_an_answer_is_of_one_moment(tmp_path, where: str, planned: bool) -> None:
-    subtree = Subtree(2, 2)
+    subtree = MovingSubtree(2, 2)
     query, variables = subtree.watch()
     for read in itertools.count(1):
         async with open_store(where.format(tmp_path, read)) as store:
@@ -72,7 +72,7 @@ async def test_an_answer_is_of_one_moment(tmp_path, where: str, planned: bool) -
 
 
 async def test_an_answer_of_kept_nodes_alone_is_torn_where_one_was_read_after_a_write():
-    subtree = Subtree(1, 1)
+    subtree = MovingSubtree(1, 1)
     async with open_store("sqlite://:memory:") as store:
         await store.create()
         await subtree.plant(store)

@@ -17,7 +17,7 @@ from store.errors import CladeError
 from store.model.keys import Path
 from store.model.paths import format_path
 from store.writer.writer import Writer
-from tests.model_writes import Model, Refused, Wishes
+from tests.model_writes import Model, RandomEdits, Refused
 from tests.systems.writing import Clients
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
@@ -77,7 +77,7 @@ async def follow(store: Store, seed: int, length: int, most_changes: int | None)
     await store.create()
     store.most_changes = most_changes or store.most_changes
     writer, model = Writer(store, MoveTiming(0.0, 0.0)), Model()
-    wishes, readers = Wishes(seed, model), [Clients(store, planned=planned) for planned in (True, False)]
+    wishes, readers = RandomEdits(seed, model), [Clients(store, planned=planned) for planned in (True, False)]
     for _ in range(length):
         edit = wishes.one()
         if most_changes and isinstance(edit, Delete) and edit.policy is Policy.REPARENT:

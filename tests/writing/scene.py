@@ -19,8 +19,8 @@ from store.metadata.tree_version import TreeVersion
 from store.model.keys import path_of, tree_version_key
 from store.model.paths import format_path
 from tests import invariants
+from tests.moving_subtree import MovingSubtree
 from tests.servers import Server
-from tests.wandering import Subtree
 from tests.writing.killing import PACE, READ_SECONDS, hasten
 
 REST_SECONDS = 300.0
@@ -29,7 +29,7 @@ REST_SECONDS = 300.0
 @dataclass
 class Scene:
     store: Store
-    subtree: Subtree
+    subtree: MovingSubtree
     reading: Server
     writing: Server
 
@@ -62,7 +62,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(
-    folder: Path, url: str, subtree: Subtree, *prepare: Callable[[], None], through: str | None = None
+    folder: Path, url: str, subtree: MovingSubtree, *prepare: Callable[[], None], through: str | None = None
 ) -> AsyncIterator[Scene]:
     """A scene on a new table; the server that writes is prepared, and reaches the table by the address `through`."""
     settings = {"settle_seconds": str(PACE.settle_seconds), "max_nodes": str(10 * subtree.size)}

@@ -19,8 +19,8 @@ from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests import invariants
 from tests.hierarchies import CATEGORY
+from tests.moving_subtree import HERE, THERE, MovingSubtree
 from tests.servers import Server
-from tests.wandering import HERE, THERE, Subtree
 from tests.writing.crowd import PLACES, TREES, Client
 from tests.writing.killing import hasten
 from tests.writing.scene import scene
@@ -90,7 +90,7 @@ async def test_results_of_32_clients_through_two_servers_agree_with_the_table(st
 
 
 async def test_of_two_moves_of_one_subtree_through_two_servers_one_wins(store_url: str, tmp_path: Path) -> None:
-    async with scene(tmp_path, store_url, Subtree(6, 6)) as played:
+    async with scene(tmp_path, store_url, MovingSubtree(6, 6)) as played:
         other = Server(tmp_path, "other", store=store_url, writes="on")
         try:
             await other.start(hasten)

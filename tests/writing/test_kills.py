@@ -19,8 +19,14 @@ import pytest
 from store.dynamodb.circuit_breaker import REST_SECONDS
 from tests import engines
 from tests.conftest import CLADE
+from tests.moving_subtree import (
+    HERE,
+    NOWHERE,
+    THERE,
+    MovingSubtree,
+    Watchers,
+)
 from tests.proxy import Proxy, passed
-from tests.wandering import HERE, NOWHERE, THERE, Subtree, Watchers
 from tests.writing.killing import KILLS, die_at_statement, killing
 from tests.writing.scene import Scene, outcome, scene
 
@@ -41,7 +47,7 @@ def other(place: str) -> str:
 @pytest.mark.parametrize("statement", STATEMENTS)
 async def test_on_sqlite_a_move_killed_at_any_statement_is_made_or_not(tmp_path, statement):
     dying = partial(die_at_statement, statement)
-    async with scene(tmp_path, f"sqlite:///{tmp_path / 'clade.db'}", Subtree(6, 6), dying) as played:
+    async with scene(tmp_path, f"sqlite:///{tmp_path / 'clade.db'}", MovingSubtree(6, 6), dying) as played:
         async with Watchers(played.subtree, [played.reading]) as watchers:
             with contextlib.suppress(httpx.TransportError):
                 await played.subtree.move(played.writing, THERE, key="once")
@@ -58,7 +64,7 @@ async def test_on_sqlite_a_move_killed_at_any_statement_is_made_or_not(tmp_path,
 @pytest.mark.parametrize("statement", STATEMENTS[-2:])
 async def test_on_sqlite_a_cascade_killed_at_any_statement_is_made_or_not(tmp_path, statement):
     dying = partial(die_at_statement, statement)
-    async with scene(tmp_path, f"sqlite:///{tmp_path / 'clade.db'}", Subtree(6, 6), dying) as played:
+    async with scene(tmp_path, f"sqlite:///{tmp_path / 'clade.db'}", MovingSubtree(6, 6), dying) as played:
         async with Watchers(played.subtree, [played.reading]):
             with contextlib.suppress(httpx.TransportError):
                 await played.subtree.delete(played.writing, key="once")
@@ -96,7 +102,7 @@ async def wander_killed(played: Scene, kills: int, longest: float) -> None:
 
 
 async def test_servers_killed_at_random_moments_leave_a_complete_subtree(store_url, tmp_path):
-    subtree = Subtree(50, 100) if KILLS else Subtree(3, 12)
+    subtree = MovingSubtree(50, 100) if KILLS else MovingSubtree(3, 12)
     async with scene(tmp_path, store_url, subtree) as played:
         longest = LONGEST_SECONDS
         if KILLS:
@@ -115,7 +121,7 @@ async def test_servers_killed_at_random_moments_leave_a_complete_subtree(store_u
 
 
 @asynccontextmanager
-async def behind_a_proxy(engine, folder: Path, subtree: Subtree) -> AsyncIterator[tuple[Scene, Proxy]]:
+async def behind_a_proxy(engine, folder: Path, subtree: MovingSubtree) -> AsyncIterator[tuple[Scene, Proxy]]:
     """A scene on a table whose writer reaches the engine through a proxy."""
     await asyncio.to_thread(folder.mkdir, exist_ok=True)
     address = engine.address(f"kills-{uuid.uuid4().hex}")
@@ -127,7 +133,7 @@ async def behind_a_proxy(engine, folder: Path, subtree: Subtree) -> AsyncIterato
 
 @pytest.mark.parametrize("done", [False, True])
 async def test_on_dynamodb_a_small_move_killed_at_its_transaction_is_made_or_not(engine, tmp_path, done):
-    async with behind_a_proxy(engine, tmp_path, Subtree(2, 6)) as (played, proxy):
+    async with behind_a_proxy(engine, tmp_path, MovingSubtree(2, 6)) as (played, proxy):
         proxy.spoil("TransactWriteItems", killing(played.writing.kill, done=done))
         with contextlib.suppress(httpx.TransportError):
             await played.subtree.move(played.writing, THERE, key="once")
@@ -141,7 +147,7 @@ async def test_on_dynamodb_a_small_move_killed_at_its_transaction_is_made_or_not
 
 async def journaled(engine, folder: Path, number: int, *, done: bool, cascade: bool) -> bool:
     """A journaled move or cascade whose server is killed at its so many-th transaction; whether there was one."""
-    async with behind_a_proxy(engine, folder, Subtree(6, 6)) as (played, proxy):
+    async with behind_a_proxy(engine, folder, MovingSubtree(6, 6)) as (played, proxy):
         target = NOWHERE if cascade else THERE
         change = played.subtree.delete if cascade else partial(played.subtree.move, to=THERE)
         faults = [passed] * (number - 1)
@@ -176,7 +182,7 @@ async def test_an_engine_killed_repeatedly_during_a_background_move_ends_in_a_co
     if not engine.command or engine.name != "dynoxide":
         pytest.skip("only dynoxide keeps its tables when it is killed")
     with engine:
-        async with scene(tmp_path, engine.address("kills"), Subtree(6, 6)) as played:
+        async with scene(tmp_path, engine.address("kills"), MovingSubtree(6, 6)) as played:
             async with Watchers(played.subtree, [played.reading]) as watchers:
                 assert "errors" not in await played.subtree.move(played.writing, THERE, key="once")
                 for seconds in (0.2, 0.7, 0.9, 0.6):

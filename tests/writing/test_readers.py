@@ -17,7 +17,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model.paths import format_path
 from store.writer.writer import Writer
-from tests.late import late_stores
+from tests.late_indexes import late_stores
 from tests.model import Ground
 from tests.systems.asking import plant
 from tests.systems.test_answers_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES

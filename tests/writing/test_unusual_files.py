@@ -82,9 +82,9 @@ async def test_a_folder_that_cannot_be_written_is_read(folder: Path) -> None:
         assert await ready(server) == 200
         assert await listed(server) == ["a", "b"]
         assert await refusal(server) == (
-            "FORBIDDEN", "The store can only be read here: its file, or the directory of that, cannot be written.",
+            "FORBIDDEN", "The store is read-only: its file, or the directory of the file, cannot be written.",
         )  # fmt: skip
-        assert "cannot be written, so it is only read" in server.said.read_text()
+        assert "cannot be written; it is opened read-only" in server.said.read_text()
 
 
 async def test_what_another_user_writes_to_a_file_is_read(folder: Path) -> None:

@@ -5,6 +5,7 @@ const element = React.createElement;
 const post = GraphiQL.createFetcher({
   url: location.pathname,
   headers: { "clade-reads": "1" },
+  enableIncrementalDelivery: false,
 });
 
 // The header editor holds a line for an API key; while it ends in "…" or is empty it is not sent.
@@ -23,27 +24,23 @@ function showDocumentation() {
   document.querySelector('[aria-label="Show Documentation Explorer"]')?.click();
 }
 
-// The footer's text: what the last answer cost.
-function costOf({ requests, rounds, items, units, cached }) {
-  const cost = `${requests} requests in ${rounds} rounds, ${items} items, ${units} read units`;
-  return `The last answer took ${cost}${cached ? ", from the cache" : ""}.`;
-}
-
-function Footer({ cost }) {
+// The footer: what the last answer cost, from its extensions.reads.
+function Footer({ reads }) {
+  const cost = reads && Object.entries(reads).map(([name, value]) => `${name} ${value}`);
   return element(
     "div",
     { className: "clade-footer" },
-    element("span", { role: "status" }, cost || "Here stands what an answer cost (extensions.reads)."),
+    element("span", { role: "status" }, `Reads: ${cost?.join(", ") ?? "none yet"}`),
     element("button", { type: "button", onClick: showDocumentation }, "The schema's documentation"),
   );
 }
 
 function Playground({ examples }) {
-  const [cost, setCost] = React.useState("");
+  const [reads, setReads] = React.useState(null);
   const fetcher = React.useCallback(async (params, options) => {
     const answer = await post(params, { ...options, headers: filledHeaders(options?.headers) });
     if (params.operationName !== "IntrospectionQuery") {
-      setCost(answer.extensions?.reads ? costOf(answer.extensions.reads) : "");
+      setReads(answer.extensions?.reads ?? null);
     }
     return answer;
   }, []);
@@ -53,14 +50,14 @@ function Playground({ examples }) {
       fetcher,
       defaultTabs: examples.map(({ query, variables }) => ({
         query,
-        variables: JSON.stringify(variables, null, 2),
+        variables: Object.keys(variables).length ? JSON.stringify(variables, null, 2) : "",
         headers: PLACEHOLDER,
       })),
       defaultHeaders: PLACEHOLDER,
       defaultEditorToolsVisibility: "variables",
     },
     element(GraphiQL.Logo, null, "Clade"),
-    element(GraphiQL.Footer, null, element(Footer, { cost })),
+    element(GraphiQL.Footer, null, element(Footer, { reads })),
   );
 }
 

@@ -22,7 +22,7 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from tests.late import late_stores
+from tests.late_indexes import late_stores
 from tests.model import Ground
 
 SCHEMA, TYPES = build_schema([Ground])

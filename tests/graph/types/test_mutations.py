@@ -6,7 +6,7 @@ import pytest
 
 from store.model.items import key_of
 from tests import invariants
-from tests.counted import Counted
+from tests.counting_store import CountingStore
 from tests.systems.writing import Clients, plant
 
 
@@ -322,7 +322,7 @@ CREATE = """mutation($key: String!) { createLocation(parent: "US/NE", key: $key,
 
 
 async def test_mutations_of_many_clients_at_once_are_few_commits_and_each_reads_its_own(clients, store):
-    counted = Counted(store)
+    counted = CountingStore(store)
     crowd = Clients(counted)
     answers = await asyncio.gather(*[crowd.ask(CREATE, key=f"c{n}") for n in range(20)])
     nodes = [answer["createLocation"]["node"] for answer in answers]
@@ -332,7 +332,7 @@ async def test_mutations_of_many_clients_at_once_are_few_commits_and_each_reads_
 
 
 async def test_a_mutation_whose_client_goes_while_it_waits_is_not_made(clients, store):
-    counted = Counted(store)
+    counted = CountingStore(store)
     counted.open.clear()
     crowd = Clients(counted)
     first, second, third = [asyncio.create_task(crowd.ask(CREATE, key=f"c{n}")) for n in range(3)]

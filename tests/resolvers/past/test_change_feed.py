@@ -22,7 +22,7 @@ from store.model.records import Record
 from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
-from tests.model_writes import KEYS, Model, Wishes
+from tests.model_writes import KEYS, Model, RandomEdits
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(10, 40))  # a seed, and how many edits
@@ -94,7 +94,7 @@ async def check(store: Store, followers: dict[str, Follower]) -> None:
 
 async def follow(store: Store, seed: int, length: int) -> None:
     writer, model = Writer(store), Model()
-    wishes, followers = Wishes(seed, model), {root: Follower(store, root) for root in KEYS}
+    wishes, followers = RandomEdits(seed, model), {root: Follower(store, root) for root in KEYS}
     for _ in range(length):
         edit = wishes.one()
         with contextlib.suppress(CladeError):

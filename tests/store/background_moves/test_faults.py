@@ -23,7 +23,7 @@ from store.model.items import Change, Put
 from store.model.keys import tree_version_key
 from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY
-from tests.readers import Witness
+from tests.recorded_reads import ReadRecorder
 from tests.store.background_moves import journaled
 from tests.store.background_moves.journaled import OTHERS, cascade, move
 
@@ -198,7 +198,7 @@ async def test_a_worker_reads_ended_moves_once(store: Store) -> None:
     await journaled.write(store, move("r/a", "o/p/a"))
     ended = await journaled.only_move(store)
     await store.commit([Put({**ended.item(), "sk": "0" * 24})])
-    witness: Any = Witness(store)
+    witness: Any = ReadRecorder(store)
     mover = MoveWorker(witness, journaled.SOON)
     for _ in range(2):
         assert await mover.resume() == []

@@ -12,10 +12,10 @@ from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 from store.model.items import Item, Put
 from store.model.ranges import subtree
-from tests.authority import Authority
+from tests.certificate_authority import Authority
+from tests.connect_proxy import Tunnel
 from tests.engines import Engine
 from tests.proxy import Call, Proxy
-from tests.tunnel import Tunnel
 
 ITEM: Item = {"pk": "t", "sk": "#a#", "name": "a"}
 EVERYTHING = subtree("t", "#")

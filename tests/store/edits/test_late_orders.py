@@ -29,7 +29,12 @@ from store.writer.writer import Writer
 from tests import invariants
 from tests.engines import Engine
 from tests.hierarchies import CATEGORY
-from tests.model_writes import KEYS, Model, Refused, Wishes
+from tests.model_writes import (
+    KEYS,
+    Model,
+    RandomEdits,
+    Refused,
+)
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(20, 60))  # a seed, and how many edits
@@ -100,7 +105,7 @@ class Late:
         return await self._indexes.nodes(span, reads, limit=limit, reverse=reverse)
 
 
-class LateWishes(Wishes):
+class LateWishes(RandomEdits):
     """Random edits, many of them reorders, over indexes that may trail behind all that is written here."""
 
     def one(self) -> Edit:

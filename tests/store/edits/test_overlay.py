@@ -10,7 +10,7 @@ from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.model.items import ABSENT, Change, Delete, Item, Put, condition_holds
 from store.model.keys import Key
-from tests.readers import Witness
+from tests.recorded_reads import ReadRecorder
 
 THERE, NOT_THERE = Key("there", "x"), Key("not there", "x")
 
@@ -75,7 +75,7 @@ async def test_the_condition_of_a_later_change_is_checked_against_pending_change
 
 async def test_each_key_is_read_once(store: Store) -> None:
     await store.commit([put(THERE, 1)])
-    witness: Any = Witness(store)
+    witness: Any = ReadRecorder(store)
     overlay, changed = WriteOverlay(witness), Key("changed", "x")
     await overlay.add([put(changed, 5)])
     await overlay.read([THERE, NOT_THERE, changed, THERE], ReadUsage())

@@ -11,7 +11,7 @@ from store.engine.usage import ReadUsage
 from store.model.items import Item, Put
 from store.model.ranges import KeyRange, children, subtree
 from store.model.records import Record
-from tests.kept import decoded_by, kept_by, spoilt
+from tests.cached_records import cached_records, changed_records, decoded_records
 
 SPANS = [subtree("location#US", "#"), children("location#US", "#")]
 SIZE = CONTENT_TIMES * 3 + RECORD_BYTES  # of an entry whose content has three bytes
@@ -53,7 +53,7 @@ async def test_an_edit_is_shown_at_once_though_it_raises_no_revision(store_url: 
             for span in SPANS:
                 assert [one.name for one in await nodes(store, span)] == [name, "b"]
             assert {one.revision for one in await nodes(store)} == {1}
-        assert not spoilt(store)
+        assert not changed_records(store)
 
 
 async def test_nothing_is_kept_where_nothing_may_be(store_url: str) -> None:
@@ -61,18 +61,18 @@ async def test_nothing_is_kept_where_nothing_may_be(store_url: str) -> None:
         await store.create()
         await put(store, item("a"))
         assert [await nodes(store) for _ in range(3)] == [[record("a")]] * 3
-        assert not kept_by(store)
+        assert not cached_records(store)
 
 
 async def test_what_takes_ranges_neither_keeps_nor_loses_anything(store: Store) -> None:
     await put(store, item("a"))
     await nodes(store)
     await nodes(store)
-    before = kept_by(store)
+    before = cached_records(store)
     await put(store, *[item(f"b{number}") for number in range(90)])
     await store.range(SPANS[0], ReadUsage())
     assert before
-    assert kept_by(store) == before
+    assert cached_records(store) == before
 
 
 async def test_a_snapshot_takes_from_what_its_store_keeps(tmp_path) -> None:
@@ -109,8 +109,8 @@ def test_no_more_is_kept_than_there_is_room_for(most: int) -> None:
     decoding, random = Decoding(most), Random(most)  # noqa: S311
     for _ in range(500):
         decoding.ask(f"{random.randrange(40):03}")
-        assert len(decoded_by(decoding.decoded)) * SIZE <= most
-    assert len(decoded_by(decoding.decoded)) * SIZE >= most / 2 - SIZE
+        assert len(decoded_records(decoding.decoded)) * SIZE <= most
+    assert len(decoded_records(decoding.decoded)) * SIZE >= most / 2 - SIZE
 
 
 def test_what_is_read_again_stays_and_what_is_not_goes() -> None:
@@ -128,7 +128,7 @@ def test_what_is_larger_than_all_room_pushes_nothing_out() -> None:
     decoding.ask("hot")
     for _ in range(2):
         decoding.decoded.records([bytes(2 * SIZE)], lambda _: record("huge"))
-    assert list(decoded_by(decoding.decoded)) == [b"hot"]
+    assert list(decoded_records(decoding.decoded)) == [b"hot"]
 
 
 def test_what_is_told_of_a_record_is_kept_where_the_record_is() -> None:

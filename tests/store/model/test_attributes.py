@@ -79,7 +79,7 @@ def test_lists_are_taken_as_lists_or_as_text_with_semicolons() -> None:
     assert attribute(Kind.ENUM, many=True).parse("") == []
     with pytest.raises(BadInput, match="size: 'x' is no Int"):
         attribute(Kind.INT, many=True).parse([1, "x"])
-    with pytest.raises(BadInput, match="size is a list; 7 is none"):
+    with pytest.raises(BadInput, match="size: 7 is no list"):
         attribute(Kind.INT, many=True).parse(7)
 
 

@@ -23,9 +23,9 @@ from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.writer.writer import EditOptions, EditResult, Writer
 from tests import invariants
-from tests.counted import Counted
+from tests.counting_store import CountingStore
 from tests.hierarchies import CATEGORY
-from tests.readers import Witness
+from tests.recorded_reads import ReadRecorder
 
 TREE = "category#r"
 TOO_LARGE = "x" * 500_000
@@ -35,7 +35,7 @@ TOO_LARGE = "x" * 500_000
 async def counted(store: Store) -> Any:
     """A store with a root, through which nothing else is written."""
     await Writer(store).write(create("r"), ReadUsage())
-    return Counted(store)
+    return CountingStore(store)
 
 
 def create(path: str, **values: Any) -> Create:
@@ -353,7 +353,7 @@ async def test_waiting_clients_get_an_error_when_the_process_ends(counted: Any, 
 # -- other processes ---------------------------------------------------------------------------------------------------
 
 
-class Overtaken(Counted):
+class Overtaken(CountingStore):
     """Somebody else raises the tree's stamp right before each of the first so many commits."""
 
     times = 2
@@ -390,7 +390,7 @@ async def test_two_processes_that_write_in_groups_lose_nothing(store: Store, cou
 
 async def test_versions_are_read_before_the_items_of_a_group(store: Store) -> None:
     await Writer(store).write(create("r"), ReadUsage())
-    witness: Any = Witness(store)
+    witness: Any = ReadRecorder(store)
     await told(Writer(witness), create("r/a"), create("r/b"), update("r", note="1"))
     assert witness.keys[0] == tree_version_key(TREE)
     assert not witness.repeated

@@ -31,7 +31,7 @@ from store.transfer.rows import ImportPlan, Part, Row
 from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
-from tests.readers import Witness
+from tests.recorded_reads import ReadRecorder
 from tests.store.sqlite import busy_writer
 
 ROOT = Path(__file__).parents[3]
@@ -62,7 +62,7 @@ async def paths(store: Store) -> set[NodePath]:
 
 
 async def test_versions_are_read_before_items(store: Store) -> None:
-    witness = Witness(store)
+    witness = ReadRecorder(store)
     await write(witness, create("r"), create("r", "a"))
     stamps = [place for place, key in enumerate(witness.keys) if key == tree_version_key("category#r")]
     others = [place for place, key in enumerate(witness.keys) if key.sk == "#a#"]
@@ -86,7 +86,7 @@ async def test_revision_and_time_change_with_the_node_s_own_content_alone(store:
 
 async def test_reparenting_too_many_children_is_rejected_without_reading_them(store: Store) -> None:
     await plant(store, [("o",), ("o", "r"), *[("o", "r", f"n{n}") for n in range(60)]])
-    edit, witness = Delete(CATEGORY, ("o", "r"), Policy.REPARENT), Witness(store)
+    edit, witness = Delete(CATEGORY, ("o", "r"), Policy.REPARENT), ReadRecorder(store)
     if store.most_changes is None:
         await write(store, edit)
         assert await paths(store) == {("o",), *[("o", f"n{n}") for n in range(60)]}

@@ -21,7 +21,12 @@ from store.model.keys import Path, tree_key
 from store.model.ranges import siblings
 from store.writer.writer import EditOptions, EditResult, Writer
 from tests.hierarchies import CATEGORY
-from tests.model_writes import Model, Refused, Wishes, compare
+from tests.model_writes import (
+    Model,
+    RandomEdits,
+    Refused,
+    compare,
+)
 from tests.store.background_moves.journaled import AT
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
@@ -61,7 +66,7 @@ def reordered(edit: Reorder, family: list[Path]) -> list[Path]:
 
 async def follow(store: Store, seed: int, length: int) -> None:
     writer, model = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0)), Model()
-    wishes = Wishes(seed, model)
+    wishes = RandomEdits(seed, model)
     for _ in range(length):
         edit = wishes.one()
         if store.most_changes == TINY and isinstance(edit, Delete) and edit.policy is Policy.REPARENT:
@@ -99,7 +104,7 @@ async def follow(store: Store, seed: int, length: int) -> None:
 async def follow_together(store: Store, seed: int, length: int) -> None:
     """Edits of one tree, some at a time: each has to come out as in its turn, first come, first served."""
     writer, model = Writer(store), Model()
-    wishes, tree = Wishes(seed, model), {tree_key("category", ("a",))}
+    wishes, tree = RandomEdits(seed, model), {tree_key("category", ("a",))}
     await at_once(writer, model, [Create(CATEGORY, ("a",), "CATEGORY", "a", {})])
     while length > 0:
         wanted = [wishes.one() for _ in range(min(length, wishes.random.randint(1, 9)))]

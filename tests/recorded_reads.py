@@ -1,4 +1,4 @@
-"""A store that remembers what was read of the one behind it."""
+"""Recorded reads of another store."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ from store.model.ranges import KeyRange
 from store.model.records import Record
 
 
-class Witness:
-    """Hands on every read and keeps it: `keys` and `spans` in their order."""
+class ReadRecorder:
+    """Store that forwards every read and records its `keys` and `spans` in their order."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -24,7 +24,7 @@ class Witness:
 
     @property
     def repeated(self) -> list[Any]:
-        """What was read more than once; a strong read may follow a weak one that has found nothing."""
+        """The reads that were repeated; a strong read may follow a weak one that found nothing."""
         several = Counter[Any]([*self._gets, *self.spans, *self.counts])
         return [what for what, times in several.items() if times > 1]
 

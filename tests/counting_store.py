@@ -1,4 +1,4 @@
-"""A store that counts its commits, and holds them back where it is told to."""
+"""Counting store: counts the commits of another store, and can delay them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from store.engine.protocol import Store
 from store.model.items import Change
 
 
-class Counted:
-    """`commits` are how many changes each had; they wait while it is not `open`, and `begun` is set by the first."""
+class CountingStore:
+    """`commits` has the number of changes of each commit; commits wait for `open`, and the first one sets `begun`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""A tree while a subtree of it is being moved in many transactions, at every moment that a reader can meet.
+"""Move in progress: a tree at every moment of a large move that a reader can see.
 
 It is written here as the records tell it, so that a test can put the flip between any two reads.
 """
@@ -26,8 +26,8 @@ from tests.systems.asking import write
 MOVE = "000000000001"
 
 
-class Moving:
-    """The move of the node at a path, with all below it, to another path, None for a cascade."""
+class MoveInProgress:
+    """The move of a subtree to another path, None for a cascade."""
 
     def __init__(self, before: Model, source: Path, target: Path | None) -> None:
         self.before = before
@@ -36,12 +36,12 @@ class Moving:
         self.running = ActiveMoveRef(MOVE, node_key(before.hierarchy, source), to)
 
     def items(self) -> list[Item]:
-        """The table when everything is copied: both ends are there."""
+        """The table after the copy: both ends exist."""
         copies = [record.item() for record in self.after.nodes.values() if self._is_copy(record)]
         return [*self.before.items(), *copies, *self.side(flipped=False)]
 
     def side(self, *, flipped: bool) -> list[Item]:
-        """What the flip changes, as it is after it or as it was before."""
+        """The items that the flip changes, before or after it."""
         model = self.after if flipped else self.before
         lines = {key for end in self.running.ends for key in ancestor_keys(end)}
         above = [record.item() for record in model.nodes.values() if record.key in lines]
@@ -65,7 +65,7 @@ class Moving:
 
 
 def moved(model: Model, source: Path, target: Path | None) -> Model:
-    """A model of the same nodes with a subtree at another place, or without it."""
+    """A model with a subtree at another path, or without it."""
     places = {path: path for path in model.nodes}
     for path in model.nodes:
         if path[: len(source)] == source:
@@ -81,20 +81,20 @@ def moved(model: Model, source: Path, target: Path | None) -> Model:
     )
 
 
-def any_move(model: Model, random: Random) -> Moving:
-    """The move of some node to below some other, to a root's place, or to nowhere."""
+def any_move(model: Model, random: Random) -> MoveInProgress:
+    """A random move: below another node, to a root's place, or a cascade."""
     source = random.choice(list(model.nodes))
     others = [path for path in model.nodes if path[: len(source)] != source]
     target = (*random.choice([(), *others]), source[-1])
     if target in model.nodes or random.random() < 0.2:
-        return Moving(model, source, None)
-    return Moving(model, source, target)
+        return MoveInProgress(model, source, None)
+    return MoveInProgress(model, source, target)
 
 
-class Flipping:
-    """Hands on every read to a store that does not know its version, and lets the move flip before one of them."""
+class FlippingStore:
+    """Store without a version that flips the move before one of its reads."""
 
-    def __init__(self, store: Store, moving: Moving, reads_before: int) -> None:
+    def __init__(self, store: Store, moving: MoveInProgress, reads_before: int) -> None:
         self._store = store
         self._moving = moving
         self._left = reads_before
@@ -131,12 +131,12 @@ class Flipping:
         return getattr(self._store, name)
 
 
-async def plant(store: Store, moving: Moving) -> None:
-    """Make the table of a move that has not flipped yet."""
+async def plant(store: Store, moving: MoveInProgress) -> None:
+    """Write the table of a move that has not flipped."""
     await store.create()
     items = {(item["pk"], item["sk"]): item for item in moving.items()}
     await write(store, list(items.values()))
 
 
-async def flip_back(store: Store, moving: Moving) -> None:
+async def flip_back(store: Store, moving: MoveInProgress) -> None:
     await store.commit([Put(item) for item in moving.side(flipped=False)])

@@ -1,4 +1,4 @@
-"""A certificate authority of a test, which issues certificates for servers on the loopback."""
+"""Certificate authority for tests: issues certificates for servers on a loopback address."""
 
 import ipaddress
 import ssl
@@ -28,7 +28,7 @@ class Authority:
         self.bundle.write_bytes(own.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
     def server(self, name: str, *, days: float = 1) -> ssl.SSLContext:
-        """The TLS of a server with a certificate for this name or address; it has expired where `days` are negative."""
+        """The TLS context of a server with a certificate for a name or address; with negative `days` it has expired."""
         key = ec.generate_private_key(ec.SECP256R1())
         made = _certificate(_named(name), self._subject, key, days).add_extension(
             x509.SubjectAlternativeName([_alternative(name)]), critical=False

@@ -1,4 +1,4 @@
-"""What is asked, of Clade and in the words of other servers."""
+"""Queries of the benchmark, for Clade and for servers with another schema."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,28 +14,28 @@ MENU_LEVELS = 7  # of the taxonomy
 
 
 @dataclass(frozen=True)
-class Question:
-    """One kind of request: what it is called, its text for Clade, and for servers that list without connections."""
+class Query:
+    """One kind of request: its text for Clade, and its text for servers that list without connections."""
 
     name: str
     what: str
-    query: str
-    peer_query: str | None = None
+    text: str
+    peer_text: str | None = None
 
 
-BREADCRUMB = Question(
+BREADCRUMB = Query(
     "Q1",
     "breadcrumb by path",
     "query Q1($path: Path!) { location(path: $path) { id name level population ancestors { id name level } } }",
     "query Q1($id: ID!) { location(id: $id) { id name level population ancestors { id name level } } }",
 )
-CHILDREN = Question(
+CHILDREN = Query(
     "Q2",
     "children of a country",
     "query Q2($path: Path!) { location(path: $path) { id name children { nodes { id name population } } } }",
     "query Q2($id: ID!) { location(id: $id) { id name children { id name population } } }",
 )
-NESTED = Question(
+NESTED = Query(
     "Q3",
     "country, regions, first 20 cities of each",
     "query Q3($path: Path!) { location(path: $path) { id name population children { nodes { id name population "
@@ -43,7 +43,7 @@ NESTED = Question(
     "query Q3($id: ID!) { location(id: $id) { id name population children { id name population "
     f"children(first: {FIRST_CITIES}) {{ id name population }} }} }} }}",
 )
-FLAT = Question(
+FLAT = Query(
     "Q4",
     "1,000 descendants, flat",
     f"query Q4($path: Path!) {{ location(path: $path) {{ id descendants(first: {DESCENDANTS}) "
@@ -57,7 +57,7 @@ def _menu(levels: int) -> str:
     return f"nodes {{ name path {f'children {{ {_menu(levels - 1)} }}' if levels > 1 else ''} }}"
 
 
-MENU = Question("Q5", "the whole taxonomy, nested", f"query Q5 {{ categories {{ {_menu(MENU_LEVELS)} }} }}")
+MENU = Query("Q5", "the whole taxonomy, nested", f"query Q5 {{ categories {{ {_menu(MENU_LEVELS)} }} }}")
 PLACES = (BREADCRUMB, CHILDREN, NESTED, FLAT)
 
 
@@ -74,15 +74,15 @@ def peer_id(place: Place) -> str:
     return "#".join(place.path)
 
 
-def body(question: Question, place: Place | None, *, is_peer: bool) -> bytes:
-    """A request's body, in one line."""
-    query = question.peer_query if is_peer else question.query
+def body(query: Query, place: Place | None, *, is_peer: bool) -> bytes:
+    """The body of a request, in one line."""
+    text = query.peer_text if is_peer else query.text
     variables = {} if place is None else {"id": peer_id(place)} if is_peer else {"path": written(place.path)}
-    return orjson.dumps({"query": query, "variables": variables})
+    return orjson.dumps({"query": text, "variables": variables})
 
 
-def plain(told: Any) -> Any:
-    """An answer without the objects that Relay's connections put around their nodes."""
-    if isinstance(told, dict):
-        return plain(told["nodes"]) if told.keys() == {"nodes"} else {key: plain(one) for key, one in told.items()}
-    return [plain(one) for one in told] if isinstance(told, list) else told
+def plain(value: Any) -> Any:
+    """A response with each connection replaced by the list of its nodes."""
+    if isinstance(value, dict):
+        return plain(value["nodes"]) if value.keys() == {"nodes"} else {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""What a store keeps decoded."""
+"""Cached records of a store, for tests."""
 
 from typing import Any, cast
 
@@ -12,19 +12,19 @@ from store.model.records import Record
 from store.sqlite.store import SQLiteStore
 
 
-def decoded_by(decoded: RecordCache) -> dict[bytes, Record]:
-    """All records that are kept, by what they were decoded from."""
+def decoded_records(decoded: RecordCache) -> dict[bytes, Record]:
+    """All cached records, by the bytes that they were decoded from."""
     return dict(decoded._records._entries)
 
 
-def kept_by(store: Store) -> dict[bytes, Record]:
-    return decoded_by(cast(Any, store)._decoded)
+def cached_records(store: Store) -> dict[bytes, Record]:
+    return decoded_records(cast(Any, store)._decoded)
 
 
-def spoilt(store: Store) -> list[Record]:
-    """The kept records that are not what they were decoded from: somebody has changed an object that others share."""
+def changed_records(store: Store) -> list[Record]:
+    """The cached records that differ from their bytes: a shared object was changed."""
     items = _msgpack if isinstance(store, SQLiteStore) else _json
-    return [record for content, record in kept_by(store).items() if Record.of(items(content)) != record]
+    return [record for content, record in cached_records(store).items() if Record.of(items(content)) != record]
 
 
 def _msgpack(content: bytes) -> Item:

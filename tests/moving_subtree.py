@@ -1,4 +1,4 @@
-"""A subtree that is moved or deleted while clients read it, and what a single answer may tell of it."""
+"""Moving subtree: one that is moved or deleted while clients read it, and the check of each response."""
 
 import asyncio
 import itertools
@@ -41,8 +41,8 @@ _DELETE = """mutation($path: Path!, $key: String) {
   changed: deleteCategoryNode(path: $path, policy: CASCADE, idempotencyKey: $key) { node { path } } }"""
 
 
-class Subtree:
-    """So many groups of so many parts below one node, which lies at HERE at first."""
+class MovingSubtree:
+    """Groups of parts below one node, which is at HERE at first."""
 
     def __init__(self, groups: int, parts: int) -> None:
         self.inner = [f"/g{g}" for g in range(groups)]
@@ -50,7 +50,7 @@ class Subtree:
         self.size = 1 + len(self.inner)
 
     async def plant(self, store: Store) -> None:
-        """The tree that it stands in, with ids that the tests know."""
+        """Write its tree into a store, with fixed ids."""
         wanted = ImportPlan(CATEGORY)
         paths = ["r", "r/here", "r/there", "r/there/other", *self.at(HERE)]
         for number, path in enumerate(paths):
@@ -59,14 +59,14 @@ class Subtree:
         await load(store, wanted, LoadResult())
 
     def at(self, place: str | None) -> list[str]:
-        """The paths of all its nodes when it lies there."""
+        """The paths of all its nodes at a place."""
         return [] if place is NOWHERE else [place, *(place + path for path in self.inner)]
 
     def below_root(self, place: str | None) -> list[str]:
         return sorted(["r/here", "r/there", "r/there/other", *self.at(place)])
 
     async def move(self, server: Server, to: str, key: str | None = None) -> dict[str, Any]:
-        """The answer to its move from the one place to the other."""
+        """Move it to the other place; the data of the response."""
         path = HERE if to == THERE else THERE
         return await server.ask(_MOVE, path=path, to=to.rpartition("/")[0], key=key)
 
@@ -74,11 +74,11 @@ class Subtree:
         return await server.ask(_DELETE, path=HERE, key=key)
 
     async def rename(self, server: Server, key: str | None = None) -> dict[str, Any]:
-        """The answer to another key for its top, which nothing else here expects."""
+        """Rename its top; the data of the response."""
         return await server.ask(_RENAME, path=HERE, name=f"{HERE.rpartition('/')[2]}-renamed", key=key)
 
     async def seen_by(self, server: Server) -> str | None:
-        """Where one answer shows it, asked by everything that leads to it; fails where that is not one place.
+        """The place at which one response shows it, by every field that leads to it; fails if there are several.
 
         Raises Unanswered where the server says that it cannot tell now.
         """
@@ -86,7 +86,7 @@ class Subtree:
         return self.place_in(_data(await server.ask(query, **variables)))
 
     def watch(self) -> tuple[str, dict[str, str]]:
-        """A query by everything that leads to it, and its variables."""
+        """A query with every field that leads to it, and its variables."""
         here, there = HERE + self.inner[-1], THERE + self.inner[-1]
         return _WATCH, {"id": _id(HERE), "inner": _id(here), "here": here, "there": there}
 
@@ -114,7 +114,7 @@ class Subtree:
         return place
 
     async def pages_by(self, server: Server) -> int:
-        """Page through all below its top, whatever becomes of it; how many pages those were.
+        """Page through its descendants while it moves; the number of pages.
 
         Each page must show one place, and all pages together each node once.
         """
@@ -135,13 +135,13 @@ class Subtree:
 
 
 class Unanswered(Exception):
-    """The server said that it cannot answer now."""
+    """The server was unavailable."""
 
 
 class Watchers:
-    """Clients that read a subtree through servers in turn for as long as the block lasts; `seen` counts its places."""
+    """Clients that read a subtree through servers in turn during the block; `seen` counts its places."""
 
-    def __init__(self, subtree: Subtree, servers: Sequence[Server], count: int = 1, pause: float = 0.02) -> None:
+    def __init__(self, subtree: MovingSubtree, servers: Sequence[Server], count: int = 1, pause: float = 0.02) -> None:
         self._subtree = subtree
         self._servers = servers
         self._count = count

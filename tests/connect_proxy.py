@@ -1,4 +1,4 @@
-"""An HTTP proxy that only knows CONNECT, as those that stand between a network and the world."""
+"""HTTP proxy with CONNECT only, as at the edge of a company network."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,7 @@ from typing import Self
 
 
 class Tunnel:
-    """Listens on a free port of the loopback for as long as it is open; `opened` are the hosts that were asked for."""
+    """Proxy on a free loopback port; `opened` are the requested hosts."""
 
     def __init__(self) -> None:
         self.url = ""

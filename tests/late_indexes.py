@@ -1,4 +1,4 @@
-"""An engine whose indexes and weak reads trail behind its table, as DynamoDB's may: the local ones never do."""
+"""Late indexes: an engine whose indexes and weak reads trail behind its table, as DynamoDB's may."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ _CHANGES = {"CreateTable", "UpdateTimeToLive", "TransactWriteItems", "BatchWrite
 
 
 class LateIndexes(Proxy):
-    """Answers index queries from a second engine, which learns of every change `lag` seconds after the first.
+    """Proxy that answers index queries from a second table, which gets every change `lag` seconds after the first.
 
     So many of a hundred weak reads of the table are answered from there as well, and of index queries from the first.
     """
@@ -60,7 +60,7 @@ class LateIndexes(Proxy):
 
 
 def _is_strong(call: Call) -> bool:
-    """Whether a call tells what was acknowledged before it, as writes and strong reads do."""
+    """Whether a call sees all acknowledged writes, as writes and strong reads do."""
     if call.operation == "BatchGetItem":
         return all(asked.get("ConsistentRead") for asked in call.body["RequestItems"].values())
     return call.operation != "Query" or bool(call.body.get("ConsistentRead"))
@@ -68,7 +68,7 @@ def _is_strong(call: Call) -> bool:
 
 @contextlib.asynccontextmanager
 async def late_stores(count: int, lag: float, *, weak: int = 0, fresh: int = 0) -> AsyncIterator[list[Store]]:
-    """So many stores on one new table, whose indexes trail `lag` seconds behind it, and some of its weak reads."""
+    """Stores on one new table whose indexes, and some weak reads, trail `lag` seconds behind."""
     async with contextlib.AsyncExitStack() as stack:
         try:
             table, indexes = stack.enter_context(find()), stack.enter_context(find())
