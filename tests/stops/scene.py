@@ -152,8 +152,8 @@ class Scene:
                 await asyncio.wait(tasks)
         assert self.gate.running == 0
         assert (self.turns.under_way, self.turns._waiting) == (0, {})
-        assert (self.writer.waiting, self.writer._tasks, self.writer._lines) == (0, set(), {})
-        assert not [lock for lock in self.writer._queue._locks.values() if lock.locked()]
+        assert (self.writer.waiting, self.writer._tasks, self.writer._queues) == (0, set(), {})
+        assert not [lock for lock in self.writer._locks._locks.values() if lock.locked()]
 
     def check_memory(self) -> None:
         """Look that nothing of the requests so far is held, but for what is kept on purpose."""
