@@ -59,6 +59,12 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(wheel: Path
     assert inside == packaged()
 
 
+def test_all_packages_go_into_the_image():
+    assert {f"!{name}" for name in (*FLOORS, "clade_graphql.py")} <= set(
+        (ROOT / ".dockerignore").read_text().splitlines()
+    )
+
+
 def test_the_wheel_brings_the_licence(wheel: Path):
     assert any(name.endswith("/licenses/LICENSE") for name in zipfile.ZipFile(wheel).namelist())
 
