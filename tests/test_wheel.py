@@ -59,6 +59,12 @@ def test_the_wheel_has_all_files_of_the_packages_and_no_others(wheel: Path):
     assert inside == packaged()
 
 
+def test_all_packages_go_into_the_image():
+    assert {f"!{name}" for name in (*FLOORS, "clade_graphql.py")} <= set(
+        (ROOT / ".dockerignore").read_text().splitlines()
+    )
+
+
 def test_the_wheel_has_the_licence(wheel: Path):
     assert any(name.endswith("/licenses/LICENSE") for name in zipfile.ZipFile(wheel).namelist())
 

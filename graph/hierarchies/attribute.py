@@ -59,12 +59,11 @@ def own_attributes(cls: type) -> dict[str, tuple[Any, Attribute]]:
 
     Raises WrongClass where the body holds anything else.
     """
-    annotated = inspect.get_annotations(cls)
-    _check_body(cls, annotated)
     try:
-        hints = typing.get_type_hints(cls)
+        annotated, hints = inspect.get_annotations(cls), typing.get_type_hints(cls)
     except NameError as error:
         raise WrongClass(f"{cls.__name__} has an attribute of the type {error.name}, which is not defined.") from None
+    _check_body(cls, annotated)
     found = {}
     for name in annotated:
         described = cls.__dict__.get(name)
