@@ -182,15 +182,12 @@ class TreeMerge:
             self._found.unchanged += 1
             return
         old = Record.of(item)
-        new = self._updated(old, node)
+        values = {name: value for name, value in {**old.attributes, **node.values}.items() if value is not None}
+        name = old.name if node.name is None else node.name
+        new = replace(old, name=name, attributes=values, revision=old.revision + 1, changed_by=None)
         check_content(str(node), new.name, new.attributes)
         self._record_stack()
         self._found.updated.append((old, new))
-
-    def _updated(self, old: Record, node: Node) -> Record:
-        values = {name: value for name, value in {**old.attributes, **node.values}.items() if value is not None}
-        name = old.name if node.name is None else node.name
-        return replace(old, name=name, attributes=values, revision=old.revision + 1, changed_by=None)
 
 
 def _rank(nodes: Iterable[Node], taken: Iterable[str]) -> None:

@@ -211,23 +211,12 @@ class ImportPlan:
 
 def _check_agreement(earlier: Node, node: Node) -> None:
     """Raise BadInput where two rows contradict each other; one may leave open what the other has."""
-    differ = next(
-        (name for name in ("level", "name", "id") if _differ(getattr(earlier, name), getattr(node, name))), None
-    )
-    if differ:
-        was, now = getattr(earlier, differ), getattr(node, differ)
-    else:
-        differ = next((name for name, value in node.values.items() if _differ(earlier.values.get(name), value)), None)
-        if differ is None:
-            return
-        was, now = earlier.values[differ], node.values[differ]
-    raise BadInput(
-        f"{earlier} has the {differ} {shorten(str(was))} in row {earlier.number} already, not {shorten(str(now))}."
-    )
-
-
-def _differ(one: Value, other: Value) -> bool:
-    return one is not None and other is not None and one != other
+    pairs = [(name, getattr(earlier, name), getattr(node, name)) for name in ("level", "name", "id")]
+    pairs += [(name, earlier.values.get(name), value) for name, value in node.values.items()]
+    for name, first, second in pairs:
+        if first is not None and second is not None and first != second:
+            old, new = shorten(str(first)), shorten(str(second))
+            raise BadInput(f"{earlier} has the {name} {old} in row {earlier.number} already, not {new}.")
 
 
 def _check_rank(level: Level, node: Node) -> None:

@@ -1,4 +1,4 @@
-"""Many clients that change one table at once, and what their acknowledged changes must have made of it."""
+"""Many clients that change one table at once, and the table that their acknowledged changes must leave."""
 
 from random import Random
 from typing import Any

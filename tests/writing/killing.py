@@ -1,4 +1,4 @@
-"""Ways for a process to be killed in the middle of writing."""
+"""Ways to kill a process in the middle of a write."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""One table with a subtree that wanders in it, a server that reads, and another one that writes and is killed."""
+"""One table with a subtree that is moved repeatedly, a server that reads, and one that writes and is killed."""
 
 import asyncio
 import time

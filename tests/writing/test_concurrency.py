@@ -1,4 +1,4 @@
-"""Many clients write at once through two servers: nothing acknowledged is lost, nothing is made twice or by half."""
+"""Concurrent clients through two servers: nothing acknowledged is lost, nothing is written twice or in part."""
 
 import asyncio
 import os

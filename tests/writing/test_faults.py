@@ -1,4 +1,4 @@
-"""An engine that fails while it is written to: each edit is made wholly or not at all, and told truthfully."""
+"""Engine faults during writes: each edit is made completely or not at all, and reported correctly."""
 
 import asyncio
 import contextlib

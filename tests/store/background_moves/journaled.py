@@ -1,4 +1,4 @@
-"""A tree with subtrees that are moved by the journal, and ways to look at it."""
+"""Trees with subtrees for background moves, and helpers to inspect them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -58,9 +58,9 @@ def create(path: str, **values: Any) -> Create:
     return Create(CATEGORY, where, "CATEGORY", where[-1], {}, **values)
 
 
-async def write(store: Store, edit: Any, pace: MoveTiming = SOON) -> EditResult:
+async def write(store: Store, edit: Any, timing: MoveTiming = SOON) -> EditResult:
     """Make an edit, and wait for the end of the move that it begins."""
-    writer = Writer(store, pace)
+    writer = Writer(store, timing)
     written = await writer.write(edit, ReadUsage())
     await writer.move_worker.finished()
     return written
@@ -101,7 +101,7 @@ async def has_ended(store: Store, state: MoveState = MoveState.DONE) -> None:
     await invariants.check(store)
 
 
-# -- movers that die ---------------------------------------------------------------------------------------------------
+# -- workers that die --------------------------------------------------------------------------------------------------
 
 
 class Dies(BaseException):
@@ -150,9 +150,9 @@ async def lapse(store: Store) -> None:
 
 
 async def resume(store: Store) -> None:
-    mover = MoveWorker(store, SOON)
-    await mover.resume()
-    await mover.finished()
+    worker = MoveWorker(store, SOON)
+    await worker.resume()
+    await worker.finished()
 
 
 async def halted(store: Store, edit: Any, state: MoveState) -> Journaled:

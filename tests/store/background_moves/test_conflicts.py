@@ -1,4 +1,4 @@
-"""What others may do to a tree while a large move is under way in it, and what is refused until it has ended."""
+"""Other writes during a background move, and those that are rejected until it has ended."""
 
 import asyncio
 from typing import Any

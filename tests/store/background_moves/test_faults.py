@@ -1,4 +1,4 @@
-"""Movers that die, sleep or meet one another: whatever happens, a subtree is whole at exactly one place in the end."""
+"""Workers that die, sleep or compete: in the end a subtree is complete at exactly one place."""
 
 import asyncio
 import time
@@ -84,10 +84,10 @@ async def test_of_two_workers_that_take_over_one_gets_the_lease(store: Store, st
     await journaled.lapse(store)
     async with open_store(store_url) as other:
         other.most_changes = store.most_changes
-        movers = [MoveWorker(one, journaled.SOON) for one in (store, other)]
-        taken = await asyncio.gather(*[mover.resume() for mover in movers])
+        workers = [MoveWorker(one, journaled.SOON) for one in (store, other)]
+        taken = await asyncio.gather(*[worker.resume() for worker in workers])
         assert sum(map(len, taken)) == 1
-        await asyncio.gather(*[mover.finished() for mover in movers])
+        await asyncio.gather(*[worker.finished() for worker in workers])
     await journaled.has_ended(store)
 
 
@@ -101,10 +101,10 @@ async def test_a_worker_that_stops_releases_its_lease(store: Store) -> None:
         assert await MoveWorker(store, journaled.SOON).resume() == [], "it is held"
         await asyncio.sleep(0.01)
     assert (await journaled.only_move(store)).lease == 0
-    async with (mover := MoveWorker(store, journaled.SOON)).watching():
-        while not mover._tasks:  # noqa: ASYNC110 - it looks at once
+    async with (worker := MoveWorker(store, journaled.SOON)).watching():
+        while not worker._tasks:  # noqa: ASYNC110 - it looks at once
             await asyncio.sleep(0.001)
-        await mover.finished()
+        await worker.finished()
     await journaled.has_ended(store)
 
 
@@ -199,9 +199,9 @@ async def test_a_worker_reads_ended_moves_once(store: Store) -> None:
     ended = await journaled.only_move(store)
     await store.commit([Put({**ended.item(), "sk": "0" * 24})])
     witness: Any = ReadRecorder(store)
-    mover = MoveWorker(witness, journaled.SOON)
+    worker = MoveWorker(witness, journaled.SOON)
     for _ in range(2):
-        assert await mover.resume() == []
+        assert await worker.resume() == []
     (first, *_), (second, *_) = witness.spans
     assert first.lo < "0" * 24 < second.lo < ended.id
 

@@ -1,4 +1,4 @@
-"""A good table with everything in it that a table can hold, and the ways in which tests break it."""
+"""A good table with items of every kind, and helpers to damage it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a check finds, on both stores: each thing that can be wrong is named, and nothing else is."""
+"""Findings of a check, on both stores: each problem is found, and nothing else."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""What a repair mends, on both stores: afterwards the table is good by the check and by an independent judge."""
+"""Repairs, on both stores: afterwards the table is good by the check and by independent invariants."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Subtrees of few nodes with much in them: what changes at once is weighed with what it removes."""
+"""Subtrees of few but large nodes: the bytes that a transaction removes count as well."""
 
 import asyncio
 import uuid

@@ -1,4 +1,4 @@
-"""Reorders where the indexes trail behind the table: the order is right all the same, and nobody waits for it."""
+"""Reorders with indexes behind the table: the order is right, and nobody waits for the index."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What lies in a table under changes that are not committed yet, and what becomes of several changes of one item."""
+"""Write overlay: pending changes over read items, and several changes of one item."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The order of siblings: places between any two, and reorders that write as little as they can."""
+"""Reorders: a rank between any two siblings, by writing as few nodes as possible."""
 
 from itertools import pairwise
 

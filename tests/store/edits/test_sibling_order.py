@@ -1,4 +1,4 @@
-"""Sibling order given by hand: in the lines of an export, and in the nodes that an import makes of them."""
+"""Sibling order in exports and imports."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Copies of stores: what they refuse, and what is there while they run and when they were stopped."""
+"""Copies of stores: rejected targets, concurrent writes, and incomplete copies."""
 
 import asyncio
 import uuid

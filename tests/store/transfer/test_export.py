@@ -1,4 +1,4 @@
-"""Nodes brought out of a table in which a large subtree is being moved: each once, where it is seen."""
+"""Exports during a background move: each node once, at its visible place."""
 
 import json
 from typing import Any

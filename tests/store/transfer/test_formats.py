@@ -1,4 +1,4 @@
-"""How files become rows: CSV, JSON lines and taxonomies, with the dirt that files have."""
+"""File formats: rows from CSV, JSON lines and taxonomies, valid and not."""
 
 from pathlib import Path
 

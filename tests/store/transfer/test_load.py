@@ -1,4 +1,4 @@
-"""What an import writes, on both stores: nodes, counts, ids, revisions, stamps and the log."""
+"""Imports, on both stores: nodes, counts, ids, revisions, versions and the log."""
 
 import asyncio
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Imports against a plain dictionary: whatever files come one after another, table and model hold the same."""
+"""Imports compared with a plain dictionary: after each of several files table and model are equal."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Lines of files that are too long to be read: each is rejected by its number, and all others are taken."""
+"""Lines that are too long: each is rejected with its number, and all others are accepted."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Imports that move nodes to where their file has them, on both stores."""
+"""Imports that move nodes to their paths in the file, on both stores."""
 
 from random import Random
 

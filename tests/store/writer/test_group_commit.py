@@ -1,4 +1,4 @@
-"""Edits that wait together and are committed together: each comes out as if it were made alone, in its turn."""
+"""Group commit: requests that are committed together have results as if made one by one."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Edits as transactions: what they ask of the store, and what becomes of them when others write, too, or one dies."""
+"""Edits as transactions: their reads and commits, conflicts and failures."""
 
 import asyncio
 import subprocess

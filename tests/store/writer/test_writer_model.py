@@ -1,4 +1,4 @@
-"""Random edits on both stores, compared with the plain model after each."""
+"""Random edits on both stores, compared with a plain model after each."""
 
 import asyncio
 import os
