@@ -9,7 +9,7 @@ import pytest
 
 from graph.app import create_app
 from graph.hierarchies.locations import Location
-from resolvers.session.request import Request
+from resolvers.session.read_state import ReadState
 from store.api_keys import add_key, new_key
 from store.connect import open_store
 from store.engine.protocol import Store
@@ -131,14 +131,15 @@ async def test_no_credential_is_in_responses_or_logs(tmp_path, monkeypatch, capl
 
 async def test_partly_visible_siblings_are_read_once_for_many_lists(server, monkeypatch):
     looked = []
-    read = Request.records
+    read = ReadState.nodes
 
-    async def records(self, keys):
+    async def nodes(self, keys, *, current=False):
         keys = list(keys)
-        looked.append([key.sk for key in keys])
-        return await read(self, keys)
+        if not current:  # else it is the lookup of the path
+            looked.append([key.sk for key in keys])
+        return await read(self, keys, current=current)
 
-    monkeypatch.setattr(Request, "records", records)
+    monkeypatch.setattr(ReadState, "nodes", nodes)
     query = '{ location(path: "US/NE") { descendants { nodes { path siblings { nodes { path } } } } } }'
     some = caller("read:location/US/NE/Omaha", "read:location/US/NE/Kearney", "read:location/US/NE/Lincoln")
     answer = await server.planned.execute(query, caller=some, allow_mutations=False)
