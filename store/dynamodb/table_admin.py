@@ -30,10 +30,10 @@ _BACKUPS_COME = "ContinuousBackupsUnavailableException"  # while those of a new 
 class TableAdmin:
     """The table behind a connection; `in_aws` tells whether it is DynamoDB itself."""
 
-    def __init__(self, aws: DynamoDBClient) -> None:
-        self._aws = aws
-        self._table = aws.table
-        self._in_aws = aws.endpoint is None
+    def __init__(self, client: DynamoDBClient) -> None:
+        self._client = client
+        self._table = client.table
+        self._in_aws = client.endpoint is None
 
     async def create(self, options: TableOptions) -> bool:
         """Make the table if there is none, and wait until it can be used; whether it was made.
@@ -62,7 +62,7 @@ class TableAdmin:
         if options.protection is None and self._in_aws:
             definition["DeletionProtectionEnabled"] = True
         try:
-            await self._aws.call("create_table", **definition)
+            await self._client.call("create_table", **definition)
         except Refused as error:
             if error.name != "ResourceInUseException":
                 raise
@@ -84,7 +84,7 @@ class TableAdmin:
 
     async def layout(self) -> object:
         """The version of its layout."""
-        answer = await self._aws.call(
+        answer = await self._client.call(
             "get_item", TableName=self._table, Key=codec.encode_key(LAYOUT_KEY), ConsistentRead=True
         )
         return layout_in(codec.decode(answer["Item"]) if "Item" in answer else None)
@@ -104,7 +104,7 @@ class TableAdmin:
 
     async def mark(self) -> None:
         """Write the version of this Clade's layout into the table."""
-        await self._aws.call("put_item", TableName=self._table, Item=codec.encode(layout_item()))
+        await self._client.call("put_item", TableName=self._table, Item=codec.encode(layout_item()))
 
     # -- what it does by itself ----------------------------------------------------------------------------------------
 
@@ -115,13 +115,13 @@ class TableAdmin:
                 return
             setting = {"Enabled": True, "AttributeName": "expires"}
             try:
-                await self._aws.call("update_time_to_live", TableName=self._table, TimeToLiveSpecification=setting)
+                await self._client.call("update_time_to_live", TableName=self._table, TimeToLiveSpecification=setting)
             except Refused:
                 if not await self._has_ttl():  # another process may have been quicker
                     raise
 
     async def _has_ttl(self) -> bool:
-        answer = await self._aws.call("describe_time_to_live", TableName=self._table)
+        answer = await self._client.call("describe_time_to_live", TableName=self._table)
         return answer["TimeToLiveDescription"].get("TimeToLiveStatus") in ("ENABLING", "ENABLED")
 
     async def _enable_recovery(self) -> None:
@@ -130,7 +130,7 @@ class TableAdmin:
         for delay in POLLS.delays():
             await sleep(delay)
             try:
-                await self._aws.call(
+                await self._client.call(
                     "update_continuous_backups", TableName=self._table, PointInTimeRecoverySpecification=setting
                 )
                 return
@@ -140,7 +140,7 @@ class TableAdmin:
         raise Unavailable(f'The table "{self._table}" is made, but without recovery; clade table create --recovery.')
 
     async def _recovery(self) -> str:
-        answer = await self._aws.call("describe_continuous_backups", TableName=self._table)
+        answer = await self._client.call("describe_continuous_backups", TableName=self._table)
         found = answer["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
         if found.get("PointInTimeRecoveryStatus") != "ENABLED":
             return "off"
@@ -163,11 +163,11 @@ class TableAdmin:
         return "expires" if await self._has_ttl() else "off"
 
     async def _tags(self, found: Json) -> str:
-        answer = await self._aws.call("list_tags_of_resource", ResourceArn=found["TableArn"])
+        answer = await self._client.call("list_tags_of_resource", ResourceArn=found["TableArn"])
         return ", ".join(sorted(f"{tag['Key']}={tag['Value']}" for tag in answer.get("Tags", ()))) or "none"
 
     async def _described(self) -> Json:
-        return (await self._aws.call("describe_table", TableName=self._table))["Table"]
+        return (await self._client.call("describe_table", TableName=self._table))["Table"]
 
 
 @contextlib.contextmanager

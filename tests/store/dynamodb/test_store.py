@@ -7,7 +7,8 @@ import aioboto3
 import pytest
 
 from store.connect import open_store
-from store.dynamodb.store import RETRIES, DynamoDBStore
+from store.dynamodb.store import DynamoDBStore
+from store.dynamodb.transaction import RETRIES
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
 from store.model.items import (
@@ -44,7 +45,7 @@ def store(proxied: DynamoDBStore) -> DynamoDBStore:
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits between attempts are as random as ever, and a hundred times as short."""
-    monkeypatch.setattr("store.dynamodb.store.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
+    monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
 
 
 def items(count: int, size: int = 1) -> list[Item]:
@@ -177,7 +178,7 @@ async def test_a_call_that_fails_once_is_sent_again(store: DynamoDBStore, proxy:
     ("fault", "sentence"),
     [
         (throttled, "overloaded"), (refused("InternalServerError", 500), "fails"), (status(502), "not DynamoDB's"),
-        (dropped, "does not answer"),
+        (dropped, "does not respond"),
     ],
 )  # fmt: skip
 async def test_a_call_that_keeps_failing_ends_in_an_error(
@@ -192,7 +193,7 @@ async def test_a_call_that_keeps_failing_ends_in_an_error(
     ("name", "sentence"),
     [
         ("AccessDeniedException", "credentials"), ("UnrecognizedClientException", "credentials"),
-        ("ExpiredTokenException", "run out"), ("ValidationException", "ValidationException"),
+        ("ExpiredTokenException", "expired"), ("ValidationException", "ValidationException"),
     ],
 )  # fmt: skip
 async def test_a_refusal_is_told_at_once_and_without_the_engines_own_words(
@@ -216,7 +217,7 @@ async def test_an_answer_that_never_comes_is_not_waited_for(proxy: Proxy, monkey
     monkeypatch.setattr("store.dynamodb.client.ATTEMPTS", 1)
     async with DynamoDBStore("clade-slow", region="eu-west-1", endpoint=proxy.url) as store:
         proxy.spoil("Query", delayed(60))
-        with pytest.raises(Unavailable, match="does not answer"):
+        with pytest.raises(Unavailable, match="does not respond"):
             await store.range(EVERYTHING, ReadUsage())
 
 
@@ -278,7 +279,7 @@ async def test_an_engine_that_was_down_is_used_again_without_opening_anew() -> N
     if not engine.command:
         pytest.skip("the engine that CLADE_TEST_DYNAMODB names is not ours to stop")
     async with DynamoDBStore("clade-down", endpoint=engine.url) as store:
-        with pytest.raises(Unavailable, match="does not answer"):
+        with pytest.raises(Unavailable, match="does not respond"):
             await store.health()
         with engine:
             assert await store.create()

@@ -13,7 +13,7 @@ from store.engine.protocol import Store
 from store.errors import BadInput, NoTable, WrongLayout
 from store.metadata import schema_version
 from store.metadata.schema_version import LAYOUT
-from store.sqlite import store as sqlite
+from store.sqlite import table as sqlite
 from tests.engines import Engine
 
 
@@ -26,7 +26,7 @@ async def set_layout(url: str, version: object) -> None:
         return
     async with open_store(url) as store:
         where = {"TableName": store.table}  # type: ignore[attr-defined]
-        aws: DynamoDBClient = store._aws  # type: ignore[attr-defined]
+        aws: DynamoDBClient = store._client  # type: ignore[attr-defined]
         if version is None:
             await aws.call("delete_item", **where, Key=encode({"pk": "!", "sk": "layout"}))
         else:
