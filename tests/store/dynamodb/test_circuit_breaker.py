@@ -1,4 +1,4 @@
-"""An engine that is silent is left alone for a while, and found again soon after it is back."""
+"""Circuit breaker: it opens after failures without a response, and closes soon after the engine is back."""
 
 import pytest
 

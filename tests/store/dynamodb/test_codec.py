@@ -1,4 +1,4 @@
-"""What goes over the wire: every item comes back as it was, and no expression holds a value."""
+"""DynamoDB JSON: every item is decoded as it was encoded, and no expression contains a value."""
 
 import json
 

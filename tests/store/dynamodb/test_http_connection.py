@@ -1,4 +1,4 @@
-"""Connections that stay open: when they are used again, when not, and what comes over them."""
+"""HTTP connections: reuse, limits, timeouts and invalid responses."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""The rights in AWS are what servers and commands need and no more: their calls are recorded and compared."""
+"""IAM policies: the calls of servers and commands are recorded and compared with the permissions."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""What only DynamoDB can do to a store: pages, capacities, keys left over, throttling, lost connections."""
+"""DynamoDB store: pages, capacity, unprocessed keys, throttling, lost connections."""
 
 import asyncio
 import uuid
@@ -92,7 +92,7 @@ async def test_a_limit_holds_across_pages_and_asks_only_for_what_is_missing(
 
 
 @pytest.mark.usefixtures("exact")
-async def test_units_are_those_that_the_engine_tells(store: DynamoDBStore) -> None:
+async def test_units_are_those_that_the_engine_reports(store: DynamoDBStore) -> None:
     await put(store, *items(10, size=1000))
     one, strong, many, all_of_them = ReadUsage(), ReadUsage(), ReadUsage(), ReadUsage()
     await store.get([Key("t", "#00000#")], one)
@@ -113,7 +113,7 @@ async def test_a_thousand_small_items_are_one_request(store: DynamoDBStore, prox
 # -- unprocessed keys --------------------------------------------------------------------------------------------------
 
 
-async def test_keys_left_over_are_asked_for_again(store: DynamoDBStore, proxy: Proxy) -> None:
+async def test_unprocessed_keys_are_requested_again(store: DynamoDBStore, proxy: Proxy) -> None:
     new = items(10)
     await put(store, *new)
     proxy.spoil("BatchGetItem", unprocessed(4), unprocessed(0), unprocessed(3))
@@ -124,7 +124,7 @@ async def test_keys_left_over_are_asked_for_again(store: DynamoDBStore, proxy: P
     assert (reads.requests, reads.items) == (4, 10)
 
 
-async def test_keys_that_stay_left_over_end_in_an_error_after_bounded_attempts(
+async def test_keys_that_stay_unprocessed_are_an_error_after_bounded_attempts(
     store: DynamoDBStore, proxy: Proxy
 ) -> None:
     proxy.spoil("BatchGetItem", *[unprocessed(0)] * (RETRIES.attempts + 1))
@@ -133,7 +133,7 @@ async def test_keys_that_stay_left_over_end_in_an_error_after_bounded_attempts(
     assert proxy.count("BatchGetItem") == RETRIES.attempts
 
 
-async def test_attempts_that_bring_something_are_not_counted(store: DynamoDBStore, proxy: Proxy) -> None:
+async def test_attempts_with_progress_are_not_counted(store: DynamoDBStore, proxy: Proxy) -> None:
     new = items(2 * RETRIES.attempts)
     await put(store, *new)
     proxy.spoil("BatchGetItem", *[unprocessed(1)] * (2 * RETRIES.attempts - 1))
@@ -141,7 +141,7 @@ async def test_attempts_that_bring_something_are_not_counted(store: DynamoDBStor
     assert proxy.count("BatchGetItem") == 2 * RETRIES.attempts
 
 
-async def test_hundreds_of_keys_are_asked_for_side_by_side(store: DynamoDBStore, proxy: Proxy) -> None:
+async def test_hundreds_of_keys_are_requested_concurrently(store: DynamoDBStore, proxy: Proxy) -> None:
     new = items(250)
     await put(store, *new)
     arrived = 0
@@ -206,13 +206,13 @@ async def test_a_refusal_is_told_at_once_and_without_the_engines_own_words(
     assert proxy.count("Query") == 1
 
 
-async def test_an_answer_that_breaks_off_is_no_answer(store: DynamoDBStore, proxy: Proxy) -> None:
+async def test_a_truncated_response_is_an_error(store: DynamoDBStore, proxy: Proxy) -> None:
     proxy.spoil("Query", garbled)
     with pytest.raises(Unavailable, match="not DynamoDB's"):
         await store.range(EVERYTHING, ReadUsage())
 
 
-async def test_an_answer_that_never_comes_is_not_waited_for(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_response_that_never_comes_times_out(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("store.dynamodb.client.READ_SECONDS", 0.2)
     monkeypatch.setattr("store.dynamodb.client.ATTEMPTS", 1)
     async with DynamoDBStore("clade-slow", region="eu-west-1", endpoint=proxy.url) as store:
@@ -429,7 +429,7 @@ def _client(engine: engines.Engine) -> object:
         ("table?zone=x", "no option zone"), ("table?region=x&y", "no option y"),
     ],
 )  # fmt: skip
-def test_an_address_that_cannot_be_meant_is_refused(address: str, sentence: str) -> None:
+def test_an_invalid_url_is_rejected(address: str, sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
         open_store(f"dynamodb://{address}")
 

@@ -1,4 +1,4 @@
-"""The certificate of an engine is verified on every path to it: its authority, its dates and its name."""
+"""TLS: the certificate of an engine is verified on every path to it: authority, dates and name."""
 
 import uuid
 from collections.abc import AsyncIterator
