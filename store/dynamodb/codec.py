@@ -137,16 +137,16 @@ def condition(when: Condition, now: int) -> Json:
 _ALIVE = "attribute_not_exists(#expires) OR #expires > :now"
 
 
-def key_range(span: KeyRange) -> Json:
+def key_condition(key_range: KeyRange) -> Json:
     """The parameters of a Query of a range; its result can have keys at both ends that are not in the range.
 
     BETWEEN includes its upper bound, and DynamoDB rejects a bound that is empty or longer than a key may be.
     """
-    values = {":partition": span.partition, ":lo": _lower(span.lo), ":hi": _upper(span.hi)}
+    values = {":partition": key_range.partition, ":lo": _lower(key_range.lo), ":hi": _upper(key_range.hi)}
     return {
-        **({"IndexName": index_name(span.index)} if span.index is not Index.TABLE else {}),
+        **({"IndexName": index_name(key_range.index)} if key_range.index is not Index.TABLE else {}),
         "KeyConditionExpression": "#partition = :partition AND #sort BETWEEN :lo AND :hi",
-        "ExpressionAttributeNames": {"#partition": span.index.partition, "#sort": span.index.sort},
+        "ExpressionAttributeNames": {"#partition": key_range.index.partition, "#sort": key_range.index.sort},
         "ExpressionAttributeValues": {name: {"S": value} for name, value in values.items()},
     }
 

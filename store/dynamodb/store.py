@@ -107,51 +107,57 @@ class DynamoDBStore:
         raise transaction.overloaded(self.table)
 
     async def range(
-        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False, strong: bool = False
+        self,
+        key_range: KeyRange,
+        reads: ReadUsage,
+        *,
+        limit: int | None = None,
+        reverse: bool = False,
+        strong: bool = False,
     ) -> list[Item]:
-        return await self._query(span, reads, limit, reverse, strong, codec.parse_answer, _items_of)
+        return await self._query(key_range, reads, limit, reverse, strong, codec.parse_answer, _items_of)
 
     async def nodes(
-        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
+        self, key_range: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
     ) -> list[Record]:
-        hierarchy = span.partition.partition("#")[0]
+        hierarchy = key_range.partition.partition("#")[0]
         if hierarchy not in self._parsers:
             self._parsers[hierarchy] = NodeParser(self._decoded)
-        return await self._query(span, reads, limit, reverse, False, self._parsers[hierarchy].parse, _records_of)
+        return await self._query(key_range, reads, limit, reverse, False, self._parsers[hierarchy].parse, _records_of)
 
     async def _query(
         self,
-        span: KeyRange,
+        key_range: KeyRange,
         reads: ReadUsage,
         limit: int | None,
         reverse: bool,
         strong: bool,
         parse: Callable[[bytes], codec.Answer],
-        rows: Callable[[codec.Answer], list[Row]],
+        decode: Callable[[codec.Answer], list[Row]],
     ) -> list[Row]:
         """The rows of a range, or the first `limit`, page by page."""
-        if limit == 0 or span.lo >= span.hi:
+        if limit == 0 or key_range.lo >= key_range.hi:
             return []
-        strong = strong and span.index is Index.TABLE
-        query = {**codec.key_range(span), "ScanIndexForward": not reverse, "ConsistentRead": strong}
-        spare = reverse and codec.may_be_key(span.hi)  # an item at the upper bound comes first, and is dropped
-        kept: list[Row] = []
+        strong = strong and key_range.index is Index.TABLE
+        query = {**codec.key_condition(key_range), "ScanIndexForward": not reverse, "ConsistentRead": strong}
+        spare = reverse and codec.may_be_key(key_range.hi)  # an item at the upper bound comes first, and is dropped
+        rows: list[Row] = []
         while True:
             if limit is not None:
-                query["Limit"] = min(limit - len(kept) + spare, MAX_LIMIT)
+                query["Limit"] = min(limit - len(rows) + spare, MAX_LIMIT)
             reads.check()
             page = await self._client.call(
                 "query", parse=parse, TableName=self.table, ReturnConsumedCapacity="TOTAL", **query
             )
-            found = rows(page)
+            found = decode(page)
             units = _consumed_units(page)
             if units is None:
                 units = units_of(sum(map(_row_size, found)), strong=strong)
-            new = _within(span, found)[: None if limit is None else limit - len(kept)]
+            new = _within(key_range, found)[: None if limit is None else limit - len(rows)]
             reads.add(items=len(new), units=units)
-            kept += new
-            if "LastEvaluatedKey" not in page or len(kept) == limit or _is_through(span, found, reverse):
-                return kept
+            rows += new
+            if "LastEvaluatedKey" not in page or len(rows) == limit or _is_through(key_range, found, reverse):
+                return rows
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def version(self) -> object:
@@ -160,17 +166,19 @@ class DynamoDBStore:
     def snapshot(self) -> None:
         return None
 
-    async def count(self, span: KeyRange, reads: ReadUsage) -> int:
-        if span.lo >= span.hi:
+    async def count(self, key_range: KeyRange, reads: ReadUsage) -> int:
+        if key_range.lo >= key_range.hi:
             return 0
-        total = await self._count(span, reads)
-        if codec.may_be_key(span.hi):  # then an item at the bound was counted too
-            total -= await self._count(KeyRange(span.index, span.partition, span.hi, span.hi), reads)
+        total = await self._count(key_range, reads)
+        if codec.may_be_key(key_range.hi):  # then an item at the bound was counted too
+            total -= await self._count(
+                KeyRange(key_range.index, key_range.partition, key_range.hi, key_range.hi), reads
+            )
         return total
 
-    async def _count(self, span: KeyRange, reads: ReadUsage) -> int:
+    async def _count(self, key_range: KeyRange, reads: ReadUsage) -> int:
         """The number of items in a range, its upper bound included."""
-        query = codec.counted(codec.key_range(span), int(time.time()))
+        query = codec.counted(codec.key_condition(key_range), int(time.time()))
         total = 0
         while True:
             reads.check()
@@ -267,24 +275,24 @@ def _row_size(row: Item | Record) -> int:
     return size_of(row.item() if isinstance(row, Record) else row)
 
 
-def _sort_key(row: Item | Record, span: KeyRange) -> str:
-    name = span.index.sort
+def _sort_key(row: Item | Record, key_range: KeyRange) -> str:
+    name = key_range.index.sort
     return cast(str, getattr(row, name) if isinstance(row, Record) else row[name])
 
 
-def _within(span: KeyRange, found: list[Row]) -> list[Row]:
+def _within(key_range: KeyRange, found: list[Row]) -> list[Row]:
     """The rows in a range; they are sorted, so mostly only the first and the last are compared."""
-    if all(span.lo <= _sort_key(row, span) < span.hi for row in found[:1] + found[-1:]):
+    if all(key_range.lo <= _sort_key(row, key_range) < key_range.hi for row in found[:1] + found[-1:]):
         return found
-    return [row for row in found if span.lo <= _sort_key(row, span) < span.hi]
+    return [row for row in found if key_range.lo <= _sort_key(row, key_range) < key_range.hi]
 
 
-def _is_through(span: KeyRange, found: Sequence[Item | Record], reverse: bool) -> bool:
+def _is_through(key_range: KeyRange, found: Sequence[Item | Record], reverse: bool) -> bool:
     """Whether a page has reached the end of a range, so that no more rows of it follow."""
     if not found:
         return False
-    last = _sort_key(found[-1], span)
-    return last < span.lo if reverse else last >= span.hi
+    last = _sort_key(found[-1], key_range)
+    return last < key_range.lo if reverse else last >= key_range.hi
 
 
 def _consumed_units(answer: codec.Answer) -> float | None:
