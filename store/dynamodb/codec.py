@@ -8,12 +8,7 @@ import orjson
 from msgspec import Struct
 
 from store.model.attributes import Value
-from store.model.items import (
-    INT64_BOUND,
-    Condition,
-    Item,
-    canonical_value,
-)
+from store.model.items import INT64_BOUND, Condition, Item, canonical_value
 from store.model.keys import MAX_SORT_KEY_BYTES, Index, Key, index_name
 from store.model.ranges import KeyRange
 

@@ -15,12 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from store.dynamodb.codec import (
-    Answer,
-    WireValue,
-    decode_value,
-    parse_answer,
-)
+from store.dynamodb.codec import Answer, WireValue, decode_value, parse_answer
 from store.engine.record_cache import RecordCache
 from store.model.attributes import Value
 from store.model.records import Record

@@ -20,15 +20,7 @@ from store.engine.usage import ReadUsage, units_of
 from store.errors import Conflict, Unavailable, Uncertain
 from store.metadata.schema_version import LAYOUT_KEY
 from store.model.attributes import Value
-from store.model.items import (
-    Change,
-    Delete,
-    Item,
-    Put,
-    canonical_item,
-    key_of,
-    size_of,
-)
+from store.model.items import Change, Delete, Item, Put, canonical_item, key_of, size_of
 from store.model.keys import Index, Key
 from store.model.ranges import KeyRange
 from store.model.records import Record

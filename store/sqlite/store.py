@@ -20,39 +20,14 @@ from store.engine.table_options import TableOptions
 from store.engine.usage import ReadUsage, units_of
 from store.errors import Conflict
 from store.model.attributes import Value
-from store.model.items import (
-    ABSENT,
-    Change,
-    Delete,
-    Item,
-    Put,
-    condition_holds,
-)
+from store.model.items import ABSENT, Change, Delete, Item, Put, condition_holds
 from store.model.keys import Key
 from store.model.ranges import KeyRange, just_after
 from store.model.records import Record
-from store.sqlite.backup import (
-    PAGES,
-    allow_interrupt,
-    atomic_file,
-    check_other,
-)
-from store.sqlite.connection import (
-    Connection,
-    Database,
-    IntegrityError,
-    Snapshot,
-)
+from store.sqlite.backup import PAGES, allow_interrupt, atomic_file, check_other
+from store.sqlite.connection import Connection, Database, IntegrityError, Snapshot
 from store.sqlite.rows import decode, decode_at, decode_record, row_of, total_size
-from store.sqlite.sql import (
-    DELETE,
-    EXPIRED,
-    INSERT,
-    PUT,
-    SCAN,
-    count_page,
-    where,
-)
+from store.sqlite.sql import DELETE, EXPIRED, INSERT, PUT, SCAN, count_page, where
 from store.sqlite.table import Table
 
 MAX_CHANGES = 2000  # in a commit of an import, whose cost is the flush to the disk; there is no limit

@@ -6,26 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.dynamodb.codec import (
-    condition,
-    counted,
-    decode,
-    encode,
-    key_condition,
-    may_be_key,
-    parse_answer,
-)
+from store.dynamodb.codec import condition, counted, decode, encode, key_condition, may_be_key, parse_answer
 from store.errors import BadInput
 from store.model.attributes import Value
-from store.model.items import (
-    ABSENT,
-    MAX_ITEM_BYTES,
-    UNCONDITIONAL,
-    Item,
-    canonical_item,
-    checked_item_size,
-    size_of,
-)
+from store.model.items import ABSENT, MAX_ITEM_BYTES, UNCONDITIONAL, Item, canonical_item, checked_item_size, size_of
 from store.model.keys import Index
 from store.model.ranges import KeyRange, below, subtree
 

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from store.dynamodb import node_codec
-from store.dynamodb.codec import (
-    Answer,
-    decode,
-    encode,
-    parse_answer,
-)
+from store.dynamodb.codec import Answer, decode, encode, parse_answer
 from store.dynamodb.node_codec import NodeAnswer, NodeParser
 from store.engine.record_cache import RecordCache
 from store.model.attributes import Value

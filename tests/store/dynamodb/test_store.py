@@ -11,13 +11,7 @@ from store.dynamodb.store import DynamoDBStore
 from store.dynamodb.transaction import RETRIES
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
-from store.model.items import (
-    ABSENT,
-    Check,
-    Item,
-    Put,
-    key_of,
-)
+from store.model.items import ABSENT, Check, Item, Put, key_of
 from store.model.keys import Key
 from store.model.ranges import below, children, subtree
 from store.retry import RetryPolicy

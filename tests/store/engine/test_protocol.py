@@ -10,16 +10,7 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NoTable
-from store.model.items import (
-    ABSENT,
-    MAX_ITEM_BYTES,
-    Change,
-    Check,
-    Delete,
-    Item,
-    Put,
-    key_of,
-)
+from store.model.items import ABSENT, MAX_ITEM_BYTES, Change, Check, Delete, Item, Put, key_of
 from store.model.keys import Index, Key, node_key
 from store.model.ranges import (
     KeyRange,

@@ -7,12 +7,7 @@ from hypothesis import strategies as st
 from store.errors import BadInput, BadPath
 from store.model.items import canonical_item
 from store.model.keys import Key, Path
-from store.model.records import (
-    MAX_ID_CHARACTERS,
-    Record,
-    checked_id,
-    derived_id,
-)
+from store.model.records import MAX_ID_CHARACTERS, Record, checked_id, derived_id
 
 AT = "2026-11-20T12:00:00Z"
 
