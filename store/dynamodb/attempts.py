@@ -1,4 +1,4 @@
-"""Attempts at one call, or at one transaction: whether one of them may have been carried out, and when to end."""
+"""Attempts of one call or transaction: whether one may have been carried out, and when to stop retrying."""
 
 import time
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-MOST_TIMEOUTS = 2  # a third attempt would only end after the request that it is for
+MOST_TIMEOUTS = 2  # a third attempt would end after the request that it is for
 IN_PROGRESS = "TransactionInProgressException"  # an earlier attempt is still being carried out
 
 
 @dataclass(slots=True)
 class Attempts:
-    """`uncertain` once an attempt ended without an answer of DynamoDB that says what became of it."""
+    """`uncertain` once an attempt ended without a response of DynamoDB that states its outcome."""
 
     uncertain: bool = False
     _timeouts: int = 0
@@ -26,11 +26,11 @@ class Attempts:
 
     @property
     def silent_seconds(self) -> float:
-        """Seconds since the last answer of DynamoDB, or since the beginning."""
+        """Seconds since the last response of DynamoDB, or since the start."""
         return time.monotonic() - self._heard
 
     def failed(self, error: Exception) -> None:
-        """Record an attempt without an answer that may be repeated; raises its error where that would be in vain."""
+        """Record an attempt without a response; raises its error where no more attempts fit into the request."""
         self.ended(error)
         if isinstance(error, ReadTimeoutError | ConnectTimeoutError):
             self._timeouts += 1
@@ -38,24 +38,24 @@ class Attempts:
                 raise error
 
     def ended(self, error: Exception) -> None:
-        """Record an attempt without an answer."""
+        """Record the last attempt, without a response."""
         self.uncertain |= was_sent(error)
 
     def answered(self, status: int, code: str) -> None:
-        """Record an answer by its HTTP status and the name of its error, if it is one."""
+        """Record a response by its HTTP status and error code, "" for a success."""
         if is_from_dynamodb(code):
             self._heard = time.monotonic()
-        # A 200 is recorded as well: it is not taken for an answer where its checksum is wrong.
+        # A 200 counts as well: it is retried where its checksum is wrong.
         self.uncertain |= not 400 <= status < 500 or code == IN_PROGRESS or not is_from_dynamodb(code)
 
 
 def is_from_dynamodb(code: str) -> bool:
-    """Whether the code of an error is DynamoDB's; botocore makes one of the status where an answer names no error."""
+    """Whether an error code is DynamoDB's; botocore uses the HTTP status where a response has none."""
     return not code.isdigit()
 
 
 def was_sent(error: Exception) -> bool:
-    """Whether the request of an attempt that failed with this error may have reached DynamoDB."""
+    """Whether the request of an attempt that ended with this error may have reached DynamoDB."""
     if isinstance(error, EndpointConnectionError):  # in aiobotocore also one of a connection that was lost
         return not isinstance(error.kwargs.get("error"), aiohttp.ClientConnectorError)
     return isinstance(error, HTTPClientError) or not isinstance(error, BotoCoreError)

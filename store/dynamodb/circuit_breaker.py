@@ -1,4 +1,4 @@
-"""Circuit breaker: an engine that has been silent is not called for a while."""
+"""Circuit breaker: calls to an engine that does not respond are rejected for a while."""
 
 import time
 from collections.abc import Callable
@@ -8,10 +8,10 @@ REST_SECONDS = 1.0
 
 
 class CircuitBreaker:
-    """Opens when so many calls in a row got no answer at all, and rests.
+    """Opens after `failures` successive calls without a response.
 
-    While it is open, one call in each rest is let through to see; the others need not wait to learn the same. Any
-    answer closes it, also one that says no. A blip that the attempts of a call outlast changes nothing.
+    While it is open, one call in `rest_seconds` is allowed as a probe, all others are rejected at once. Any response
+    closes it, an error too. A call that succeeds after retries is a success.
     """
 
     def __init__(
@@ -21,31 +21,32 @@ class CircuitBreaker:
         rest_seconds: float = REST_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._most = failures
+        self._threshold = failures
         self._rest = rest_seconds
         self._clock = clock
         self._failures = 0
-        self._resting_until = 0.0
+        self._next_probe = 0.0
 
     @property
     def is_open(self) -> bool:
-        return self._failures >= self._most
+        return self._failures >= self._threshold
 
-    def lets_through(self) -> bool:
-        """Whether a call may be made now."""
-        if self._failures < self._most:
+    def allows_call(self) -> bool:
+        """Whether a call may be made now: the circuit is closed, or a probe is due."""
+        if self._failures < self._threshold:
             return True
         now = self._clock()
-        if now < self._resting_until:
+        if now < self._next_probe:
             return False
-        self._resting_until = now + self._rest
+        self._next_probe = now + self._rest
         return True
 
-    def answered(self) -> None:
+    def record_response(self) -> None:
+        """Record a call that got a response."""
         self._failures = 0
 
-    def was_silent(self) -> None:
-        """A call got no answer."""
+    def record_timeout(self) -> None:
+        """Record a call without a response."""
         self._failures += 1
-        if self._failures == self._most:
-            self._resting_until = self._clock() + self._rest
+        if self._failures == self._threshold:
+            self._next_probe = self._clock() + self._rest

@@ -1,8 +1,7 @@
-"""A connection to DynamoDB: its session, the calls, and what their failures mean.
+"""DynamoDB client: session, calls, and translation of errors.
 
-botocore knows endpoints, credentials, errors and when to try again; what it would spend on walking answers by their
-shapes, nine tenths of a large Query, is saved by a parser of our own for the answers that succeed, and what it would
-spend on making requests by direct calls of the reads that are hot (`store/dynamodb/fast_reads.py`).
+botocore finds endpoints and credentials, and retries. A parser for successful responses replaces its own, which takes
+nine tenths of the time of a large Query; and Query and BatchGetItem are sent past it (`store/dynamodb/fast_reads.py`).
 """
 
 import asyncio
@@ -21,14 +20,7 @@ from aiobotocore.config import AioConfig
 from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.parsers import AioJSONParser, AioResponseParserFactory
 from aiobotocore.session import AioSession
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    HTTPClientError,
-    NoCredentialsError,
-    NoRegionError,
-    SSLError,
-)
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError, NoRegionError, SSLError
 from botocore.parsers import ResponseParserError
 
 from store.dynamodb.attempts import Attempts, is_from_dynamodb
@@ -42,15 +34,15 @@ from store.errors import BadInput, NoTable, Unavailable
 CONNECTIONS = 64
 CONNECT_SECONDS = 2
 READ_SECONDS = 4  # two attempts that time out fit into a request
-SILENT_SECONDS = 1.0  # a call that is cancelled after so long without an answer counts as one without any
-ATTEMPTS = 5  # for a call that meets a 5xx, throttling or a lost connection
+SILENT_SECONDS = 1.0  # a call that is cancelled after so long without a response counts as a timeout
+ATTEMPTS = 5  # of a call that meets a 5xx, throttling or a lost connection
 
 _HOT = frozenset({"query", "batch_get_item"})
 _ATTEMPTS: ContextVar[Attempts] = ContextVar("attempts")
 
 
 class Refused(Unavailable):
-    """DynamoDB said no; `name` is the wire's for it, `reasons` those of a transaction, change by change."""
+    """An error response; `name` is its code, `reasons` are the codes of a cancelled transaction, change by change."""
 
     def __init__(self, message: str, name: str, reasons: list[str]) -> None:
         super().__init__(message)
@@ -58,24 +50,24 @@ class Refused(Unavailable):
         self.reasons = reasons
 
 
-# What the error names of the wire mean.
+# Messages of error codes.
 _REASONS = {
     "AccessDeniedException": "may not be used with these credentials",
-    "UnrecognizedClientException": "refuses the credentials",
-    "InvalidSignatureException": "refuses the credentials",
-    "MissingAuthenticationTokenException": "refuses the credentials",
-    "ExpiredTokenException": "refuses the credentials, which have run out",
+    "UnrecognizedClientException": "rejects the credentials",
+    "InvalidSignatureException": "rejects the credentials",
+    "MissingAuthenticationTokenException": "rejects the credentials",
+    "ExpiredTokenException": "rejects the credentials, which have expired",
     "ProvisionedThroughputExceededException": "is overloaded; try again",
     "RequestLimitExceeded": "is overloaded; try again",
     "ThrottlingException": "is overloaded; try again",
     "InternalServerError": "fails; try again",
     "ServiceUnavailable": "fails; try again",
-    "TransactionInProgressException": "is still at work on this transaction; try again",
+    "TransactionInProgressException": "is still carrying out this transaction; try again",
 }
 
 _THROTTLED = frozenset({"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"})
 
-# Of each of these every answer of DynamoDB has one of these members.
+# Every response of DynamoDB to such a call has one of these members.
 _MEMBERS = {
     "query": {"Items", "Nodes", "Count"},
     "scan": {"Items"},
@@ -87,7 +79,7 @@ _MEMBERS = {
 
 
 class DynamoDBClient:
-    """Calls of one table, for as long as it is open."""
+    """Calls to DynamoDB for one table, as an async context manager."""
 
     def __init__(self, table: str, region: str | None, endpoint: str | None) -> None:
         self.table = table
@@ -96,24 +88,24 @@ class DynamoDBClient:
         self._opened = contextlib.AsyncExitStack()
         self._client: Any = None
         self._credentials: Any = None
-        self._direct: FastReads | None = None
+        self._fast_reads: FastReads | None = None
         self._circuit = CircuitBreaker()
         self.calls = CallStats()
 
     async def __aenter__(self) -> Self:
-        """Makes no call yet; raises BadInput where the settings cannot be meant."""
+        """Open the session, without a call; raises BadInput for invalid settings."""
         try:
             session = await _session(self.endpoint)
             region = self.region or session.get_config_variable("region") or ("us-east-1" if self.endpoint else None)
             self._credentials = await session.get_credentials()
             client = aioboto3.Session(botocore_session=session).client(
-                "dynamodb", region_name=region, endpoint_url=self.endpoint, config=_config(self._direct_session)
+                "dynamodb", region_name=region, endpoint_url=self.endpoint, config=_config(self._make_fast_reads)
             )
             self._client = await self._opened.enter_async_context(client)
-            self._client.meta.events.register_first("needs-retry.dynamodb", self._ended)
+            self._client.meta.events.register_first("needs-retry.dynamodb", self._record_attempt)
         except NoRegionError as error:
             raise BadInput(f"No AWS region is set; write dynamodb://{self.table}?region=REGION.") from error
-        except (BotoCoreError, ValueError) as error:  # a ValueError is of an endpoint that is no URL
+        except (BotoCoreError, ValueError) as error:  # a ValueError: the endpoint is no URL
             raise BadInput(f"DynamoDB cannot be used with these settings: {error}") from error
         return self
 
@@ -131,71 +123,71 @@ class DynamoDBClient:
         attempts: Attempts | None = None,
         **parameters: object,
     ) -> Answer:
-        """The answer to one call, perhaps as `parse` reads its body; `attempts` records what became of each attempt.
+        """The response to one call; `parse` parses its body where the call is made directly.
 
-        Raises NoTable, Refused where the answer says no, and Unavailable where there is none.
+        `attempts` records each attempt. Raises NoTable, Refused for an error response, Unavailable without a response.
         """
         if self._client is None:
             raise RuntimeError("The store is not open; use it as an async context manager.")
-        if not self._circuit.lets_through():
+        if not self._circuit.allows_call():
             self.calls.spared += 1
-            raise Unavailable("DynamoDB has not answered for a while; try again.")
+            raise Unavailable("DynamoDB has not responded for a while; try again.")
         self.calls.made += 1
         attempts = Attempts() if attempts is None else attempts
         token = _ATTEMPTS.set(attempts)
         try:
-            answer = await self._answer(operation, parameters, parse)
-            if operation in _MEMBERS and not _MEMBERS[operation] & answer.keys():
+            response = await self._respond(operation, parameters, parse)
+            if operation in _MEMBERS and not _MEMBERS[operation] & response.keys():
                 raise _NotDynamoDB(error=f"{operation} without {' or '.join(sorted(_MEMBERS[operation]))}")
         except asyncio.CancelledError:
             if attempts.silent_seconds > SILENT_SECONDS:
-                self._was_silent()
+                self._record_timeout()
             raise
         except (ClientError, BotoCoreError, ResponseParserError, aiohttp.ClientError, OSError) as error:
             self._raise(error, attempts)
         finally:
             _ATTEMPTS.reset(token)
-        self._was_answered()
-        return answer
+        self._record_response()
+        return response
 
     def _raise(self, error: Exception, attempts: Attempts) -> NoReturn:
-        """Raise the error of the store for one of the library's."""
+        """Raise the error of the store for one of botocore."""
         if isinstance(error, ClientError):
             code = error.response["Error"]["Code"]
             if is_from_dynamodb(code):
-                self._was_answered()
+                self._record_response()
                 raise self._refusal(error, code) from error
             error = _NotDynamoDB(error=f"HTTP status {code}")
         if isinstance(error, NoCredentialsError):
             raise Unavailable("DynamoDB needs AWS credentials, and there are none.") from error
         attempts.ended(error)
-        self._was_silent()
+        self._record_timeout()
         where = getattr(error, "kwargs", {}).get("endpoint_url", self._client.meta.endpoint_url).rstrip("/")
         if isinstance(error, SSLError):
             cause = error.kwargs.get("error")
             reason = getattr(cause, "certificate_error", cause)
             raise Unavailable(f"The TLS certificate of {where} is rejected ({reason}); see AWS_CA_BUNDLE.") from error
         if isinstance(error, _NotDynamoDB):
-            raise Unavailable(f"The answer of {where} is not DynamoDB's ({error.kwargs['error']}).") from error
-        raise Unavailable(f"DynamoDB does not answer at {where} ({type(error).__name__}); try again.") from error
+            raise Unavailable(f"The response of {where} is not DynamoDB's ({error.kwargs['error']}).") from error
+        raise Unavailable(f"DynamoDB does not respond at {where} ({type(error).__name__}); try again.") from error
 
-    def _was_answered(self) -> None:
-        self._circuit.answered()
+    def _record_response(self) -> None:
+        self._circuit.record_response()
         self.calls.is_silent = False
 
-    def _was_silent(self) -> None:
+    def _record_timeout(self) -> None:
         self.calls.failed += 1
-        self._circuit.was_silent()
+        self._circuit.record_timeout()
         self.calls.is_silent = self._circuit.is_open
 
-    async def _answer(self, operation: str, parameters: dict[str, Any], parse: Callable[[bytes], Answer]) -> Answer:
-        ordinary = partial(getattr(self._client, operation), **parameters)
-        if self._direct is not None and self._credentials is not None and operation in _HOT:
-            return await self._direct.call(operation, parameters, self._credentials, ordinary, parse)
-        return cast(Answer, await ordinary())
+    async def _respond(self, operation: str, parameters: dict[str, Any], parse: Callable[[bytes], Answer]) -> Answer:
+        call = partial(getattr(self._client, operation), **parameters)
+        if self._fast_reads is not None and self._credentials is not None and operation in _HOT:
+            return await self._fast_reads.call(operation, parameters, self._credentials, call, parse)
+        return cast(Answer, await call())
 
-    def _ended(self, response: Any, attempts: int, caught_exception: Exception | None, **_: object) -> None:
-        """What botocore tells of each attempt; `response` is None where none came."""
+    def _record_attempt(self, response: Any, attempts: int, caught_exception: Exception | None, **_: object) -> None:
+        """botocore's event after each attempt; `response` is None where none came."""
         self.calls.retried += attempts > 1
         if response is None:
             if caught_exception is not None:
@@ -205,9 +197,9 @@ class DynamoDBClient:
         self.calls.throttled += code in _THROTTLED
         _ATTEMPTS.get().answered(response[0].status_code, code)
 
-    def _direct_session(self, **settings: Any) -> FastReads:
-        self._direct = FastReads(**settings)
-        return self._direct
+    def _make_fast_reads(self, **settings: Any) -> FastReads:
+        self._fast_reads = FastReads(**settings)
+        return self._fast_reads
 
     def _refusal(self, error: ClientError, code: str) -> Unavailable:
         if code == "ResourceNotFoundException":
@@ -218,11 +210,11 @@ class DynamoDBClient:
 
 
 class _NotDynamoDB(HTTPClientError):
-    """An answer that cannot be DynamoDB's; `error` says why."""
+    """A response that cannot be DynamoDB's; `error` is the reason."""
 
 
 class _Parser(AioJSONParser):
-    """Leaves the answers that succeed as they are; all others, and so errors and retries, stay botocore's."""
+    """Parses successful responses; errors, and so retries, are left to botocore."""
 
     async def _do_parse(self, response: dict[str, Any], shape: object) -> Answer:
         try:
@@ -241,8 +233,8 @@ _PARSER = _Parser()
 
 def _config(make_http_session: Callable[..., AIOHTTPSession]) -> AioConfig:
     return AioConfig(
-        http_session_cls=cast(Any, make_http_session),  # whatever makes one will do
-        user_agent="clade",  # botocore's own is made anew for each call
+        http_session_cls=cast(Any, make_http_session),  # any callable that returns one
+        user_agent="clade",  # botocore would build its own for each call
         parameter_validation=False,
         connect_timeout=CONNECT_SECONDS,
         read_timeout=READ_SECONDS,
@@ -254,11 +246,11 @@ def _config(make_http_session: Callable[..., AIOHTTPSession]) -> AioConfig:
 
 
 async def _session(endpoint: str | None) -> AioSession:
-    """A session with the parser; where a local engine asks for credentials and there are none, any will do."""
+    """A session with the parser; a local engine gets dummy credentials where there are none."""
     session = VerifiedSession()
     session.register_component("response_parser_factory", _ParserFactory())
     if endpoint and _is_loopback(endpoint):
-        session.get_component("credential_provider").remove("iam-role")  # asking the network takes seconds
+        session.get_component("credential_provider").remove("iam-role")  # a request to the network, which takes seconds
         if await session.get_credentials() is None:
             session.set_credentials("local", "local")
     return session

@@ -1,4 +1,4 @@
-"""DynamoDB JSON: items, conditions and key ranges, as requests and responses have them."""
+"""DynamoDB JSON: encoding and decoding of items, conditions and key ranges."""
 
 from collections.abc import Callable
 from typing import Any, TypedDict, cast
@@ -8,12 +8,7 @@ import orjson
 from msgspec import Struct
 
 from store.model.attributes import Value
-from store.model.items import (
-    INT64_BOUND,
-    Condition,
-    Item,
-    canonical_value,
-)
+from store.model.items import INT64_BOUND, Condition, Item, canonical_value
 from store.model.keys import MAX_SORT_KEY_BYTES, Index, Key, index_name
 from store.model.ranges import KeyRange
 
@@ -21,9 +16,9 @@ Json = dict[str, Any]
 
 
 class WireValue(Struct, gc=False):
-    """One value as an answer has it: a single one of these is set, none where it is NULL.
+    """A value of a response: one attribute is set, none for NULL.
 
-    As structures that the garbage collector leaves alone, answers take half the time that they take as dicts.
+    Structures that the garbage collector does not track take half the time of dicts.
     """
 
     S: str | None = None
@@ -41,7 +36,7 @@ WireItem = dict[str, WireValue]
 
 
 class Answer(TypedDict, total=False):
-    """What is read of any answer."""
+    """The members of responses that are parsed, of all operations."""
 
     Items: list[WireItem]
     Count: int
@@ -60,7 +55,7 @@ parse_answer: Callable[[bytes], Answer] = msgspec.json.Decoder(Answer).decode
 
 
 def encode(item: Item) -> Json:
-    """A settled item as DynamoDB's JSON."""
+    """An item in canonical form as DynamoDB JSON."""
     return {name: {"S": value} if type(value) is str else encode_value(value) for name, value in item.items()}
 
 
@@ -85,8 +80,8 @@ def encode_key(key: Key) -> Json:
 
 
 def decode(wire: WireItem) -> Item:
-    """The item that an answer holds; sets and bytes, which Clade never writes, come as lists and base64."""
-    # A list of a thousand items has some fifteen thousand values, most of them texts: they cost no call.
+    """An item of a response; sets and bytes, which Clade never writes, become lists and base64."""
+    # A list of a thousand items has some fifteen thousand values, most of them texts, which take no call.
     return {name: value.S if value.S is not None else decode_value(value) for name, value in wire.items()}
 
 
@@ -114,7 +109,7 @@ def _decode_number(text: str) -> int | float:
 
 
 def condition(when: Condition, now: int) -> Json:
-    """The expression that requires `when` of an item; one that has expired by `now` counts as absent."""
+    """The condition expression that requires `when`; an item that has expired by `now` counts as absent."""
     if not when:
         return {}
     names, values, parts = {"#expires": "expires"}, {":now": {"N": str(now)}}, []
@@ -126,9 +121,9 @@ def condition(when: Condition, now: int) -> Json:
             parts.append(f"#c{number} = :c{number}")
             values[f":c{number}"] = encode_value(canonical_value(value))
     required = " AND ".join(parts)
-    absence_will_do = len(values) == 1
+    allows_absence = len(values) == 1
     return {
-        "ConditionExpression": f"({required}) {'OR #expires <= :now' if absence_will_do else f'AND ({_ALIVE})'}",
+        "ConditionExpression": f"({required}) {'OR #expires <= :now' if allows_absence else f'AND ({_ALIVE})'}",
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
     }
@@ -137,22 +132,22 @@ def condition(when: Condition, now: int) -> Json:
 _ALIVE = "attribute_not_exists(#expires) OR #expires > :now"
 
 
-def key_range(span: KeyRange) -> Json:
-    """The part of a Query that reads a span; it may bring keys of either end that do not belong to it.
+def key_condition(key_range: KeyRange) -> Json:
+    """The parameters of a Query of a range; its result can have keys at both ends that are not in the range.
 
-    BETWEEN includes its upper bound, and DynamoDB refuses a bound that is empty or longer than a key may be.
+    BETWEEN includes its upper bound, and DynamoDB rejects a bound that is empty or longer than a key may be.
     """
-    values = {":partition": span.partition, ":lo": _lower(span.lo), ":hi": _upper(span.hi)}
+    values = {":partition": key_range.partition, ":lo": _lower(key_range.lo), ":hi": _upper(key_range.hi)}
     return {
-        **({"IndexName": index_name(span.index)} if span.index is not Index.TABLE else {}),
+        **({"IndexName": index_name(key_range.index)} if key_range.index is not Index.TABLE else {}),
         "KeyConditionExpression": "#partition = :partition AND #sort BETWEEN :lo AND :hi",
-        "ExpressionAttributeNames": {"#partition": span.index.partition, "#sort": span.index.sort},
+        "ExpressionAttributeNames": {"#partition": key_range.index.partition, "#sort": key_range.index.sort},
         "ExpressionAttributeValues": {name: {"S": value} for name, value in values.items()},
     }
 
 
 def counted(query: Json, now: int) -> Json:
-    """The Query that counts what another reads, but for what has expired."""
+    """The Query that counts the items of another one that have not expired."""
     return {
         **query,
         "Select": "COUNT",
@@ -163,7 +158,7 @@ def counted(query: Json, now: int) -> Json:
 
 
 def may_be_key(bound: str) -> bool:
-    """Whether an item can lie right at a bound; none lies where `keys.just_after` and the ends of subtrees point."""
+    """Whether an item can have a bound as its key; those of `just_after` and `prefix_end` are no keys."""
     return bound == "!" or bound[-1] not in "!$"
 
 
@@ -172,7 +167,7 @@ def _lower(lo: str) -> str:
 
 
 def _upper(hi: str) -> str:
-    """Where `hi` is cut, the greatest text of up to three bytes behind it keeps everything below `hi` in the range."""
+    """`hi`, or, where it is too long, its prefix and the greatest text behind it, so nothing below `hi` is lost."""
     cut = _cut(hi)
     return cut if cut == hi else cut + ("", "\x7f", "\u07ff", "\uffff")[MAX_SORT_KEY_BYTES - len(cut.encode())]
 

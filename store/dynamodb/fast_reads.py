@@ -1,9 +1,9 @@
-"""Hot reads sent straight to the engine, since botocore's walk from parameters to a request is ten times their price.
+"""Fast reads: Query and BatchGetItem without botocore, which takes ten times as long to build a request.
 
-The first call of an operation goes by the library, and its request is kept as a form. Later ones fill it: the same
-address, headers and credentials, another body, signed anew. Only a plain good answer is taken. Whatever else a direct
-call brings is handed to an ordinary call as the outcome of its first attempt, which it tells or tries again as ever;
-so there is nothing here about throttling, errors and how often to ask.
+The first call of an operation is made by botocore, and its request becomes a template. Later calls fill the template:
+the same address, headers and credentials, another body, a new signature. Only a successful response is used. Any other
+outcome is passed to a call of botocore as that of its first attempt, so botocore reports or retries it; there is no
+code for throttling, errors and retries here.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from store.dynamodb.tls import VerifiedHTTPSession
 
 @dataclass
 class _Call:
-    """A call on its way through the library, and the outcome of its first attempt where that was made directly."""
+    """A call of botocore, with the outcome of its first attempt where that was made directly."""
 
     operation: str
     credentials: ReadOnlyCredentials
@@ -41,19 +41,19 @@ _CALL: ContextVar[_Call | None] = ContextVar("call", default=None)
 
 
 class FastReads(VerifiedHTTPSession):
-    """The library's own session, which learns from what it sends and makes direct calls beside it.
+    """The HTTP session of aiobotocore, which makes templates of the requests that it sends, and direct calls with them.
 
-    aiobotocore makes it for a client with the settings that it found: proxies, certificates, timeouts. Behind a proxy
-    or with a client's certificate there are no direct calls.
+    aiobotocore constructs it with the settings of a client: proxies, certificates, timeouts. Behind a proxy or with a
+    client certificate there are no direct calls.
     """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         connect_seconds, read_seconds = settings["timeout"]
-        whole = connect_seconds + read_seconds  # else whoever sends a byte now and then is waited for without end
+        whole = connect_seconds + read_seconds  # else a response of a byte now and then would never time out
         self._timeout = aiohttp.ClientTimeout(whole, sock_connect=connect_seconds, sock_read=read_seconds)
-        self._may_learn = not settings["proxies"] and not settings["client_cert"]
-        self._forms: dict[str, RequestTemplate] = {}
+        self._makes_templates = not settings["proxies"] and not settings["client_cert"]
+        self._templates: dict[str, RequestTemplate] = {}
         self._pool = Pool(
             settings["max_pool_connections"], connect_seconds, read_seconds, make_tls=self._get_ssl_context
         )
@@ -67,43 +67,43 @@ class FastReads(VerifiedHTTPSession):
         operation: str,
         parameters: dict[str, Any],
         credentials: Any,
-        ordinary: Callable[[], Awaitable[Answer]],
+        library_call: Callable[[], Awaitable[Answer]],
         parse: Callable[[bytes], Answer] = parse_answer,
     ) -> Answer:
-        """The answer to a read: directly where that is known how, else as the `ordinary` call tells or raises it.
+        """The response to a read: of a direct call where there is a template, else of `library_call`.
 
-        `parse` is for direct answers alone; it raises msgspec.DecodeError where a body is none.
+        `parse` parses the body of a direct response; it raises msgspec.DecodeError for an invalid one.
         """
-        frozen = await credentials.get_frozen_credentials()  # asked each time, since they rotate
-        form = self._forms.get(operation)
+        frozen = await credentials.get_frozen_credentials()  # each time, since they rotate
+        template = self._templates.get(operation)
         outcome: Reply | Exception | None = None
-        if form is not None and form.credentials == frozen:
-            outcome = await self._ask(form, parameters)
+        if template is not None and template.credentials == frozen:
+            outcome = await self._post(template, parameters)
             if isinstance(outcome, Reply) and outcome.status == 200:
                 with contextlib.suppress(msgspec.DecodeError):
                     return parse(outcome.body)
-        return await self._go_by_the_library(_Call(operation, frozen, outcome), ordinary)
+        return await self._call_library(_Call(operation, frozen, outcome), library_call)
 
-    async def _ask(self, form: RequestTemplate, parameters: dict[str, Any]) -> Reply | Exception:
+    async def _post(self, template: RequestTemplate, parameters: dict[str, Any]) -> Reply | Exception:
         date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         try:
-            reply = await self._pool.post(form.url, form.filled(orjson.dumps(parameters), date))
+            reply = await self._pool.post(template.url, template.filled(orjson.dumps(parameters), date))
         except (OSError, httptools.HttpParserError) as error:  # a TimeoutError is an OSError
             return error
         checksum = reply.headers.get("x-amz-crc32")
         if checksum is not None and checksum != str(zlib.crc32(reply.body)):
-            return OSError("The answer is not what its checksum says.")
+            return OSError("The checksum of the response is wrong.")
         return reply
 
-    async def _go_by_the_library(self, call: _Call, ordinary: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def _call_library(self, call: _Call, library_call: Callable[[], Awaitable[Answer]]) -> Answer:
         token = _CALL.set(call)
         try:
-            return await ordinary()
+            return await library_call()
         finally:
             _CALL.reset(token)
 
     async def send(self, request: Any) -> Any:
-        """What the library calls for each attempt."""
+        """Send a request of botocore, which calls this for each attempt."""
         call = _CALL.get()
         if call is None:
             return await super().send(request)
@@ -111,17 +111,21 @@ class FastReads(VerifiedHTTPSession):
         if isinstance(outcome, TimeoutError):
             raise ReadTimeoutError(error=outcome, endpoint_url=request.url)
         if isinstance(outcome, Exception):
-            raise ConnectionClosedError(error=outcome, endpoint_url=request.url)  # tried again, as others are not
+            raise ConnectionClosedError(error=outcome, endpoint_url=request.url)  # which botocore retries
         if outcome is not None:
             return AioAWSResponse(request.url, outcome.status, cast(Any, outcome.headers), _Body(outcome.body))
         response = await super().send(request)
-        if self._may_learn and response.status_code == 200 and (form := RequestTemplate.of(request, call.credentials)):
-            self._forms[call.operation] = form
+        if (
+            self._makes_templates
+            and response.status_code == 200
+            and (template := RequestTemplate.of(request, call.credentials))
+        ):
+            self._templates[call.operation] = template
         return response
 
 
 class _Body:
-    """A body that was read already, for those who read it."""
+    """The stream of a body that was read already."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body

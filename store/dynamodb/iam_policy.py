@@ -1,17 +1,17 @@
-"""The least rights in AWS for each way to use a table, as documents of IAM."""
+"""IAM policies: the minimum permissions for each use of a table."""
 
 from enum import StrEnum
 
 from store.dynamodb.codec import Json
 from store.model.keys import Index, index_name
 
-POLICY_LANGUAGE = "2012-10-17"  # the version of IAM's own, not a date of ours
+POLICY_LANGUAGE = "2012-10-17"  # the version of IAM's policy language
 
 _PARTITIONS = {"cn-": "aws-cn", "us-gov-": "aws-us-gov"}  # all other regions are in "aws"
 
 
 class Use(StrEnum):
-    """What somebody does with a table; each may do what those before it may."""
+    """The uses of a table; each has the permissions of those before it too."""
 
     READING = "reading"  # a server that does not write, `clade tree`, `clade export`
     WRITING = "writing"  # a server that writes, `clade import`, `clade demo`
@@ -33,7 +33,7 @@ ACTIONS: dict[Use, frozenset[str]] = {
 
 
 def policy(use: Use, table: str, *, region: str | None = None, account: str | None = None) -> Json:
-    """A document of IAM that allows one use of a table; a region or account that is None is any."""
+    """A policy document that allows one use of a table; None: any region, any account."""
     arn = f"arn:{_partition(region)}:dynamodb:{region or '*'}:{account or '*'}:table/{table}"
     indexes = [f"{arn}/index/{index_name(index)}" for index in Index if index is not Index.TABLE]
     return {

@@ -1,11 +1,11 @@
-"""Nodes read out of an answer's bytes at once: their attributes have known names, so that no dictionary is in between.
+"""Node codec: records parsed from the bytes of a response, without a dictionary in between.
 
-`wire.decode` takes any item, value by value. In a list of nodes nearly all values are texts at known names, and a
-structure with these names is filled in C, in half the time. Its own attributes it learns from the nodes that come.
+`codec.decode` decodes any item, value by value. In a list of nodes nearly all values are texts of attributes with known
+names, and a structure with these names is filled in C, in half the time. The names of a level's own attributes are
+learnt from the nodes of responses.
 
-An answer is taken apart first, its values left as they were sent, and each node put together again with its attributes
-in one order, since they come in any. What that says was most often decoded before
-(`store/engine/record_cache.py`), and if not, it is decoded now.
+A response is first split into its nodes, their values left as JSON, and each node is written again with its attributes
+in one order, since they come in any. These bytes are the key in the record cache (`store/engine/record_cache.py`).
 """
 
 from collections.abc import Callable
@@ -15,18 +15,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from store.dynamodb.codec import (
-    Answer,
-    WireValue,
-    decode_value,
-    parse_answer,
-)
+from store.dynamodb.codec import Answer, WireValue, decode_value, parse_answer
 from store.engine.record_cache import RecordCache
 from store.model.attributes import Value
 from store.model.records import Record
 
-MAX_NAMES = 100  # of a hierarchy's own attributes; where there are more, some are read one by one
-_NEVER_LEARNT = frozenset({"expires"})  # what can expire goes the long way
+MAX_NAMES = 100  # of own attributes in a hierarchy; pages with more are decoded item by item
+_NEVER_LEARNT = frozenset({"expires"})  # items that can expire are decoded by `codec.decode`
 
 
 class _Text(Struct, gc=False):
@@ -46,11 +41,11 @@ class _Counts(Struct, gc=False):
 
 
 class _SentCounts(Struct, gc=False):
-    M: dict[str, Raw]  # which comes in any order too
+    M: dict[str, Raw]  # these too come in any order
 
 
 class _Passed(Struct, gc=False):
-    """A key of another order, which can be made of the rest."""
+    """A key of an index, which follows from the other attributes."""
 
 
 _NODE: dict[str, Any] = {
@@ -63,44 +58,46 @@ _SENT: dict[str, Any] = {
 _KNOWN = frozenset({*_NODE, "changed_by"})
 _ABSENT = Raw()
 _ENCODE = msgspec.json.Encoder(order="deterministic").encode
-_BESIDE = ("LastEvaluatedKey", "ConsumedCapacity")  # what else is read of such an answer
+_BESIDE = ("LastEvaluatedKey", "ConsumedCapacity")  # other members of a response that are parsed
 
 
 class NodeAnswer(Answer, total=False):
-    """An answer that has `Nodes` in the place of items."""
+    """A response with `Nodes` in the place of `Items`."""
 
     Nodes: list[Record]
 
 
 class NodeParser:
-    """Reads the answers that hold nodes of one hierarchy."""
+    """Parser of responses with nodes of one hierarchy."""
 
     def __init__(self, decoded: RecordCache) -> None:
-        """`decoded` has what was decoded before, of this hierarchy or others."""
+        """`decoded` is the cache of records, of all hierarchies."""
         self._decoded = decoded
         self._learn([])
 
     def parse(self, body: bytes) -> Answer:
-        """An answer with `Nodes` where all its items are nodes and have no new attribute, else as `parse_answer` does.
+        """A response with `Nodes` where all items are nodes and have no unknown attribute, else as `parse_answer` does.
 
-        Raises msgspec.DecodeError where it is no answer.
+        Raises msgspec.DecodeError for an invalid response.
         """
         try:
             page = self._split(body)
             nodes = self._decoded.records(map(_ENCODE, page.Items), self._record)
         except msgspec.ValidationError:
-            told = parse_answer(body)
-            names = set(filter(str.isidentifier, {*self._names}.union(*told.get("Items", ())) - _KNOWN - _NEVER_LEARNT))
+            answer = parse_answer(body)
+            names = set(
+                filter(str.isidentifier, {*self._names}.union(*answer.get("Items", ())) - _KNOWN - _NEVER_LEARNT)
+            )
             if len(self._names) < len(names) <= MAX_NAMES:
                 self._learn(sorted(names))
-            return told
+            return answer
         answer = NodeAnswer(Nodes=nodes, ConsumedCapacity=page.ConsumedCapacity)
         if page.LastEvaluatedKey is not None:
             answer["LastEvaluatedKey"] = page.LastEvaluatedKey
         return answer
 
     def _learn(self, names: list[str]) -> None:
-        """Make the structures that have these as own attributes."""
+        """Build the structures with these own attributes."""
         fields = {f"own{number}": name for number, name in enumerate(names)}
         node = [*_NODE.items(), ("changed_by", _Text | None, None), *[(one, WireValue | None, None) for one in fields]]
         self._decode = _decoder(_structure("Node", node, fields))
@@ -108,7 +105,7 @@ class NodeParser:
         items: Any = list[_structure("Sent", sent, fields)]  # type: ignore[misc]
         self._split = _decoder(msgspec.defstruct("Page", [("Items", items), *[(one, Any, None) for one in _BESIDE]]))
         self._names = names
-        self._own = attrgetter(*fields, "pk", "pk")  # a getter of fewer than two would bring no tuple
+        self._own = attrgetter(*fields, "pk", "pk")  # a getter of fewer than two would return no tuple
 
     def _record(self, content: bytes) -> Record:
         node = self._decode(content)
@@ -125,14 +122,14 @@ class NodeParser:
         )  # fmt: skip
 
 
-def _counts(told: _Counts) -> dict[str, int]:
-    return {level: count.N for level, count in told.M.items()} if told.M else {}
+def _counts(sent: _Counts) -> dict[str, int]:
+    return {level: count.N for level, count in sent.M.items()} if sent.M else {}
 
 
 def _structure(name: str, fields: list[Any], names: dict[str, str]) -> Any:
-    """A structure of these fields, some of which have other `names` in the wire, and of no others."""
+    """A structure of these fields and no others; `names` are those in JSON where they differ."""
     return msgspec.defstruct(name, fields, rename=names, forbid_unknown_fields=True, omit_defaults=True, gc=False)
 
 
 def _decoder(structure: Any) -> Callable[[bytes], Any]:
-    return msgspec.json.Decoder(structure, strict=False).decode  # since numbers are texts in the wire
+    return msgspec.json.Decoder(structure, strict=False).decode  # since DynamoDB JSON has numbers as texts

@@ -1,4 +1,4 @@
-"""A request as botocore made it, to be made again with another body: the same address and headers, signed alike."""
+"""Request templates: a request of botocore, to be sent again with another body and a new signature (SigV4)."""
 
 import hashlib
 import hmac
@@ -16,14 +16,14 @@ _SIGNED = re.compile(
 )
 _START = "POST / HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: identity\r\n"
 _MADE_ANEW = frozenset({"authorization", "content-length", "host", "x-amz-date"})
-_OF_ONE_ATTEMPT = frozenset({"amz-sdk-invocation-id", "amz-sdk-request"})  # for those who read botocore's attempts
+_OF_ONE_ATTEMPT = frozenset({"amz-sdk-invocation-id", "amz-sdk-request"})  # of botocore's retries
 
 
-@dataclass(repr=False)  # it knows a secret
+@dataclass(repr=False)  # it has a secret
 class RequestTemplate:
-    """What all requests of one operation have in common; `credentials` are those that they are signed with.
+    """The constant parts of the requests of one operation, and the credentials that they are signed with.
 
-    Version 4 of the signature is a few hashes: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+    Signature Version 4: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
     """
 
     url: SplitResult
@@ -37,31 +37,31 @@ class RequestTemplate:
 
     @classmethod
     def of(cls, request: AWSPreparedRequest, credentials: ReadOnlyCredentials) -> Self | None:
-        """The form of a signed request; None where the same body and time would not bring the same signature."""
+        """The template of a signed request; None where it does not reproduce the request's signature."""
         url = urlsplit(request.url)
         headers = {name.lower(): _text(value) for name, value in request.headers.items()}
         signed = _SIGNED.fullmatch(headers.get("authorization", ""))
         if not signed or (request.method, url.path or "/", url.query) != ("POST", "/", ""):
             return None
         names = signed["names"].split(";")
-        kept = {
+        constant = {
             name: value
             for name, value in headers.items()
             if name not in _MADE_ANEW and (name in names or name not in _OF_ONE_ATTEMPT)
         }
         lines = [f"{name}:{url.netloc if name == 'host' else headers.get(name, '')}\n" for name in names]
         date = names.index("x-amz-date") if "x-amz-date" in names else len(names)
-        form = cls(
+        template = cls(
             url, credentials,
-            head=_START.format(host=url.netloc) + "".join([f"{name}: {value}\r\n" for name, value in kept.items()]),
+            head=_START.format(host=url.netloc) + "".join([f"{name}: {value}\r\n" for name, value in constant.items()]),
             scope=signed["scope"], names=signed["names"],
             signed_before="POST\n/\n\n" + "".join(lines[:date]), signed_behind="".join(lines[date + 1 :]),
         )  # fmt: skip
-        is_right = form._signature(cast(bytes, request.body), headers.get("x-amz-date", "")) == signed["signature"]
-        return form if is_right else None
+        is_right = template._signature(cast(bytes, request.body), headers.get("x-amz-date", "")) == signed["signature"]
+        return template if is_right else None
 
     def filled(self, body: bytes, date: str) -> bytes:
-        """The whole request with a body, at a time (`20261120T215900Z`)."""
+        """The serialized request with a body, signed for a time (`20261120T215900Z`)."""
         credential = f"{self.credentials.access_key}/{date[:8]}/{self.scope}"
         authorization = (
             f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders={self.names}, "
@@ -74,8 +74,8 @@ class RequestTemplate:
         headers = f"{self.signed_before}x-amz-date:{date}\n{self.signed_behind}"
         request = f"{headers}\n{self.names}\n{hashlib.sha256(body).hexdigest()}"
         digest = hashlib.sha256(request.encode()).hexdigest()
-        told = f"AWS4-HMAC-SHA256\n{date}\n{date[:8]}/{self.scope}\n{digest}"
-        return hmac.digest(self._key(date[:8]), told.encode(), "sha256").hex()
+        signed = f"AWS4-HMAC-SHA256\n{date}\n{date[:8]}/{self.scope}\n{digest}"
+        return hmac.digest(self._key(date[:8]), signed.encode(), "sha256").hex()
 
     def _key(self, day: str) -> bytes:
         if day not in self._keys:

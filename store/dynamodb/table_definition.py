@@ -1,4 +1,4 @@
-"""Table definition: what CreateTable is sent, and what DescribeTable must return."""
+"""Table definition: the parameters of CreateTable, and their comparison with DescribeTable."""
 
 from store.dynamodb.codec import Json
 from store.engine.table_options import Capacity, TableOptions
@@ -7,7 +7,7 @@ from store.model.keys import Index, index_name
 
 
 def table_definition(table: str, options: TableOptions = TableOptions()) -> Json:
-    """What CreateTable is told: both indexes, which project everything, and what the options ask for."""
+    """The parameters of CreateTable: the table, both indexes with all attributes, and the options."""
     attributes = sorted({name for index in Index for name in index.value})
     units = _throughput(options.index_capacity or options.capacity)
     definition: Json = {
@@ -42,7 +42,7 @@ def _throughput(capacity: Capacity | None) -> Json:
 
 
 def differences(found: Json) -> list[str]:
-    """What a table that DescribeTable tells of lacks or has otherwise than Clade needs it, in words."""
+    """The differences of a table, as DescribeTable returns it, from Clade's, as messages."""
     wanted, wrong = table_definition(""), []
     if _schema_of(found) != _schema_of(wanted):
         wrong.append("its key is not (pk, sk)")
@@ -60,7 +60,7 @@ def differences(found: Json) -> list[str]:
 
 
 def table_summary(found: Json) -> dict[str, Value]:
-    """What DescribeTable tells that people want to know."""
+    """The properties for `clade table show` in a result of DescribeTable."""
     indexes = sorted(found.get("GlobalSecondaryIndexes", ()), key=lambda one: str(one["IndexName"]))
     encryption = found.get("SSEDescription", {})
     return {

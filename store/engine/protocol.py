@@ -40,18 +40,24 @@ class Store(Protocol):
         ...
 
     async def range(
-        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False, strong: bool = False
+        self,
+        key_range: KeyRange,
+        reads: ReadUsage,
+        *,
+        limit: int | None = None,
+        reverse: bool = False,
+        strong: bool = False,
     ) -> list[Item]:
         """All items of a range in the order of its sort key, or the first `limit`; `strong` is not for indexes."""
         ...
 
     async def nodes(
-        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
+        self, key_range: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
     ) -> list[Record]:
         """The records of the nodes in a range that holds nothing but nodes."""
         ...
 
-    async def count(self, span: KeyRange, reads: ReadUsage) -> int:
+    async def count(self, key_range: KeyRange, reads: ReadUsage) -> int:
         """The number of items in a range."""
         ...
 

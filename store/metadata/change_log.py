@@ -11,9 +11,7 @@ from typing import Any, NamedTuple, cast
 from store.metadata.tree_version import TreeVersion
 from store.model.attributes import Value
 from store.model.items import Item, Put
-from store.model.keys import (
-    log_key,
-)
+from store.model.keys import log_key
 
 
 class Event(StrEnum):

@@ -10,12 +10,7 @@ from msgspec.structs import replace
 
 from store.model.attributes import Value
 from store.model.items import Item
-from store.model.keys import (
-    Index,
-    Key,
-    id_key,
-    revision_key,
-)
+from store.model.keys import Index, Key, id_key, revision_key
 from store.model.ranges import KeyRange
 from store.model.records import Record
 

@@ -12,12 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from store.model.attributes import Value
 from store.model.items import ABSENT, Item, Put
-from store.model.keys import (
-    Key,
-    hierarchy_of,
-    path_of,
-    tree_version_key,
-)
+from store.model.keys import Key, hierarchy_of, path_of, tree_version_key
 from store.model.paths import format_path
 from store.text import shorten
 

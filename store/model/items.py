@@ -11,9 +11,7 @@ from msgspec import Struct
 
 from store.errors import BadInput
 from store.model.attributes import Value
-from store.model.keys import (
-    Key,
-)
+from store.model.keys import Key
 from store.text import shorten
 
 Item = dict[str, Value]

@@ -6,15 +6,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from store.errors import BadPath
-from store.model.keys import (
-    MAX_SEGMENTS,
-    MAX_SORT_KEY_BYTES,
-    Key,
-    depth_of,
-    first_rank,
-    last_segment,
-    parent_partition,
-)
+from store.model.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Key, depth_of, first_rank, last_segment, parent_partition
 from store.model.ranks import is_manual
 from store.model.records import Record
 from store.text import shorten

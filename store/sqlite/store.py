@@ -20,39 +20,14 @@ from store.engine.table_options import TableOptions
 from store.engine.usage import ReadUsage, units_of
 from store.errors import Conflict
 from store.model.attributes import Value
-from store.model.items import (
-    ABSENT,
-    Change,
-    Delete,
-    Item,
-    Put,
-    condition_holds,
-)
+from store.model.items import ABSENT, Change, Delete, Item, Put, condition_holds
 from store.model.keys import Key
 from store.model.ranges import KeyRange, just_after
 from store.model.records import Record
-from store.sqlite.backup import (
-    PAGES,
-    allow_interrupt,
-    atomic_file,
-    check_other,
-)
-from store.sqlite.connection import (
-    Connection,
-    Database,
-    IntegrityError,
-    Snapshot,
-)
+from store.sqlite.backup import PAGES, allow_interrupt, atomic_file, check_other
+from store.sqlite.connection import Connection, Database, IntegrityError, Snapshot
 from store.sqlite.rows import decode, decode_at, decode_record, row_of, total_size
-from store.sqlite.sql import (
-    DELETE,
-    EXPIRED,
-    INSERT,
-    PUT,
-    SCAN,
-    count_page,
-    where,
-)
+from store.sqlite.sql import DELETE, EXPIRED, INSERT, PUT, SCAN, count_page, where
 from store.sqlite.table import Table
 
 MAX_CHANGES = 2000  # in a commit of an import, whose cost is the flush to the disk; there is no limit
@@ -108,34 +83,42 @@ class SQLiteStore:
         return [found.get(key) for key in keys]
 
     async def range(
-        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False, strong: bool = False
+        self,
+        key_range: KeyRange,
+        reads: ReadUsage,
+        *,
+        limit: int | None = None,
+        reverse: bool = False,
+        strong: bool = False,
     ) -> list[Item]:
         with self._database.translated():
-            bodies = self._bodies(span, reads, limit, reverse, strong)
+            bodies = self._bodies(key_range, reads, limit, reverse, strong)
             items: list[Item] = []
             async for chunk in in_chunks(bodies, 4):  # items may be large
                 items += map(decode, chunk)
             return items
 
     async def nodes(
-        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
+        self, key_range: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
     ) -> list[Record]:
-        bodies = self._bodies(span, reads, limit, reverse, False)
+        bodies = self._bodies(key_range, reads, limit, reverse, False)
         records: list[Record] = []
         async for chunk in in_chunks(bodies):  # so that small requests are answered before a large one is decoded
             with self._database.translated():
                 records += self._decoded.records(chunk, decode_record)
         return records
 
-    def _bodies(self, span: KeyRange, reads: ReadUsage, limit: int | None, reverse: bool, strong: bool) -> list[bytes]:
-        if limit == 0 or span.lo >= span.hi:
+    def _bodies(
+        self, key_range: KeyRange, reads: ReadUsage, limit: int | None, reverse: bool, strong: bool
+    ) -> list[bytes]:
+        if limit == 0 or key_range.lo >= key_range.hi:
             return []
         reads.check()
-        order = f"ORDER BY {span.index.sort} {'DESC' if reverse else 'ASC'} LIMIT ?"
+        order = f"ORDER BY {key_range.index.sort} {'DESC' if reverse else 'ASC'} LIMIT ?"
         with self._database.translated():
             rows = self._database.connection().execute(
-                f"SELECT body {where(span.index)} {order}",
-                (span.partition, span.lo, span.hi, time.time(), -1 if limit is None else limit),
+                f"SELECT body {where(key_range.index)} {order}",
+                (key_range.partition, key_range.lo, key_range.hi, time.time(), -1 if limit is None else limit),
             )
             bodies: list[bytes] = []
             size = 0
@@ -148,13 +131,13 @@ class SQLiteStore:
         reads.check(0)
         return bodies
 
-    async def count(self, span: KeyRange, reads: ReadUsage) -> int:
-        lo, total = span.lo, 0
-        while lo < span.hi:  # in pages, as DynamoDB counts, since each row is read
+    async def count(self, key_range: KeyRange, reads: ReadUsage) -> int:
+        lo, total = key_range.lo, 0
+        while lo < key_range.hi:  # in pages, as DynamoDB counts, since each row is read
             reads.check()
             with self._database.translated():
                 rows = self._database.connection().execute(
-                    count_page(span.index), (span.partition, lo, span.hi, time.time(), COUNT_ROWS)
+                    count_page(key_range.index), (key_range.partition, lo, key_range.hi, time.time(), COUNT_ROWS)
                 )
                 ((count, size, last),) = rows.fetchall()
             reads.add(items=0, units=units_of(int(size)))
@@ -183,7 +166,7 @@ class SQLiteStore:
         # A join on VALUES is one statement and a search for each key; IN (VALUES …) walks the whole table.
         pairs = ", ".join(["(?, ?)"] * len(keys))
         rows = self._database.connection().execute(
-            f"WITH asked (p, s) AS (VALUES {pairs}) SELECT pk, sk, body FROM asked CROSS JOIN items "  # noqa: S608
+            f"WITH wanted (p, s) AS (VALUES {pairs}) SELECT pk, sk, body FROM wanted CROSS JOIN items "  # noqa: S608
             "ON pk = p AND sk = s WHERE expires IS NULL OR expires > ?",
             [*itertools.chain.from_iterable(keys), time.time()],
         )

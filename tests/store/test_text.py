@@ -1,4 +1,4 @@
-"""Numbers of things, as sentences tell them."""
+"""Formatting for messages: quantities."""
 
 import pytest
 

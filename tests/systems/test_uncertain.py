@@ -81,7 +81,7 @@ async def served(url: str, monkeypatch: pytest.MonkeyPatch, **settings: str) -> 
 @pytest.fixture
 async def scene(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setattr("store.dynamodb.client.ATTEMPTS", 2)  # whose delays are long
-    monkeypatch.setattr("store.dynamodb.store.RETRIES", RetryPolicy(0.0005, 0.01, attempts=3))
+    monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=3))
     monkeypatch.setattr("store.writer.group_commit.RETRIES", RetryPolicy(0.01, 0.01, attempts=2))
     past = engine.address(f"uncertain-{uuid.uuid4().hex}")
     async with Proxy(engine.url) as proxy, open_store(past) as store:

@@ -74,7 +74,7 @@ class Faulty:
 
 @pytest.fixture
 async def faulty(engine, monkeypatch) -> AsyncIterator[Faulty]:
-    monkeypatch.setattr("store.dynamodb.store.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
+    monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
     monkeypatch.setattr("store.dynamodb.client.ATTEMPTS", 2)  # whose delays are long
     past = engine.address(f"faults-{uuid4().hex}")
     async with Proxy(engine.url) as proxy:

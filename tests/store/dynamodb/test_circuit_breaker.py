@@ -1,4 +1,4 @@
-"""An engine that is silent is left alone for a while, and found again soon after it is back."""
+"""Circuit breaker: it opens after failures without a response, and closes soon after the engine is back."""
 
 import pytest
 
@@ -30,34 +30,34 @@ def circuit(clock):
 
 def fail(circuit, times):
     for _ in range(times):
-        circuit.was_silent()
+        circuit.record_timeout()
 
 
 def test_fewer_failures_in_a_row_than_its_number_change_nothing(circuit):
     fail(circuit, 2)
-    circuit.answered()
+    circuit.record_response()
     fail(circuit, 2)
-    assert circuit.lets_through()
+    assert circuit.allows_call()
     assert not circuit.is_open
 
 
 def test_open_it_lets_one_call_through_in_each_rest(circuit, clock):
     fail(circuit, 3)
-    assert not circuit.lets_through()
+    assert not circuit.allows_call()
     clock.now = 1.0
-    assert [circuit.lets_through() for _ in range(3)] == [True, False, False]
+    assert [circuit.allows_call() for _ in range(3)] == [True, False, False]
     fail(circuit, 1)
-    assert not circuit.lets_through()
+    assert not circuit.allows_call()
     clock.now = 2.0
-    assert [circuit.lets_through() for _ in range(2)] == [True, False]
+    assert [circuit.allows_call() for _ in range(2)] == [True, False]
 
 
 def test_an_answer_closes_it(circuit, clock):
     fail(circuit, 3)
     clock.now = 1.0
-    assert circuit.lets_through()
-    circuit.answered()
-    assert [circuit.lets_through() for _ in range(3)] == [True] * 3
+    assert circuit.allows_call()
+    circuit.record_response()
+    assert [circuit.allows_call() for _ in range(3)] == [True] * 3
 
 
 async def health_of(store):
@@ -72,8 +72,8 @@ async def test_an_engine_that_is_down_is_not_asked_again_by_every_request():
     endpoint = f"http://127.0.0.1:{free_port()}"
     async with open_store(f"dynamodb://clade?region=eu-west-1&endpoint={endpoint}") as store:
         told = [await health_of(store) for _ in range(20)]
-    silent = f"DynamoDB does not answer at {endpoint} (EndpointConnectionError); try again."
-    assert told == [silent] * 5 + ["DynamoDB has not answered for a while; try again."] * 15
+    silent = f"DynamoDB does not respond at {endpoint} (EndpointConnectionError); try again."
+    assert told == [silent] * 5 + ["DynamoDB has not responded for a while; try again."] * 15
     assert (store.calls.made, store.calls.failed, store.calls.spared, store.calls.retried) == (5, 5, 15, 20)
 
 

@@ -1,4 +1,4 @@
-"""What goes over the wire: every item comes back as it was, and no expression holds a value."""
+"""DynamoDB JSON: every item is decoded as it was encoded, and no expression contains a value."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.dynamodb.codec import condition, counted, decode, encode, key_range, may_be_key, parse_answer
+from store.dynamodb.codec import condition, counted, decode, encode, key_condition, may_be_key, parse_answer
 from store.errors import BadInput
 from store.model.attributes import Value
 from store.model.items import ABSENT, MAX_ITEM_BYTES, UNCONDITIONAL, Item, canonical_item, checked_item_size, size_of
@@ -163,7 +163,7 @@ def test_a_key_range_holds_everything_between_its_bounds_and_fits_into_a_key(lo:
     for long in ("", "a" * 1020, "a" * 1023):
         bounds = sorted([long + lo, long + hi], key=str.encode)
         span = KeyRange(Index.TABLE, "t", *bounds)
-        asked = key_range(span)["ExpressionAttributeValues"]
+        asked = key_condition(span)["ExpressionAttributeValues"]
         asked_lo, asked_hi = asked[":lo"]["S"].encode(), asked[":hi"]["S"].encode()
         assert 0 < len(asked_lo) <= 1024
         assert len(asked_hi) <= 1024
@@ -173,13 +173,13 @@ def test_a_key_range_holds_everything_between_its_bounds_and_fits_into_a_key(lo:
 
 
 def test_the_table_itself_has_no_index_name_and_the_others_have() -> None:
-    assert "IndexName" not in key_range(subtree("t", "#"))
-    assert key_range(KeyRange(Index.BY_PARENT, "t", "a", "b"))["IndexName"] == "by_parent"
-    assert key_range(KeyRange(Index.BY_LEVEL, "t", "a", "b"))["IndexName"] == "by_level"
+    assert "IndexName" not in key_condition(subtree("t", "#"))
+    assert key_condition(KeyRange(Index.BY_PARENT, "t", "a", "b"))["IndexName"] == "by_parent"
+    assert key_condition(KeyRange(Index.BY_LEVEL, "t", "a", "b"))["IndexName"] == "by_level"
 
 
 def test_counting_keeps_the_range_and_leaves_out_what_has_expired() -> None:
-    query = key_range(below("t", "#"))
+    query = key_condition(below("t", "#"))
     made = counted(query, now=7)
     assert (made["Select"], made["KeyConditionExpression"]) == ("COUNT", query["KeyConditionExpression"])
     assert made["ExpressionAttributeNames"] == {**query["ExpressionAttributeNames"], "#expires": "expires"}

@@ -1,4 +1,4 @@
-"""Direct calls answer as the library does, and whatever goes wrong with them goes the library's way."""
+"""Fast reads: direct calls return what botocore returns, and every failure is handled by botocore."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ async def test_reads_are_direct_once_one_has_gone_by_the_library(store: DynamoDB
     assert [by_the_library(call) for call in proxy.calls] == [False] * 3
 
 
-async def test_writes_always_go_by_the_library(store: DynamoDBStore, proxy: Proxy) -> None:
+async def test_writes_are_always_made_by_botocore(store: DynamoDBStore, proxy: Proxy) -> None:
     for _ in range(2):
         await store.commit([Put(ITEMS[0])])
         await store.health()
@@ -68,7 +68,7 @@ async def test_writes_always_go_by_the_library(store: DynamoDBStore, proxy: Prox
     [throttled, refused("InternalServerError", 500), status(503), dropped, miscounted],
     ids=["throttled", "failed", "a balancer's", "dropped", "miscounted"],
 )
-async def test_what_goes_wrong_is_the_first_of_the_librarys_attempts(
+async def test_a_direct_call_that_fails_is_the_first_attempt_of_botocore(
     store: DynamoDBStore, proxy: Proxy, fault: object
 ) -> None:
     proxy.spoil("Query", fault)  # type: ignore[arg-type]
@@ -78,7 +78,7 @@ async def test_what_goes_wrong_is_the_first_of_the_librarys_attempts(
     assert all("attempt=2" in call.headers["amz-sdk-request"] for call in proxy.calls if by_the_library(call))
 
 
-async def test_attempts_end_when_the_librarys_would(store: DynamoDBStore, proxy: Proxy) -> None:
+async def test_direct_calls_count_among_the_attempts_of_botocore(store: DynamoDBStore, proxy: Proxy) -> None:
     proxy.spoil("Query", *[throttled] * 9)
     with pytest.raises(Unavailable, match="overloaded"):
         await store.range(EVERYTHING, ReadUsage())

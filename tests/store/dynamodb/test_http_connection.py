@@ -1,4 +1,4 @@
-"""Connections that stay open: when they are used again, when not, and what comes over them."""
+"""HTTP connections: reuse, limits, timeouts and invalid responses."""
 
 import asyncio
 import ssl
@@ -100,7 +100,7 @@ async def test_nothing_is_asked_over_a_connection_that_was_lost_at_once() -> Non
         await asyncio.sleep(0)
         async with asyncio.timeout(10):
             with pytest.raises(ConnectionResetError):
-                await line.ask(b"asked", 30.0)
+                await line.send(b"asked", 30.0)
 
 
 async def test_a_connection_that_was_closed_is_not_used_again() -> None:

@@ -1,4 +1,4 @@
-"""Nodes that are read at once are those that are read one value after the other."""
+"""Node codec: records parsed from bytes equal those decoded value by value."""
 
 from random import Random
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""A form makes the requests that botocore would make, and knows when it could not."""
+"""Request templates: requests equal those of botocore, and templates that would not are rejected."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What only DynamoDB can do to a store: pages, capacities, keys left over, throttling, lost connections."""
+"""DynamoDB store: pages, capacity, unprocessed keys, throttling, lost connections."""
 
 import asyncio
 import uuid
@@ -7,7 +7,8 @@ import aioboto3
 import pytest
 
 from store.connect import open_store
-from store.dynamodb.store import RETRIES, DynamoDBStore
+from store.dynamodb.store import DynamoDBStore
+from store.dynamodb.transaction import RETRIES
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
 from store.model.items import ABSENT, Check, Item, Put, key_of
@@ -38,7 +39,7 @@ def store(proxied: DynamoDBStore) -> DynamoDBStore:
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits between attempts are as random as ever, and a hundred times as short."""
-    monkeypatch.setattr("store.dynamodb.store.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
+    monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
 
 
 def items(count: int, size: int = 1) -> list[Item]:
@@ -85,7 +86,7 @@ async def test_a_limit_holds_across_pages_and_asks_only_for_what_is_missing(
 
 
 @pytest.mark.usefixtures("exact")
-async def test_units_are_those_that_the_engine_tells(store: DynamoDBStore) -> None:
+async def test_units_are_those_that_the_engine_reports(store: DynamoDBStore) -> None:
     await put(store, *items(10, size=1000))
     one, strong, many, all_of_them = ReadUsage(), ReadUsage(), ReadUsage(), ReadUsage()
     await store.get([Key("t", "#00000#")], one)
@@ -106,7 +107,7 @@ async def test_a_thousand_small_items_are_one_request(store: DynamoDBStore, prox
 # -- unprocessed keys --------------------------------------------------------------------------------------------------
 
 
-async def test_keys_left_over_are_asked_for_again(store: DynamoDBStore, proxy: Proxy) -> None:
+async def test_unprocessed_keys_are_requested_again(store: DynamoDBStore, proxy: Proxy) -> None:
     new = items(10)
     await put(store, *new)
     proxy.spoil("BatchGetItem", unprocessed(4), unprocessed(0), unprocessed(3))
@@ -117,7 +118,7 @@ async def test_keys_left_over_are_asked_for_again(store: DynamoDBStore, proxy: P
     assert (reads.requests, reads.items) == (4, 10)
 
 
-async def test_keys_that_stay_left_over_end_in_an_error_after_bounded_attempts(
+async def test_keys_that_stay_unprocessed_are_an_error_after_bounded_attempts(
     store: DynamoDBStore, proxy: Proxy
 ) -> None:
     proxy.spoil("BatchGetItem", *[unprocessed(0)] * (RETRIES.attempts + 1))
@@ -126,7 +127,7 @@ async def test_keys_that_stay_left_over_end_in_an_error_after_bounded_attempts(
     assert proxy.count("BatchGetItem") == RETRIES.attempts
 
 
-async def test_attempts_that_bring_something_are_not_counted(store: DynamoDBStore, proxy: Proxy) -> None:
+async def test_attempts_with_progress_are_not_counted(store: DynamoDBStore, proxy: Proxy) -> None:
     new = items(2 * RETRIES.attempts)
     await put(store, *new)
     proxy.spoil("BatchGetItem", *[unprocessed(1)] * (2 * RETRIES.attempts - 1))
@@ -134,7 +135,7 @@ async def test_attempts_that_bring_something_are_not_counted(store: DynamoDBStor
     assert proxy.count("BatchGetItem") == 2 * RETRIES.attempts
 
 
-async def test_hundreds_of_keys_are_asked_for_side_by_side(store: DynamoDBStore, proxy: Proxy) -> None:
+async def test_hundreds_of_keys_are_requested_concurrently(store: DynamoDBStore, proxy: Proxy) -> None:
     new = items(250)
     await put(store, *new)
     arrived = 0
@@ -171,7 +172,7 @@ async def test_a_call_that_fails_once_is_sent_again(store: DynamoDBStore, proxy:
     ("fault", "sentence"),
     [
         (throttled, "overloaded"), (refused("InternalServerError", 500), "fails"), (status(502), "not DynamoDB's"),
-        (dropped, "does not answer"),
+        (dropped, "does not respond"),
     ],
 )  # fmt: skip
 async def test_a_call_that_keeps_failing_ends_in_an_error(
@@ -186,7 +187,7 @@ async def test_a_call_that_keeps_failing_ends_in_an_error(
     ("name", "sentence"),
     [
         ("AccessDeniedException", "credentials"), ("UnrecognizedClientException", "credentials"),
-        ("ExpiredTokenException", "run out"), ("ValidationException", "ValidationException"),
+        ("ExpiredTokenException", "expired"), ("ValidationException", "ValidationException"),
     ],
 )  # fmt: skip
 async def test_a_refusal_is_told_at_once_and_without_the_engines_own_words(
@@ -199,18 +200,18 @@ async def test_a_refusal_is_told_at_once_and_without_the_engines_own_words(
     assert proxy.count("Query") == 1
 
 
-async def test_an_answer_that_breaks_off_is_no_answer(store: DynamoDBStore, proxy: Proxy) -> None:
+async def test_a_truncated_response_is_an_error(store: DynamoDBStore, proxy: Proxy) -> None:
     proxy.spoil("Query", garbled)
     with pytest.raises(Unavailable, match="not DynamoDB's"):
         await store.range(EVERYTHING, ReadUsage())
 
 
-async def test_an_answer_that_never_comes_is_not_waited_for(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_response_that_never_comes_times_out(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("store.dynamodb.client.READ_SECONDS", 0.2)
     monkeypatch.setattr("store.dynamodb.client.ATTEMPTS", 1)
     async with DynamoDBStore("clade-slow", region="eu-west-1", endpoint=proxy.url) as store:
         proxy.spoil("Query", delayed(60))
-        with pytest.raises(Unavailable, match="does not answer"):
+        with pytest.raises(Unavailable, match="does not respond"):
             await store.range(EVERYTHING, ReadUsage())
 
 
@@ -272,7 +273,7 @@ async def test_an_engine_that_was_down_is_used_again_without_opening_anew() -> N
     if not engine.command:
         pytest.skip("the engine that CLADE_TEST_DYNAMODB names is not ours to stop")
     async with DynamoDBStore("clade-down", endpoint=engine.url) as store:
-        with pytest.raises(Unavailable, match="does not answer"):
+        with pytest.raises(Unavailable, match="does not respond"):
             await store.health()
         with engine:
             assert await store.create()
@@ -422,7 +423,7 @@ def _client(engine: engines.Engine) -> object:
         ("table?zone=x", "no option zone"), ("table?region=x&y", "no option y"),
     ],
 )  # fmt: skip
-def test_an_address_that_cannot_be_meant_is_refused(address: str, sentence: str) -> None:
+def test_an_invalid_url_is_rejected(address: str, sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
         open_store(f"dynamodb://{address}")
 

@@ -1,4 +1,4 @@
-"""Making a table for production: recovery, protection, capacity, tags and encryption, where the engine has them."""
+"""Table creation for production: recovery, protection, capacity, tags and encryption, where the engine has them."""
 
 import contextlib
 import uuid

@@ -1,4 +1,4 @@
-"""What CreateTable is told, which tables will do, and what a table is like in words."""
+"""Table definition: parameters of CreateTable, accepted tables, and descriptions."""
 
 import pytest
 

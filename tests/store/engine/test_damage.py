@@ -132,7 +132,7 @@ def is_right(path: Path) -> bool:
     return done.exit_code == 0
 
 
-def test_damage_is_told_and_never_a_traceback(whole: bytes, served: tuple[Path, httpx.Client]) -> None:
+def test_damage_is_reported_without_a_traceback(whole: bytes, served: tuple[Path, httpx.Client]) -> None:
     path, client = served
     put(path, whole)
     told, lines = answers(client), exported(path)

@@ -1,4 +1,4 @@
-"""Every verb of a store, on both stores."""
+"""Storage interface: every operation, on both stores."""
 
 import asyncio
 import time
@@ -170,7 +170,7 @@ async def test_children_come_by_level_and_rank_and_roots_likewise(store: Store) 
     assert names(await store.range(siblings("location"), ReadUsage())) == ["FR", "US"]
 
 
-async def test_a_tier_holds_one_level_of_many_parents_in_key_order(store: Store) -> None:
+async def test_a_level_range_holds_one_level_of_many_parents_in_key_order(store: Store) -> None:
     await put(store, *TREE)
     cities = await store.range(level_range_below("location#US", "#", "CITY", 2), ReadUsage())
     assert names(cities) == ["Lincoln", "Omaha", "Reno", "New York"]
@@ -211,7 +211,7 @@ async def test_nodes_are_the_records_of_a_ranges_items(store: Store, limit: int 
             assert (reads, len(nodes)) == (costs, len(items))
 
 
-async def test_a_limit_of_none_and_an_empty_span_cost_nothing(store: Store) -> None:
+async def test_a_limit_of_0_and_an_empty_range_cost_nothing(store: Store) -> None:
     await put(store, *TREE)
     reads = ReadUsage()
     assert await store.range(subtree("location#US", "#"), reads, limit=0) == []
@@ -221,7 +221,7 @@ async def test_a_limit_of_none_and_an_empty_span_cost_nothing(store: Store) -> N
     assert reads == ReadUsage()
 
 
-async def test_a_span_that_holds_nothing_is_an_empty_list(store: Store) -> None:
+async def test_a_range_without_items_is_an_empty_list(store: Store) -> None:
     reads = ReadUsage()
     assert await store.range(subtree("location#XX", "#"), reads) == []
     assert (reads.requests, reads.items) == (1, 0)
@@ -229,7 +229,7 @@ async def test_a_span_that_holds_nothing_is_an_empty_list(store: Store) -> None:
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("limit", [None, 1, 2, 3])
-async def test_the_lower_bound_belongs_to_a_span_and_the_upper_does_not(
+async def test_a_range_includes_its_lower_bound_and_excludes_its_upper(
     store: Store, limit: int | None, reverse: bool
 ) -> None:
     await put(store, *(node("US", text) for text in "abcd"))
@@ -240,7 +240,7 @@ async def test_the_lower_bound_belongs_to_a_span_and_the_upper_does_not(
     assert await store.count(KeyRange(Index.TABLE, "location#US", "#a#", "#c#"), ReadUsage()) == 2
 
 
-async def test_the_bounds_of_positions_are_as_exact(store: Store) -> None:
+async def test_bounds_of_ranks_are_exact_too(store: Store) -> None:
     await put(store, *(node("US", text, rank=f"STATE#{text}") for text in "abcd"))
     span = siblings("location#US#", "STATE")
     assert names(await store.range(span.before("STATE#c"), ReadUsage(), reverse=True, limit=1)) == ["b"]
@@ -266,7 +266,7 @@ async def test_bounds_may_be_longer_than_any_key(store: Store) -> None:
     assert await found(KeyRange(Index.TABLE, "t", *segments_between("#", "a" * 1017 + "😀" * 9, None))) == [last]
 
 
-async def test_a_span_may_begin_at_nothing(store: Store) -> None:
+async def test_a_range_may_begin_at_the_empty_key(store: Store) -> None:
     await put(store, *({"pk": "moves", "sk": text} for text in ("a", "!", "\x01")))
     found = await store.range(KeyRange(Index.TABLE, "moves", "", "\U0010ffff"), ReadUsage())
     assert [item["sk"] for item in found] == ["\x01", "!", "a"]
@@ -278,13 +278,13 @@ async def test_a_strong_range_of_the_table_sees_what_was_just_written(store: Sto
         assert len(await store.range(below("location#US", "#"), ReadUsage(), strong=True)) == number + 1
 
 
-async def test_an_item_without_an_orders_keys_is_not_in_it(store: Store) -> None:
+async def test_an_item_without_the_keys_of_an_index_is_not_in_it(store: Store) -> None:
     await store.commit([Put({"pk": "location#US", "sk": "!", "n": 1}), Put(node("US"))])
     assert names(await store.range(siblings("location"), ReadUsage())) == ["US"]
     assert len(await store.range(KeyRange(Index.TABLE, "location#US", "!", "$"), ReadUsage())) == 2
 
 
-async def test_a_node_put_anew_leaves_its_old_place_in_an_order(store: Store) -> None:
+async def test_a_node_that_is_replaced_leaves_its_former_key_in_an_index(store: Store) -> None:
     item = node("US", "a")
     await put(store, item, node("US", "b"))
     await put(store, {**item, "rank": "STATE#z"})
@@ -294,7 +294,7 @@ async def test_a_node_put_anew_leaves_its_old_place_in_an_order(store: Store) ->
 # -- count -------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_count_is_that_of_the_range_in_every_order(store: Store) -> None:
+async def test_a_count_is_that_of_the_range_in_every_index(store: Store) -> None:
     await put(store, *TREE)
     spans = [subtree("location#US", "#"), below("location#US", "#NE#"), siblings("location"),
              children("location#US", "#"), level_range_below("location#US", "#", "CITY", 2)]  # fmt: skip
@@ -345,14 +345,14 @@ FALSE: list[Change] = [
 
 
 @pytest.mark.parametrize("change", TRUE)
-async def test_a_condition_that_is_true_lets_the_commit_through(store: Store, change: Change) -> None:
+async def test_a_commit_is_made_where_its_conditions_are_fulfilled(store: Store, change: Change) -> None:
     await put(store, OMAHA)
     await store.commit([change, Put({"pk": "other", "sk": "x"})])
     assert await got(store, Key("other", "x")) is not None
 
 
 @pytest.mark.parametrize("change", FALSE)
-async def test_a_condition_that_is_false_stops_all_and_is_named_by_its_place(store: Store, change: Change) -> None:
+async def test_a_condition_that_fails_stops_all_and_is_reported_by_its_index(store: Store, change: Change) -> None:
     await put(store, OMAHA)
     with pytest.raises(Conflict) as caught:
         await store.commit([Put({"pk": "other", "sk": "x"}), change, Delete(Key("other", "y"))])
@@ -361,14 +361,14 @@ async def test_a_condition_that_is_false_stops_all_and_is_named_by_its_place(sto
     assert await got(store, HERE) == OMAHA
 
 
-async def test_all_conditions_that_failed_are_named(store: Store) -> None:
+async def test_all_failed_conditions_are_reported(store: Store) -> None:
     await put(store, OMAHA)
     with pytest.raises(Conflict) as caught:
         await store.commit([Check(HERE, ABSENT), Check(ELSEWHERE, ABSENT), Check(Key("t", "v"), {"a": 1})])
     assert caught.value.failed == (0, 2)
 
 
-async def test_a_name_that_is_a_word_of_dynamodb_can_stand_in_a_condition(store: Store) -> None:
+async def test_a_reserved_word_of_dynamodb_can_be_in_a_condition(store: Store) -> None:
     item: Item = {"pk": "t", "sk": "v", "name": "a", "size": 1, "a.b": 2, "#c0": 3, "if x = :now": 4}
     await store.commit([Put(item)])
     await store.commit([Check(key_of(item), item)])
@@ -401,7 +401,7 @@ async def test_a_commit_of_as_many_changes_as_fit_is_made_and_one_more_is_refuse
     assert await store.count(KeyRange(Index.TABLE, "t", "0", "9"), ReadUsage()) == most
 
 
-async def test_changing_one_item_twice_in_a_commit_is_a_mistake(store: Store) -> None:
+async def test_changing_one_item_twice_in_a_commit_is_an_error(store: Store) -> None:
     with pytest.raises(ValueError, match="twice"):
         await store.commit([Put({"pk": "t", "sk": "v"}), Delete(Key("t", "v"))])
 
@@ -409,7 +409,7 @@ async def test_changing_one_item_twice_in_a_commit_is_a_mistake(store: Store) ->
 # -- expiry ------------------------------------------------------------------------------------------------------------
 
 
-async def test_what_has_expired_is_not_there_for_any_verb(store: Store) -> None:
+async def test_expired_items_are_never_returned(store: Store) -> None:
     now = time.time()
     past, future = int(now) - 10, int(now) + 1000
     items = [{**node("US", text), "expires": past if text in "bd" else future} for text in "abcd"]
@@ -424,7 +424,7 @@ async def test_what_has_expired_is_not_there_for_any_verb(store: Store) -> None:
     assert [item and item["name"] for item in found] == ["a", None, "c", None]
 
 
-async def test_what_has_expired_is_absent_to_a_condition(store: Store) -> None:
+async def test_an_expired_item_is_absent_to_a_condition(store: Store) -> None:
     item: Item = {"pk": "once#location:KEY", "sk": "v0", "answer": 1, "expires": int(time.time()) - 10}
     await store.commit([Put(item)])
     with pytest.raises(Conflict):
@@ -447,7 +447,7 @@ async def test_a_scan_brings_every_item_once_whatever_it_is(store: Store) -> Non
     assert (reads.requests, reads.items) == (1, len(found))
 
 
-async def test_a_scan_goes_on_from_page_to_page_and_leaves_out_what_has_expired(store: Store) -> None:
+async def test_a_scan_has_pages_and_no_expired_items(store: Store) -> None:
     gone = Item(pk="t", sk="0", expires=int(time.time()) - 10)
     await put(store, gone, *[Item(pk=f"p{n % 7}", sk=f"{n:05d}", text="x" * 900) for n in range(2500)])
     reads = ReadUsage()
@@ -459,7 +459,7 @@ async def test_a_scan_goes_on_from_page_to_page_and_leaves_out_what_has_expired(
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 
-async def test_without_a_table_every_verb_says_so_and_how_to_make_one(store_url: str) -> None:
+async def test_without_a_table_every_operation_says_how_to_create_one(store_url: str) -> None:
     async with open_store(store_url) as store:
         for verb in (
             store.health, lambda: store.get([Key("t", "v")], ReadUsage()),
@@ -473,7 +473,7 @@ async def test_without_a_table_every_verb_says_so_and_how_to_make_one(store_url:
         await store.health()
 
 
-async def test_a_table_is_made_once_however_many_make_it(store_url: str) -> None:
+async def test_a_table_is_created_once_by_concurrent_calls(store_url: str) -> None:
     async with open_store(store_url) as one, open_store(store_url) as other:
         made = await asyncio.gather(one.create(), other.create(), one.create())
         assert sorted(made) == [False, False, True]
@@ -482,7 +482,7 @@ async def test_a_table_is_made_once_however_many_make_it(store_url: str) -> None
         assert await got(other, Key("t", "v")) is not None
 
 
-async def test_a_table_is_described_by_its_name_status_orders_and_expiry(store: Store) -> None:
+async def test_a_table_is_described_by_its_name_status_indexes_and_expiry(store: Store) -> None:
     await put(store, *TREE)
     found = await store.describe()
     assert (found["status"], found["indexes"], found["ttl"]) == ("ACTIVE", ["by_level", "by_parent"], "expires")

@@ -1,4 +1,4 @@
-"""What was decoded before is told again while its bytes are the same, whatever is kept and whoever writes."""
+"""Record cache: a hit for equal bytes, never a stale record, and the limit of bytes."""
 
 from random import Random
 
@@ -33,7 +33,7 @@ async def nodes(store: Store, span: KeyRange = SPANS[0]) -> list[Record]:
     return await store.nodes(span, ReadUsage())
 
 
-async def test_what_is_unchanged_is_the_same_object_in_every_order_and_after_writes_to_others(store: Store) -> None:
+async def test_an_unchanged_record_is_the_same_object_in_every_index_and_after_other_writes(store: Store) -> None:
     await put(store, item("a"), item("b"))
     await nodes(store)  # from which a parser learns
     first = await nodes(store)
@@ -44,7 +44,7 @@ async def test_what_is_unchanged_is_the_same_object_in_every_order_and_after_wri
             assert all(one is other for one, other in zip(await nodes(store, span), first, strict=False))
 
 
-async def test_an_edit_is_shown_at_once_though_it_raises_no_revision(store_url: str) -> None:
+async def test_an_edit_is_visible_at_once_though_it_increments_no_revision(store_url: str) -> None:
     async with open_store(store_url, keep_bytes=1_000_000) as store, open_store(store_url) as other:
         await store.create()
         await put(store, item("a"), item("b"))
@@ -56,7 +56,7 @@ async def test_an_edit_is_shown_at_once_though_it_raises_no_revision(store_url: 
         assert not changed_records(store)
 
 
-async def test_nothing_is_kept_where_nothing_may_be(store_url: str) -> None:
+async def test_nothing_is_cached_where_the_limit_is_0(store_url: str) -> None:
     async with open_store(store_url) as store:
         await store.create()
         await put(store, item("a"))
@@ -64,7 +64,7 @@ async def test_nothing_is_kept_where_nothing_may_be(store_url: str) -> None:
         assert not cached_records(store)
 
 
-async def test_what_takes_ranges_neither_keeps_nor_loses_anything(store: Store) -> None:
+async def test_ranges_of_items_do_not_use_the_record_cache(store: Store) -> None:
     await put(store, item("a"))
     await nodes(store)
     await nodes(store)
@@ -75,7 +75,7 @@ async def test_what_takes_ranges_neither_keeps_nor_loses_anything(store: Store) 
     assert cached_records(store) == before
 
 
-async def test_a_snapshot_takes_from_what_its_store_keeps(tmp_path) -> None:
+async def test_a_snapshot_shares_the_cache_of_its_store(tmp_path) -> None:
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}", keep_bytes=1_000_000) as store:
         await store.create()
         await put(store, item("a"))
@@ -105,7 +105,7 @@ class Decoding:
 
 
 @pytest.mark.parametrize("most", [0, 1, SIZE, 2 * SIZE, 7 * SIZE + 1, 20 * SIZE])
-def test_no_more_is_kept_than_there_is_room_for(most: int) -> None:
+def test_the_limit_of_bytes_holds(most: int) -> None:
     decoding, random = Decoding(most), Random(most)  # noqa: S311
     for _ in range(500):
         decoding.ask(f"{random.randrange(40):03}")
@@ -113,7 +113,7 @@ def test_no_more_is_kept_than_there_is_room_for(most: int) -> None:
     assert len(decoded_records(decoding.decoded)) * SIZE >= most / 2 - SIZE
 
 
-def test_what_is_read_again_stays_and_what_is_not_goes() -> None:
+def test_the_least_recently_read_record_is_dropped_first() -> None:
     decoding = Decoding(20 * SIZE)
     assert not decoding.ask("hot")
     assert not decoding.ask("one")
@@ -123,7 +123,7 @@ def test_what_is_read_again_stays_and_what_is_not_goes() -> None:
     assert not decoding.ask("one")
 
 
-def test_what_is_larger_than_all_room_pushes_nothing_out() -> None:
+def test_a_record_larger_than_the_limit_drops_no_other() -> None:
     decoding = Decoding(4 * SIZE)
     decoding.ask("hot")
     for _ in range(2):
@@ -131,7 +131,7 @@ def test_what_is_larger_than_all_room_pushes_nothing_out() -> None:
     assert list(decoded_records(decoding.decoded)) == [b"hot"]
 
 
-def test_what_is_told_of_a_record_is_kept_where_the_record_is() -> None:
+def test_serialized_fragments_are_cached_with_their_record() -> None:
     kept, not_kept = RecordCache(SIZE * 2), RecordCache(0)
     assert kept.records([b"one"], Decoding(0))[0].fragments == {}
     assert not_kept.records([b"one"], Decoding(0))[0].fragments is None

@@ -1,4 +1,4 @@
-"""The times in a tree's log: each transaction has its own, however long an import or a repair takes."""
+"""Times in the change log: each transaction has its own, however long an import or a repair takes."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The version in a table: written when it is made, and asked for by whoever opens it."""
+"""Schema version: written when a table is created, checked when it is opened."""
 
 import contextlib
 import sqlite3
@@ -13,7 +13,7 @@ from store.engine.protocol import Store
 from store.errors import BadInput, NoTable, WrongLayout
 from store.metadata import schema_version
 from store.metadata.schema_version import LAYOUT
-from store.sqlite import store as sqlite
+from store.sqlite import table as sqlite
 from tests.engines import Engine
 
 
@@ -26,7 +26,7 @@ async def set_layout(url: str, version: object) -> None:
         return
     async with open_store(url) as store:
         where = {"TableName": store.table}  # type: ignore[attr-defined]
-        aws: DynamoDBClient = store._aws  # type: ignore[attr-defined]
+        aws: DynamoDBClient = store._client  # type: ignore[attr-defined]
         if version is None:
             await aws.call("delete_item", **where, Key=encode({"pk": "!", "sk": "layout"}))
         else:
@@ -73,7 +73,7 @@ async def test_the_table_of_a_newer_version_is_refused_by_whatever_opens_it(
 
 
 @pytest.mark.parametrize("version", ["old", 0, -1, 1.5, [1]])
-async def test_a_version_that_cannot_be_is_refused(engine: Engine, version: object) -> None:
+async def test_an_invalid_version_is_rejected(engine: Engine, version: object) -> None:
     url = engine.address(f"clade-{uuid.uuid4().hex}")
     async with open_store(url) as store:
         await store.create()
@@ -83,7 +83,7 @@ async def test_a_version_that_cannot_be_is_refused(engine: Engine, version: obje
 
 
 @pytest.mark.usefixtures("newer")
-async def test_an_older_table_is_refused_until_it_is_migrated(store: Store, store_url: str) -> None:
+async def test_an_older_table_is_rejected_until_it_is_migrated(store: Store, store_url: str) -> None:
     await set_layout(store_url, LAYOUT)
     with pytest.raises(WrongLayout, match=f"layout {LAYOUT}.*needs {LAYOUT + 1}.*clade table migrate"):
         await store.health()

@@ -1,4 +1,4 @@
-"""The stamp of a tree: raised by each transaction, it lets only one of two that saw the same number through."""
+"""Tree version: every transaction increments it, and of two that read the same number one fails."""
 
 import pytest
 
@@ -14,12 +14,12 @@ from store.model.ranges import KeyRange, subtree
 TREE = "location#US"
 
 
-def test_a_tree_in_which_nothing_was_written_has_a_stamp_too() -> None:
+def test_a_tree_without_writes_has_a_version_too() -> None:
     stamp = TreeVersion.of(TREE, None)
     assert (stamp.number, stamp.shape, stamp.aliases, stamp.key) == (0, {}, 0, tree_version_key(TREE))
 
 
-def test_raising_requires_the_number_that_was_seen() -> None:
+def test_an_increment_requires_the_number_that_was_read() -> None:
     first = TreeVersion.of(TREE, None).incremented({"COUNTRY@0": 1})
     assert first.when == ABSENT
     second = TreeVersion.of(TREE, first.item).incremented({})
@@ -27,13 +27,13 @@ def test_raising_requires_the_number_that_was_seen() -> None:
     assert second.item["n"] == 2
 
 
-def test_a_shape_counts_up_and_down_and_drops_what_is_empty() -> None:
+def test_a_shape_adds_and_subtracts_and_drops_zeros() -> None:
     stamp = TreeVersion(TREE, 4, {"COUNTRY@0": 1, "STATE@1": 2, "CITY@2": 5}, aliases=3)
     raised = TreeVersion.of(TREE, stamp.incremented({"STATE@1": -2, "CITY@2": 1, "CITY@1": 7, "STORE@3": 0}).item)
     assert raised == TreeVersion(TREE, 5, {"COUNTRY@0": 1, "CITY@2": 6, "CITY@1": 7}, aliases=3)
 
 
-def test_a_shape_tells_tiers_depths_and_levels() -> None:
+def test_a_shape_has_levels_and_depths() -> None:
     stamp = TreeVersion(
         TREE,
         1,
@@ -45,7 +45,7 @@ def test_a_shape_tells_tiers_depths_and_levels() -> None:
     assert {level: count for level, count in stamp.levels().items() if count} == {"CITY": 7, "POSTAL_CODE": 1}
 
 
-async def test_of_two_transactions_that_saw_one_stamp_the_second_fails(store: Store) -> None:
+async def test_of_two_transactions_that_read_one_version_the_second_fails(store: Store) -> None:
     for _ in range(2):  # the first time there is no stamp yet
         (found,) = await store.get([tree_version_key(TREE)], ReadUsage(), strong=True)
         seen = TreeVersion.of(TREE, found)
@@ -57,7 +57,7 @@ async def test_of_two_transactions_that_saw_one_stamp_the_second_fails(store: St
     assert TreeVersion.of(TREE, found) == TreeVersion(TREE, 2, {"STATE@1": 2})
 
 
-async def test_the_log_lies_behind_the_stamp_in_order_and_apart_from_the_nodes(store: Store) -> None:
+async def test_the_log_is_behind_the_version_in_order_and_apart_from_the_nodes(store: Store) -> None:
     stamp, now = TreeVersion(TREE), 1_900_000_000.7
     for number in range(12):
         entry = LogEntry(Event.CREATED, f"#{number}#", f"location:{number}", "STATE", 1)

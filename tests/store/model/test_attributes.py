@@ -1,4 +1,4 @@
-"""What each kind of attribute takes, stores and shows."""
+"""Attribute types: parsing, canonical form and validation of each kind."""
 
 import pytest
 from hypothesis import given
@@ -59,7 +59,7 @@ def test_a_value_is_stored_in_one_form(kind: Kind, given_value: object, stored: 
 
 
 @pytest.mark.parametrize(("kind", "given_value"), REFUSED, ids=lambda value: repr(value)[:24])
-def test_what_is_no_value_is_refused_by_name_value_and_kind(kind: Kind, given_value: object) -> None:
+def test_the_error_of_an_invalid_value_names_attribute_value_and_kind(kind: Kind, given_value: object) -> None:
     with pytest.raises(
         BadInput, match=r"^size: .+ is no (Int|Long|Float|Decimal|Boolean|Date|DateTime|String|State)"
     ) as caught:

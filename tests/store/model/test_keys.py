@@ -1,4 +1,4 @@
-"""Keys are proved by properties: of any tree, byte order is path order, and spans hold just what they say."""
+"""Keys, by properties: for any tree, byte order is path order, and ranges hold exactly their nodes."""
 
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -159,7 +159,7 @@ def test_siblings_of_one_level_rank_by_code_points_at_first(one: str, other: str
 
 
 @given(paths)
-def test_a_trees_nodes_lie_apart_from_its_stamp_and_log(path: Path) -> None:
+def test_the_keys_of_nodes_are_apart_from_those_of_the_version_and_the_log(path: Path) -> None:
     span = subtree("h", sort_key(path))
     assert not span.lo <= "!" < span.hi
     assert not span.lo <= log_key("h", 999_999_999_999).sk < span.hi
@@ -169,7 +169,7 @@ def test_a_trees_nodes_lie_apart_from_its_stamp_and_log(path: Path) -> None:
 
 
 @given(trees(), st.data())
-def test_the_span_of_a_subtree_holds_its_nodes_and_no_other(tree: list[Path], data: st.DataObject) -> None:
+def test_the_range_of_a_subtree_holds_its_nodes_and_no_other(tree: list[Path], data: st.DataObject) -> None:
     root = data.draw(st.sampled_from(tree))
     inside = {path for path in tree if path[: len(root)] == root}
     assert within(subtree("h#R", sort_key(root)), tree) == inside
@@ -177,7 +177,7 @@ def test_the_span_of_a_subtree_holds_its_nodes_and_no_other(tree: list[Path], da
 
 
 @given(trees(), st.data())
-def test_after_and_before_split_a_span_at_any_key(tree: list[Path], data: st.DataObject) -> None:
+def test_after_and_before_split_a_range_at_any_key(tree: list[Path], data: st.DataObject) -> None:
     root, place = data.draw(st.sampled_from(tree)), data.draw(st.sampled_from(tree))
     span, key = subtree("h#R", sort_key(root)), sort_key(place)
     inside = within(span, tree)
@@ -213,7 +213,7 @@ def test_segments_between_hold_just_those_whose_next_segment_lies_between(
 
 
 @given(trees(), st.data())
-def test_a_slice_of_a_tier_holds_what_is_below_its_first_sibling_to_its_last(
+def test_a_level_range_holds_the_descendants_of_its_first_sibling_to_its_last(
     tree: list[Path], data: st.DataObject
 ) -> None:
     parents = sorted(path for path in tree if len(path) == 2)
@@ -230,7 +230,7 @@ def test_a_slice_of_a_tier_holds_what_is_below_its_first_sibling_to_its_last(
 
 
 @given(segments, st.sampled_from(["A", "CITY", "CITY_2", "CITYHALL", "POSTAL_CODE", "Z", "ZZ_9"]))
-def test_the_span_of_a_level_holds_its_children_and_no_other_levels(segment: str, level: str) -> None:
+def test_the_range_of_children_of_a_level_holds_no_other_levels(segment: str, level: str) -> None:
     def holds(span: KeyRange, rank: str) -> bool:
         return span.lo.encode() <= rank.encode() < span.hi.encode()
 
@@ -284,7 +284,7 @@ def test_a_path_is_written_with_slashes_and_escapes() -> None:
         ("a\x85b", r"U\+0085"), ("a\ud800", r"U\+D800"), ("/".join("a" * 33), "33 segments; at most 32"),
     ],
 )  # fmt: skip
-def test_a_bad_path_is_refused_with_the_reason(text: str, sentence: str) -> None:
+def test_an_invalid_path_is_rejected_with_the_reason(text: str, sentence: str) -> None:
     with pytest.raises(BadPath, match=sentence):
         parse_path(text)
 
@@ -309,7 +309,7 @@ def test_segments_are_normalised_one_by_one_so_that_none_joins_its_neighbour() -
 
 
 @pytest.mark.parametrize("character", ["a", "é", "😀", "#"])
-def test_the_longest_path_fits_into_the_keys_of_all_orders(character: str) -> None:
+def test_the_longest_path_fits_into_the_keys_of_all_indexes(character: str) -> None:
     """`rank` alone depends on the level, too; records check it."""
     size = len(encode_segment(character).encode())
     path = checked_path([character * (MAX_ROOT_BYTES // size), character * ((MAX_SORT_KEY_BYTES - 2) // size)])

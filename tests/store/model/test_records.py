@@ -1,4 +1,4 @@
-"""What the store holds of one node, and the ids that nodes have."""
+"""Records and the ids of nodes."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ def record(*path: str, level: str = "CITY", **attributes: object) -> Record:
     return Record.new("location", path, level, "Name", "5074472", AT, attributes, above=above)  # type: ignore[arg-type]
 
 
-def test_a_new_record_lies_in_all_three_orders() -> None:
+def test_a_new_record_has_the_keys_of_the_table_and_of_both_indexes() -> None:
     item = record("US", "NE", "Omaha", population=486_051).item()
     assert item == {
         "pk": "location#US", "sk": "#NE#Omaha#", "parent": "location#US#NE#", "rank": "CITY#Omaha#",
@@ -26,7 +26,7 @@ def test_a_new_record_lies_in_all_three_orders() -> None:
     }  # fmt: skip
 
 
-def test_a_root_lies_among_the_roots_of_its_hierarchy() -> None:
+def test_roots_share_a_partition_of_the_index_by_parent() -> None:
     root = record("US", level="COUNTRY")
     assert (root.key, root.siblings, root.rank, root.tier) == (
         Key("location#US", "#"), "location", "COUNTRY#US#", "location#US@COUNTRY@0",
@@ -46,7 +46,7 @@ def test_a_record_comes_back_from_its_item(path: Path, attributes: dict[str, int
     assert made.depth == len(path) - 1
 
 
-def test_what_is_not_clades_own_is_an_attribute() -> None:
+def test_all_other_attributes_of_an_item_are_those_of_the_level() -> None:
     found = Record.of({**record("US").item(), "iso3": "USA", "of_another_time": [1]})
     assert found.attributes == {"iso3": "USA", "of_another_time": [1]}
 
@@ -77,25 +77,25 @@ def test_an_id_may_be_nearly_any_text(text: str) -> None:
         ("a\ud800", "control character"), ("a" * (MAX_ID_CHARACTERS + 1), "129 characters; at most 128"),
     ],
 )  # fmt: skip
-def test_an_id_that_cannot_be_one_is_refused_with_the_reason(text: object, sentence: str) -> None:
+def test_an_invalid_id_is_rejected_with_the_reason(text: object, sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
         checked_id(text)
 
 
 @given(st.lists(names, min_size=1, max_size=4).map(tuple))
-def test_a_made_id_is_always_the_same_for_a_path_and_can_be_an_id(path: Path) -> None:
+def test_a_derived_id_is_always_the_same_for_a_path_and_valid(path: Path) -> None:
     made = derived_id("location", path)
     assert made == derived_id("location", path) == checked_id(made)
     assert len(made) == 16
 
 
 @given(st.sets(st.lists(names, min_size=1, max_size=3).map(tuple), min_size=2, max_size=20))
-def test_made_ids_differ_from_path_to_path_and_from_hierarchy_to_hierarchy(paths: set[Path]) -> None:
+def test_derived_ids_differ_by_path_and_by_hierarchy(paths: set[Path]) -> None:
     made = {derived_id(hierarchy, path) for path in paths for hierarchy in ("location", "category")}
     assert len(made) == 2 * len(paths)
 
 
-def test_made_ids_stay_the_same_for_ever() -> None:
+def test_derived_ids_never_change() -> None:
     """They lie in tables and in other subgraphs: a change here would make importing again make everything anew."""
     assert derived_id("location", ("US", "NE", "St. Louis")) == "ruegq76tef4uikwo"
     assert derived_id("category", ("Élite/50%",)) == "mpnqrnhztmywamkq"

@@ -1,4 +1,4 @@
-"""What only a file can do to a store: it is missing or no database, other processes write it, power fails."""
+"""SQLite store: missing and invalid files, other processes, kills."""
 
 import asyncio
 import os
@@ -51,7 +51,7 @@ def finish(process: subprocess.Popen[str]) -> str:
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_file_comes_to_be_by_create_and_never_by_opening(tmp_path: Path) -> None:
+async def test_a_file_is_made_by_create_and_never_by_opening(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
     async with SQLiteStore(str(path)) as store:
         with pytest.raises(NoTable, match=r"no file.*new\.db.*clade table create"):
@@ -76,7 +76,7 @@ async def test_the_mode_of_a_file_that_is_there_stays(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-async def test_a_table_made_by_another_process_is_seen_without_opening_anew(tmp_path: Path) -> None:
+async def test_a_table_made_by_another_process_is_found_without_reopening(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
     async with SQLiteStore(str(path)) as store:
         with pytest.raises(NoTable):
@@ -85,7 +85,7 @@ async def test_a_table_made_by_another_process_is_seen_without_opening_anew(tmp_
         assert await store.get([Key("t", "a")], ReadUsage()) == [{"pk": "t", "sk": "a"}]
 
 
-async def test_a_file_that_is_no_database_is_told_by_name_and_left_as_it_is(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_database_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "letter.txt"
     path.write_text("Dear Ann, " * 500)
     async with SQLiteStore(str(path)) as store:
@@ -96,13 +96,13 @@ async def test_a_file_that_is_no_database_is_told_by_name_and_left_as_it_is(tmp_
 
 
 @pytest.mark.parametrize("place", ["missing/clade.db", "."])
-async def test_a_place_where_no_file_can_be_is_told(tmp_path: Path, place: str) -> None:
+async def test_a_path_where_no_file_can_be_made_is_named(tmp_path: Path, place: str) -> None:
     async with SQLiteStore(str(tmp_path / place)) as store:
         with pytest.raises(Unavailable, match="cannot be opened or made"):
             await store.create()
 
 
-async def test_the_database_of_another_program_is_refused(tmp_path: Path) -> None:
+async def test_the_database_of_another_program_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, price REAL)")
@@ -121,7 +121,7 @@ async def test_an_empty_file_has_no_table(tmp_path: Path) -> None:
         assert await store.create()
 
 
-async def test_a_name_may_hold_what_an_address_may_not(tmp_path: Path) -> None:
+async def test_a_file_name_may_have_characters_that_a_uri_may_not(tmp_path: Path) -> None:
     path = tmp_path / "a b?mode=ro#100%.db"
     async with SQLiteStore(str(path)) as store:
         await store.create()
@@ -232,7 +232,7 @@ async def test_while_another_process_writes_reads_go_on_and_a_commit_waits_besid
 LARGE = [Put({"pk": "t", "sk": f"n{n:05}", "n": n}, ABSENT) for n in range(3 * LARGE_CHANGES)]
 
 
-async def test_while_a_large_commit_is_made_others_have_their_turns_and_see_all_of_it_or_nothing(
+async def test_a_large_commit_yields_and_is_visible_as_a_whole(
     tmp_path: Path,
 ) -> None:
     async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
@@ -271,7 +271,7 @@ async def test_for_a_large_commit_of_its_own_a_process_waits_however_long_it_tak
         assert await store.count(ALL, ReadUsage()) == len(LARGE)
 
 
-async def test_a_large_commit_that_is_given_up_half_way_changes_nothing(tmp_path: Path) -> None:
+async def test_a_large_commit_that_is_cancelled_changes_nothing(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
         await store.create()
         for turns in (1, 2, 3, 4):  # so many others had theirs before
@@ -286,7 +286,7 @@ async def test_a_large_commit_that_is_given_up_half_way_changes_nothing(tmp_path
         assert await store.count(ALL, ReadUsage()) == len(LARGE)
 
 
-async def test_a_large_commit_is_refused_by_one_condition(tmp_path: Path) -> None:
+async def test_a_large_commit_is_rejected_by_one_failed_condition(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
         await store.create()
         await store.commit(LARGE[-1:])
@@ -313,7 +313,7 @@ async def test_a_commit_that_waits_too_long_for_another_process_is_unavailable(
 # -- how it lies -------------------------------------------------------------------------------------------------------
 
 
-async def test_what_has_expired_is_removed_in_bounded_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_expired_items_are_deleted_in_bounded_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("store.sqlite.store.PURGE_SECONDS", 0.0)
     path = tmp_path / "clade.db"
     count = "SELECT count(*) FROM items"
@@ -328,7 +328,7 @@ async def test_what_has_expired_is_removed_in_bounded_steps(tmp_path: Path, monk
         other.close()
 
 
-async def test_removal_is_not_part_of_every_commit(tmp_path: Path) -> None:
+async def test_expired_items_are_not_deleted_by_every_commit(tmp_path: Path) -> None:
     path = tmp_path / "clade.db"
     async with SQLiteStore(str(path)) as store:
         await store.create()
@@ -341,7 +341,7 @@ async def test_removal_is_not_part_of_every_commit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("index", Index)
-async def test_every_order_is_searched_and_none_is_sorted(tmp_path: Path, index: Index) -> None:
+async def test_every_range_is_an_index_search_without_sorting(tmp_path: Path, index: Index) -> None:
     path = tmp_path / "clade.db"
     async with SQLiteStore(str(path)) as store:
         await store.create()
@@ -354,7 +354,7 @@ async def test_every_order_is_searched_and_none_is_sorted(tmp_path: Path, index:
         other.close()
 
 
-async def test_many_keys_are_searched_one_by_one_and_never_by_walking_the_table(tmp_path: Path) -> None:
+async def test_many_keys_are_index_searches_and_never_a_scan(tmp_path: Path) -> None:
     path = tmp_path / "clade.db"
     async with SQLiteStore(str(path)) as store:
         await store.create()
@@ -376,7 +376,7 @@ async def _plan_of(other: sqlite3.Connection, store: SQLiteStore, verb: object, 
     return "\n".join(row[3] for row in other.execute(f"EXPLAIN QUERY PLAN {statement}"))
 
 
-async def test_the_version_differs_after_any_write_by_anyone_and_not_otherwise(tmp_path: Path) -> None:
+async def test_the_version_differs_after_any_write_by_any_process_and_not_otherwise(tmp_path: Path) -> None:
     path = str(tmp_path / "clade.db")
     async with SQLiteStore(path) as store, SQLiteStore(path) as other:
         assert store.version() is None

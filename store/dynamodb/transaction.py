@@ -1,0 +1,75 @@
+"""Transactions: TransactWriteItems of a commit, sent until its outcome is known or the retries end."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Sequence
+
+from store.dynamodb import codec
+from store.dynamodb.attempts import IN_PROGRESS, Attempts
+from store.dynamodb.client import DynamoDBClient, Refused
+from store.errors import BadInput, Conflict, Unavailable
+from store.model.items import Change, Check, Delete, Put, canonical_item, checked_item_size
+from store.retry import RetryPolicy
+
+MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
+RETRIES = RetryPolicy(0.05, 1.0, attempts=8)  # of throttled and unprocessed calls; botocore retries those that fail
+
+_REJECTED = "DynamoDB rejects a value of this change: it is too large, or of a kind that cannot be stored."
+_CONFLICT = "TransactionConflict"
+_THROTTLED = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
+_RETRIED = _THROTTLED | {_CONFLICT, IN_PROGRESS}
+
+
+def overloaded(table: str) -> Unavailable:
+    """The error after the last retry of a throttled call."""
+    return Unavailable(f'The table "{table}" is overloaded; try again.')
+
+
+async def transact(client: DynamoDBClient, changes: Sequence[Change], attempts: Attempts) -> None:
+    """Make all changes in one transaction; `attempts` records each attempt.
+
+    Raises BadInput where an item cannot be stored, Conflict where a condition is not fulfilled or others write to the
+    same items all the time, Unavailable where DynamoDB does not carry it out.
+    """
+    items = transaction_items(client.table, changes)
+    token = uuid.uuid4().hex  # makes attempts idempotent
+    outcome: Conflict | Unavailable = overloaded(client.table)
+    for delay in RETRIES.delays():
+        await asyncio.sleep(delay)
+        try:
+            await client.call("transact_write_items", attempts=attempts, TransactItems=items, ClientRequestToken=token)
+            return
+        except Refused as error:
+            if failed := tuple(i for i, reason in enumerate(error.reasons) if reason == "ConditionalCheckFailed"):
+                raise Conflict.over(failed) from error
+            if "ValidationError" in error.reasons:
+                raise BadInput(_REJECTED) from error
+            codes = {error.name, *error.reasons}
+            client.calls.throttled += bool(codes & _THROTTLED)
+            if not codes & _RETRIED:
+                raise
+            if _CONFLICT in codes:
+                outcome = Conflict.over()
+            else:
+                outcome = error if error.name == IN_PROGRESS else overloaded(client.table)
+    raise outcome
+
+
+def transaction_items(table: str, changes: Sequence[Change]) -> list[codec.Json]:
+    """The TransactItems of changes; raises BadInput where they are too large."""
+    now, size, items = int(time.time()), 0, []
+    for change in changes:
+        where = {"TableName": table, **codec.condition(change.when, now)}
+        match change:
+            case Put(item):
+                canonical = canonical_item(item)
+                size += checked_item_size(canonical)
+                items.append({"Put": {**where, "Item": codec.encode(canonical)}})
+            case Delete(key):
+                items.append({"Delete": {**where, "Key": codec.encode_key(key)}})
+            case Check(key):
+                items.append({"ConditionCheck": {**where, "Key": codec.encode_key(key)}})
+    if size > MAX_TRANSACTION_BYTES:
+        raise BadInput(f"One commit holds at most {MAX_TRANSACTION_BYTES} bytes (4 MB), not {size}; make several.")
+    return items
