@@ -259,7 +259,7 @@ def collections_of(monkeypatch, levels: int) -> int:
         fragments.append(f"fragment F{depth} on Ground {{ ... on Ground {{ id }} {kinds} ... on Node {{ id }} }}")
     document = parse("{ grounds { nodes { ...F0 } } }\n" + "\n".join(fragments))
     none = VariableValues({}, {})
-    fields = SelectedFields.of(SCHEMA._schema, TYPES, document, document.definitions[0], none)
+    fields = SelectedFields(SCHEMA._schema, TYPES, document.definitions, document.definitions[0], none)
     calls: list[Any] = []
 
     def collect(*arguments: Any) -> Any:

@@ -21,7 +21,7 @@ def look_ahead(query, **variables):
     """The look-ahead of a query, and what it selects of the nodes of its first root field."""
     document = parse(query)
     coerced = VariableValues({}, variables)
-    fields = SelectedFields.of(CORE, TYPES, document, document.definitions[0], coerced)
+    fields = SelectedFields(CORE, TYPES, document.definitions, document.definitions[0], coerced)
     found = LookAhead(fields, coerced)
     return found, found.selection(fields.position(next(iter(fields.at_root().values()))))
 
