@@ -128,7 +128,7 @@ class PlanCache:
     ) -> OperationPlan | None:
         if has_field(document.document, operation, variables, self._interpreted):
             return None
-        fields = SelectedFields.of(self._schema, self._types, document.document, operation, variables)
+        fields = SelectedFields(self._schema, self._types, document.document.definitions, operation, variables)
         try:
             return OperationPlan(fields, variables, varying_fields(document.document))
         except UnsupportedByPlan:

@@ -16,6 +16,8 @@ from resolvers.lookup import Lookup
 from store.errors import BadInput, CladeError
 from store.text import shorten
 
+_EXAMPLE = 'Representations, such as [{__typename: "City", id: "location:US-NE"}].'
+
 Representation = NewType("Representation", object)
 
 REPRESENTATION = strawberry.scalar(
@@ -91,12 +93,7 @@ def entities_field(published: Sequence[HierarchyTypes]) -> StrawberryField:
         Entities(named),
         list[entity | None],
         "The nodes of these representations, in this order; null for each without a node. For gateways.",
-        argument(
-            "representations",
-            list[Representation],
-            'Representations, such as [{__typename: "City", id: "location:US-NE"}].',
-            default=REQUIRED,
-        ),
+        argument("representations", list[Representation], _EXAMPLE, default=REQUIRED),
         name="_entities",
     )
 

@@ -3,7 +3,6 @@
 Compiled plans and Strawberry's resolvers read with it, so that one read of a level brings what the next ones need.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from graphql import GraphQLError, GraphQLResolveInfo
@@ -13,7 +12,7 @@ from graphql.execution.values import VariableValues
 from graph.operation.arguments import connection_arguments
 from graph.operation.selected_fields import LISTS, NodePosition, RelationField, SelectedFields, Types
 from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.relations import Relation, RelationKind, Selection
+from resolvers.planning.relations import Relation, RelationKind
 from store.errors import CladeError
 
 
@@ -83,40 +82,29 @@ class LookAhead:
 
 
 class NodeSelection:
-    """What is selected of the nodes at one position."""
+    """What is selected of the nodes at one position; where a level is expected, of nodes of this level alone."""
 
-    def __init__(self, look_ahead: LookAhead, position: NodePosition) -> None:
-        self._look_ahead = look_ahead
-        self._position = position
+    def __init__(self, look_ahead: LookAhead, position: NodePosition, expected: str | None = None) -> None:
+        self._look_ahead, self._position, self._expected = look_ahead, position, expected
         self._relations: dict[tuple[str, str], tuple[Relation, ...]] = {}
-        self._expecting: dict[str, LevelSelection] = {}
+        self._expecting: dict[str, NodeSelection] = {}
 
     def on(self, hierarchy: str, level: str) -> tuple[Relation, ...]:
         """The relations that are selected of a node of this level of a hierarchy."""
-        key = (hierarchy, level)
+        key = (hierarchy, self._expected or level)
         found = self._relations.get(key)
         if found is None:
-            found = self._relations[key] = self._look_ahead.relations(self._position, hierarchy, level)
+            found = self._relations[key] = self._look_ahead.relations(self._position, *key)
         return found
 
-    def expecting(self, level: str | None) -> Selection:
-        """The same for nodes of one level only, so that what is selected above them is known before they are read."""
+    def expecting(self, level: str | None) -> "NodeSelection":
+        """The same for nodes of this level, so that what is selected above them is known before they are read."""
         if level is None:
             return self
-        if level not in self._expecting:
-            self._expecting[level] = LevelSelection(self, level)
-        return self._expecting[level]
-
-
-@dataclass(frozen=True, eq=False)
-class LevelSelection:
-    """What is selected of nodes that are expected to be of one level; those of another are rejected."""
-
-    selection: NodeSelection
-    level: str
-
-    def on(self, hierarchy: str, level: str) -> tuple[Relation, ...]:
-        return self.selection.on(hierarchy, self.level)
+        found = self._expecting.get(level)
+        if found is None:
+            found = self._expecting[level] = NodeSelection(self._look_ahead, self._position, level)
+        return found
 
 
 def _details(info: GraphQLResolveInfo[Any]) -> list[FieldDetails]:

@@ -6,10 +6,10 @@ type and merged field nodes: collecting anew for every type at every level would
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, cast
 
 from graphql import (
-    DocumentNode,
+    DefinitionNode,
     FieldNode,
     FragmentDefinitionNode,
     GraphQLObjectType,
@@ -39,36 +39,19 @@ class SelectedFields:
         self,
         schema: GraphQLSchema,
         types: Types,
-        fragments: Iterable[FragmentDefinitionNode],
+        definitions: Iterable[DefinitionNode],
         operation: OperationDefinitionNode,
         variables: VariableValues,
     ) -> None:
+        """`definitions` are those of the document; only fragments are used."""
         self._schema, self._types = schema, types
+        self.query_type = cast(GraphQLObjectType, schema.query_type)
+        fragments = [definition for definition in definitions if isinstance(definition, FragmentDefinitionNode)]
         self._fragments = {fragment.name.value: FragmentDetails(fragment) for fragment in fragments}
         self._operation, self._variables = operation, variables
         self._fields: dict[tuple[object, ...], Grouped] = {}
         self._relations: dict[tuple[object, ...], RelationField] = {}
         self._positions: dict[tuple[int, ...], NodePosition] = {}
-
-    @classmethod
-    def of(
-        cls,
-        schema: GraphQLSchema,
-        types: Types,
-        document: DocumentNode,
-        operation: OperationDefinitionNode,
-        variables: VariableValues,
-    ) -> Self:
-        """The fields of an operation of a document."""
-        definitions = document.definitions
-        fragments = [definition for definition in definitions if isinstance(definition, FragmentDefinitionNode)]
-        return cls(schema, types, fragments, operation, variables)
-
-    @property
-    def query_type(self) -> GraphQLObjectType:
-        query = self._schema.query_type
-        assert query is not None  # noqa: S101  # Clade's schemas have one
-        return query
 
     def at_root(self) -> Grouped:
         """The merged fields of Query."""

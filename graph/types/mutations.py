@@ -34,11 +34,7 @@ _PATH = path_argument('Current path of the node, such as "US/NE/Omaha"; former p
 _REVISION = argument("expectedRevision", int | None, "Fail with CONFLICT unless this is the node's current revision.")
 _OPTIONS = (
     argument("dryRun", bool, "Whether to change nothing, and return the necessary changes as `plan`.", default=False),
-    argument(
-        "idempotencyKey",
-        str | None,
-        "Unique key of this mutation, such as a UUID; repeated within 24 hours it returns the first result.",
-    ),
+    argument("idempotencyKey", str | None, "Unique key, such as a UUID; within 24 hours it returns the first result."),
 )
 _SIDES = ("first", "last", "before", "after")
 

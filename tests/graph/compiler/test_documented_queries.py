@@ -1,4 +1,4 @@
-"""The queries that README, docs, GraphiQL and the greeting show are planned, and answered as Strawberry does."""
+"""The queries of README, docs, GraphiQL and the greeting are compiled, and answered as the interpreter does."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Plans answer as Strawberry does, whatever is asked of whatever lies in the table.
+"""Compiled plans answer as the interpreter does, for any query of any stored data.
 
 The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/graph/compiler/test_operation_plan.py
 """
@@ -50,7 +50,7 @@ told: Counter[str] = Counter()
 def executions(
     store: Store, *, kept: PageCache | None = None, cache: ResponseCache | None = None
 ) -> tuple[Execution, Execution]:
-    """One that plans, and one in which Strawberry answers everything."""
+    """One with compiled plans, and one that interprets everything."""
 
     def context() -> Context:
         return Context(
@@ -130,7 +130,7 @@ def test_generated_queries_are_answered_alike_to_the_letter(tree, asked):
     asyncio.run(differ(tree, asked))
 
 
-def test_every_reading_query_that_was_generated_had_a_plan():
+def test_every_generated_query_is_compiled():
     asyncio.run(differ((7, 60, False, True), [(seed, 3) for seed in range(60)]))
     print(f"planned operations: {told['planned']} of {told['planned'] + told['unplanned']}")
     assert told["unplanned"] == 0
@@ -184,7 +184,7 @@ async def test_these_queries_are_answered_alike(planted, query):
 @pytest.mark.parametrize(
     "variables", [{"n": 1}, {"n": None}, {"n": 1, "skip": True}, {"n": "x"}, {"n": 1, "skip": None}, {"n": -1}]
 )
-async def test_variables_decide_alike_and_are_refused_alike(planted, variables):
+async def test_variables_decide_alike_and_are_rejected_alike(planted, variables):
     store, _ = planted
     planning, plain = executions(store)
     for given_now in (variables, {"n": 0}, variables):
@@ -217,7 +217,7 @@ ODD = {"a number for a name": {"name": 5}, "a time that is a number": {"updated_
 
 
 @pytest.mark.parametrize("harm", [*BROKEN.values(), *ODD.values()], ids=[*BROKEN, *ODD])
-async def test_data_that_breaks_the_types_is_told_alike(planted, harm):
+async def test_data_that_breaks_the_types_is_answered_alike(planted, harm):
     store, file = planted
     change_bodies(file, "#b#", harm)
     planning, plain = executions(store)
@@ -227,7 +227,7 @@ async def test_data_that_breaks_the_types_is_told_alike(planted, harm):
 
 
 @pytest.mark.parametrize("harm", [{"name": None}, {"kids": {"TREE": 0}, "below": {"TREE": 0}}], ids=["name", "counts"])
-async def test_a_node_with_nothing_below_it_is_told_alike_whatever_its_item_holds(planted, harm):
+async def test_a_childless_node_is_answered_alike_whatever_its_item_holds(planted, harm):
     store, file = planted
     change_bodies(file, "#b#t#", harm)
     planning, plain = executions(store, kept=PageCache(1_000_000))
@@ -260,7 +260,7 @@ def collections_of(monkeypatch, levels: int) -> int:
         fragments.append(f"fragment F{depth} on Ground {{ ... on Ground {{ id }} {kinds} ... on Node {{ id }} }}")
     document = parse("{ grounds { nodes { ...F0 } } }\n" + "\n".join(fragments))
     none = VariableValues({}, {})
-    fields = SelectedFields.of(SCHEMA._schema, TYPES, document, document.definitions[0], none)
+    fields = SelectedFields(SCHEMA._schema, TYPES, document.definitions, document.definitions[0], none)
     calls: list[Any] = []
 
     def collect(*arguments: Any) -> Any:
@@ -324,7 +324,7 @@ async def test_a_fault_of_a_plan_is_counted_and_logged_apart(planted, monkeypatc
     assert record.getMessage() == "Unexpected error in a compiled query; it is interpreted instead."
 
 
-async def test_introspection_and_mutations_are_not_planned(planted):
+async def test_introspection_and_the_subgraphs_schema_are_interpreted(planted):
     store, _ = planted
     planning, plain = executions(store)
     await compare(planning, plain, "{ __schema { queryType { name } } }")
@@ -333,7 +333,7 @@ async def test_introspection_and_mutations_are_not_planned(planted):
 
 
 @pytest.mark.parametrize(("bound", "code"), [("", "BAD_PATH"), ("\u0007", "BAD_PATH"), ("x" * 2000, "BAD_USER_INPUT")])
-async def test_a_bound_that_no_key_can_have_is_refused(planted, bound, code):
+async def test_a_bound_that_no_key_can_have_is_rejected(planted, bound, code):
     store, _ = planted
     planning, plain = executions(store)
     query = 'query Q($from: String!) { area(path: "a") { children(from: $from) { nodes { key } } } }'
@@ -350,7 +350,7 @@ async def test_bounds_mean_what_keys_mean_whatever_form_of_unicode_they_come_in(
     assert body["data"]["area"]["children"]["nodes"] == [{"key": "\u00e9t\u00e9"}]
 
 
-async def test_a_page_that_stands_twice_in_an_answer_is_told_twice(planted):
+async def test_a_page_that_is_twice_in_a_response_is_written_twice(planted):
     store, _ = planted
     await plant(store, "a/b/c", "a/b/d", "a/e", "a/e/f", "a/e/g", "a/h", "a/h/i")
     planning, plain = executions(store, kept=PageCache(1_000_000))
@@ -361,7 +361,7 @@ async def test_a_page_that_stands_twice_in_an_answer_is_told_twice(planted):
         await compare(planning, plain, f'{{ area(path: "{path}") {{ children {{ nodes {{ key }} }} }} }}')
 
 
-async def test_two_requests_that_read_the_same_pages_at_once_each_tell_their_own(planted):
+async def test_two_requests_that_read_the_same_pages_at_once_each_write_their_own(planted):
     store, _ = planted
     await plant(store, "a/b/c", "a/b/d", "a/e", "a/e/f", "a/e/g", "a/h", "a/h/i")
     queries = [
@@ -375,7 +375,7 @@ async def test_two_requests_that_read_the_same_pages_at_once_each_tell_their_own
             await asyncio.gather(*[compare(planning, plain, query) for query in (*pair, *queries)])
 
 
-async def test_what_is_returned_twice_is_taken_from_the_budget_twice_by_both(planted):
+async def test_what_is_returned_twice_is_spent_twice_by_both(planted):
     store, _ = planted
 
     def context() -> Context:
@@ -424,7 +424,7 @@ def plans_alive() -> int:
     return sum(isinstance(one, OperationPlan) for one in gc.get_objects())
 
 
-async def test_kept_pages_keep_no_plan_alive(planted):
+async def test_cached_pages_keep_no_plan_alive(planted):
     store, _ = planted
     before = plans_alive()  # of other tests
     kept = PageCache(1_000_000)

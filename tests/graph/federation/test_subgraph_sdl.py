@@ -1,4 +1,4 @@
-"""The schema as a subgraph: what is composed, and how gateways read it."""
+"""The subgraph's SDL: the composed fields, and the field that gateways read."""
 
 import pytest
 from graphql import (
@@ -58,7 +58,7 @@ def test_every_level_and_every_hierarchy_s_interface_is_an_entity_by_id_and_by_p
     }
 
 
-def test_pages_may_be_told_by_other_subgraphs_too(subgraph):
+def test_pages_are_shareable_with_other_subgraphs(subgraph):
     assert directives_of(subgraph["PageInfo"]) == ["@shareable"]
 
 
@@ -81,7 +81,7 @@ def test_nothing_else_than_the_hidden_differs_from_the_whole_schema(schema, subg
             assert {one.name.value for one in definition.fields} == set(schema._schema.type_map[name].fields) - past
 
 
-def test_what_is_exposed_is_shown(schema):
+def test_exposed_fields_are_in_the_subgraph(schema):
     shown = {word: subgraph_sdl(schema, frozenset([word])) for word in EXPOSABLE}
     assert "  node(" in shown["node"]
     assert "  nodes(" not in shown["node"]
@@ -133,6 +133,6 @@ def test_a_word_that_cannot_be_exposed_is_refused_with_those_that_can():
         exposed("node,secrets")
 
 
-async def test_the_service_tells_the_subgraph_s_schema(schema):
+async def test_the_service_returns_the_subgraph_s_schema(schema):
     result = await schema.execute("{ _service { sdl } }")
     assert result.data["_service"]["sdl"] == subgraph_sdl(schema)

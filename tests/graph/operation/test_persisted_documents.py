@@ -1,4 +1,4 @@
-"""Trusted documents: sent by id in every way that clients do, and what is refused where only they are taken."""
+"""Trusted documents: ids in every form that clients send, and the rejection of other documents."""
 
 import hashlib
 import json
@@ -61,7 +61,7 @@ def test_a_trusted_document_is_answered_however_it_is_named(client, parameters):
     assert ask(client, **parameters) == ANSWER
 
 
-def test_a_trusted_document_is_asked_by_get_too_but_for_mutations(client):
+def test_a_trusted_query_is_accepted_by_get_and_a_mutation_is_not(client):
     for parameters in (
         {"documentId": HASHES[HELLO]},
         {"extensions": json.dumps(by_apollo(HASHES[HELLO])["extensions"])},
@@ -72,7 +72,7 @@ def test_a_trusted_document_is_asked_by_get_too_but_for_mutations(client):
     assert ask(client, documentId=HASHES[CHANGE]) == {"data": {"change": 1}}
 
 
-def test_an_id_that_is_not_known_asks_for_the_text(client):
+def test_an_unknown_id_is_answered_with_the_code_for_sending_the_text(client):
     assert code(ask(client, documentId="0" * 64)) == "PERSISTED_QUERY_NOT_FOUND"
     assert code(ask(client, **by_apollo("0" * 64))) == "PERSISTED_QUERY_NOT_FOUND"
 
@@ -90,14 +90,14 @@ def test_a_known_id_wins_over_a_text_that_is_sent_with_it(client):
     assert ask(client, query=OTHER, documentId=HASHES[HELLO]) == ANSWER
 
 
-def test_without_trusted_documents_clients_are_told_to_send_texts():
+def test_without_trusted_documents_an_id_is_answered_as_not_supported():
     with serving(small_app(SmallStore())) as url, httpx.Client(base_url=url) as client:
         assert code(ask(client, **by_apollo(HASHES[HELLO]))) == "PERSISTED_QUERY_NOT_SUPPORTED"
         assert ask(client, query=HELLO, **by_apollo(HASHES[HELLO])) == ANSWER
 
 
 @pytest.mark.parametrize("sent", [7, None, [], {"a": 1}, ""])
-def test_an_id_that_is_no_text_is_none(client, sent):
+def test_an_id_that_is_no_string_is_ignored(client, sent):
     assert code(ask(client, documentId=sent)) == "BAD_REQUEST"
     assert code(ask(client, **by_apollo(sent))) == "BAD_REQUEST"
 
@@ -117,7 +117,7 @@ def test_the_file_is_read_with_or_without_prefixes(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '"x"', '{"a": 1}', '{"a": {"body": "{ a }"}}'])
-def test_a_file_that_holds_no_documents_by_id_is_told_at_the_start(tmp_path, monkeypatch, content):
+def test_a_file_without_documents_by_id_is_rejected_at_the_start(tmp_path, monkeypatch, content):
     file = tmp_path / "documents.json"
     file.write_text(content)
     monkeypatch.setenv("CLADE_TRUSTED_DOCUMENTS", str(file))
@@ -125,7 +125,7 @@ def test_a_file_that_holds_no_documents_by_id_is_told_at_the_start(tmp_path, mon
         Settings()
 
 
-def test_a_file_that_is_not_there_is_told_at_the_start(monkeypatch):
+def test_a_missing_file_is_rejected_at_the_start(monkeypatch):
     monkeypatch.setenv("CLADE_TRUSTED_DOCUMENTS", "nowhere.json")
     with pytest.raises(BadInput, match=r"nowhere\.json cannot be read: no such file"):
         Settings()

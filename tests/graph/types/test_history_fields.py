@@ -75,7 +75,7 @@ async def test_the_latest_audit_is_one_read_and_its_full_history_one_query_more(
     assert reader.request.reads.requests == 2
 
 
-async def test_an_audit_of_a_part_is_told_beside_those_of_the_whole(audits):
+async def test_an_audit_of_a_part_is_read_beside_those_of_the_whole(audits):
     found = await audits.ask(
         f'{{ equipment(path: "Equipment_1") {{ descendants(level: AUDIT) {{ nodes {{ path {AUDIT} }} }} }} }}'
     )
@@ -97,7 +97,7 @@ async def test_history_comes_in_pages(audits):
 
 
 @pytest.mark.parametrize("position", ["abc", "-1", "1_0", " 1", "\u0663", "9" * 5_000])
-async def test_a_cursor_that_is_made_up_holds_no_number(audits, position):
+async def test_a_made_up_cursor_is_rejected(audits, position):
     made_up = encode_cursor(CursorKind.CHANGES, "asset#Equipment_1", position)
     query = 'query($since: String) { changes(hierarchy: "asset", tree: "Equipment_1", since: $since) { cursor } }'
     assert (await audits.refusal(query, since=made_up))[0] == "BAD_CURSOR"
@@ -109,7 +109,7 @@ async def test_a_cursor_that_is_made_up_holds_no_number(audits, position):
     assert (await audits.refusal(query, after=made_up))[0] == "BAD_CURSOR"
 
 
-async def test_one_revision_is_one_get_and_there_is_none_outside_of_them(audits):
+async def test_one_revision_is_one_get_and_null_outside_of_the_range(audits):
     found = await audits.ask(
         '{ audit(path: "Equipment_1/2026-10") { zero: atRevision(n: 0) { id } one: atRevision(n: 1) { level revision '
         "... on AuditRevision { result } } three: atRevision(n: 3) { revision } four: atRevision(n: 4) { id } } }"
@@ -122,7 +122,7 @@ async def test_one_revision_is_one_get_and_there_is_none_outside_of_them(audits)
     }
 
 
-async def test_revisions_are_taken_from_the_budget_of_nodes(audits):
+async def test_revisions_are_spent_from_the_budget_of_nodes(audits):
     def context() -> Context:
         return Context(Request(audits.store, DEFINITIONS, BudgetLimits(5)), TYPES)
 
@@ -153,7 +153,7 @@ async def test_history_stays_through_moves_and_deletion(audits):
     assert gone["node"] is None
 
 
-async def test_the_id_of_a_revision_is_its_own_and_no_nodes(audits):
+async def test_the_id_of_a_revision_is_not_a_nodes_id(audits):
     found = await audits.ask('{ audit(path: "Equipment_1/2026-10") { id history { nodes { id } } } }')
     node = found["audit"]["id"]
     ids = [one["id"] for one in found["audit"]["history"]["nodes"]]
@@ -180,7 +180,7 @@ async def test_a_revision_is_of_the_level_that_the_node_had(audits):
     ]
 
 
-async def test_who_wrote_a_revision_is_told_with_it(audits):
+async def test_a_revision_names_the_caller_that_wrote_it(audits):
     writer = Writer(audits.store)
     edit = Update(DEFINITIONS["asset"], ("Equipment_1",), "The first", None, {})
     await writer.write(edit, ReadUsage(), EditOptions(by="ann@example.org"))
@@ -200,7 +200,7 @@ FEED = (
 FEED += "changes { event path from to revision } cursor hasMore } }"
 
 
-async def test_the_feed_tells_all_changes_of_a_tree_in_order(clients):
+async def test_the_feed_lists_all_changes_of_a_tree_in_order(clients):
     await plant(clients)
     start = (await clients.ask(FEED))["changes"]
     assert [one["event"] for one in start["changes"]] == ["CREATED"] * 7
@@ -217,7 +217,7 @@ async def test_the_feed_tells_all_changes_of_a_tree_in_order(clients):
     assert (await clients.ask(FEED, since=later["cursor"]))["changes"] == later | {"changes": []}
 
 
-async def test_a_move_between_trees_is_told_in_both(clients):
+async def test_a_move_between_trees_is_in_the_feeds_of_both(clients):
     await plant(clients)
     await clients.ask('mutation { createLocation(key: "CA", name: "CA", attributes: {country: {}}) { node { path } } }')
     await clients.ask('mutation { moveLocation(path: "US/NE", to: "CA") { node { path } } }')
@@ -250,7 +250,7 @@ async def test_a_page_of_the_feed_is_one_range_read(clients, monkeypatch):
     assert pages == [3, 3, 1]
 
 
-async def test_a_cursor_that_is_too_old_or_of_another_tree_is_refused(clients):
+async def test_a_cursor_that_is_too_old_or_of_another_tree_is_rejected(clients):
     await plant(clients)
     first = (await clients.ask(FEED))["changes"]["cursor"]
     await clients.ask('mutation { updateLocation(path: "US/MO", name: "a") { node { id } } }')
@@ -286,7 +286,7 @@ async def test_no_writer_s_clock_makes_an_item_of_the_log_expire_before_those_in
     assert [change["event"] for change in found] == ["UPDATED", "UPDATED"]
 
 
-async def test_a_cursor_stays_good_as_long_as_nothing_has_changed(clients):
+async def test_a_cursor_is_valid_as_long_as_nothing_has_changed(clients):
     await plant(clients)
     cursor = (await clients.ask(FEED))["changes"]["cursor"]
     kept = await clients.store.get([log_key("location#US", n) for n in range(1, 8)], ReadUsage())

@@ -1,4 +1,4 @@
-"""What clients change and what they then read, on both stores."""
+"""Mutations, and the reads after them, on both stores."""
 
 import asyncio
 
@@ -58,7 +58,7 @@ async def test_an_update_that_changes_nothing_writes_nothing(clients):
     assert answer == {"updateLocation": {"node": {"revision": 1}}}
 
 
-async def test_levels_that_have_no_attributes_are_said_by_true(clients):
+async def test_levels_without_attributes_are_given_as_true(clients):
     answer = await clients.ask("""mutation {
         a: createCategoryNode(key: "TV", name: "Television", attributes: {category: true}) { node { path } }
         b: createCategoryNode(parent: "TV", key: "LG", name: "LG", attributes: {product: {price: "799.90"}}) {
@@ -66,7 +66,7 @@ async def test_levels_that_have_no_attributes_are_said_by_true(clients):
     assert answer == {"a": {"node": {"path": "TV"}}, "b": {"node": {"price": "799.90"}}}
 
 
-async def test_enums_and_lists_are_taken_as_they_are_told(clients):
+async def test_enums_and_lists_are_accepted_as_they_are_serialized(clients):
     answer = await clients.ask("""mutation {
         a: createAssetNode(key: "E", name: "E", attributes: {equipment: {installed: "2026-10-05"}}) { node { path } }
         b: createAssetNode(parent: "E", key: "1", name: "1", attributes: {audit: {result: FAILED, findings: ["a"]}}) {
@@ -158,7 +158,7 @@ async def test_a_subtree_moves_to_another_tree_and_becomes_one(clients):
 # -- order -------------------------------------------------------------------------------------------------------------
 
 
-async def test_siblings_stand_as_they_are_put(clients):
+async def test_siblings_are_in_the_order_that_reorder_gives_them(clients):
     put = "mutation($p: Path!, $b: Path, $f: Boolean) {"
     put += " reorderLocation(path: $p, before: $b, first: $f) { node { id } } }"
     assert await keys(clients, "US") == ["MO", "NE"]
@@ -199,7 +199,7 @@ async def test_a_deletion_is_undone_by_a_creation_that_names_the_old_id(clients)
 # -- terms -------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_dry_run_tells_what_would_change_and_changes_nothing(clients):
+async def test_a_dry_run_returns_its_plan_and_changes_nothing(clients):
     plan = "{ node { path } plan { nodes transactions collisions writeUnits } }"
     answer = await clients.ask(f"""mutation {{
         move: renameLocation(path: "US/NE", key: "X", dryRun: true) {plan}
@@ -214,7 +214,7 @@ async def test_a_dry_run_tells_what_would_change_and_changes_nothing(clients):
     assert await keys(clients, "US") == ["MO", "NE"]
 
 
-async def test_another_revision_than_expected_is_a_conflict_that_tells_the_present_one(clients):
+async def test_another_revision_than_expected_is_a_conflict_that_names_the_current_one(clients):
     refused = await clients.refusal(
         'mutation { updateLocation(path: "US/NE", name: "x", expectedRevision: 4) { node { path } } }'
     )
@@ -231,7 +231,7 @@ async def test_the_same_idempotency_key_changes_nothing_twice_and_answers_the_sa
     assert await clients.ask(delete) == await clients.ask(delete)
 
 
-async def test_a_repeated_mutation_tells_the_node_as_it_was_written_whatever_came_after(clients):
+async def test_a_repeated_mutation_returns_the_node_as_it_was_first_written(clients):
     update = """mutation { updateLocation(path: "US/NE/Omaha", attributes: { city: { %s } }, idempotencyKey: "k") {
         node { path revision ... on City { timezone population } } } }"""
     one, other = 'timezone: "UTC", population: 7', 'population: 7, timezone: "UTC"'
@@ -276,7 +276,7 @@ async def test_a_server_that_may_not_write_forbids_it(clients):
         ('deleteLocation(path: "US/MO/St. Louis", idempotencyKey: "")', "BAD_USER_INPUT"),
     ],
 )
-async def test_what_cannot_be_done_is_refused_with_a_code_and_changes_nothing(clients, mutation, code):
+async def test_an_invalid_mutation_is_rejected_with_a_code_and_changes_nothing(clients, mutation, code):
     before = await invariants.all_items(clients.store)
     refused, message = await clients.refusal(f"mutation {{ {mutation} {{ node {{ path }} }} }}")
     assert refused == code
@@ -285,7 +285,7 @@ async def test_what_cannot_be_done_is_refused_with_a_code_and_changes_nothing(cl
     assert sorted(after, key=key_of) == sorted(before, key=key_of)
 
 
-async def test_a_path_that_would_pass_the_limits_anywhere_below_is_refused(clients):
+async def test_a_path_that_would_exceed_the_limits_anywhere_below_is_rejected(clients):
     key = "x" * 300
     for parent in ("US/NE/Omaha", f"US/NE/Omaha/{key}"):
         await clients.ask(
@@ -301,7 +301,7 @@ async def test_a_path_that_would_pass_the_limits_anywhere_below_is_refused(clien
     assert (code, "1024" in message) == ("BAD_PATH", True)
 
 
-async def test_an_answer_that_was_kept_shows_the_next_write(clients):
+async def test_a_cached_response_shows_the_next_write(clients):
     question = '{ location(path: "US/NE") { name childCount } }'
     assert (await clients.ask(question))["location"] == {"name": "NE", "childCount": 2}
     await clients.ask('mutation { deleteLocation(path: "US/NE/Lincoln") { node { path } } }')
