@@ -168,7 +168,10 @@ def test_scattered_parents_are_one_query_for_each_run_of_siblings():
         world.records_read.add(Read(children(area.pk, area.sk)), family)
     relation = every()
     reads = world.plan(*[list_request(plot, relation) for plot in plots])
-    assert reads == [Read(world.level_range("TREE", 3, plots[0], plots[1])), Read(world.level_range("TREE", 3, plots[2], plots[3]))]
+    assert reads == [
+        Read(world.level_range("TREE", 3, plots[0], plots[1])),
+        Read(world.level_range("TREE", 3, plots[2], plots[3])),
+    ]
 
 
 def test_lists_that_are_empty_by_their_counts_are_not_read(world):
