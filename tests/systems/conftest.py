@@ -10,4 +10,5 @@ def each_error() -> Iterator[None]:
     """Answers tell each of their errors, as a model of them does, however many are alike."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("graph.errors.MAX_ERRORS_PER_CODE", 1_000_000)
+        patch.setattr("graph.execution.executor.MAX_ERRORS_PER_CODE", 1_000_000)
         yield
