@@ -14,13 +14,7 @@ from commands.options import StoreUrl
 from graph.hierarchies.registry import hierarchies
 from graph.settings import Settings
 from resolvers.access.grants import Grants
-from store.api_keys import (
-    ApiKey,
-    add_key,
-    find_keys,
-    new_key,
-    revoke_key,
-)
+from store.api_keys import ApiKey, add_key, find_keys, new_key, revoke_key
 from store.connect import opened
 from store.engine.usage import ReadUsage
 from store.errors import BadInput

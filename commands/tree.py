@@ -19,13 +19,7 @@ from resolvers.session.request import Request
 from store.connect import opened
 from store.errors import BadInput, BudgetExceeded
 from store.model.hierarchy import Hierarchy
-from store.model.keys import (
-    Key,
-    Path,
-    decode_segment,
-    last_segment,
-    node_key,
-)
+from store.model.keys import Key, Path, decode_segment, last_segment, node_key
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
 from store.text import shorten

@@ -10,12 +10,7 @@ from typing import Any
 import orjson
 from graphql import GraphQLError, GraphQLSyntaxError
 
-from store.errors import (
-    UNCERTAIN_HINT,
-    CladeError,
-    Unavailable,
-    Uncertain,
-)
+from store.errors import UNCERTAIN_HINT, CladeError, Unavailable, Uncertain
 
 PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
 VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"

@@ -12,12 +12,7 @@ from store.engine.usage import ReadUsage
 from store.metadata.move_record import MoveState
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.items import Item, Put
-from store.model.keys import (
-    Key,
-    Path,
-    ancestor_keys,
-    node_key,
-)
+from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.ranges import KeyRange
 from store.model.records import Record
 from tests.model import AT, Model

@@ -17,12 +17,7 @@ import pytest
 from tests import engines
 from tests.conftest import CLADE
 from tests.engines import Engine, free_port
-from tests.readme import (
-    README,
-    ROOT,
-    blocks,
-    section,
-)
+from tests.readme import README, ROOT, blocks, section
 
 START_SECONDS = 120
 MAX_LINES = 220

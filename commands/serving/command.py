@@ -55,7 +55,12 @@ def serve(
     samples = asyncio.run(_check_store(settings.store, classes))
     _print_examples(settings.store, host, port, example_queries(classes, samples))
     _raise_file_limit(settings.max_connections)
-    config = ServerConfig(
+    with exported(settings.metrics, workers):
+        _run(_config(settings, host, port, workers), settings.drain_seconds)
+
+
+def _config(settings: Settings, host: str, port: int, workers: int) -> ServerConfig:
+    return ServerConfig(
         "commands.serving.workers:worker_app",
         max_connections=settings.max_connections,
         max_body_bytes=settings.max_body_bytes,
@@ -70,8 +75,6 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=settings.stop_seconds,
     )
-    with exported(settings.metrics, workers):
-        _run(config, settings.drain_seconds)
 
 
 def _run(config: uvicorn.Config, drain_seconds: float) -> None:

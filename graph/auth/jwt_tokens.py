@@ -10,15 +10,7 @@ from urllib.parse import urlsplit
 
 import jwt
 
-from graph.auth.jwks import (
-    PublishedKeys,
-    Secret,
-    SigningKeys,
-    keys_at,
-    keys_in,
-    parse,
-    read_file,
-)
+from graph.auth.jwks import PublishedKeys, Secret, SigningKeys, keys_at, keys_in, parse, read_file
 from graph.auth.loopback import is_loopback
 from graph.settings import Settings
 from resolvers.access.caller import Caller

@@ -138,14 +138,12 @@ class Execution:
         context = self._make_context()
         if caller is not ANYONE:
             context.act_for(caller)
-            report_reads = report_reads and caller.reads is None  # otherwise the reads would reveal hidden nodes
-        call = Call(request, document, operation, report_reads)
+        reports = report_reads and caller.reads is None  # to others the reads would reveal hidden nodes
+        call = Call(request, document, operation, reports)
         if observed is not None:
             observed.kind, observed.operation = operation.operation.value, call.name
             observed.document, observed.context = request.query, context
-        if self._cache is not None and (
-            entry := self._cache.proven(_key(call, context), context.request.state.store_version)
-        ):
+        if (entry := self._proven(call, context)) is not None:
             return _cached(entry, call, context)
         try:
             return await within(self._limits.request_seconds, self._answer_consistently(call, context))
@@ -153,6 +151,12 @@ class Execution:
             return timed_out(operation, self._limits.request_seconds)
         finally:  # also if the client has disconnected
             context.stop()
+
+    def _proven(self, call: Call, context: Any) -> Entry | None:
+        """The cached response that the version of the store proves."""
+        if self._cache is None:
+            return None
+        return self._cache.proven(_key(call, context), context.request.state.store_version)
 
     async def _answer_consistently(self, call: Call, context: Any) -> OperationResponse:
         """The response, made again from a snapshot if the store changed between the reads."""

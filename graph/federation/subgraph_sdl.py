@@ -9,14 +9,7 @@ import strawberry
 from graphql import DocumentNode, NamedTypeNode, Node, Visitor, parse, print_ast, visit
 from strawberry.types.field import StrawberryField
 
-from graph.federation_exposure import (
-    CHANGES,
-    HISTORY,
-    MOVES,
-    MUTATIONS,
-    NODE,
-    NODES,
-)
+from graph.federation_exposure import CHANGES, HISTORY, MOVES, MUTATIONS, NODE, NODES
 from graph.types.field import class_of, field
 
 # Pinned: later versions add nothing that is needed here, and not every composer takes them.

@@ -4,14 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from graphql import (
-    DocumentNode,
-    GraphQLError,
-    OperationDefinitionNode,
-    get_operation_ast,
-    specified_rules,
-    validate,
-)
+from graphql import DocumentNode, GraphQLError, OperationDefinitionNode, get_operation_ast, specified_rules, validate
 from strawberry import Schema
 from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule

@@ -60,8 +60,7 @@ def build_app(
 ) -> ASGIApp:
     """The application that serves `execution`.
 
-    `store` is opened at its start and closed at its end. Meanwhile the moves of `writer`, unfinished moves of other
-    processes, and `background` run.
+    From its start to its end `store` is open, and moves of `writer`, unfinished ones of others, and `background` run.
     """
     drain = drain or GracefulShutdown()
     endpoint = GraphQLEndpoint(
@@ -75,14 +74,21 @@ def build_app(
     )
     routes = [
         Route(GRAPHQL_PATH, endpoint),
-        *([Route("/graphql/static/{digest}/{name}", pages.static)] if graphiql else []),
-        *([Route("/graphql/examples.json", examples_page(examples))] if graphiql else []),
+        *(graphiql_routes(examples) if graphiql else []),
         Route("/healthz", alive),
         Route("/readyz", Readiness(store, drain).ready),
         Route("/", to_graphql),
     ]
     app = by_path(endpoint, Starlette(routes=routes, lifespan=lifespan_of(store, writer, drain, background)))
     return RequestObserver(guarded(app, cors_origins, check_hosts=check_hosts), observers, drain, on_start)
+
+
+def graphiql_routes(examples: Examples) -> list[Route]:
+    """The files of GraphiQL's page, and the queries of its tabs."""
+    return [
+        Route("/graphql/static/{digest}/{name}", pages.static),
+        Route("/graphql/examples.json", examples_page(examples)),
+    ]
 
 
 def guarded(app: ASGIApp, cors_origins: Sequence[str], *, check_hosts: bool) -> ASGIApp:

@@ -30,18 +30,8 @@ from graph.operation.graphql_request import GraphQLRequest
 from graph.operation.persisted_documents import PersistedDocuments, UnknownDocument
 from graph.server.client_disconnect import ClientDisconnected, DisconnectWatcher
 from graph.server.concurrency_limit import ConcurrencyLimiter, TooManyRequests
-from graph.server.content_negotiation import (
-    GRAPHQL,
-    HTML,
-    JSON,
-    choose,
-    is_json,
-)
-from graph.server.request_parser import (
-    RequestRejected,
-    read_json,
-    read_query_string,
-)
+from graph.server.content_negotiation import GRAPHQL, HTML, JSON, choose, is_json
+from graph.server.request_parser import RequestRejected, read_json, read_query_string
 from graph.server.response_sender import CLOSE, Header, ResponseSender
 from resolvers.access.caller import ANYONE, Caller
 from store.errors import Unavailable

@@ -5,12 +5,7 @@ from typing import Any, NewType
 import strawberry
 from strawberry.types.scalar import ScalarDefinition
 
-from graph.hierarchies.attribute import (
-    Date,
-    DateTime,
-    Decimal,
-    Long,
-)
+from graph.hierarchies.attribute import Date, DateTime, Decimal, Long
 from store.errors import BadInput
 from store.model.attributes import Attribute, Kind
 

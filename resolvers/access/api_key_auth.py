@@ -5,12 +5,7 @@ import time
 
 from resolvers.access.caller import Caller
 from resolvers.access.grants import Grants
-from store.api_keys import (
-    PREFIX,
-    ApiKey,
-    find_key,
-    parse_key,
-)
+from store.api_keys import PREFIX, ApiKey, find_key, parse_key
 from store.bounded_cache import ExpiringCache
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage

@@ -21,13 +21,7 @@ from store.engine.protocol import Store
 from store.errors import CladeError
 from store.model.items import Put
 from tests.model import Ground, Model
-from tests.systems.asking import (
-    BOUNDLESS,
-    PATIENT,
-    WIDE,
-    Client,
-    count_nodes,
-)
+from tests.systems.asking import BOUNDLESS, PATIENT, WIDE, Client, count_nodes
 
 PLOTS = 30
 NODES = {("r",): "AREA"} | {("r", area): "AREA" for area in "abcd"}

@@ -23,12 +23,7 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from store.errors import Unavailable
 from store.model.records import Record, derived_id
-from tests.graph.execution.test_response_cache import (
-    GROUND,
-    SCHEMA,
-    TYPES,
-    plant,
-)
+from tests.graph.execution.test_response_cache import GROUND, SCHEMA, TYPES, plant
 from tests.recorded_reads import ReadRecorder
 from tests.systems.asking import WIDE
 

@@ -20,12 +20,7 @@ from graph.server.asgi_app import build_app
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.model.keys import node_key
-from tests.graph.execution.test_response_cache import (
-    GROUND,
-    SCHEMA,
-    TYPES,
-    plant,
-)
+from tests.graph.execution.test_response_cache import GROUND, SCHEMA, TYPES, plant
 from tests.graph.small_app import SmallStore, small_app
 from tests.proxy import Proxy, delayed
 from tests.serving import serving

@@ -12,12 +12,7 @@ from store.engine.protocol import Store
 from store.errors import BadInput, NoTable
 from store.model.keys import tree_version_key
 from tests import invariants
-from tests.commands.importing.test_command import (  # noqa: F401 - fixtures
-    OPTIONS,
-    Clade,
-    clade,
-    shops,
-)
+from tests.commands.importing.test_command import OPTIONS, Clade, clade, shops  # noqa: F401 - fixtures
 from tests.store.checking.broken import at, change
 
 

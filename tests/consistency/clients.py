@@ -9,13 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tests.consistency.states import Node
-from tests.systems.test_read_your_writes import (
-    CREATE,
-    DELETE,
-    MOVE,
-    UPDATE,
-    Server,
-)
+from tests.systems.test_read_your_writes import CREATE, DELETE, MOVE, UPDATE, Server
 
 PLACES = ("P", "Q")
 AGAIN = 60  # of a hundred reads ask what was asked a short time ago

@@ -5,12 +5,7 @@ import re
 import httpx
 
 from store.model.records import Record
-from tests.readme import (
-    DOCS,
-    blocks,
-    section,
-    table,
-)
+from tests.readme import DOCS, blocks, section, table
 
 PAGE = DOCS / "concepts.md"
 PART = section("Reads and their cost", PAGE)

@@ -14,12 +14,7 @@ from graphql import (
     validate_schema,
 )
 
-from graph.hierarchies.names import (
-    OWN_FIELDS,
-    OWN_TYPES,
-    fields_of,
-    types_of,
-)
+from graph.hierarchies.names import OWN_FIELDS, OWN_TYPES, fields_of, types_of
 from graph.hierarchies.registry import served
 from graph.schema import build_schema as build
 

@@ -6,14 +6,7 @@ import pytest
 
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.access.grants import Visibility
-from store.api_keys import (
-    add_key,
-    find_key,
-    find_keys,
-    new_key,
-    parse_key,
-    revoke_key,
-)
+from store.api_keys import add_key, find_key, find_keys, new_key, parse_key, revoke_key
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage

@@ -21,19 +21,8 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from store.transfer.formats.taxonomy import Taxonomy
 from store.transfer.load import LoadResult, load
-from store.transfer.rows import (
-    ImportPlan,
-    Part,
-    Rejection,
-    Row,
-)
-from tests.systems.asking import (
-    BOUNDLESS,
-    Client,
-    count_nodes,
-    plant,
-    write,
-)
+from store.transfer.rows import ImportPlan, Part, Rejection, Row
+from tests.systems.asking import BOUNDLESS, Client, count_nodes, plant, write
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 LEVELS = ["country=Country", "state=State/Province", "city=City", "postal_code=Postcode", "store=Store Number"]

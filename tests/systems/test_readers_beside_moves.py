@@ -23,14 +23,7 @@ from store.engine.protocol import Store
 from store.model.paths import format_path, parse_path
 from tests.graph.compiler.test_operation_plan import wire
 from tests.model import AT, Field, GraphText, Model, Word, failures, without_failures
-from tests.move_in_progress import (
-    MOVE,
-    FlippingStore,
-    MoveInProgress,
-    any_move,
-    flip_back,
-    plant,
-)
+from tests.move_in_progress import MOVE, FlippingStore, MoveInProgress, any_move, flip_back, plant
 from tests.systems.asking import BOUNDLESS, WIDE
 from tests.systems.test_answers_model import (
     DEFINITIONS,

@@ -8,12 +8,7 @@ from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
 from tests.model import Model
-from tests.systems.asking import (
-    WIDE,
-    Client,
-    plant,
-    write,
-)
+from tests.systems.asking import WIDE, Client, plant, write
 
 
 class Event(Node, hierarchy="event", many="events"):

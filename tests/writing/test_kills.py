@@ -19,13 +19,7 @@ import pytest
 from store.dynamodb.circuit_breaker import REST_SECONDS
 from tests import engines
 from tests.conftest import CLADE
-from tests.moving_subtree import (
-    HERE,
-    NOWHERE,
-    THERE,
-    MovingSubtree,
-    Watchers,
-)
+from tests.moving_subtree import HERE, NOWHERE, THERE, MovingSubtree, Watchers
 from tests.proxy import Proxy, passed
 from tests.writing.killing import KILLS, die_at_statement, killing
 from tests.writing.scene import Scene, outcome, scene

@@ -34,12 +34,7 @@ from store.engine.protocol import Store
 from tests.graph.execution.test_response_cache import plant
 from tests.model import GraphText, Ground, Model
 from tests.systems.asking import BOUNDLESS, WIDE
-from tests.systems.test_answers_model import (
-    Writer,
-    grow,
-    models,
-    queries,
-)
+from tests.systems.test_answers_model import Writer, grow, models, queries
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 SCHEMA, TYPES = build_schema([Ground])

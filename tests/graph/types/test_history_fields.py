@@ -16,13 +16,7 @@ from store.model.items import Delete, Put
 from store.model.keys import log_key
 from store.writer.writer import EditOptions, Writer
 from tests import invariants
-from tests.systems.writing import (
-    DEFINITIONS,
-    SCHEMA,
-    TYPES,
-    Clients,
-    plant,
-)
+from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES, Clients, plant
 
 AUDIT = "... on Audit { auditor result }"
 

@@ -14,13 +14,7 @@ from store.model.keys import Key, id_key, tree_version_key
 from store.transfer.load import LoadResult, load
 from tests import invariants
 from tests.store.checking.broken import HIERARCHIES, OMAHA, OMAHA_ID, US, at, change, fill, item, remove
-from tests.store.checking.test_check import (  # noqa: F401 - a fixture of both
-    AT,
-    BROKEN,
-    FR,
-    caught_up,
-    findings,
-)
+from tests.store.checking.test_check import AT, BROKEN, FR, caught_up, findings  # noqa: F401 - a fixture of both
 from tests.store.transfer.test_load import wanted_of
 
 LASTING = {  # what only the node or its history said, so that nothing tells how it was

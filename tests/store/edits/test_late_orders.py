@@ -29,12 +29,7 @@ from store.writer.writer import Writer
 from tests import invariants
 from tests.engines import Engine
 from tests.hierarchies import CATEGORY
-from tests.model_writes import (
-    KEYS,
-    Model,
-    RandomEdits,
-    Refused,
-)
+from tests.model_writes import KEYS, Model, RandomEdits, Refused
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(20, 60))  # a seed, and how many edits

@@ -21,12 +21,7 @@ from store.model.keys import Path, tree_key
 from store.model.ranges import siblings
 from store.writer.writer import EditOptions, EditResult, Writer
 from tests.hierarchies import CATEGORY
-from tests.model_writes import (
-    Model,
-    RandomEdits,
-    Refused,
-    compare,
-)
+from tests.model_writes import Model, RandomEdits, Refused, compare
 from tests.store.background_moves.journaled import AT
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
