@@ -1,14 +1,17 @@
-"""What a large question does to small ones at the same server: python -m bench.beside.
+"""Small requests beside large ones at the same server: python -m bench.beside.
 
-Eight connections ask for breadcrumbs, first alone, then beside one that asks for a list of 9,000 nodes again and again.
-Both come from SQLite, by a server that reads everything each time and by one that keeps what it has read.
+Eight connections ask for breadcrumbs: first alone, then beside one connection that asks for a list of 9,000 nodes again
+and again, by a server that reads everything each time and by one that caches what it has read; then while a subtree of
+40,000 nodes is moved, and while it is deleted. The store is an SQLite file of 400,000 nodes.
 """
 
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import orjson
 
 from bench import clients
@@ -17,11 +20,17 @@ from bench.places import write
 from bench.processes import CLADE, Process, run
 from bench.servers import clade
 
-NODES = 100_000
+NODES = 400_000
 SMALL = [f'{{ city(path: "C0/R0/{n:03d}/000") {{ name ancestors {{ name }} }} }}' for n in range(100)]
 LARGE = '{ country(path: "C%d") { descendants(first: 9000) { nodes { name path } } } }'
+WRITES = {
+    "a move": 'mutation { moveLocation(path: "C1/R1", to: "C2") { move { id } } }',
+    "a deletion": 'mutation { deleteLocation(path: "C2/R1", policy: CASCADE) { move { id } } }',
+}
+MOVES = '{ moves(hierarchy: "location", first: 1) { state nodes } }'
 CONNECTIONS = 8
 SECONDS = 6.0
+WRITE_SECONDS = 120.0
 
 
 def asked(server: Process, *, connections: int, questions: list[str]) -> clients.Load:
@@ -30,6 +39,30 @@ def asked(server: Process, *, connections: int, questions: list[str]) -> clients
     if load.failed:
         sys.exit(f"{load.failed} of {load.requests} requests failed.")
     return load
+
+
+def written(server: Process, mutation: str) -> tuple[float, int]:
+    """Move or delete a subtree; the seconds until that has ended, and the number of its nodes."""
+    began = time.perf_counter()
+    said = httpx.post(server.url, json={"query": mutation}, timeout=WRITE_SECONDS).json()
+    if "errors" in said and said["errors"][0]["extensions"]["code"] != "TIMEOUT":
+        sys.exit(str(said["errors"]))
+    while time.perf_counter() - began < WRITE_SECONDS:
+        (move,) = httpx.post(server.url, json={"query": MOVES}, timeout=WRITE_SECONDS).json()["data"]["moves"]
+        if move["state"] in ("DONE", "UNDONE"):
+            return time.perf_counter() - began, move["nodes"]
+        time.sleep(0.2)
+    sys.exit("The write does not end.")
+
+
+def beside_writes(server: Process, threads: ThreadPoolExecutor) -> None:
+    """Small requests in windows of some seconds until each write has ended; the worst window counts."""
+    for name, mutation in WRITES.items():
+        write, windows = threads.submit(written, server, mutation), []
+        while not write.done():
+            windows.append(asked(server, connections=CONNECTIONS, questions=SMALL))
+        seconds, nodes = write.result()
+        tell(f"small beside {name} of {nodes:,} nodes, {seconds:.1f} s", max(windows, key=lambda load: load.p99))
 
 
 def tell(name: str, load: clients.Load) -> None:
@@ -48,6 +81,8 @@ def main() -> None:
                 large = threads.submit(asked, server, connections=1, questions=[LARGE % 1, LARGE % 2])
                 tell(f"small beside a large one, {name}", asked(server, connections=CONNECTIONS, questions=SMALL))
                 tell(f"the large one, {name}", large.result())
+        with clade("", store, keep_mb=64, writes="on").process as server:
+            beside_writes(server, threads)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ class Server:
         return f"{self.process.url}/{question.name}" if self.name == STATIC else self.process.url
 
 
-def clade(name: str, store: str, *, questions: Sequence[Question] = PLACES, **settings: int) -> Server:
+def clade(name: str, store: str, *, questions: Sequence[Question] = PLACES, **settings: int | str) -> Server:
     """Clade as `clade serve` starts it, without its cache of answers unless a setting says otherwise."""
     port = free_port()
     told = {f"CLADE_{key.upper()}": str(value) for key, value in ({"cache_mb": 0} | settings).items()}
