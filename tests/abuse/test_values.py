@@ -58,11 +58,11 @@ WRONG = "Variable '$%s' has invalid value%s: "
 @pytest.mark.parametrize(
     ("query", "variables", "message"),
     [
-        (PATH, {"p": ["US", None]}, WRONG % ("p", "") + "A Path is written as a text, such as US/NE/Omaha."),
+        (PATH, {"p": ["US", None]}, WRONG % ("p", "") + "A Path is a string, such as US/NE/Omaha."),
         (PATH, {"p": None}, WRONG % ("p", "") + "Expected value of non-null type 'Path!' not to be null."),
         (PATH, {}, WRONG % ("p", "") + "Expected a value of non-null type 'Path!' to be provided."),
         (IDS, {"i": ["a", None]}, WRONG % ("i", " at [1]") + "Expected value of non-null type 'ID!' not to be null."),
-        ("{ location(path: 5) { id } }", None, "A Path is written as a text, such as US/NE/Omaha."),
+        ("{ location(path: 5) { id } }", None, "A Path is a string, such as US/NE/Omaha."),
     ],
 )
 def test_a_value_of_a_wrong_type_is_an_error_with_its_variable(client, query, variables, message):

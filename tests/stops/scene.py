@@ -151,7 +151,7 @@ class Scene:
             while tasks := self.tasks:
                 await asyncio.wait(tasks)
         assert self.gate.running == 0
-        assert (self.turns.under_way, self.turns._waiting) == (0, {})
+        assert (self.turns.slots_taken, self.turns._waiting) == (0, {})
         assert (self.writer.waiting, self.writer._tasks, self.writer._queues) == (0, set(), {})
         assert not [lock for lock in self.writer._locks._locks.values() if lock.locked()]
 

@@ -70,7 +70,7 @@ async def test_check_names_undefined_attributes_and_levels_with_counts(store: St
     await taken(store, tmp_path / "nodes.jsonl", NODES, OLD)
     check = Check(store, {"location": NEW}, "2026-01-01T00:00:00.000Z")
     findings = [str(one) async for one in check.findings()]
-    assert findings == ['location US/East: its level "AREA" is none of location']
+    assert findings == ["location US/East: attribute `level` is 'AREA', expected a level of location"]
     assert check.undefined["location"].sentences() == SENTENCES
 
 
