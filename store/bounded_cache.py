@@ -32,7 +32,7 @@ class BoundedCache(Generic[K, V]):
     """Entries up to `max_weight` in all, and up to `max_entries` of them; where either is 0, nothing is cached.
 
     `weigh` returns the weight of an entry: its bytes, or any unit that takes `bytes_each` of memory; 1 if left out. An
-    entry that is heavier than `max_weight` is not cached. The value None is not told from absence by `get`.
+    entry that is heavier than `max_weight` is not cached. None cannot be a value, since `get` returns it for absence.
     """
 
     def __init__(
