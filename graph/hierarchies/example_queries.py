@@ -39,10 +39,6 @@ class Example:
     query: str
     variables: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def is_mutation(self) -> bool:
-        return "\nmutation " in self.query
-
     def one_line(self) -> str:
         """The same without comment, name and variables, whose values stand in their places."""
         text = " ".join(_ONLY_IN_EDITORS.sub("", self.query).split())

@@ -9,7 +9,6 @@ Every range is `partition key = ... AND lo <= sort key < hi`. As key conditions 
 | `children` | by_parent | `parent = :pk_sk` | its children, in sibling order |
 | `children` of a level | by_parent | `parent = :pk_sk AND begins_with(rank, "CITY#")` | those of the level |
 | `siblings` | by_parent | `parent = :parent` | the children of any parent, or the roots of a hierarchy |
-| `level_range_below` | by_level | `tier = :pk@CITY@2 AND begins_with(sk, :sk)` | descendants of a level at one depth |
 | `level_range` | by_level | `tier = :pk@CITY@2 AND sk BETWEEN :lo AND :hi` | nodes of a level between two bounds |
 
 DynamoDB is sent BETWEEN for all of them (`store/dynamodb/codec.py`), since a page can begin and end anywhere.
@@ -75,11 +74,6 @@ def siblings(parent: str, level: str | None = None) -> KeyRange:
 def level_range(pk: str, level: str, depth: int, lo: str, hi: str) -> KeyRange:
     """`tier = :tier`: the nodes of one level and depth of a tree whose sort keys lie between two bounds."""
     return KeyRange(Index.BY_LEVEL, level_partition(pk, level, depth), lo, hi)
-
-
-def level_range_below(pk: str, sk: str, level: str, depth: int) -> KeyRange:
-    """`tier = :tier AND begins_with(sk, :sk)`: the descendants of a node of one level and depth."""
-    return level_range(pk, level, depth, sk, prefix_end(sk))
 
 
 def segments_between(sk: str, start: str | None, end: str | None) -> tuple[str, str]:

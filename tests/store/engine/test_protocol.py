@@ -17,7 +17,6 @@ from store.model.ranges import (
     below,
     children,
     level_range,
-    level_range_below,
     segments_between,
     siblings,
     subtree,
@@ -172,7 +171,7 @@ async def test_children_come_by_level_and_rank_and_roots_likewise(store: Store) 
 
 async def test_a_level_range_holds_one_level_of_many_parents_in_key_order(store: Store) -> None:
     await put(store, *TREE)
-    cities = await store.range(level_range_below("location#US", "#", "CITY", 2), ReadUsage())
+    cities = await store.range(level_range("location#US", "CITY", 2, "#", "$"), ReadUsage())
     assert names(cities) == ["Lincoln", "Omaha", "Reno", "New York"]
     some = await store.range(level_range("location#US", "CITY", 2, "#NE#", "#NEVADA$"), ReadUsage())
     assert names(some) == ["Lincoln", "Omaha", "Reno"]
@@ -297,7 +296,7 @@ async def test_a_node_that_is_replaced_leaves_its_former_key_in_an_index(store: 
 async def test_a_count_is_that_of_the_range_in_every_index(store: Store) -> None:
     await put(store, *TREE)
     spans = [subtree("location#US", "#"), below("location#US", "#NE#"), siblings("location"),
-             children("location#US", "#"), level_range_below("location#US", "#", "CITY", 2)]  # fmt: skip
+             children("location#US", "#"), level_range("location#US", "CITY", 2, "#", "$")]  # fmt: skip
     for span in spans:
         reads = ReadUsage()
         assert await store.count(span, reads) == len(await store.range(span, ReadUsage()))

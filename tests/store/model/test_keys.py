@@ -42,7 +42,7 @@ from store.model.ranges import (
     children,
     just_after,
     level_range,
-    level_range_below,
+    prefix_end,
     segments_between,
     siblings,
     subtree,
@@ -224,7 +224,7 @@ def test_a_level_range_holds_the_descendants_of_its_first_sibling_to_its_last(
         nodes = [path for path in tree if len(path) == depth + 1]
         span = level_range("h#R", "CITY", depth, sort_key(first), sort_key(last)[:-1] + "$")
         assert within(span, nodes) == {path for path in nodes if len(path) >= 2 and first <= path[:2] <= last}
-        assert within(level_range_below("h#R", sort_key(first), "CITY", depth), nodes) == {
+        assert within(level_range("h#R", "CITY", depth, sort_key(first), prefix_end(sort_key(first))), nodes) == {
             path for path in nodes if path[:2] == first
         }
 
