@@ -11,7 +11,7 @@ from resolvers.planning.tree_state import TreeState
 from resolvers.session.records_read import RecordsRead
 from store.metadata.tree_version import level_at_depth
 from store.model.keys import Index, Key, parent_sort_key
-from store.model.ranges import KeyRange, children, just_after, level_range
+from store.model.ranges import KeyRange, children, just_after, level_range, prefix_end
 from store.model.records import Record
 
 
@@ -23,7 +23,7 @@ def sorted_owners(lists: Iterable[ListRequest]) -> list[Record]:
 
 def bounds(owners: list[Record]) -> tuple[str, str]:
     """The range of keys from the first of some nodes of one depth to the end of the subtree of the last."""
-    return owners[0].sk, owners[-1].sk[:-1] + "$"
+    return owners[0].sk, prefix_end(owners[-1].sk)
 
 
 def is_gapless(owners: list[Record], tree: TreeState) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from store.model.keys import Index, Key
-from store.model.ranges import KeyRange, just_after, level_range, subtree
+from store.model.ranges import KeyRange, just_after, level_range, prefix_end, subtree
 from store.model.records import Record
 
 _SORT = {Index.TABLE: attrgetter("sk"), Index.BY_PARENT: attrgetter("rank"), Index.BY_LEVEL: attrgetter("sk")}
@@ -137,7 +137,7 @@ class RecordsRead:
         found: list[Record] = []
         for level in levels:
             children = self.in_range(
-                level_range(owner.pk, level, owner.depth + 1, just_after(owner.sk), owner.sk[:-1] + "$")
+                level_range(owner.pk, level, owner.depth + 1, just_after(owner.sk), prefix_end(owner.sk))
             )
             if children is None:
                 children = self._in_subtree(owner, level)
