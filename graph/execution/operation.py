@@ -119,10 +119,10 @@ class Execution:
         report_reads: bool = False,
         observed: RequestInfo | None = None,
     ) -> OperationResponse:
-        """The response to a request of this caller, with any errors of the operation.
+        """The response to a request of this caller; `observed` receives the operation.
 
-        `report_reads` adds `extensions.reads`; `observed` receives the operation. Raises MutationNotAllowed for
-        anything but a query unless `allow_mutations`, and MissingCredential.
+        `report_reads` adds `extensions.reads`. Raises MissingCredential, and MutationNotAllowed unless
+        `allow_mutations`.
         """
         try:
             document = self._documents.get(request.query)
@@ -138,8 +138,8 @@ class Execution:
         context = self._make_context()
         if caller is not ANYONE:
             context.act_for(caller)
-        reports = report_reads and caller.reads is None  # to others the reads would reveal hidden nodes
-        call = Call(request, document, operation, reports)
+        report_reads &= caller.reads is None  # to others the reads would reveal hidden nodes
+        call = Call(request, document, operation, report_reads)
         if observed is not None:
             observed.kind, observed.operation = operation.operation.value, call.name
             observed.document, observed.context = request.query, context

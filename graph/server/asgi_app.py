@@ -58,10 +58,7 @@ def build_app(
     background: Background = (),
     authenticator: Authenticator | None = None,
 ) -> ASGIApp:
-    """The application that serves `execution`.
-
-    From its start to its end `store` is open, and moves of `writer`, unfinished ones of others, and `background` run.
-    """
+    """The application that serves `execution`; meanwhile `store` is open, and moves and `background` run."""
     drain = drain or GracefulShutdown()
     endpoint = GraphQLEndpoint(
         execution,
