@@ -121,8 +121,7 @@ class Execution:
     ) -> OperationResponse:
         """The response to a request of this caller; `observed` receives the operation.
 
-        `report_reads` adds `extensions.reads`. Raises MissingCredential, and MutationNotAllowed unless
-        `allow_mutations`.
+        `report_reads` adds `extensions.reads`. Raises MissingCredential, MutationNotAllowed unless `allow_mutations`.
         """
         try:
             document = self._documents.get(request.query)
@@ -138,8 +137,8 @@ class Execution:
         context = self._make_context()
         if caller is not ANYONE:
             context.act_for(caller)
-        report_reads &= caller.reads is None  # to others the reads would reveal hidden nodes
-        call = Call(request, document, operation, report_reads)
+        # To callers with grants the reads would reveal hidden nodes.
+        call = Call(request, document, operation, report_reads and caller.reads is None)
         if observed is not None:
             observed.kind, observed.operation = operation.operation.value, call.name
             observed.document, observed.context = request.query, context
