@@ -14,7 +14,7 @@ from store.connect import open_store
 from store.dynamodb.iam_policy import Use, policy
 from store.engine.table_options import Capacity, TableOptions
 from store.errors import BadInput
-from store.metadata.schema_version import LAYOUT
+from store.metadata.layout_version import LAYOUT
 from store.model.attributes import Value
 from store.store_url import DynamoDBUrl, parse_store_url
 

@@ -80,7 +80,7 @@ def create_app(settings: Settings | None = None) -> Application:
         from graph.server import gauges
 
         observers.append(metrics.count)
-        background.append(gauges.vitals_of(store, drain, limiter, execution, writer).watch)
+        background.append(gauges.sampler_of(store, drain, limiter, execution, writer).watch)
     app = build_app(
         store,
         execution,

@@ -1,6 +1,7 @@
-"""Error codes of `extensions.code`: the HTTP status, the outcome of a mutation and the meaning of each.
+"""Error codes of `extensions.code`, as documented: HTTP status, outcome of a mutation and meaning of each.
 
-The source of the reference page; a test compares it with the codes that the code raises.
+The source of the reference page; a test compares it with the codes that the code raises. The status of a response is
+decided in `graph/server/endpoint.py`.
 """
 
 from enum import StrEnum

@@ -15,7 +15,7 @@ from graph.compiler.leaf_codegen import UnsupportedByPlan
 from graph.compiler.plan_cache import PlanCache
 from graph.compiler.plan_runner import run
 from graph.errors import log_fault, without_frames
-from graph.execution.eager import within
+from graph.execution.eager_coroutine import within
 from graph.execution.executor import Executor
 from graph.execution.response import (
     OperationResponse,

@@ -21,7 +21,7 @@ from graph.errors import (
     log_unavailable,
     log_unexpected,
 )
-from graph.execution.eager import EagerCoroutine, within
+from graph.execution.eager_coroutine import EagerCoroutine, within
 from graph.execution.operation import Execution, MutationNotAllowed
 from graph.execution.response import OperationResponse, rejected
 from graph.execution.response_cache import etag_of

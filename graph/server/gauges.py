@@ -23,7 +23,7 @@ CALLS = {
     "retried": Counter("clade_store_retries", "Attempts after the first."),
     "throttled": Counter("clade_store_throttles", "Throttled attempts."),
     "failed": Counter("clade_store_failures", "Calls without a response."),
-    "spared": Counter("clade_store_spared", "Calls that were not made because DynamoDB did not respond."),
+    "skipped": Counter("clade_store_skipped", "Calls that were not made because DynamoDB did not respond."),
 }
 LOG_DROPPED = Counter("clade_log_dropped_lines", "Log lines that were dropped because the log was not read.")
 COMPILER_ERRORS = Counter("clade_compiler_errors", "Compiled queries that met an internal error.")
@@ -48,9 +48,9 @@ CACHE_BYTES = Gauge(
 CACHE_HITS = Counter("clade_cache_hits", "Entries found in each cache.", ["cache"])
 
 
-def vitals_of(
+def sampler_of(
     store: Store, drain: GracefulShutdown, limiter: ConcurrencyLimiter, execution: Execution, writer: Writer | None
-) -> "Vitals":
+) -> "GaugeSampler":
     """The gauges and counters of these parts of a server."""
     gauges: dict[str, Callable[[], float]] = {
         "in_flight": lambda: limiter.running,
@@ -67,10 +67,10 @@ def vitals_of(
     if (calls := store.calls) is not None:
         gauges["store_silent"] = lambda: calls.is_silent
         totals |= {counter: partial(getattr, calls, name) for name, counter in CALLS.items()}
-    return Vitals(gauges, totals)
+    return GaugeSampler(gauges, totals)
 
 
-class Vitals:
+class GaugeSampler:
     """Samples `gauges`, by the names of GAUGES, and `totals`, by their counter."""
 
     def __init__(self, gauges: Mapping[str, Callable[[], float]], totals: Mapping[Counter, Callable[[], int]]) -> None:

@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from store.background_moves.lease import MoveLease
 from store.background_moves.timing import MoveTiming
 from store.concurrency import TreeLocks
-from store.edits.batching import Step, in_transactions
 from store.edits.read_set import ReadSet, WriteContext
 from store.edits.reader import Reader
 from store.edits.transaction import TransactionBuilder, shape_of
+from store.edits.transaction_batches import Step, in_transactions
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NotFound
@@ -55,7 +55,7 @@ class MoveJob:
         self._store = store
         self._locks = locks
         self._timing = timing
-        self._max_changes = (store.most_changes or store.max_changes) - 1  # besides the record of the move
+        self._max_changes = (store.max_commit_changes or store.max_changes) - 1  # besides the record of the move
 
     @property
     def move(self) -> Move:

@@ -18,7 +18,7 @@ from store.checking.check import Check
 from store.checking.findings import Finding, Fix, path_text
 from store.checking.trees import TreeReport, number_of
 from store.concurrency import in_chunks
-from store.edits.batching import Step, in_transactions
+from store.edits.transaction_batches import Step, in_transactions
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.change_log import log_item

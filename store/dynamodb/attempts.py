@@ -12,7 +12,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-MOST_TIMEOUTS = 2  # a third attempt would end after the request that it is for
+MAX_TIMEOUTS = 2  # a third attempt would outlast CLADE_REQUEST_SECONDS
 IN_PROGRESS = "TransactionInProgressException"  # an earlier attempt is still being carried out
 
 
@@ -22,19 +22,19 @@ class Attempts:
 
     uncertain: bool = False
     _timeouts: int = 0
-    _heard: float = field(default_factory=time.monotonic)
+    _last_response_at: float = field(default_factory=time.monotonic)
 
     @property
     def silent_seconds(self) -> float:
         """Seconds since the last response of DynamoDB, or since the start."""
-        return time.monotonic() - self._heard
+        return time.monotonic() - self._last_response_at
 
     def failed(self, error: Exception) -> None:
         """Record an attempt without a response; raises its error where no more attempts fit into the request."""
         self.ended(error)
         if isinstance(error, ReadTimeoutError | ConnectTimeoutError):
             self._timeouts += 1
-            if self._timeouts >= MOST_TIMEOUTS:
+            if self._timeouts >= MAX_TIMEOUTS:
                 raise error
 
     def ended(self, error: Exception) -> None:
@@ -44,7 +44,7 @@ class Attempts:
     def answered(self, status: int, code: str) -> None:
         """Record a response by its HTTP status and error code, "" for a success."""
         if is_from_dynamodb(code):
-            self._heard = time.monotonic()
+            self._last_response_at = time.monotonic()
         # A 200 counts as well: it is retried where its checksum is wrong.
         self.uncertain |= not 400 <= status < 500 or code == IN_PROGRESS or not is_from_dynamodb(code)
 

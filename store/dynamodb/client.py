@@ -130,7 +130,7 @@ class DynamoDBClient:
         if self._client is None:
             raise RuntimeError("The store is not open; use it as an async context manager.")
         if not self._circuit.allows_call():
-            self.calls.spared += 1
+            self.calls.skipped += 1
             raise Unavailable("DynamoDB has not responded for a while; try again.")
         self.calls.made += 1
         attempts = Attempts() if attempts is None else attempts

@@ -167,7 +167,7 @@ def _lower(lo: str) -> str:
 
 
 def _upper(hi: str) -> str:
-    """`hi`, or, where it is too long, its prefix and the greatest text behind it, so nothing below `hi` is lost."""
+    """`hi`, or, if it is too long, its prefix padded with the highest character that fits; loses no key below `hi`."""
     cut = _cut(hi)
     return cut if cut == hi else cut + ("", "\x7f", "\u07ff", "\uffff")[MAX_SORT_KEY_BYTES - len(cut.encode())]
 

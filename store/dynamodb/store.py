@@ -18,7 +18,7 @@ from store.engine.record_cache import RecordCache
 from store.engine.table_options import TableOptions
 from store.engine.usage import ReadUsage, units_of
 from store.errors import Conflict, Unavailable, Uncertain
-from store.metadata.schema_version import LAYOUT_KEY
+from store.metadata.layout_version import LAYOUT_KEY
 from store.model.attributes import Value
 from store.model.items import Change, Delete, Item, Put, canonical_item, key_of, size_of
 from store.model.keys import Index, Key
@@ -40,7 +40,7 @@ class DynamoDBStore:
     """
 
     max_changes = MAX_CHANGES
-    most_changes: int | None = MAX_CHANGES
+    max_commit_changes: int | None = MAX_CHANGES
 
     def __init__(
         self, table: str, *, region: str | None = None, endpoint: str | None = None, keep_bytes: int = 0

@@ -10,7 +10,13 @@ from store.dynamodb.codec import Json
 from store.dynamodb.table_definition import differences, table_definition, table_summary
 from store.engine.table_options import TableOptions
 from store.errors import BadInput, NoTable, Unavailable
-from store.metadata.schema_version import LAYOUT_KEY, check_layout, check_supported, layout_in, layout_item
+from store.metadata.layout_version import (
+    LAYOUT_KEY,
+    check_layout,
+    check_supported,
+    layout_in,
+    layout_item,
+)
 from store.model.attributes import Value
 from store.retry import RetryPolicy
 

@@ -85,7 +85,7 @@ class WriteOverlay:
 
     async def add(self, changes: Sequence[Change]) -> None:
         """Add the changes of an edit; raises NotCombinable where one transaction cannot hold them all."""
-        size = 0 if self._store.most_changes is None else sum(map(self._size, changes))
+        size = 0 if self._store.max_commit_changes is None else sum(map(self._size, changes))
         added: dict[Key, Change] = {}
         async for some in in_chunks(changes):
             added |= {change.key: self._over(change) for change in some}
@@ -126,7 +126,7 @@ class WriteOverlay:
         return 0 if item is None else size_of(item)
 
     def _fits(self, added: dict[Key, Change], size: int) -> bool:
-        limit = self._store.most_changes
+        limit = self._store.max_commit_changes
         if limit is None:
             return True
         return len(self._pending.keys() | added.keys()) <= limit and self._bytes + size <= MAX_BATCH_BYTES

@@ -63,7 +63,7 @@ class Reader:
 
         Where the node was moved or removed since it was read, it comes alone, and the commit will fail.
         """
-        limit, nodes = self._store.most_changes, 1 + sum(record.below.values())
+        limit, nodes = self._store.max_commit_changes, 1 + sum(record.below.values())
         changes = CHANGES_A_NODE * nodes + len(ancestors) + OTHER_CHANGES
         if nodes > MAX_NODES or (limit is not None and changes > limit):
             return None

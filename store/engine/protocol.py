@@ -26,7 +26,7 @@ class Store(Protocol):
     max_changes: int
     """The number of changes that an import puts into one commit; every commit can hold so many."""
 
-    most_changes: int | None
+    max_commit_changes: int | None
     """The maximum number of changes of one commit, None: unlimited."""
 
     calls: CallStats | None

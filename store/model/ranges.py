@@ -40,7 +40,7 @@ class KeyRange:
 
 
 def just_after(key: str) -> str:
-    """The least bound above `key`, and below every key that begins with it: none goes on with `!`."""
+    """The least bound above `key` and below all longer keys that begin with it, which never continue with `!`."""
     return key + "!"
 
 

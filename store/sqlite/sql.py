@@ -1,6 +1,6 @@
 """SQL: the table with its indexes, and the constant statements."""
 
-from store.metadata.schema_version import LAYOUT
+from store.metadata.layout_version import LAYOUT
 from store.model.keys import Index, index_name
 
 # `expires` is a column so that expired items are found. `body` holds the whole item, its keys too, because adding them

@@ -46,7 +46,7 @@ class SQLiteStore:
     """
 
     max_changes = MAX_CHANGES
-    most_changes: int | None = None
+    max_commit_changes: int | None = None
     calls: CallStats | None = None
 
     def __init__(self, path: str, *, keep_bytes: int = 0) -> None:
@@ -184,7 +184,7 @@ class SQLiteStore:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def commit(self, changes: Sequence[Change]) -> None:
-        await check_changes(changes, self.most_changes)
+        await check_changes(changes, self.max_commit_changes)
         async with self._commits:  # so that small ones wait for a large one as long as it takes, without BUSY_SECONDS
             if len(changes) > LARGE_CHANGES and not self._database.is_in_memory:
                 async with _LargeCommit(self.path) as store:

@@ -2,7 +2,7 @@
 
 from store.engine.table_options import TableOptions
 from store.errors import BadInput
-from store.metadata.schema_version import check_layout, check_supported
+from store.metadata.layout_version import check_layout, check_supported
 from store.model.attributes import Value
 from store.model.keys import Index, index_name
 from store.sqlite.connection import Database

@@ -15,11 +15,16 @@ from typing import cast
 
 from store.api_keys import find_keys
 from store.connect import open_store, opened
-from store.edits.batching import Step, in_transactions
+from store.edits.transaction_batches import Step, in_transactions
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, Unavailable
-from store.metadata.schema_version import COPYING, LAYOUT_KEY, layout_in, layout_item
+from store.metadata.layout_version import (
+    COPYING,
+    LAYOUT_KEY,
+    layout_in,
+    layout_item,
+)
 from store.metadata.tree_version import decode_moves
 from store.model.items import Change, Delete, Item, Put, key_of, size_of
 from store.model.keys import path_of, tree_version_key

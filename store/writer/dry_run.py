@@ -34,7 +34,7 @@ async def dry_run(transaction: TransactionBuilder, store: Store) -> DryRun:
     if transaction.collisions or transaction.is_empty:
         return DryRun(0, 0, 0, transaction.collisions)
     if transaction.move is not None:
-        return _of_move(transaction.move, store.most_changes or store.max_changes)
+        return _of_move(transaction.move, store.max_commit_changes or store.max_changes)
     hierarchy, units = transaction.record.hierarchy, 0
     async for some in in_chunks(transaction.changes()):
         units += sum([_write_units(change, hierarchy) for change in some])

@@ -126,7 +126,7 @@ class GroupCommit:
             transaction = await request.edit.build(reader, WriteContext(rfc3339(now), now, options.by))
             if options.dry_run:
                 return _Built(request, EditResult(transaction.record, await dry_run(transaction, self._store)))
-            changes = request.changes(transaction, self._store.most_changes)
+            changes = request.changes(transaction, self._store.max_commit_changes)
             await self._overlay.add(changes)
             return _Built(request, EditResult(transaction.record, move=transaction.move), bool(changes))
         except NotCombinable:

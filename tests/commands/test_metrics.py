@@ -71,7 +71,7 @@ def test_calls_to_dynamodb_and_missing_responses_are_counted(tmp_path):
     with served(tmp_path, store, CLADE_METRICS=address) as (url, _):
         for _ in range(6):
             assert httpx.get(f"{url}/readyz").status_code == 503
-        until(address, lambda spared: spared or not httpx.get(f"{url}/readyz"), "clade_store_spared_total")
+        until(address, lambda skipped: skipped or not httpx.get(f"{url}/readyz"), "clade_store_skipped_total")
         found = until(address, (1.0).__eq__, "clade_store_silent")
     failed = found["clade_store_failures_total",]
     assert found["clade_store_calls_total",] == failed >= 5

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from commands.main import app_of
 from store.errors import BadInput, WrongLayout
 from tests.engines import Engine
-from tests.store.metadata.test_schema_version import set_layout
+from tests.store.metadata.test_layout_version import set_layout
 
 
 def run(*arguments: str):

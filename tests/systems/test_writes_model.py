@@ -73,14 +73,14 @@ async def check(clients: Clients, model: Model) -> None:
             assert answer[f"p{n}"] == (place and {"path": format_path(place)}), path
 
 
-async def follow(store: Store, seed: int, length: int, most_changes: int | None) -> None:
+async def follow(store: Store, seed: int, length: int, max_commit_changes: int | None) -> None:
     await store.create()
-    store.most_changes = most_changes or store.most_changes
+    store.max_commit_changes = max_commit_changes or store.max_commit_changes
     writer, model = Writer(store, MoveTiming(0.0, 0.0)), Model()
     wishes, readers = RandomEdits(seed, model), [Clients(store, planned=planned) for planned in (True, False)]
     for _ in range(length):
         edit = wishes.one()
-        if most_changes and isinstance(edit, Delete) and edit.policy is Policy.REPARENT:
+        if max_commit_changes and isinstance(edit, Delete) and edit.policy is Policy.REPARENT:
             continue  # which is refused where it is no transaction
         try:
             made = model.apply(edit)
@@ -94,10 +94,10 @@ async def follow(store: Store, seed: int, length: int, most_changes: int | None)
             await check(clients, model)
 
 
-def run(url: str, sequence: tuple[int, int], most_changes: int | None = None) -> None:
+def run(url: str, sequence: tuple[int, int], max_commit_changes: int | None = None) -> None:
     async def opened() -> None:
         async with open_store(url) as store:
-            await follow(store, *sequence, most_changes)
+            await follow(store, *sequence, max_commit_changes)
 
     asyncio.run(opened())
 

@@ -229,7 +229,7 @@ async def test_reads_that_fail_once_make_no_wrong_edit(faulty: Faulty, operation
 
 async def test_a_background_move_continues_through_every_kind_of_fault(faulty: Faulty) -> None:
     await journaled.plant(faulty.past)
-    faulty.through.most_changes = journaled.SMALL
+    faulty.through.max_commit_changes = journaled.SMALL
     writer = Writer(faulty.through, journaled.SOON)
     faulty.proxy.spoil(WRITES, *apart(PASSING), *[dropped] * 3, answer_dropped, *[dropped] * 3, answer_dropped)
     faulty.proxy.spoil("BatchGetItem", *apart(READS))
@@ -244,7 +244,7 @@ async def test_a_background_move_continues_through_every_kind_of_fault(faulty: F
 @pytest.mark.parametrize("terms", [EditOptions(), EditOptions(key="k")])
 async def test_a_background_move_without_an_answer_to_its_begin_continues(faulty: Faulty, terms: EditOptions) -> None:
     await journaled.plant(faulty.past)
-    faulty.through.most_changes = journaled.SMALL
+    faulty.through.max_commit_changes = journaled.SMALL
     writer = Writer(faulty.through, journaled.SOON)
     faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=True, calls=2))
     with contextlib.nullcontext() if terms.key else pytest.raises(Uncertain):
@@ -256,7 +256,7 @@ async def test_a_background_move_without_an_answer_to_its_begin_continues(faulty
 
 async def test_a_background_move_that_was_never_begun_is_not_worked_on(faulty: Faulty) -> None:
     await journaled.plant(faulty.past)
-    faulty.through.most_changes = journaled.SMALL
+    faulty.through.max_commit_changes = journaled.SMALL
     writer = Writer(faulty.through, journaled.SOON)
     before = await faulty.items()
     faulty.proxy.spoil(WRITES, *[dropped] * ALL)

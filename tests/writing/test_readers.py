@@ -83,7 +83,7 @@ async def test_readers_find_a_subtree_at_one_place_while_it_is_moved_and_until_i
     async with late_stores(2, LAG) as (store, reader):
         await plant(store, Ground, [(("a",), "AREA"), (("b",), "AREA"), *[(("a", *path), "AREA") for path in SUBTREE]])
         await asyncio.sleep(2 * LAG)
-        store.most_changes = 24
+        store.max_commit_changes = 24
         writer, ground = Writer(store, PACE), Ground.definition()
         moved = await told_meanwhile(writer, reader, Move(ground, ("a", "x"), ("b", "x")))
         assert [one for n, one in enumerate(moved) if one != moved[max(0, n - 1)] or n == 0] == [["a"], ["b"]]

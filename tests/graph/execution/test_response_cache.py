@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from graph.compiler.plan_cache import PlanCache
-from graph.execution.eager import EagerCoroutine
+from graph.execution.eager_coroutine import EagerCoroutine
 from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache, etag_of
 from graph.operation.context import Context

@@ -42,7 +42,7 @@ async def plant(store: Store, *more: str) -> None:
     for number, path in enumerate([*OTHERS, *SUBTREE, *more]):
         wanted.take(Row(number, parse_path(path), [Part("CATEGORY")]))
     await load(store, wanted, LoadResult())
-    store.most_changes = SMALL
+    store.max_commit_changes = SMALL
 
 
 def move(path: str, target: str) -> Move:

@@ -83,7 +83,7 @@ async def test_of_two_workers_that_take_over_one_gets_the_lease(store: Store, st
     assert await journaled.died(store, move("r/a", "o/p/a"), 2)
     await journaled.lapse(store)
     async with open_store(store_url) as other:
-        other.most_changes = store.most_changes
+        other.max_commit_changes = store.max_commit_changes
         workers = [MoveWorker(one, journaled.SOON) for one in (store, other)]
         taken = await asyncio.gather(*[worker.resume() for worker in workers])
         assert sum(map(len, taken)) == 1

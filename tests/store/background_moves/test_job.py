@@ -66,7 +66,7 @@ async def test_a_move_of_5_000_nodes_on_dynamodb(engine, tmp_path) -> None:
         await store.create()
         many = [f"r/a/n{n % 50}/m{n}" for n in range(10, 4_950)]
         await journaled.plant(store, *[f"r/a/n{n}" for n in range(9, 50)], *many)
-        store.most_changes = 100
+        store.max_commit_changes = 100
         written = await journaled.write(store, move("r/a", "o/p/a"))
         assert written.move is not None
         assert written.move.nodes == sum(path.startswith("o/p/a") for path in await journaled.paths(store))

@@ -74,7 +74,7 @@ async def test_an_engine_that_is_down_is_not_asked_again_by_every_request():
         told = [await health_of(store) for _ in range(20)]
     silent = f"DynamoDB does not respond at {endpoint} (EndpointConnectionError); try again."
     assert told == [silent] * 5 + ["DynamoDB has not responded for a while; try again."] * 15
-    assert (store.calls.made, store.calls.failed, store.calls.spared, store.calls.retried) == (5, 5, 15, 20)
+    assert (store.calls.made, store.calls.failed, store.calls.skipped, store.calls.retried) == (5, 5, 15, 20)
 
 
 async def test_lost_connections_and_throttles_are_tried_again_and_counted(engine):

@@ -108,7 +108,7 @@ async def test_pending_items_look_like_stored_ones(store: Store) -> None:
 
 
 async def test_pending_changes_fit_into_one_commit(store: Store) -> None:
-    store.most_changes = 3
+    store.max_commit_changes = 3
     overlay = WriteOverlay(store)
     await overlay.add([put(Key("a", "x"), 1), put(Key("b", "x"), 1)])
     with pytest.raises(NotCombinable):

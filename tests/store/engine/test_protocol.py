@@ -391,9 +391,9 @@ async def test_of_many_who_write_the_same_at_once_one_wins(store: Store) -> None
 async def test_a_commit_of_as_many_changes_as_fit_is_made_and_one_more_is_refused_where_there_is_a_bound(
     store: Store,
 ) -> None:
-    most = store.most_changes or 3 * store.max_changes
+    most = store.max_commit_changes or 3 * store.max_changes
     changes = [Put({"pk": "t", "sk": f"{number:04}"}, ABSENT) for number in range(most + 1)]
-    if store.most_changes is not None:
+    if store.max_commit_changes is not None:
         with pytest.raises(BadInput, match=str(most)):
             await store.commit(changes)
     await store.commit(changes[1:])

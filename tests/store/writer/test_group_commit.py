@@ -184,7 +184,7 @@ async def test_an_edit_that_reads_ranges_has_a_commit_of_its_own(store: Store, c
 
 
 async def test_no_commit_holds_more_than_one_transaction(store: Store, counted: Any) -> None:
-    store.most_changes = 20
+    store.max_commit_changes = 20
     writer = Writer(counted)
     outcomes = await told(writer, *[create(f"r/n{n}") for n in range(20)], delete("r", Policy.REPARENT))
     assert [outcome for outcome in outcomes if isinstance(outcome, str)] == ["TOO_LARGE"]
@@ -196,7 +196,7 @@ async def test_no_commit_holds_more_than_one_transaction(store: Store, counted: 
 async def test_large_items_are_spread_over_commits_that_hold_them(store: Store, counted: Any) -> None:
     outcomes = await told(Writer(counted), *[create(f"r/n{n}", note="x" * 390_000) for n in range(12)])
     assert outcomes == [(f"r/n{n}", 1) for n in range(12)]
-    assert len(counted.commits) == (1 if store.most_changes is None else 2)
+    assert len(counted.commits) == (1 if store.max_commit_changes is None else 2)
     await invariants.check(store)
 
 

@@ -87,7 +87,7 @@ async def test_revision_and_time_change_with_the_node_s_own_content_alone(store:
 async def test_reparenting_too_many_children_is_rejected_without_reading_them(store: Store) -> None:
     await plant(store, [("o",), ("o", "r"), *[("o", "r", f"n{n}") for n in range(60)]])
     edit, witness = Delete(CATEGORY, ("o", "r"), Policy.REPARENT), ReadRecorder(store)
-    if store.most_changes is None:
+    if store.max_commit_changes is None:
         await write(store, edit)
         assert await paths(store) == {("o",), *[("o", f"n{n}") for n in range(60)]}
         return
@@ -111,7 +111,7 @@ async def test_reparenting_more_children_than_fit_into_a_log_item_is_rejected(
 ) -> None:
     monkeypatch.setattr("store.edits.transaction.MAX_ITEM_BYTES", 4_000)
     await plant(store, [("o",), ("o", "r"), *[("o", "r", f"n{n}") for n in range(60)]])
-    store.most_changes = None
+    store.max_commit_changes = None
     for dry_run in (True, False):
         with pytest.raises(TooLarge, match="61 subtrees would be moved at once"):
             await Writer(store).write(

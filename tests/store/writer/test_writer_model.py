@@ -64,7 +64,7 @@ async def follow(store: Store, seed: int, length: int) -> None:
     wishes = RandomEdits(seed, model)
     for _ in range(length):
         edit = wishes.one()
-        if store.most_changes == TINY and isinstance(edit, Delete) and edit.policy is Policy.REPARENT:
+        if store.max_commit_changes == TINY and isinstance(edit, Delete) and edit.policy is Policy.REPARENT:
             continue  # which is refused where it is no transaction
         before = await orders(store, model)
         try:
@@ -141,7 +141,7 @@ def test_edits_with_background_moves_agree_with_the_model(
     async def run() -> None:
         async with open_store("sqlite://:memory:") as store:
             await store.create()
-            store.most_changes = TINY
+            store.max_commit_changes = TINY
             await follow(store, *sequence)
             assert [one async for one in Check(store, {"category": CATEGORY}, AT).findings()] == []
 

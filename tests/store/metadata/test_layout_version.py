@@ -11,8 +11,8 @@ from store.dynamodb.client import DynamoDBClient
 from store.dynamodb.codec import encode
 from store.engine.protocol import Store
 from store.errors import BadInput, NoTable, WrongLayout
-from store.metadata import schema_version
-from store.metadata.schema_version import LAYOUT
+from store.metadata import layout_version
+from store.metadata.layout_version import LAYOUT
 from store.sqlite import table as sqlite
 from tests.engines import Engine
 
@@ -36,7 +36,7 @@ async def set_layout(url: str, version: object) -> None:
 @pytest.fixture
 def newer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Clade that reads and writes the next layout."""
-    monkeypatch.setattr(schema_version, "LAYOUT", LAYOUT + 1)
+    monkeypatch.setattr(layout_version, "LAYOUT", LAYOUT + 1)
     monkeypatch.setattr(sqlite, "MARK", f"PRAGMA user_version = {LAYOUT + 1}")
 
 

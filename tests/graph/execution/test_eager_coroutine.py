@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from graph.execution.eager import EagerCoroutine, within
+from graph.execution.eager_coroutine import EagerCoroutine, within
 
 
 async def test_a_coroutine_that_does_not_wait_is_done_at_once():

@@ -1,4 +1,4 @@
-"""Schema version of a table, and the checks of it.
+"""Layout version of a table, and the checks of it.
 
 It is stored in an item of DynamoDB's table, and in SQLite's `user_version`. A table without it has version 1: such
 tables were made before the version was stored.

@@ -17,7 +17,7 @@ class Step(NamedTuple, Generic[T]):
 
 
 def in_transactions(steps: Iterable[Step[T]], max_changes: int) -> Iterator[tuple[list[Change], list[T]]]:
-    """The changes of each transaction, with the subjects of its steps; a step that fits into none is alone in one."""
+    """The changes of each transaction, with the subjects of its steps; a larger step has one of its own."""
     changes: list[Change] = []
     subjects: list[T] = []
     size = 0
