@@ -120,10 +120,10 @@ async def test_what_never_comes_to_be_is_told(
 ) -> None:
     monkeypatch.setattr(table_admin, "POLLS", RetryPolicy(0.05, 0.05, deadline_seconds=0.2))
     async with Proxy(engine.url) as proxy, DynamoDBStore(table, region="eu-west-1", endpoint=proxy.url) as store:
-        proxy.spoil("UpdateContinuousBackups", *[refused("ContinuousBackupsUnavailableException")] * 10)
+        proxy.spoil("UpdateContinuousBackups", *[refused("ContinuousBackupsUnavailableException")] * 1_000)
         with pytest.raises(Unavailable, match="without recovery"):
             await store.create(TableOptions(recovery=True))
-        proxy.spoil("DescribeTable", *[refused("ResourceNotFoundException")] * 10)
+        proxy.spoil("DescribeTable", *[refused("ResourceNotFoundException")] * 1_000)
         with pytest.raises(Unavailable, match="not active after"):
             await store.create()
 
