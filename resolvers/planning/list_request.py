@@ -5,6 +5,7 @@ ranges that it reads, and decides how a response level of such lists is read. Al
 from counts, which every record has, so a ListRequest computes from values and reads nothing.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, Self
@@ -34,14 +35,14 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     # -- the kind of list ----------------------------------------------------------------------------------------------
 
     @property
+    @abstractmethod
     def key_range(self) -> KeyRange:
         """The range that the list is, from cursor to cursor."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
         """The cheapest reads of lists that have the same arguments, of different owners at one depth of a tree."""
-        raise NotImplementedError
 
     @property
     def counts(self) -> Counts:
