@@ -3,46 +3,26 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from typing import Self
+
+from tests.loopback_server import LoopbackServer
 
 Answer = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
 
 
-class FaultyEngine:
+class FaultyEngine(LoopbackServer):
     """Server on a free loopback port; `calls` are the operations that it received."""
 
     def __init__(self, answer: Answer) -> None:
+        super().__init__()
         self.answer = answer
         self.calls: list[str] = []
-        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        host, port = self._server.sockets[0].getsockname()
-        self.url = f"http://{host}:{port}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-                await reader.readexactly(int(head.partition("content-length: ")[2].partition("\r\n")[0]))
-                self.calls.append(head.partition("x-amz-target: ")[2].partition("\r\n")[0].rpartition(".")[2])
-                await self.answer(self.calls[-1], writer)
-        except (OSError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+            await reader.readexactly(int(head.partition("content-length: ")[2].partition("\r\n")[0]))
+            self.calls.append(head.partition("x-amz-target: ")[2].partition("\r\n")[0].rpartition(".")[2])
+            await self.answer(self.calls[-1], writer)
 
 
 def _answered(writer: asyncio.StreamWriter, body: bytes, status: str = "200 OK") -> None:
