@@ -8,14 +8,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import places, processes, servers
+from bench import peer_servers, places, processes, servers
 from bench.growth import grow
 from bench.measurement import ExpectedData, Results, Schedule, measure
+from bench.peer_servers import PEERS, Peer
 from bench.places import Place
 from bench.processes import Silent
 from bench.queries import MENU, PLACES, Query
 from bench.report import Report, growth_markdown
-from bench.servers import Peers, Server
+from bench.servers import Server
 from bench.start import first_answer_seconds
 from bench.stores import TAXONOMY, Stores
 from bench.tree import Tree, menu
@@ -105,7 +106,7 @@ def _on_sqlite(
 def _on_dynamodb(
     running: ExitStack, data: Data, stores: Stores, tree: Iterable[Place], queries: Sequence[Query]
 ) -> Iterator[Server]:
-    """Clade, and Mercurius if it is installed, on the same engine."""
+    """Clade, and the peers that are installed, on the same engine."""
     try:
         engine = running.enter_context(engines.find(stores.directory / f"{data.name}.engine.db"))
     except engines.NoEngine as missing:
@@ -118,37 +119,39 @@ def _on_dynamodb(
     server = servers.clade(servers.DYNAMODB, table, queries=queries)
     running.enter_context(server.process)
     yield server
-    peers = Peers.find()
-    if not data.has_peers:
+    peers = [peer for peer in _installed("DynamoDB") if data.has_peers]
+    if not peers:
         return
-    if missing_peers := peers.missing("engine", "mercurius"):
-        return tell(f"Mercurius on DynamoDB is left out: {missing_peers}")
     with _once(stores.directory / f"{data.name}.peers.filled") as is_first:
         if is_first:
-            tell(f"Filling {engine.name} for Mercurius")
-            peers.fill_dynamodb(engine.url, stores.peer_lines(data.name, lambda: tree))
-    peer = peers.on_dynamodb(engine.url)
-    running.enter_context(peer.process)
-    yield peer
+            tell(f"Filling {engine.name} for other servers")
+            peer_servers.fill_dynamodb(engine.url, stores.peer_lines(data.name, lambda: tree))
+    for peer in peers:
+        server = peer.on_dynamodb(engine.url)
+        running.enter_context(server.process)
+        yield server
 
 
 def _other_peers(running: ExitStack, directory: Path, lines: Path) -> Iterator[Server]:
-    """Mercurius in memory and PostGraphile, each if it is installed."""
-    peers = Peers.find()
-    if missing := peers.missing("mercurius-memory"):
-        tell(f"Mercurius in memory is left out: {missing}")
-    else:
-        server = peers.in_memory(lines)
+    """The peers in memory and PostGraphile, each if it is installed."""
+    for peer in _installed("memory"):
+        server = peer.in_memory(lines)
         running.enter_context(server.process)
         yield server
-    if missing := peers.missing("postgraphile"):
-        return tell(f"PostGraphile is left out: {missing}")
     try:
-        server = running.enter_context(peers.on_postgres(directory / "postgres", lines))
+        server = running.enter_context(peer_servers.postgraphile(directory / "postgres", lines))
         running.enter_context(server.process)
     except Silent as failed:
         return tell(f"PostGraphile is left out: {failed}")
     yield server
+
+
+def _installed(where: str) -> Iterator[Peer]:
+    for peer in PEERS:
+        if missing := peer.missing():
+            tell(f"{peer.name}, {where}, is left out: {missing}")
+        else:
+            yield peer
 
 
 @contextmanager

@@ -6,18 +6,20 @@ is over, so their CPU time would be counted without them, which matters if there
 
 import asyncio
 import json
+import math
 import os
 import re
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from urllib.parse import urlsplit
 
+MAX_SECONDS = 300.0  # until the last response
 SCRIPT = Path(__file__).with_name("wrk.lua")
 
 
@@ -36,7 +38,7 @@ def send(url: str, bodies: Sequence[bytes], *, connections: int, seconds: float,
     """Post the bodies in turn over some connections; each sends its next request after the last response."""
     if shutil.which("wrk") and not to_the_end:
         return _by_wrk(url, bodies, connections, max(1, round(seconds)))
-    return asyncio.run(_by_own_client(url, bodies, connections, seconds))
+    return send_each(url, cycle(bodies), connections=connections, seconds=seconds)
 
 
 def _by_wrk(url: str, bodies: Sequence[bytes], connections: int, seconds: int) -> Load:
@@ -51,33 +53,43 @@ def _by_wrk(url: str, bodies: Sequence[bytes], connections: int, seconds: int) -
     return Load(**json.loads(found[1]))
 
 
-async def _by_own_client(url: str, bodies: Sequence[bytes], connections: int, seconds: float) -> Load:
+def send_each(url: str, bodies: Iterable[bytes], *, connections: int, seconds: float = math.inf) -> Load:
+    """Post each body once by our own client, until they or the seconds end."""
+    return asyncio.run(_measured(url, iter(bodies), connections, seconds))
+
+
+async def _measured(url: str, bodies: Iterator[bytes], connections: int, seconds: float) -> Load:
     address = urlsplit(url)
     head = (
         f"POST {address.path} HTTP/1.1\r\nhost: {address.netloc}\r\ncontent-type: application/json\r\n"
         "accept: application/json\r\ncontent-length: "
     ).encode()
-    requests = cycle([head + str(len(body)).encode() + b"\r\n\r\n" + body for body in bodies])
+    requests = (head + str(len(body)).encode() + b"\r\n\r\n" + body for body in bodies)
     began = time.perf_counter()
     end = began + seconds
     workers = [_connection(str(address.hostname), address.port or 80, requests, end) for _ in range(connections)]
-    answered = [one for some in await asyncio.gather(*workers) for one in some]
+    async with asyncio.timeout(MAX_SECONDS + (0 if math.isinf(seconds) else seconds)):
+        answered = [one for some in await asyncio.gather(*workers) for one in some]
     took = time.perf_counter() - began
     times = sorted(milliseconds for milliseconds, _ in answered)
-    failed = sum(status != 200 for _, status in answered)
+    failed = sum(not is_right for _, is_right in answered)
     return Load(len(times), took, failed, times[len(times) // 2], times[len(times) * 99 // 100])
 
 
-async def _connection(host: str, port: int, requests: Iterator[bytes], end: float) -> list[tuple[float, int]]:
-    """The milliseconds of each response, and its status."""
+async def _connection(host: str, port: int, requests: Iterator[bytes], end: float) -> list[tuple[float, bool]]:
+    """The milliseconds of each response, and whether it is a result without errors."""
     reader, writer = await asyncio.open_connection(host, port)
-    answered: list[tuple[float, int]] = []
-    while (began := time.perf_counter()) < end or not answered:
-        writer.write(next(requests))
+    answered: list[tuple[float, bool]] = []
+    for request in requests:
+        began = time.perf_counter()
+        writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
         assert length, "a response without its length"
-        await reader.readexactly(int(length[1]))
-        answered.append(((time.perf_counter() - began) * 1000, int(head.split(None, 2)[1])))
+        body = await reader.readexactly(int(length[1]))
+        now = time.perf_counter()
+        answered.append(((now - began) * 1000, head.split(None, 2)[1] == b"200" and b'"errors":' not in body))
+        if now >= end:
+            break
     writer.close()
     return answered

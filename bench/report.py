@@ -59,7 +59,7 @@ class Report:
 
     def write(self, file: Path) -> None:
         results = [[*key, asdict(figures)] for key, figures in self.results.items()]
-        content = {"data": self.data, "results": results}
+        content: dict[str, Any] = {"data": self.data, "results": results}
         content |= {"memory_mb": self.memory_mb, "start_seconds": self.start_seconds}
         file.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
 

@@ -1,12 +1,11 @@
 """`clade backup` and `clade restore`: a SQLite store as one file, and back."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from commands.options import StoreUrl
+from commands.options import StoreUrl, with_store
 from graph.settings import Settings
 from store.connect import open_store
 from store.errors import BadInput
@@ -34,7 +33,12 @@ def backup(file: Target, store: StoreUrl = None) -> None:
 
     Example: clade backup backup.db
     """
-    asyncio.run(_backup(store or Settings().store, file))
+
+    async def work(store: SQLiteStore) -> None:
+        await store.health()
+        await store.back_up(file)
+
+    with_store(_sqlite_store(store or Settings().store), work)
     typer.echo(f"{file}: {file.stat().st_size / 1e6:,.1f} MB.")
 
 
@@ -46,19 +50,8 @@ def restore(file: Source, store: StoreUrl = None) -> None:
     Example: clade restore backup.db
     """
     url = store or Settings().store
-    asyncio.run(_restore(url, file))
+    with_store(_sqlite_store(url), lambda store: store.put_back(file))
     typer.echo(f"{url}: restored from {file}.")
-
-
-async def _backup(url: str, file: Path) -> None:
-    async with _sqlite_store(url) as store:
-        await store.health()
-        await store.back_up(file)
-
-
-async def _restore(url: str, file: Path) -> None:
-    async with _sqlite_store(url) as store:
-        await store.put_back(file)
 
 
 def _sqlite_store(url: str) -> SQLiteStore:

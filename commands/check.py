@@ -1,53 +1,45 @@
-"""`clade check`: a consistency check of the table."""
+"""`clade check` and `clade repair`: a consistency check of the table, and the repair of derived data."""
 
-import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import typer
 
-from commands.interrupt import interruptible
-from commands.options import OptionalHierarchy, StoreUrl, hierarchy_named
-from commands.progress import Meter, progress
+from commands.options import OptionalHierarchy, StoreUrl, hierarchy_named, interruptible, with_store
+from commands.progress import progress
 from graph.hierarchies.registry import hierarchies
 from graph.settings import Settings
 from store.checking.check import Check
 from store.connect import opened
-from store.model.hierarchy import Hierarchy
+from store.engine.protocol import Store
 from store.text import quantity, rfc3339
 
 EXIT_FINDINGS = 1
 
 
-class Scan:
-    """One scan of a table: the checked hierarchies, the start, the number of nodes, and undefined attributes."""
+class _Scan:
+    """One scan of a table: the checked hierarchies, its start, and the number of nodes."""
 
-    def __init__(self, hierarchy: str | None, url: str | None) -> None:
-        self.hierarchies: Mapping[str, Hierarchy] = (
-            hierarchies() if hierarchy is None else {hierarchy: hierarchy_named(hierarchy)}
-        )
-        self.url = url or Settings().store
-        self.nodes = 0
-        self.undefined: list[str] = []
+    def __init__(self, hierarchy: str | None) -> None:
+        self._hierarchies = {hierarchy: hierarchy_named(hierarchy)} if hierarchy else hierarchies()
         self._started = time.time()
+        self._nodes = 0
 
-    @property
-    def at(self) -> str:
-        """The start of the scan as stored times are written."""
-        return rfc3339(self._started)
+    @contextmanager
+    def check(self, store: Store, activity: str) -> Iterator[Check]:
+        """A check of the store, with its progress."""
+        with progress(activity, "items") as meter:
 
-    def counting(self, meter: Meter) -> Meter:
-        """A meter that also counts the nodes of this scan."""
+            def count(nodes: int) -> None:
+                self._nodes += nodes
+                meter(nodes)
 
-        def count(steps: int = 1) -> None:
-            self.nodes += steps
-            meter(steps)
+            yield Check(store, self._hierarchies, rfc3339(self._started), count, meter)
 
-        return count
-
-    def summary(self, outcome: str) -> str:
+    def print_summary(self, outcome: str) -> None:
         seconds = time.time() - self._started
-        return f"{', '.join(self.hierarchies)}: {quantity(self.nodes, 'node')} in {seconds:.1f} s, {outcome}."
+        typer.echo(f"{', '.join(self._hierarchies)}: {quantity(self._nodes, 'node')} in {seconds:.1f} s, {outcome}.")
 
 
 def check(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
@@ -59,25 +51,52 @@ def check(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
 
     Example: clade check location
     """
-    scan = Scan(hierarchy, store)
+    scan = _Scan(hierarchy)
+
+    async def find(store: Store) -> tuple[int, list[str]]:
+        count = 0
+        with scan.check(store, "Checking") as check:
+            async for finding in check.findings():
+                typer.echo(str(finding))
+                count += 1
+        return count, [sentence for level in check.undefined.values() for sentence in level.sentences()]
+
     with interruptible(lambda: "Stopped; the rest of the table was not checked."):
-        findings = asyncio.run(_check(scan))
+        findings, undefined = with_store(opened(store or Settings().store), find)
     found = f"{quantity(findings, 'finding')}; run clade repair to repair what can be repaired"
-    typer.echo(scan.summary(found if findings else "no findings"))
-    for sentence in scan.undefined:
+    scan.print_summary(found if findings else "no findings")
+    for sentence in undefined:
         typer.echo(sentence)
     if findings:
         raise typer.Exit(EXIT_FINDINGS)
 
 
-async def _check(scan: Scan) -> int:
-    """Print the findings and return their number."""
-    count = 0
-    async with opened(scan.url) as store:
-        with progress("Checking", "items") as meter:
-            check = Check(store, scan.hierarchies, scan.at, scan.counting(meter), meter)
-            async for finding in check.findings():
-                typer.echo(str(finding))
-                count += 1
-    scan.undefined = [sentence for level in check.undefined.values() for sentence in level.sentences()]
-    return count
+def repair(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
+    """Repair derived data, and print each repair.
+
+    Derived data are counts, levels above, keys, id records and tree versions. A move that a server left unfinished is
+    completed, 30 seconds after that server's last sign of life.
+
+    Data of the node itself and of its history are never changed or deleted: findings there are printed, and the exit
+    status is 1. Servers may write meanwhile. After an interrupt the same command continues.
+
+    Example: clade repair location
+    """
+    from store.checking.repair import Repair  # whose many modules a check does without
+
+    scan = _Scan(hierarchy)
+    counts = {True: 0, False: 0}
+
+    async def mend(store: Store) -> None:
+        with scan.check(store, "Repairing") as check:
+            async for finding, is_repaired in Repair(check, Settings().move_timing).run():
+                typer.echo(f"{'repaired' if is_repaired else 'cannot repair'}: {finding}")
+                counts[is_repaired] += 1
+
+    with interruptible(lambda: "Stopped. All printed repairs were made; run the same command to continue."):
+        with_store(opened(store or Settings().store), mend)
+    repaired, remaining = counts[True], counts[False]
+    rest = f", {remaining:,} cannot be repaired" if remaining else ""
+    scan.print_summary(f"{repaired:,} repaired{rest}" if repaired or remaining else "no findings")
+    if remaining:
+        raise typer.Exit(EXIT_FINDINGS)

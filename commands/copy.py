@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from commands.interrupt import interruptible
+from commands.options import interruptible
 from commands.progress import progress
 from store.connect import opened
 from store.text import quantity

@@ -1,23 +1,19 @@
 """`clade export`: the nodes of a hierarchy or of a subtree as JSON lines."""
 
-import asyncio
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
-from commands.interrupt import interruptible
-from commands.options import HierarchyName, StoreUrl, hierarchy_named
+from commands.options import HierarchyName, StoreUrl, hierarchy_named, interruptible, with_store
+from commands.output_file import output_file
 from commands.progress import progress
 from graph.settings import Settings
 from store.connect import opened
-from store.errors import BadInput
-from store.model.hierarchy import Hierarchy
-from store.model.keys import Path as NodePath
+from store.engine.protocol import Store
 from store.model.paths import parse_path
 from store.model.undefined_values import Undefined
 from store.transfer.export import count, export
@@ -43,40 +39,23 @@ def export_file(
     """
     definition = hierarchy_named(hierarchy)
     start = None if path is None else parse_path(path)
-    try:
-        with interruptible(lambda: "Stopped: the export is incomplete."), _target(output) as target:
-            asyncio.run(_export(store or Settings().store, definition, start, target))
-    except BrokenPipeError:  # the reader closed the pipe; without this Python reports that again when it exits
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    undefined = Undefined(definition)
 
-
-async def _export(url: str, hierarchy: Hierarchy, path: NodePath | None, target: BinaryIO) -> None:
-    undefined = Undefined(hierarchy)
-    async with opened(url) as store:
-        with progress("Exporting", "nodes", await count(store, hierarchy, path)) as meter:
-            async for lines in export(store, hierarchy, path, undefined=undefined):
+    async def write(store: Store, target: BinaryIO) -> None:
+        with progress("Exporting", "nodes", await count(store, definition, start)) as meter:
+            async for lines in export(store, definition, start, undefined=undefined):
                 target.write(lines)
                 meter(lines.count(b"\n"))
         target.flush()
-    for sentence in undefined.sentences():
-        typer.echo(sentence, err=True)
 
-
-@contextmanager
-def _target(output: Path | None) -> Iterator[BinaryIO]:
-    """The output. A file is written under another name and renamed at the end, so it is complete or unchanged."""
-    if output is None:
-        yield sys.stdout.buffer
-        return
-    part = output.with_name(f".{output.name}.{os.getpid()}.part")
-    is_created = False
     try:
-        with part.open("xb") as target:  # an existing file or link of this name is not overwritten
-            is_created = True
-            yield target
-        part.replace(output)
-    except OSError as error:
-        raise BadInput(f"{output} cannot be written: {(error.strerror or str(error)).lower()}.") from None
-    finally:
-        if is_created:
-            part.unlink(missing_ok=True)
+        with (
+            interruptible(lambda: "Stopped: the export is incomplete."),
+            nullcontext(sys.stdout.buffer) if output is None else output_file(output) as target,
+        ):
+            with_store(opened(store or Settings().store), lambda store: write(store, target))
+    except BrokenPipeError:  # the reader closed the pipe; without this Python reports that again when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    else:
+        for sentence in undefined.sentences():
+            typer.echo(sentence, err=True)

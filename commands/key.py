@@ -1,6 +1,5 @@
 """`clade key`: API keys and their grants."""
 
-import asyncio
 import re
 import time
 from datetime import UTC, date, datetime, timedelta
@@ -10,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from commands.options import StoreUrl
+from commands.options import StoreUrl, with_store
 from graph.hierarchies.registry import hierarchies
 from graph.settings import Settings
 from resolvers.access.grants import Grants
@@ -46,9 +45,13 @@ def create(
 
     Example: clade key create --name shop --grant read:location --grant write:location/US/NE --expires 90d
     """
-    _check(grant)
-    key, text = new_key(_checked_name(name), grant, None if expires is None else until(expires))
-    asyncio.run(_add(store or Settings().store, key))
+    parsed, served = Grants.parse(grant), hierarchies()
+    if unknown := parsed.read.keys() - served.keys():
+        raise BadInput(f"Unknown hierarchy {', '.join(sorted(unknown))}; served are {', '.join(served)}.")
+    if name is not None and (not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable()):
+        raise BadInput(f"Invalid name; use 1 to {MAX_NAME_CHARACTERS} printable characters.")
+    key, text = new_key(name or "", grant, None if expires is None else until(expires))
+    with_store(opened(store or Settings().store), lambda store: add_key(store, key))
     typer.echo(text)
     typer.echo(f"Created key {key.id}. It is not shown again; clade key revoke {key.id} revokes it.", err=True)
 
@@ -62,7 +65,7 @@ def list_keys(store: StoreUrl = None) -> None:
     table = Table()
     for heading in ("id", "name", "grants", "created", "state"):
         table.add_column(heading, overflow="fold")  # grants must be readable in full
-    for key in asyncio.run(_all(store or Settings().store)):
+    for key in with_store(opened(store or Settings().store), lambda store: find_keys(store, ReadUsage())):
         table.add_row(key.id, key.name, "\n".join(key.grants), key.created_at[:10], _state(key, time.time()))
     Console(markup=False, emoji=False).print(table)
 
@@ -78,36 +81,8 @@ def revoke(
 
     Example: clade key revoke 3f9a11c08a5be2d7
     """
-    key = asyncio.run(_revoke(store or Settings().store, key_id))
+    key = with_store(opened(store or Settings().store), lambda store: revoke_key(store, key_id))
     typer.echo(f"Revoked key {key.id}." if key.revoked_at is None else f"Key {key.id} was already revoked.")
-
-
-async def _add(url: str, key: ApiKey) -> None:
-    async with opened(url) as store:
-        await add_key(store, key)
-
-
-async def _all(url: str) -> list[ApiKey]:
-    async with opened(url) as store:
-        return await find_keys(store, ReadUsage())
-
-
-async def _revoke(url: str, key_id: str) -> ApiKey:
-    async with opened(url) as store:
-        return await revoke_key(store, key_id)
-
-
-def _check(grants: list[str]) -> None:
-    """Raise BadInput for an invalid grant, and for a hierarchy that is not served."""
-    parsed, served = Grants.parse(grants), hierarchies()
-    if unknown := parsed.read.keys() - served.keys():
-        raise BadInput(f"Unknown hierarchy {', '.join(sorted(unknown))}; served are {', '.join(served)}.")
-
-
-def _checked_name(name: str | None) -> str:
-    if name is not None and (not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable()):
-        raise BadInput(f"Invalid name; use 1 to {MAX_NAME_CHARACTERS} printable characters.")
-    return name or ""
 
 
 def until(text: str) -> int:

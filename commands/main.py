@@ -22,7 +22,7 @@ COMMANDS = {
     "Store": {
         "table": "commands.table:app",
         "check": "commands.check:check",
-        "repair": "commands.repair:repair",
+        "repair": "commands.check:repair",
         "backup": "commands.backup:backup",
         "restore": "commands.backup:restore",
         "copy": "commands.copy:copy_store",

@@ -1,12 +1,21 @@
-"""Arguments and options that several commands have."""
+"""Parts of several commands: arguments and options, a call with the store, and the end by Ctrl-C."""
 
-from typing import Annotated
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import Annotated, TypeVar
 
 import typer
 
 from graph.hierarchies.registry import hierarchies
+from store.engine.protocol import Store
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
+
+EXIT_INTERRUPTED = 130
+
+S = TypeVar("S", bound=Store)
+T = TypeVar("T")
 
 StoreUrl = Annotated[
     str | None,
@@ -25,3 +34,23 @@ def hierarchy_named(name: str) -> Hierarchy:
     if name not in served:
         raise BadInput(f'Unknown hierarchy "{name}"; CLADE_HIERARCHIES has {", ".join(served)}.')
     return served[name]
+
+
+def with_store(opening: AbstractAsyncContextManager[S], work: Callable[[S], Awaitable[T]]) -> T:
+    """The result of `work` with a store, which is open meanwhile."""
+
+    async def run() -> T:
+        async with opening as store:
+            return await work(store)
+
+    return asyncio.run(run())
+
+
+@contextmanager
+def interruptible(message: Callable[[], str]) -> Iterator[None]:
+    """End the command on Ctrl-C within the block; `message` says how far it came and how to continue."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(message(), err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from None

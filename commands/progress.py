@@ -2,9 +2,8 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
@@ -13,34 +12,19 @@ from rich.text import Text
 LINE_SECONDS = 5.0
 
 
-class Meter(Protocol):
-    def __call__(self, steps: int = 1) -> None:
-        """Report this many further steps."""
-        ...
-
-
 @contextmanager
-def progress(activity: str, unit: str, total: int | None = None) -> Iterator[Meter]:
+def progress(activity: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
     """A meter of finished steps, of `total` if known, that is shown on the error output while the block runs."""
     console = Console(stderr=True)
-    if console.is_terminal:
-        with _bar(console, unit) as bar:
-            task = bar.add_task(activity, total=total)
-            yield lambda steps=1: bar.advance(task, steps)
-    else:
+    if not console.is_terminal:
         yield _Lines(activity, unit, total)
-
-
-def _bar(console: Console, unit: str) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        _Rate(unit),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
+        return
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(unit), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(activity, total=total)
+        yield lambda steps: bar.advance(task, steps)
 
 
 class _Rate(ProgressColumn):
@@ -62,18 +46,13 @@ class _Lines:
         self._done = 0
         self._started = self._printed = time.monotonic()
 
-    def __call__(self, steps: int = 1) -> None:
+    def __call__(self, steps: int) -> None:
         self._done += steps
         now = time.monotonic()
         if now - self._printed >= LINE_SECONDS:
             self._printed = now
-            print(self._line(self._done / (now - self._started)), file=sys.stderr, flush=True)
-
-    def _line(self, rate: float) -> str:
-        line = f"{self._activity}: {self._done:,}"
-        if self._total is not None:
-            line += f" of {self._total:,}"
-        line += f" {self._unit}, {rate:,.0f} a second"
-        if self._total is not None and rate:
-            line += f", {(self._total - self._done) / rate:,.0f} s left"
-        return line
+            rate = self._done / (now - self._started)
+            total = "" if self._total is None else f" of {self._total:,}"
+            rest = f", {(self._total - self._done) / rate:,.0f} s left" if self._total is not None and rate else ""
+            line = f"{self._activity}: {self._done:,}{total} {self._unit}, {rate:,.0f} a second{rest}"
+            print(line, file=sys.stderr, flush=True)

@@ -1,6 +1,5 @@
 """`clade table`: create, describe and migrate the table, and print its IAM policy."""
 
-import asyncio
 import json
 from typing import Annotated
 
@@ -8,15 +7,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from commands.options import StoreUrl
+from commands.options import StoreUrl, with_store
 from graph.settings import Settings
+from store.checking import migration
 from store.connect import open_store
 from store.dynamodb.iam_policy import Use, policy
 from store.engine.table_options import Capacity, TableOptions
 from store.errors import BadInput
 from store.metadata.layout_version import LAYOUT
-from store.model.attributes import Value
 from store.store_url import DynamoDBUrl, parse_store_url
+from store.text import quantity
 
 app = typer.Typer(help="Create, describe and migrate the table of CLADE_STORE.", no_args_is_help=True)
 
@@ -61,7 +61,7 @@ def create(
     options = TableOptions(
         recovery, protection, _capacity(units), _capacity(index_units), dict(map(_tag, tags or [])), kms_key
     )
-    is_new = asyncio.run(_create(url, options))
+    is_new = with_store(open_store(url), lambda store: store.create(options))
     print(f"{url}: the table is made.{_disabled(url, options)}" if is_new else f"{url}: the table exists.")
 
 
@@ -71,7 +71,7 @@ def describe(store: StoreUrl = None) -> None:
 
     Example: clade table describe
     """
-    description = asyncio.run(_describe(store or Settings().store))
+    description = with_store(open_store(store or Settings().store), lambda store: store.describe())
     table = Table("", "", show_header=False)
     for name, value in description.items():
         table.add_row(name, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
@@ -82,13 +82,16 @@ def describe(store: StoreUrl = None) -> None:
 def migrate(store: StoreUrl = None) -> None:
     """Migrate the table to the layout of this version.
 
-    A table with this layout is not changed.
+    Stop servers of older versions first: they refuse the table from then on. Servers of this version may run meanwhile.
+    A migration that was interrupted is continued by the same command; nothing is done twice.
 
     Example: clade table migrate
     """
     url = store or Settings().store
-    previous = asyncio.run(_migrate(url))
-    print(f"{url}: layout {LAYOUT}{'' if previous == LAYOUT else f', before {previous}'}.")
+    before, written = with_store(open_store(url), migration.migrate)
+    previous = f", before {before}" if before != LAYOUT else ""
+    rewritten = f"; rewritten: {quantity(written, 'root')}" if written else ""
+    print(f"{url}: layout {LAYOUT}{previous}{rewritten}.")
 
 
 @app.command("policy")
@@ -129,18 +132,3 @@ def _capacity(text: str | None) -> Capacity | None:
             return Capacity(int(read), int(write))
         case _:
             raise BadInput(f'Invalid units "{text}"; use READ:WRITE, such as 50:10.')
-
-
-async def _create(url: str, options: TableOptions) -> bool:
-    async with open_store(url) as store:
-        return await store.create(options)
-
-
-async def _describe(url: str) -> dict[str, Value]:
-    async with open_store(url) as store:
-        return await store.describe()
-
-
-async def _migrate(url: str) -> object:
-    async with open_store(url) as store:
-        return await store.migrate()

@@ -1,13 +1,12 @@
 """`clade tree`: a subtree as text."""
 
-import asyncio
 import math
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
 
-from commands.options import HierarchyName, StoreUrl, hierarchy_named
+from commands.options import HierarchyName, StoreUrl, hierarchy_named, with_store
 from graph.settings import Settings
 from resolvers.pages import read_all_pages
 from resolvers.planner import list_requests
@@ -17,6 +16,7 @@ from resolvers.roots import read_roots
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
 from store.connect import opened
+from store.engine.protocol import Store
 from store.errors import BadInput, BudgetExceeded
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, decode_segment, last_segment, node_key
@@ -30,6 +30,7 @@ MAX_NAME_CHARACTERS = 200
 Children = dict[Key, list[Record]]
 
 _CHILDREN = Relation(RelationKind.CHILDREN, ConnectionArguments(), NoSelection())
+_ROOTS = Relation(RelationKind.CHILDREN, ConnectionArguments(), NoSelection(), counts=True)
 
 
 def tree(
@@ -47,7 +48,9 @@ def tree(
     definition = hierarchy_named(hierarchy)
     start = None if path is None else parse_path(path)
     try:
-        tops, children = asyncio.run(_read(store or Settings().store, definition, start, depth))
+        tops, children = with_store(
+            opened(store or Settings().store), lambda store: _read(store, definition, start, depth)
+        )
     except BudgetExceeded:
         raise BadInput(
             f"The subtree has more than {MAX_NODES:,} nodes; use a smaller --depth or a longer path."
@@ -57,33 +60,27 @@ def tree(
             typer.echo(line)
 
 
-async def _read(url: str, hierarchy: Hierarchy, path: Path | None, depth: int) -> tuple[list[Record], Children]:
+async def _read(store: Store, hierarchy: Hierarchy, path: Path | None, depth: int) -> tuple[list[Record], Children]:
     """The top nodes, and the children of each node above the lowest shown level.
 
     They are read again if a large move committed meanwhile.
     """
-    async with opened(url) as store:
-        request = Request(store, {hierarchy.name: hierarchy}, BudgetLimits(MAX_NODES, read_units=math.inf))
-        while True:
-            tops = await _tops(request, hierarchy, path)
-            children = await _children(request, tops, depth)
-            if await request.state.are_moves_unchanged():
-                return tops, children
-            request.discard_reads()
-            request.budget.reset()
+    request = Request(store, {hierarchy.name: hierarchy}, BudgetLimits(MAX_NODES, read_units=math.inf))
+    while True:
+        tops = await _tops(request, hierarchy, path)
+        children = await _children(request, tops, depth)
+        if await request.state.are_moves_unchanged():
+            return tops, children
+        request.discard_reads()
+        request.budget.reset()
 
 
 async def _tops(request: Request, hierarchy: Hierarchy, path: Path | None) -> list[Record]:
     if path is None:
-        return (await read_roots(request, hierarchy.name, ConnectionArguments(), nodes=True, total=False)).records
-    return [await _node(request, hierarchy, path)]
-
-
-async def _node(request: Request, hierarchy: Hierarchy, path: Path) -> Record:
-    key = node_key(hierarchy.name, path)
-    if (record := await request.state.node(key)) is None:
+        return (await read_roots(request, hierarchy.name, _ROOTS)).records
+    if (record := await request.state.node(node_key(hierarchy.name, path))) is None:
         raise BadInput(f'{hierarchy.name} has no node "{shorten(format_path(path), MAX_NAME_CHARACTERS)}".')
-    return record
+    return [record]
 
 
 async def _children(request: Request, parents: Sequence[Record], depth: int) -> Children:
@@ -106,10 +103,8 @@ def _lines(
     yield branch + _line(hierarchy, record)
     below = children.get(record.key, [])
     for child in below:
-        last = child is below[-1]
-        yield from _lines(
-            hierarchy, child, children, indent + ("└── " if last else "├── "), indent + ("    " if last else "│   ")
-        )
+        corner, rail = ("└── ", "    ") if child is below[-1] else ("├── ", "│   ")
+        yield from _lines(hierarchy, child, children, indent + corner, indent + rail)
 
 
 def _line(hierarchy: Hierarchy, record: Record) -> str:
@@ -119,6 +114,6 @@ def _line(hierarchy: Hierarchy, record: Record) -> str:
     if key != record.name:
         words.append(shorten(key, MAX_NAME_CHARACTERS))
     words.append(typer.style(record.level, fg="cyan"))
-    if counts := [f"{count:,} {level}" for level in hierarchy.levels if (count := record.below.get(level))]:
+    if counts := [f"{count:,} {level}" for level in hierarchy.levels if (count := record.descendant_counts.get(level))]:
         words.append(typer.style(f"({', '.join(counts)})", dim=True))
     return " ".join(words)

@@ -1,10 +1,10 @@
 """Application factory: the ASGI application that the settings describe, of all its parts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -13,16 +13,13 @@ from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache
 from graph.federation_exposure import exposed
-from graph.hierarchies.example_queries import Example, example_queries
+from graph.hierarchies.example_queries import Example, example_queries, read_samples
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
-from graph.hierarchies.sample_nodes import read_samples
 from graph.observability.access_log import RequestLog
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
-from graph.operation.persisted_documents import PersistedDocuments, read_trusted
-from graph.operation.selected_fields import Types
 from graph.schema import build_schema
 from graph.server.asgi_app import Lifespan, build_app, lifespan_of
 from graph.server.concurrency_limit import ConcurrencyLimiter
@@ -34,9 +31,9 @@ from resolvers.session import request as resolvers
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.large_read_limit import LargeReadLimiter
 from resolvers.session.page_cache import PageCache
+from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
 from store.engine.protocol import Store
-from store.model.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
     from graph.observability.tracing import Tracing
@@ -69,19 +66,18 @@ def create_app(settings: Settings | None = None) -> Application:
     store = open_store(settings.store, keep_bytes=settings.keep_bytes)
     writer = resolvers.Writer(store, settings.move_timing) if settings.writes != "off" else None
     tracing = tracing_of(settings, store)
-    cache = ResponseCache(settings.response_cache_mb * 1_000_000, settle_seconds=settings.settle_seconds)
     limiter, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
-    execution = execution_of(settings, classes, store, writer, cache, tracing)
+    execution = execution_of(settings, classes, store, writer, tracing)
     observers: list[Observer] = [RequestLog(settings.slow_seconds)]
     authenticator = authenticator_of(settings, store)
     background = [authenticator.watch]
     if settings.metrics:
-        from graph.observability import metrics
-        from graph.server import gauges
+        from graph.server import metrics
 
         observers.append(metrics.count)
-        background.append(gauges.sampler_of(store, drain, limiter, execution, writer).watch)
+        background.append(metrics.GaugeSampler(store, drain, limiter, execution, writer).watch)
     app = build_app(
+        settings,
         store,
         execution,
         writer=writer,
@@ -92,21 +88,8 @@ def create_app(settings: Settings | None = None) -> Application:
         on_start=tracing.mark if tracing else None,
         background=background,
         authenticator=authenticator,
-        **_http_options(settings),
     )
     return Application(tracing.around(app) if tracing else app, lifespan_of(store, writer, None, background))
-
-
-def _http_options(settings: Settings) -> dict[str, Any]:
-    """The arguments of `build_app` that are settings alone."""
-    return {
-        "max_body_bytes": settings.max_body_bytes,
-        "body_seconds": settings.request_seconds,
-        "graphiql": settings.shows("graphiql"),
-        "trusted": persisted_documents_of(settings),
-        "cors_origins": settings.cors_origins.replace(",", " ").split(),
-        "check_hosts": not settings.production,
-    }
 
 
 async def examples_of(settings: Settings, classes: Sequence[type[Node]], store: Store) -> list[Example]:
@@ -120,51 +103,35 @@ def execution_of(
     classes: Sequence[type[Node]],
     store: Store,
     writer: resolvers.Writer | None,
-    cache: ResponseCache,
     tracing: "Tracing | None",
 ) -> Execution:
     """The execution of operations over the store, on the schema of these hierarchies."""
     schema, types = build_schema(classes, expose=exposed(settings.federation_expose))
-    definitions = {cls.name: cls.definition() for cls in classes}
+    versions = TreeVersionCache(settings.settle_seconds, settings.max_stale_seconds)
+    limits = {limit.name: getattr(settings, limit.name) for limit in fields(DocumentLimits)}
+    new_request = partial(
+        resolvers.Request,
+        store,
+        {cls.name: cls.definition() for cls in classes},
+        BudgetLimits(
+            settings.max_nodes, settings.max_response_fields, settings.max_response_bytes, settings.max_read_units
+        ),
+        settings.max_parallel_reads,
+        page_cache=PageCache(settings.keep_bytes, versions),
+        writer=writer,
+        settle_seconds=settings.settle_seconds,
+        large_reads=LargeReadLimiter(),
+    )
     return Execution(
         schema,
-        context_factory_of(settings, store, definitions, types, writer),
+        lambda: Context(new_request(), types, max_entities=settings.max_entities),
         span=tracing.span if tracing else nullcontext,
         plans=PlanCache(core_schema(schema), types),
-        cache=cache,
+        cache=ResponseCache(settings.response_cache_mb * 1_000_000),
         keep_documents=settings.plan_cache_documents,
-        limits=limits_of(settings),
-        suggestions=settings.shows("suggestions"),
+        limits=DocumentLimits(**{**limits, "introspection": settings.shows("introspection")}),
+        suggestions=settings.shows("introspection"),
     )
-
-
-def context_factory_of(
-    settings: Settings,
-    store: Store,
-    definitions: dict[str, Hierarchy],
-    types: Types,
-    writer: resolvers.Writer | None,
-) -> Callable[[], Context]:
-    """A factory of the context of each operation."""
-    page_cache = PageCache(settings.keep_bytes)
-    limits, max_entities, parallel = budget_of(settings), settings.max_entities, settings.max_parallel_reads
-    settle_seconds = settings.settle_seconds
-    large_reads = LargeReadLimiter()
-
-    def make() -> Context:
-        request = resolvers.Request(
-            store,
-            definitions,
-            limits,
-            parallel,
-            page_cache=page_cache,
-            writer=writer,
-            settle_seconds=settle_seconds,
-            large_reads=large_reads,
-        )
-        return Context(request, types, max_entities=max_entities)
-
-    return make
 
 
 def tracing_of(settings: Settings, store: Store) -> "Tracing | None":
@@ -180,33 +147,7 @@ def tracing_of(settings: Settings, store: Store) -> "Tracing | None":
 
 def authenticator_of(settings: Settings, store: Store) -> Authenticator:
     """The authenticator of API keys and tokens, with the rights of anonymous callers."""
-    return Authenticator(
-        ApiKeyAuthenticator(store),
-        tokens_of(settings),
-        open_reads=settings.reads == "open",
-        local_writes=local_writes(settings),
-    )
-
-
-def local_writes(settings: Settings) -> bool:
-    """Whether every client on this machine may write without a credential."""
-    return settings.writes == "on" and settings.reads == "open" and not settings.production
-
-
-def budget_of(settings: Settings) -> BudgetLimits:
-    """The budget of one request: the settings of the same names."""
-    return BudgetLimits(
-        settings.max_nodes, settings.max_response_fields, settings.max_response_bytes, settings.max_read_units
-    )
-
-
-def limits_of(settings: Settings) -> DocumentLimits:
-    """The limits of one document: the settings of the same names."""
-    numbers = {limit.name: getattr(settings, limit.name) for limit in fields(DocumentLimits)}
-    return DocumentLimits(**{**numbers, "introspection": settings.shows("introspection")})
-
-
-def persisted_documents_of(settings: Settings) -> PersistedDocuments:
-    """The persisted documents in the file that the settings name; without a file all other documents are accepted."""
-    only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
-    return PersistedDocuments(read_trusted(settings.trusted_documents), only=only)
+    is_open = settings.reads == "open"
+    local_writes = settings.writes == "on" and is_open and not settings.production
+    tokens = tokens_of(settings)
+    return Authenticator(ApiKeyAuthenticator(store), tokens, open_reads=is_open, local_writes=local_writes)

@@ -41,7 +41,20 @@ _FOUND = re.compile(r", found: .*", re.DOTALL)
 _CANNOT = re.compile(r"(cannot represent [\w -]*value): .*", re.DOTALL)
 _EXPECTED, _NOT_NONE = "Expected value of type", " not to be None."  # from graphql-core's messages
 
+Header = tuple[bytes, bytes]
+"""A header of HTTP: name and value."""
+
 logger = logging.getLogger("clade")
+
+
+class RequestRejected(Exception):
+    """An HTTP request that is rejected; the client receives status, message, code and headers."""
+
+    def __init__(self, status: int, message: str, *headers: Header, code: str = BAD_REQUEST) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = headers
 
 
 def error_body(message: str, code: str, extensions: Mapping[str, Any] = MappingProxyType({})) -> bytes:
@@ -52,7 +65,10 @@ def error_body(message: str, code: str, extensions: Mapping[str, Any] = MappingP
 def format_error(error: GraphQLError) -> dict[str, Any]:
     """The entry of an error in the `errors` of a response."""
     cause = cause_of(error)
-    entry: dict[str, Any] = {"message": _cut(error.message)}
+    message = error.message  # graphql-core's repeat names of any length from the document
+    if len(message) > MAX_MESSAGE_CHARACTERS:
+        message = f"{message[:MAX_MESSAGE_CHARACTERS]}…"
+    entry: dict[str, Any] = {"message": message}
     if error.locations:
         entry["locations"] = [{"line": location.line, "column": location.column} for location in error.locations]
     if error.path is not None:
@@ -81,11 +97,6 @@ def code_of(cause: Exception) -> str:
     if isinstance(cause, GraphQLError):
         return str((cause.extensions or {}).get("code", BAD_USER_INPUT))
     return BAD_USER_INPUT if isinstance(cause, RecursionError) else INTERNAL
-
-
-def _cut(message: str) -> str:
-    """A message of bounded length: graphql-core's messages repeat names of any length from the document."""
-    return message if len(message) <= MAX_MESSAGE_CHARACTERS else f"{message[:MAX_MESSAGE_CHARACTERS]}…"
 
 
 def format_errors(errors: Iterable[GraphQLError], left_out: Mapping[str, int] = MappingProxyType({})) -> list[Any]:

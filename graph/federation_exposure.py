@@ -2,21 +2,13 @@
 
 from store.errors import BadInput
 
-NODE, NODES, CHANGES, HISTORY, MOVES, MUTATIONS = EXPOSABLE = (
-    "node",
-    "nodes",
-    "changes",
-    "history",
-    "moves",
-    "mutations",
-)
+EXPOSABLE = ("node", "nodes", "changes", "history", "moves", "mutations")
 
 
 def exposed(words: str) -> frozenset[str]:
     """The words of a comma-separated list. Raises BadInput for a word that is not in EXPOSABLE."""
     found = frozenset(word.strip() for word in words.split(",")) - {""}
     if unknown := found - set(EXPOSABLE):
-        raise BadInput(
-            f"CLADE_FEDERATION_EXPOSE has unknown words: {', '.join(sorted(unknown))}; use {', '.join(EXPOSABLE)}."
-        )
+        wrong, right = ", ".join(sorted(unknown)), ", ".join(EXPOSABLE)
+        raise BadInput(f"CLADE_FEDERATION_EXPOSE has unknown words: {wrong}; use {right}.")
     return found

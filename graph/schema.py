@@ -1,27 +1,27 @@
 """GraphQL schema: the root fields of every hierarchy, Relay's `node` and `nodes`, and Federation's fields."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import strawberry
 from graphql import GraphQLSchema
 from strawberry.schema.config import StrawberryConfig
-from strawberry.types.field import StrawberryField
 
 from graph.federation.entities import REPRESENTATION, Representation, entities_field
 from graph.federation.subgraph_sdl import service_field, subgraph_sdl
 from graph.hierarchies.names import field_of, list_field_of
 from graph.hierarchies.node import Node
 from graph.operation.graphql_core import core_schema
-from graph.operation.selected_fields import Types
-from graph.types.arguments import id_argument
-from graph.types.field import REQUIRED, argument, class_of, field, register_resolvers
+from graph.operation.lookahead import Types
+from graph.types.field import Fields, argument, field, object_type, register_resolvers, required
 from graph.types.hierarchy_types import HierarchyTypes, NodeInterface
-from graph.types.history_fields import past_fields
-from graph.types.move_fields import move_fields
+from graph.types.level_types import LevelTypes
 from graph.types.mutations import mutation_type
-from graph.types.root_fields import ById, ByIds, Find, RootsField
+from graph.types.past_fields import move_fields, past_fields
+from graph.types.root_fields import ById, Find, RootsField
 from graph.types.scalars import SCALARS, Path
+from store.model.records import Record
 
 
 def build_schema(
@@ -32,21 +32,17 @@ def build_schema(
     `expose` names further parts of the subgraph's schema, as `federation_exposure.exposed` returns them.
     """
     published = [HierarchyTypes(cls) for cls in hierarchies]
-    fields = _node_fields([types.name for types in published])
+    names = [types.name for types in published]
+    fields = _node_fields(names)
     for types in published:
         fields |= _root_fields(types)
-    fields |= move_fields([types.name for types in published])
-    fields |= past_fields([types.name for types in published])
+    fields |= move_fields(names) | past_fields(names)
     fields |= {"_entities": entities_field(published), "_service": service_field(lambda: subgraph_sdl(schema, expose))}
-    query = strawberry.type(class_of("Query", fields), description="The root type of queries.")
+    concrete = [types.concrete for one in published for types in (one.nodes, one.revisions)]
     schema = strawberry.Schema(
-        query=query,
+        query=object_type("Query", "The root type of queries.", fields),
         mutation=mutation_type(published),
-        types=[
-            concrete
-            for types in published
-            for concrete in (*types.concrete.values(), *types.revisions.concrete.values())
-        ],
+        types=[kind for levels in concrete for kind in levels.values()],
         config=StrawberryConfig(scalar_map=SCALARS | {Representation: REPRESENTATION}),
     )
     core = core_schema(schema)
@@ -57,28 +53,31 @@ def build_schema(
 
 def _resolve_types(schema: GraphQLSchema, published: Sequence[HierarchyTypes]) -> None:
     """Resolve types by hierarchy and level. Strawberry goes by level alone, which two hierarchies may share."""
-    by_hierarchy = {types.name: types for types in published}
+    nodes = {types.name: types.nodes for types in published}
+    revisions = {types.name: types.revisions for types in published}
     kinds: dict[str, Any] = schema.type_map
-    kinds["Node"].resolve_type = kinds["_Entity"].resolve_type = lambda record, *_: by_hierarchy[
-        record.hierarchy
-    ].type_name(record)
-    kinds["NodeRevision"].resolve_type = lambda record, *_: by_hierarchy[record.hierarchy].revisions.type_name(record)
+    for kind, types in (("Node", nodes), ("_Entity", nodes), ("NodeRevision", revisions)):
+        kinds[kind].resolve_type = partial(_type_name, types)
 
 
-def _node_fields(hierarchies: Sequence[str]) -> dict[str, StrawberryField]:
+def _type_name(types: Mapping[str, LevelTypes], record: Record, *_: Any) -> str:
+    return types[record.hierarchy].type_name(record)
+
+
+def _node_fields(hierarchies: Sequence[str]) -> Fields:
     """Relay's `node` and `nodes`, over all hierarchies."""
-    node_id = id_argument('ID of the node, such as "location:US-NE".')
-    node_ids = argument("ids", list[strawberry.ID], 'IDs of the nodes, such as ["location:US-NE"].', default=REQUIRED)
-    found, many = "The node of any hierarchy with this ID; null where there is none.", list[NodeInterface | None] | None
+    one, many = NodeInterface | None, list[NodeInterface | None] | None
+    node_id = required("id", strawberry.ID, 'ID of the node, such as "location:US-NE".')
+    node_ids = required("ids", list[strawberry.ID], 'IDs of the nodes, such as ["location:US-NE"].')
+    found = "The node of any hierarchy with this ID; null where there is none."
+    found_many = "The nodes with these IDs, in this order; null for each without a node."
     return {
-        "node": field(ById(hierarchies), NodeInterface | None, found, node_id),
-        "nodes": field(
-            ByIds(hierarchies), many, "The nodes with these IDs, in this order; null for each without a node.", node_ids
-        ),
+        "node": field(ById(hierarchies), one, found, node_id),
+        "nodes": field(ById(hierarchies, many=True), many, found_many, node_ids),
     }
 
 
-def _root_fields(types: HierarchyTypes) -> dict[str, StrawberryField]:
+def _root_fields(types: HierarchyTypes) -> Fields:
     """The root fields of one hierarchy: a node by path or ID, the roots, and a node of each level by path or ID."""
     cls = types.cls
     target = [
@@ -86,10 +85,11 @@ def _root_fields(types: HierarchyTypes) -> dict[str, StrawberryField]:
         argument("id", strawberry.ID | None, 'ID of the node, such as "location:US-NE"; give either this or `path`.'),
     ]
     anything = "The node with this path or ID, of any level; null where there is none."
+    listing = types.nodes.connection | None
     everything = f"Roots of the hierarchy {cls.name}."
     fields = {
         field_of(types.title): field(Find(types.name, None), types.interface | None, anything, *target),
-        list_field_of(cls): field(RootsField(types.name), types.connection | None, everything, *types.list_arguments()),
+        list_field_of(cls): field(RootsField(types.name), listing, everything, *types.list_arguments()),
     }
     for level, concrete in types.concrete.items():
         title = types.type_names[types.name, level]

@@ -29,7 +29,7 @@ async def read_ancestors(request: Request, asked: Sequence[tuple[Record, Relatio
     """
     state, what = request.state, "The ancestors of the nodes"
     cache_keys = [(relation.kind, record.pk, record.sk) for record, relation in asked]
-    cached = state.all_cached(cache_keys)
+    cached = state.pages.lookups([(record.pk, key) for (record, _), key in zip(asked, cache_keys, strict=True)])
     if cached is not None:
         request.budget.spend_nodes(sum(map(len, cached)), what)
         return cached
@@ -44,7 +44,7 @@ async def read_ancestors(request: Request, asked: Sequence[tuple[Record, Relatio
         records = [outcome for outcome in outcomes if isinstance(outcome, Record)]
         results.append(error or ([record] if is_own else records))
         if keys and len(records) == len(keys):
-            state.cache_lookup(cache_key, records)
+            state.pages.put_lookup(record.pk, cache_key, records)
     return results
 
 

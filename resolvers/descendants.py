@@ -35,7 +35,11 @@ class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
 
     @property
     def counts(self) -> Counts:
-        return self.owner.below
+        return self.owner.descendant_counts
+
+    @property
+    def is_empty(self) -> bool:
+        return super().is_empty if self.owner.below is not None else not self.owner.kids
 
     @property
     def max_depth(self) -> int:
@@ -57,14 +61,14 @@ class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
         """One range of the table, or only the ranges of the levels that are requested."""
         if self.is_whole_subtree:
             return ReadOption.of([self.query(self.key_range, self.max_size, tree)])
-        whole = ReadOption.of([(Read(self.key_range), sum(self.owner.below.values()))])
+        whole = ReadOption.of([(Read(self.key_range), sum(self.counts.values()))])
         return cheapest(self.read_levels(tree), whole)
 
 
 def _one_range(lists: Sequence[DescendantsRequest], owners: list[Record], tree: TreeState) -> ReadOption:
     """The subtrees of adjacent siblings as one range of the table, or of each level and depth that is requested."""
     pk, (lo, hi) = owners[0].pk, bounds(owners)
-    items = sum([sum(owner.below.values()) for owner in owners]) + len(owners)
+    items = sum([sum(owner.descendant_counts.values()) for owner in owners]) + len(owners)
     whole = ReadOption.of([(Read(KeyRange(Index.TABLE, pk, lo, hi)), items)])
     if lists[0].is_whole_subtree:
         return whole

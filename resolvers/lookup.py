@@ -12,13 +12,17 @@ A node that moves between the read of its id record and its own read is followed
 Batched by the dataloader `Loaders.node`, for a whole response level.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Hashable, Mapping, Sequence
+from typing import cast
 
 from resolvers.access.grants import Visibility, visibility_at
 from resolvers.access.redacted_node import RedactedNode
 from resolvers.ancestors import kinds_for_all_levels, selected_keys
+from resolvers.first_round import first_round
 from resolvers.planning.relations import Selection
 from resolvers.redirects import follow_redirects
+from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.read_state import Nodes
 from resolvers.session.request import Request
 from store.metadata.history import current_key
@@ -38,9 +42,25 @@ async def find_nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection
     The error of a failed read is in place of each node that needs it.
     """
     request.budget.spend_nodes(len(lookups), "The nodes that are looked up")
+    if len(lookups) != 1 or request.state.store_version is not None:
+        return await _find(request, lookups)
+    (((hierarchy, path), selection),) = lookups
+    key = None if isinstance(path, str) else node_key(hierarchy, path)
+    reads = [] if key is None else first_round(request, key, request.hierarchies[hierarchy], selection)
+    if key is None or not reads:
+        return await _find(request, lookups)
+    found = asyncio.ensure_future(_find(request, lookups))  # first, so that it reads the version of the tree
+    lists = [request.state.range_beside(read, key.pk) for read in reads]
+    outcomes = await gather_outcomes(cast(list[Awaitable[object]], [found, *lists]))
+    raise_first_error(outcomes[:1])  # a list that fails is reported where it is used
+    return found.result()
+
+
+async def _find(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
     state = request.state
-    cached = state.all_cached([_cache_key(lookup) for lookup, _ in lookups])
+    cached = await state.cached_nodes([_cache_key(lookup) for lookup, _ in lookups])
     if cached is not None:
+        state.partitions_read.update([record.pk for record in cached])
         # A tuple is equal to a Key.
         state.records_read.nodes.update({(record.pk, record.sk): record for record in cached})
         return cached
@@ -57,8 +77,9 @@ async def find_nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection
     for (lookup, _), key in zip(lookups, keys, strict=True):
         result = _checked(lookup, found[key] or redirected.get(key)) if isinstance(key, Key) else key
         results.append(result)
-        if isinstance(result, Record):
-            state.cache_lookup(_cache_key(lookup), result)
+        # A path that redirects depends on the trees of all its redirects.
+        if isinstance(result, Record) and (result.key == key or state.partitions_read == {result.pk}):
+            state.pages.put_lookup(result.pk, _cache_key(lookup), result)
     return results
 
 

@@ -7,7 +7,7 @@ before anything is read, and an error discloses nothing about hidden nodes.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from resolvers.permissions import check_change, check_create, check_reorder, check_visible, check_writable
+from resolvers.access.permissions import check_change, check_create, check_reorder, check_visible, check_writable
 from resolvers.session.request import Request
 from store.edits.create_update import Create, Edit, Update
 from store.edits.delete import Delete, Policy
@@ -18,8 +18,9 @@ from store.errors import Forbidden
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Path
+from store.model.names import checked_name
 from store.model.paths import checked_path
-from store.model.records import checked_id, checked_name
+from store.model.records import checked_id
 from store.writer.writer import EditOptions as EditOptions
 from store.writer.writer import EditResult as EditResult
 
@@ -33,9 +34,9 @@ async def create(
     """Create a node at a path; its id may be given with or without the hierarchy's prefix."""
     path = checked_path(path)
     checked_name(name)
-    check_create(request, hierarchy.name, path)
+    check_create(request.caller, hierarchy.name, path)
     if node_id is not None:
-        check_writable(request, hierarchy.name, (), "choose an id, since ids are shared by all; leave it out")
+        check_writable(request.caller, hierarchy.name, (), "choose an id, since ids are shared by all; leave it out")
         node_id = checked_id(node_id.removeprefix(f"{hierarchy.name}:"))
     return await _write(request, Create(hierarchy, path, level, name, values, node_id), options)
 
@@ -46,7 +47,7 @@ async def update(
 ) -> EditResult:  # fmt: skip
     """Change a node's name, level or attributes: those left out stay, None clears a value."""
     checked_name(name)
-    check_change(request, hierarchy.name, path)
+    check_change(request.caller, hierarchy.name, path)
     return await _write(request, Update(hierarchy, path, name, level, values, expected), options)
 
 
@@ -55,8 +56,8 @@ async def move(
 ) -> EditResult:
     """Move a node, with all below it, to another path."""
     target = checked_path(target)
-    check_change(request, hierarchy.name, path)
-    check_create(request, hierarchy.name, target)
+    check_change(request.caller, hierarchy.name, path)
+    check_create(request.caller, hierarchy.name, target)
     return await _write(request, Move(hierarchy, path, target, expected), options)
 
 
@@ -65,9 +66,9 @@ async def reorder(
     options: EditOptions,
 ) -> EditResult:  # fmt: skip
     """Move a node among its siblings: `first`, `last`, or `before` or `after` the sibling at `beside`."""
-    check_change(request, hierarchy.name, path)
-    check_visible(request, hierarchy.name, beside or path)
-    check_reorder(request, hierarchy.name, path)
+    check_change(request.caller, hierarchy.name, path)
+    check_visible(request.caller, hierarchy.name, beside or path)
+    check_reorder(request.caller, hierarchy.name, path)
     settle = (
         request.settle_seconds if request.state.store_version is None else 0.0
     )  # a store that has a version has no lag
@@ -78,9 +79,9 @@ async def delete(
     request: Request, hierarchy: Hierarchy, path: Path, policy: str, expected: int | None, options: EditOptions
 ) -> EditResult:
     """Delete a node; `policy` is `refuse`, `cascade` or `reparent`."""
-    check_change(request, hierarchy.name, path)
+    check_change(request.caller, hierarchy.name, path)
     if policy == Policy.REPARENT.value:
-        check_writable(request, hierarchy.name, path[:-1], "let its children take its place")
+        check_writable(request.caller, hierarchy.name, path[:-1], "let its children take its place")
     return await _write(request, Delete(hierarchy, path, Policy(policy), expected), options)
 
 
@@ -88,9 +89,10 @@ async def _write(request: Request, edit: Edit, options: EditOptions) -> EditResu
     """Make an edit, if writing is enabled, and discard what the request has read before."""
     if request.writer is None:
         raise Forbidden("Writing is disabled on this server; whoever runs it enables it by CLADE_WRITES=on.")
+    request.state.accepts_stale = False
     options = replace(options, by=request.caller.name, caller=request.caller.id)
     # The reads of an edit are bounded by the size of a transaction; a dry run has the read budget of a query.
-    reads = request.reads if options.dry_run else ReadUsage()
+    reads = request.reads if options.dry_run else ReadUsage(trace=request.reads.trace)
     try:
         result = await request.writer.write(edit, reads, options)
     finally:

@@ -5,13 +5,16 @@ Lists that are empty by the owner's counts, and pages in the page cache, need no
 `restricted_lists.py`.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Self, cast
 
 from resolvers.planner import Planner
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.page import Page, page_of
+from resolvers.roots import with_counts
 from resolvers.session.budget import too_many_nodes
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
@@ -35,6 +38,10 @@ async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list
     """The pages of many lists, in order; the error of a failed read is in place of each page that needs it."""
     pages: list[Page | Exception | None] = []
     is_versioned = request.state.store_version is not None
+    if not is_versioned:  # the versions of their trees prove what is cached, and plan what is not
+        trees = {one.owner.pk for one in lists if one.owner.is_root or not one.is_empty}
+        if not trees <= request.state.tree_versions.keys():
+            await request.state.versions_of(trees)
     for start in range(0, len(lists), CHUNK_LENGTH):
         pages += [_without_read(request, one, is_versioned=is_versioned) for one in lists[start : start + CHUNK_LENGTH]]
         if start:
@@ -45,7 +52,7 @@ async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list
     found = await _read(request, missing)
     for requested in missing:
         if isinstance(page := found[requested], Page):
-            request.state.cache(_cache_key(requested), page, len(page.records))
+            request.state.pages.put(requested.tree, requested.cache_key, page, len(page.records))
     return [found[requested] if page is None else page for requested, page in zip(lists, pages, strict=True)]
 
 
@@ -56,27 +63,33 @@ def _without_read(request: Request, requested: ListRequest, *, is_versioned: boo
     if has_counts and requested.is_empty and not requested.window.is_narrow:
         return _EMPTY_WITH_TOTAL if requested.relation.total else _EMPTY
     try:
-        page: Page | None = request.state.cached(_cache_key(requested))
+        page: Page | None = request.state.pages.get(requested.tree, requested.cache_key)
         if page is None:
             requested.check()
         else:
             request.budget.spend_nodes(len(page.records))
+            if type(requested) is SiblingsRequest:
+                _depend_on_trees(request, requested, page.records)
+            if request.reads.trace is not None:
+                request.reads.trace.pages += 1
     except CladeError as error:
         return requested.relation.shared_error(error)
     return page
 
 
-def _cache_key(requested: ListRequest) -> Hashable:
-    return requested.owner.pk, requested.owner.sk, requested.relation.page_key
+def _depend_on_trees(request: Request, requested: SiblingsRequest, records: Sequence[Record]) -> None:
+    """Let the response depend on the trees of siblings: each sibling of a root is in a tree of its own."""
+    if requested.owner.is_root:
+        request.state.partitions_read.update([requested.owner.hierarchy, *[record.pk for record in records]])
 
 
 async def _read(request: Request, lists: Sequence[ListRequest]) -> Pages:
-    versions = await request.state.versions_of([requested.owner.pk for requested in lists])
-    moves = request.state.moves
-    if moves is None:
+    state = request.state
+    versions = await state.versions_of([requested.owner.pk for requested in lists])
+    if state.moves is None and all(requested.owner.below is not None for requested in lists):
         return await _read_lists(request, lists, versions)
-    # An owner from an index may be above a running move, and its counts decide what is read.
-    current = [type(one)(moves.with_current_counts(one.owner), one.relation) for one in lists]
+    # The counts of an owner from a list decide what is read.
+    current = [type(one)(state.counted(one.owner), one.relation) for one in lists]
     pages = await _read_lists(request, current, versions)
     return {requested: pages[other] for requested, other in zip(lists, current, strict=True)}
 
@@ -95,9 +108,11 @@ async def _read_lists(
     async for chunk in in_chunks(list(found.items())):
         for requested, records in chunk:
             pages[requested] = _page(requested, records, totals.get(requested))
-            if requested.owner.is_root and isinstance(requested, SiblingsRequest) and isinstance(records, list):
-                # Each sibling of a root is in a tree of its own.
-                state.partitions_read.update([requested.owner.hierarchy, *[record.pk for record in records]])
+            if isinstance(requested, SiblingsRequest) and isinstance(records, list):
+                _depend_on_trees(request, requested, records)
+    for requested in [requested for requested in found if requested.relation.counts]:
+        if isinstance(page := pages[requested], Page):
+            (pages[requested],) = await gather_outcomes([with_counts(state, page)])
     return pages
 
 
@@ -184,8 +199,19 @@ class _Batch:
             nodes_left = self._request.budget.nodes_left
             raise too_many_nodes(_described([requested]), nodes_left + 1, nodes_left)
         if isinstance(requested, SiblingsRequest):
-            return [record for record in records if record.key != requested.owner.key]
+            return _without(records, requested.owner)
         return records
+
+
+def _without(records: list[Record], owner: Record) -> list[Record]:
+    """Records in sibling order, or backwards, without one; found by its rank, since every sibling may ask for this."""
+    is_backwards = len(records) > 1 and records[0].rank > records[-1].rank
+    place = bisect_left(records, owner.rank, key=attrgetter("rank")) if not is_backwards else 0
+    if is_backwards:
+        place = len(records) - bisect_right(records[::-1], owner.rank, key=attrgetter("rank"))
+    if place < len(records) and records[place].key == owner.key:
+        return records[:place] + records[place + 1 :]
+    return [record for record in records if record.sk != owner.sk or record.pk != owner.pk]
 
 
 def _described(lists: Sequence[ListRequest]) -> str:

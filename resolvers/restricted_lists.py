@@ -57,14 +57,12 @@ async def read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Pag
     return [found[requested] for requested in lists]
 
 
-async def read_roots(
-    request: Request, hierarchy: str, window: ConnectionArguments, *, nodes: bool, total: bool
-) -> Page:
+async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
     """A page of a hierarchy's roots in their order, of what the grants allow."""
     if request.grants is None or () in request.grants.tops(hierarchy):
-        return await roots.read_roots(request, hierarchy, window, nodes=nodes, total=total)
+        return await roots.read_roots(request, hierarchy, relation)
     family = await _Families(request, request.grants).of(hierarchy, ())
-    return _family_page(request, family, _FamilyList(window, hierarchy))
+    return _family_page(request, family, _FamilyList(relation.window, hierarchy))
 
 
 def _is_restricted(grants: Grants, requested: ListRequest) -> bool:

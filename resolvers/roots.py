@@ -5,17 +5,22 @@
 | `locations` | `by_parent` | `parent = "location"` | one |
 | `locations(level: COUNTRY)` | `by_parent` | the same, `begins_with(rank, "COUNTRY#")` | one |
 | `locations { totalCount }` | – | the version of the hierarchy, by key | one, in the same round |
+| `locations { nodes { descendantCount } }` | – | the versions of all trees listed, by key | one more |
+
+That one is a BatchGetItem of up to 100 keys. Lists below the roots read the same versions.
 
 No dataloader batches it: a hierarchy has one list of roots. For callers with grants see `restricted_lists.py`.
 """
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.cursors import CursorKind, ListCursors, decode_cursor
 from resolvers.planning.page import Page, page_of
+from resolvers.planning.relations import Relation
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
+from resolvers.session.read_state import ReadState
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from store.model.ranges import KeyRange, siblings
@@ -29,6 +34,7 @@ class RootsRequest:
     window: ConnectionArguments
     nodes: bool
     total: bool
+    counts: bool
 
     def key_range(self) -> KeyRange:
         """`parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor."""
@@ -36,17 +42,18 @@ class RootsRequest:
         return self.window.between_cursors(span, lambda cursor: decode_cursor(cursor, CursorKind.ROOTS, self.hierarchy))
 
 
-async def read_roots(
-    request: Request, hierarchy: str, window: ConnectionArguments, *, nodes: bool, total: bool
-) -> Page:
+async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
     """A page of a hierarchy's roots: one Query; `totalCount` is in the version of the hierarchy."""
-    requested = RootsRequest(hierarchy, window, nodes, total)
-    page: Page | None = request.state.cached(requested)
+    requested = RootsRequest(hierarchy, relation.window, relation.nodes, relation.total, relation.counts)
+    page: Page | None = request.state.pages.get(None, requested)
     if page is not None:
         request.budget.spend_nodes(len(page.records))
+        request.state.partitions_read.update([hierarchy, *[record.pk for record in page.records]])
+        if request.reads.trace is not None:
+            request.reads.trace.pages += 1
         return page
     page = await _read(request, requested)
-    request.state.cache(requested, page, len(page.records))
+    request.state.pages.put(None, requested, page, len(page.records))
     return page
 
 
@@ -71,4 +78,12 @@ async def _read(request: Request, requested: RootsRequest) -> Page:
     records = state.records_read.in_range(read.span, read.limit, reverse=read.reverse) or []
     state.partitions_read.update([record.pk for record in records])
     request.budget.spend_nodes(len(records[: window.size]), f"The roots of {hierarchy}")
-    return page_of(records, window, total, ListCursors(CursorKind.ROOTS, hierarchy, None))
+    page = page_of(records, window, total, ListCursors(CursorKind.ROOTS, hierarchy, None))
+    return await with_counts(state, page) if requested.counts else page
+
+
+async def with_counts(state: ReadState, page: Page) -> Page:
+    """A page of roots with the counts of their descendants, or of other nodes; raises the error of a failed read."""
+    roots = [record.pk for record in page.records if record.below is None]
+    raise_first_error((await state.versions_of(roots)).values())
+    return replace(page, records=list(map(state.counted, page.records))) if roots else page

@@ -35,6 +35,10 @@ class SiblingsRequest(ListRequest, frozen=True, eq=False, dict=True):
     cursor_kind: ClassVar[CursorKind] = CursorKind.SIBLINGS
 
     @property
+    def tree(self) -> str | None:
+        return None if self.owner.is_root else self.owner.pk  # each sibling of a root is in a tree of its own
+
+    @property
     def is_exact(self) -> bool:
         return False
 

@@ -4,6 +4,8 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 
+from store.dynamodb.codec import encode
+from store.metadata.layout_version import layout_item
 from tests.loopback_server import LoopbackServer
 
 Answer = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
@@ -31,7 +33,8 @@ def _answered(writer: asyncio.StreamWriter, body: bytes, status: str = "200 OK")
 
 async def empty(operation: str, writer: asyncio.StreamWriter) -> None:
     """Respond as an empty table that accepts every write."""
-    answers = {"query": {"Items": [], "Count": 0}, "batchgetitem": {"Responses": {}}}
+    layout = {"Item": encode(layout_item())}  # the only item that is read by GetItem
+    answers = {"query": {"Items": [], "Count": 0}, "batchgetitem": {"Responses": {}}, "getitem": layout}
     _answered(writer, json.dumps(answers.get(operation, {})).encode())
 
 

@@ -88,7 +88,7 @@ class _Table:
                 below[node["pk"] + node["sk"][: end + 1]][node["level"]] += 1
         for key, node in self.nodes.items():
             assert node["kids"] == dict(kids[key]), f"kids of {key}"
-            assert node["below"] == dict(below[key]), f"below of {key}"
+            assert node.get("below") == (None if node["sk"] == "#" else dict(below[key])), f"below of {key}"
 
     def check_ids(self) -> None:
         living = {f"id#{node['id']}": node for node in self.nodes.values()}

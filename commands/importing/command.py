@@ -1,5 +1,6 @@
 """`clade import`: the nodes of a file into the store."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -7,15 +8,14 @@ import typer
 
 from commands.importing.columns import columns
 from commands.importing.job import ImportJob
-from commands.importing.report import report
 from commands.options import HierarchyName, StoreUrl, hierarchy_named
 from graph.settings import Settings
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.transfer import formats
 from store.transfer.formats import Format
-from store.transfer.formats.jsonl import JSONLines
-from store.transfer.formats.taxonomy import Taxonomy
+from store.transfer.formats.columns import read_csv
+from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_level
 from store.transfer.rows import ImportPlan
 
 EXIT_REJECTED = 1
@@ -32,6 +32,10 @@ Levels = Annotated[
 ]
 Names = Annotated[
     list[str] | None, typer.Option("--name", help="CSV: column of names, such as city=City; the key by default.")
+]
+NamesIn = Annotated[
+    list[str] | None,
+    typer.Option("--name-in", help="CSV: column of names in a language, such as city.de=Stadt; repeatable."),
 ]
 Ids = Annotated[
     list[str] | None, typer.Option("--id", help="CSV: column of ids, such as city=Id; made from paths by default.")
@@ -64,6 +68,7 @@ def import_file(
     file: File,
     levels: Levels = None,
     names: Names = None,
+    names_in: NamesIn = None,
     ids: Ids = None,
     attributes: Attributes = None,
     case_insensitive: CaseInsensitive = None,
@@ -83,7 +88,7 @@ def import_file(
     Example: clade import location stores.csv --level country=Country --level city=City --fold-case city
     """
     definition = hierarchy_named(hierarchy)
-    options = [levels or [], names or [], ids or [], attributes or [], case_insensitive or []]
+    options = [levels or [], names or [], ids or [], attributes or [], case_insensitive or [], names_in or []]
     job = ImportJob(
         file,
         _format(definition, file, format_name or formats.name_of(file), options),
@@ -94,20 +99,22 @@ def import_file(
         dry_run=dry_run,
     )
     job.run()
-    report(job)
+    job.report()
     if job.outcome.rejections and not allow_rejects:
         raise typer.Exit(EXIT_REJECTED)
 
 
 def _format(hierarchy: Hierarchy, file: Path, name: str | None, options: list[list[str]]) -> Format:
     if name != "csv" and any(options):
-        raise BadInput("--level, --name, --id, --attr and --fold-case need a CSV file; add --format csv if it is one.")
+        raise BadInput(
+            "--level, --name, --name-in, --id, --attr and --fold-case need a CSV file; add --format csv if it is one."
+        )
     match name:
         case "csv":
-            return columns(hierarchy, *options)
+            return partial(read_csv, columns(hierarchy, *options))
         case "jsonl":
-            return JSONLines()
+            return read_jsonl
         case "taxonomy":
-            return Taxonomy.of(hierarchy)
+            return partial(read_taxonomy, taxonomy_level(hierarchy))
         case _:
             raise BadInput(f'Unknown extension of "{file.name}"; add --format {", ".join(formats.NAMES)}.')

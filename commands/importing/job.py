@@ -1,26 +1,31 @@
-"""Import job: reads a file, moves existing nodes, and writes the differences to the store."""
+"""Import job: reads a file, moves existing nodes, writes the differences to the store, and reports them."""
 
 import asyncio
+import csv
 import gc
+import io
+import os
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import typer
 
-from commands.interrupt import interruptible
+from commands.options import interruptible
+from commands.output_file import output_file
 from commands.progress import progress
 from graph.settings import Settings
 from store.connect import opened
 from store.engine.protocol import Store
-from store.errors import CladeError, NoTable
+from store.errors import BadInput, CladeError, NoTable
+from store.metadata.change_log import Event
 from store.store_url import SQLiteUrl, parse_store_url
 from store.text import quantity
 from store.transfer.formats import Format
 from store.transfer.load import LoadResult, load
-from store.transfer.move_existing import ImportMoves
+from store.transfer.move_existing import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan
-from store.transfer.scratch_copy import scratch_copy
 from store.writer.writer import Writer
 
 METER_ROWS = 1000
@@ -28,6 +33,10 @@ METER_ROWS = 1000
 # Almost all objects of an import live until its end; by default the garbage collector would scan them again and again
 # and take a quarter of the time.
 GC_THRESHOLD = 200_000
+
+MAX_REASONS = 5
+HEADING = ("row", "reason", "content")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters that spreadsheets read as a formula
 
 
 @dataclass
@@ -51,13 +60,12 @@ class ImportJob:
                 gc.set_threshold(GC_THRESHOLD)
                 self._read()
                 gc.freeze()
-                nodes, rows = self.plan.nodes, self.plan.rows
                 asyncio.run(self._write())
         except CladeError:
             if self.outcome.written:
                 typer.echo(self._progress("Failed"), err=True)
             raise
-        size = f"{quantity(rows, 'row')}, {quantity(nodes, 'node')}"
+        size = f"{quantity(self.plan.rows, 'row')}, {quantity(self.plan.nodes, 'node')}"
         typer.echo(f"{self.file.name}: {size} in {time.monotonic() - started:.1f} s.")
 
     def _progress(self, state: str) -> str:
@@ -65,7 +73,7 @@ class ImportJob:
 
     def _read(self) -> None:
         with progress("Reading", "rows") as meter:
-            for row in self.format.rows(self.file):
+            for _, row in self.format(self.file):
                 self.plan.take(row)
                 if self.plan.rows % METER_ROWS == 0:
                     meter(METER_ROWS)
@@ -73,15 +81,12 @@ class ImportJob:
     async def _write(self) -> None:
         url = "sqlite://:memory:" if self.dry_run and not await _has_table(self.url) else self.url
         async with opened(url, make=not self.dry_run or url != self.url) as store:
-            if not self.moves:
-                await self._load(store)
-            elif self.dry_run:
-                async with scratch_copy(store, self.plan) as scratch:
-                    await self._move(scratch)
-                    await self._load(scratch)
-            else:
-                await self._move(store)
-                await self._load(store)
+            # Moves depend on each other, so that their dry run needs a copy.
+            is_scratch = self.moves and self.dry_run
+            async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
+                if self.moves:
+                    await self._move(target)
+                await self._load(target)
 
     async def _move(self, store: Store) -> None:
         with progress("Moving", "nodes", len(self.plan.ids)) as meter:
@@ -90,6 +95,62 @@ class ImportJob:
     async def _load(self, store: Store) -> None:
         with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:
             await load(store, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
+
+    def report(self) -> None:
+        """Print the changes, made or planned, and write the rejected rows to a file beside the imported one."""
+        outcome = self.outcome
+        would = "would be " if self.dry_run else ""
+        for verb, event, counts in (
+            ("moved", Event.MOVED, outcome.moved),
+            ("added", Event.CREATED, outcome.added),
+            ("changed", Event.UPDATED, outcome.changed),
+            ("removed", Event.DELETED, outcome.removed),
+        ):
+            if counts:
+                levels = dict.fromkeys([*self.plan.hierarchy.levels, *counts])  # the table may have levels of no class
+                by_level = ", ".join(f"{counts[level]:,} {level}" for level in levels if counts[level])
+                typer.echo(f"{would}{verb}: {counts.total():,} ({by_level})")
+                for example in outcome.examples[event] if self.dry_run or event is Event.MOVED else ():
+                    typer.echo(f"  {example}")
+        if not outcome.written:
+            typer.echo(f"Nothing {'would change' if self.dry_run else 'changed'}.")
+        if outcome.unchanged:
+            typer.echo(f"unchanged: {outcome.unchanged:,}")
+        if moved := sum(rejection.moved for rejection in outcome.rejections):
+            typer.echo(f"not moved: {moved:,}")
+        if self.prune and self.plan.pathless:
+            typer.echo("Nothing was removed, because some rejected rows do not identify their nodes.", err=True)
+        self._report_rejected()
+
+    def _report_rejected(self) -> None:
+        # Of several reasons for one row, the first is reported.
+        reasons = {rejection.number: rejection.reason for rejection in reversed(self.outcome.rejections)}
+        target, place = self.file.with_suffix(".rejected.csv"), ""
+        try:
+            if reasons and not self.dry_run:
+                self._write_rejected(target, reasons)
+                place = f"; written to {target}"
+            elif not self.dry_run and _is_file_of_rejected_rows(target):
+                target.unlink()  # of an earlier import
+        except BadInput as error:
+            typer.echo(error, err=True)
+        if reasons:
+            first = f". The first {MAX_REASONS}:" if len(reasons) > MAX_REASONS else ":"
+            typer.echo(f"rejected: {quantity(len(reasons), 'row')}{place}{first}", err=True)
+            for number in sorted(reasons)[:MAX_REASONS]:
+                typer.echo(f"  row {number}: {reasons[number]}", err=True)
+
+    def _write_rejected(self, target: Path, reasons: dict[int, str]) -> None:
+        """Write the rows with `reasons` by row number. Raises BadInput if the name belongs to anything else."""
+        if os.path.lexists(target) and not _is_file_of_rejected_rows(target):
+            raise BadInput(f"{target} is not a file of rejected rows; move it away and import again.")
+        with output_file(target) as file, io.TextIOWrapper(file, "utf-8", newline="") as output:
+            writer = csv.writer(output)
+            writer.writerow(HEADING)
+            for text, row in self.format(self.file):
+                if row.number in reasons:
+                    content = text.rstrip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+                    writer.writerow([row.number, _cell(reasons[row.number]), _cell(content)])
 
 
 async def _has_table(url: str) -> bool:
@@ -101,3 +162,17 @@ async def _has_table(url: str) -> bool:
             return True
     except NoTable:
         return False
+
+
+def _is_file_of_rejected_rows(target: Path) -> bool:
+    """Whether this is a regular file that an import may replace: empty or with the heading."""
+    if target.is_symlink() or not target.is_file():
+        return False
+    with target.open("rb") as file:
+        line = file.readline(100)
+    return not line or line.strip() == ",".join(HEADING).encode()
+
+
+def _cell(text: str) -> str:
+    """A text that spreadsheets do not read as a formula."""
+    return f"'{text}" if text.startswith(FORMULA) else text

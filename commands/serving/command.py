@@ -15,10 +15,9 @@ from commands.serving.http_protocol import ServerConfig
 from commands.serving.workers import Workers
 from graph.auth.authentication import tokens_of
 from graph.auth.loopback import is_loopback
-from graph.hierarchies.example_queries import Example, Sample, example_queries
+from graph.hierarchies.example_queries import Example, Sample, example_queries, read_samples
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
-from graph.hierarchies.sample_nodes import read_samples
 from graph.observability import log_handler
 from graph.observability.metrics_server import exported
 from graph.settings import Settings, host_and_port
@@ -126,12 +125,9 @@ async def _check_store(url: str, classes: Sequence[type[Node]]) -> dict[str, Sam
             return await read_samples(store, classes)
     except WrongLayout:
         raise
-    except Unavailable as error:
-        print(f"clade: {error}\nUntil the store is available, queries return errors.\n", file=sys.stderr)
-    except TimeoutError:
-        print(
-            f"clade: {url} does not respond.\nUntil the store is available, queries return errors.\n", file=sys.stderr
-        )
+    except (Unavailable, TimeoutError) as error:
+        reason = error if isinstance(error, Unavailable) else f"{url} does not respond."
+        print(f"clade: {reason}\nUntil the store is available, queries return errors.\n", file=sys.stderr)
     return {}
 
 

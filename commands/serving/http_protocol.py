@@ -6,30 +6,59 @@ needs them.
 """
 
 from asyncio import TimerHandle, Transport
+from collections import OrderedDict
 from typing import Any, cast
-from weakref import WeakKeyDictionary
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from commands.serving.incomplete_requests import IncompleteRequests
-from commands.serving.rejection import (
-    MAX_HEAD_BYTES,
-    Rejection,
-    body_too_large,
-    has_trailers,
-    head_timeout,
-    head_too_large,
-    too_many_connections,
-    too_many_pipelined,
-)
+from graph.errors import BAD_REQUEST, OVERLOADED, error_body
 from graph.observability.access_log import log_rejected
 
-MAX_PIPELINED = 32
-"""Requests of one connection that wait for the responses to earlier ones."""
+MAX_HEAD_BYTES = 65_536
+MAX_INCOMPLETE_BYTES = 64_000_000  # of all incomplete requests of one process
+MAX_PIPELINED = 32  # requests of one connection that wait for the responses to earlier ones
 
+HEAD_TOO_LARGE = f"The request head is larger than {MAX_HEAD_BYTES:,} bytes; send the query in the body of a POST."
+HAS_TRAILERS = "The request has trailers, which are not supported; send headers."
+
+_HEADERS = (
+    b"content-type: application/json; charset=utf-8\r\ncontent-length: %d\r\n%sx-content-type-options: nosniff\r\n"
+    b"cache-control: no-store\r\nconnection: close\r\n\r\n"
+)
 _data_received, _on_headers_complete = HttpToolsProtocol.data_received, HttpToolsProtocol.on_headers_complete
+
+
+class Rejection(Exception):
+    """A rejected request, whose connection is closed: the message and the complete HTTP/1.1 response."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        is_overload = status == 503
+        body = error_body(message, OVERLOADED if is_overload else BAD_REQUEST)
+        self.response = STATUS_LINE[status] + _HEADERS % (len(body), b"retry-after: 1\r\n" * is_overload) + body
+
+
+class IncompleteRequests:
+    """Connections whose request was not received completely, the oldest first, each with the number of its bytes."""
+
+    def __init__(self) -> None:
+        self._bytes: OrderedDict[HTTPProtocol, int] = OrderedDict()
+        self._total = 0
+
+    def add(self, connection: "HTTPProtocol", count: int) -> None:
+        """Count received bytes of a connection; above the limit the oldest connections are rejected."""
+        self._bytes[connection] = self._bytes.get(connection, 0) + count
+        self._total += count
+        while self._total > MAX_INCOMPLETE_BYTES:
+            oldest = next(iter(self._bytes))
+            self.remove(oldest)
+            message = "The server is receiving too many requests, and this one is the slowest; retry later."
+            oldest.reject(Rejection(503, message))
+
+    def remove(self, connection: "HTTPProtocol") -> None:
+        self._total -= self._bytes.pop(connection, 0)
 
 
 class ServerConfig(uvicorn.Config):
@@ -43,9 +72,7 @@ class ServerConfig(uvicorn.Config):
         self.max_connections = max_connections
         self.max_request_bytes = 2 * max_body_bytes + 1_000_000  # with chunk sizes, and bodies that the app rejects
         self.head_seconds = head_seconds
-
-
-_INCOMPLETE: WeakKeyDictionary[ServerState, IncompleteRequests] = WeakKeyDictionary()
+        self.incomplete = IncompleteRequests()
 
 
 class HTTPProtocol(HttpToolsProtocol):
@@ -55,12 +82,10 @@ class HTTPProtocol(HttpToolsProtocol):
     methods that run for each request are overridden, and they do little.
     """
 
-    def __init__(self, config: ServerConfig, server_state: ServerState, app_state: dict[str, Any], **more: Any) -> None:
-        super().__init__(config, server_state, app_state, **more)
-        self._max_connections = config.max_connections
-        self._max_request_bytes = config.max_request_bytes
-        self._head_seconds = config.head_seconds
-        self._incomplete = _INCOMPLETE.setdefault(server_state, IncompleteRequests())
+    def __init__(self, config: ServerConfig, **more: Any) -> None:
+        super().__init__(config, **more)
+        self._limits = config
+        self._incomplete = config.incomplete
         self._deadline: TimerHandle | None = None
         self._unanswered: list[Any] = []  # the cycles before `cycle` that had no complete response when it began
         self._rejection: Rejection | None = None
@@ -86,8 +111,9 @@ class HTTPProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # narrowed by uvicorn
         super().connection_made(transport)
         self._set_deadline()
-        if len(self.connections) > self._max_connections and not self._close_idle():
-            self.reject(too_many_connections(self._max_connections))
+        limit = self._limits.max_connections
+        if len(self.connections) > limit and not self._close_idle():
+            self.reject(Rejection(503, f"The server has its maximum of {limit:,} connections; retry later."))
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -107,13 +133,16 @@ class HTTPProtocol(HttpToolsProtocol):
         """Limit time and size of requests that cannot be answered yet; `count` is the number of new bytes."""
         if self.transport.is_closing():
             return
-        in_head = self.is_in_head
+        in_head, limit = self.is_in_head, self._limits.max_request_bytes
         if self._trailers:
-            return self.reject(has_trailers(), is_next=False)
+            return self.reject(Rejection(400, HAS_TRAILERS), is_next=False)
         if not self._received_bytes:
             self._cancel_deadline()
-        elif self._received_bytes > (MAX_HEAD_BYTES if in_head else self._max_request_bytes):
-            return self.reject(head_too_large() if in_head else body_too_large(self._max_request_bytes))
+        elif in_head and self._received_bytes > MAX_HEAD_BYTES:
+            return self.reject(Rejection(431, HEAD_TOO_LARGE))
+        elif self._received_bytes > limit:
+            message = f"The request is larger than {limit:,} bytes; split it into several requests."
+            return self.reject(Rejection(413, message))
         elif self._deadline is None:
             self._set_deadline()
         is_buffered = self.pipeline or (self._received_bytes and (in_head or not self.cycle.response_complete))
@@ -139,12 +168,13 @@ class HTTPProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         if self._received_bytes > MAX_HEAD_BYTES and self._head_bytes() > MAX_HEAD_BYTES:
-            self._stop_parser(head_too_large())
+            self._stop_parser(431, HEAD_TOO_LARGE)
         if self._trailers:
-            self._stop_parser(has_trailers())
+            self._stop_parser(400, HAS_TRAILERS)
         if self.cycle is not None and not self.cycle.response_complete:
             if len(self.pipeline) >= MAX_PIPELINED:
-                self._stop_parser(too_many_pipelined(MAX_PIPELINED))
+                message = f"More than {MAX_PIPELINED} requests wait on this connection; wait for responses first."
+                self._stop_parser(400, message)
             self._unanswered = [one for one in (*self._unanswered, self.cycle) if not one.response_complete]
         _on_headers_complete(self)
         self.headers = self._trailers = []  # the request keeps its own list; the parser appends trailers to this one
@@ -164,13 +194,13 @@ class HTTPProtocol(HttpToolsProtocol):
         line = len(self.parser.get_method()) + len(self.url) + len("  HTTP/1.1\r\n")
         return line + sum(len(name) + len(value) + len(": \r\n") for name, value in self.headers) + len("\r\n")
 
-    def _stop_parser(self, rejection: Rejection) -> None:
+    def _stop_parser(self, status: int, message: str) -> None:
         """Raise within the parser, after which uvicorn calls `send_400_response`."""
-        self._rejection = rejection
-        raise rejection
+        self._rejection = Rejection(status, message)
+        raise self._rejection
 
     def _set_deadline(self) -> None:
-        self._deadline = self.loop.call_later(self._head_seconds, self._on_deadline)
+        self._deadline = self.loop.call_later(self._limits.head_seconds, self._on_deadline)
 
     def _cancel_deadline(self) -> None:
         if self._deadline is not None:
@@ -182,7 +212,8 @@ class HTTPProtocol(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self._set_deadline()
         elif self.is_in_head and self._received_bytes:
-            self.reject(head_timeout(self._head_seconds))
+            seconds = self._limits.head_seconds
+            self.reject(Rejection(408, f"The request head was not received within {seconds:g} seconds."))
         else:
             self._close()
 
@@ -190,9 +221,10 @@ class HTTPProtocol(HttpToolsProtocol):
         """Close the connections that are idle longest, a sixteenth more than needed; whether there is room then."""
         others = [cast(HTTPProtocol, one) for one in self.connections if one is not self]
         idle = sorted((one for one in others if one.is_idle), key=lambda one: one.idle_until)
-        for connection in idle[: len(self.connections) - self._max_connections + self._max_connections // 16]:
+        limit = self._limits.max_connections
+        for connection in idle[: len(self.connections) - limit + limit // 16]:
             connection._close()
-        return len(self.connections) <= self._max_connections
+        return len(self.connections) <= limit
 
     def _close(self) -> None:
         self.connections.discard(self)

@@ -1,5 +1,6 @@
 """Authentication: the caller of a request by its Authorization header, an API key, a token or anonymous."""
 
+import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -9,6 +10,7 @@ from graphql import FieldNode, OperationDefinitionNode
 from starlette.types import Scope
 
 from graph.auth.loopback import listens_on_loopback
+from graph.errors import UNAUTHENTICATED, RequestRejected
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator, is_key
 from resolvers.access.caller import ANYONE, Caller
@@ -21,36 +23,16 @@ MAX_CREDENTIAL_BYTES = 8_192
 NO_GRANTS = Grants.of([], [])
 PUBLIC_FIELDS = frozenset({"__typename", "__schema", "__type", "_service"})
 
-Header = tuple[bytes, bytes]
-
 # Headers of proxies: a proxy on this machine forwards requests of other machines.
-_FORWARDED = (b"forwarded", b"via", b"x-real-ip")
-_FORWARDED_PREFIX = b"x-forwarded-"
+_FORWARDED = re.compile(rb"(forwarded|via|x-real-ip)\Z|x-forwarded-")
 
 
-class Unauthenticated(Exception):
-    """A credential is missing or invalid; the client receives the message."""
+class Unauthenticated(RequestRejected):
+    """A request whose credential is missing or invalid."""
 
-    challenge: Header = (b"www-authenticate", b'Bearer realm="clade"')
-
-
-class InvalidCredential(Unauthenticated):
-    """An invalid credential. The reason is deliberately not disclosed."""
-
-    challenge = (b"www-authenticate", b'Bearer realm="clade", error="invalid_token"')
-
-    def __init__(self) -> None:
-        super().__init__("Invalid or expired credential in the Authorization header; use another API key or token.")
-
-
-class WrongScheme(Unauthenticated):
-    """An Authorization header of another scheme than Bearer; if it were ignored, nodes would be missing silently."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            'Invalid Authorization header; send "Authorization: Bearer KEY", with an API key or a token. '
-            "A proxy that uses another scheme must remove the header."
-        )
+    def __init__(self, message: str, error: bytes = b"") -> None:
+        """`error` is appended to the challenge."""
+        super().__init__(401, message, (b"www-authenticate", b'Bearer realm="clade"' + error), code=UNAUTHENTICATED)
 
 
 class MissingCredential(Unauthenticated):
@@ -93,24 +75,28 @@ class Authenticator:
         return ANYONE if self._local_writes and is_local(scope, headers) else self._anonymous
 
     async def by_credential(self, headers: Mapping[bytes, bytes], limiter: AbstractContextManager[object]) -> Caller:
-        """The caller of this credential. Raises Unauthenticated, Unavailable and TooManyRequests.
+        """The caller of this credential. Raises RequestRejected and Unavailable.
 
         Looking up an API key is a read of the table, so it counts for the limiter. Checking a token does not: a token
         may wait for the keys of its issuer.
         """
         scheme, _, credential = headers[b"authorization"].partition(b" ")
-        if scheme.lower() != b"bearer":
-            raise WrongScheme
-        if len(credential) > MAX_CREDENTIAL_BYTES or not credential.isascii():
-            raise InvalidCredential
-        text = credential.decode().strip()
+        if scheme.lower() != b"bearer":  # if it were ignored, nodes would be missing silently
+            raise Unauthenticated(
+                'Invalid Authorization header; send "Authorization: Bearer KEY", with an API key or a token. '
+                "A proxy that uses another scheme must remove the header."
+            )
+        is_readable = len(credential) <= MAX_CREDENTIAL_BYTES and credential.isascii()
+        text = credential.decode().strip() if is_readable else ""
+        found = None
         if is_key(text):
             with limiter:
                 found = await self._api_keys.caller(text)
-        else:
-            found = await self._tokens.caller(text) if self._tokens is not None else None
-        if found is None:
-            raise InvalidCredential
+        elif self._tokens is not None:
+            found = await self._tokens.caller(text)
+        if found is None:  # the reason is deliberately not disclosed
+            message = "Invalid or expired credential in the Authorization header; use another API key or token."
+            raise Unauthenticated(message, b', error="invalid_token"')
         return replace(found, reads=None) if self._open_reads else found
 
 
@@ -136,12 +122,7 @@ def needs_credential(caller: Caller, operation: OperationDefinitionNode) -> bool
 
 def is_local(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
     """Whether a request came in at a loopback address, not from a proxy, and not from a page of another origin."""
-    if not listens_on_loopback(scope) or not is_own_origin(scope, headers):
+    if not listens_on_loopback(scope) or any(map(_FORWARDED.match, headers)):
         return False
-    return not any(name in _FORWARDED or name.startswith(_FORWARDED_PREFIX) for name in headers)
-
-
-def is_own_origin(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a request comes from no web page, or from a page of this server."""
     origin = headers.get(b"origin")
     return origin is None or origin == scope["scheme"].encode() + b"://" + headers.get(b"host", b"")

@@ -1,4 +1,4 @@
-"""Signing keys of tokens: a shared secret, or the public keys of an issuer (JWKS)."""
+"""JWKS: the public keys of an issuer of tokens."""
 
 import asyncio
 import json
@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol
 
 from jwt import PyJWK, PyJWKSet
 
@@ -24,31 +23,6 @@ logger = logging.getLogger("clade")
 
 Read = Callable[[], Awaitable[bytes]]
 """Reads the JSON of a JWKS in bounded time. Raises OSError or ValueError."""
-
-
-class SigningKeys(Protocol):
-    """The source of the keys of tokens."""
-
-    async def find(self, key_id: str | None) -> PyJWK | str | None:
-        """The key with this id (`kid`), or None. Raises Unavailable."""
-        ...
-
-    async def watch(self) -> None:
-        """Keep the keys up to date, until cancelled."""
-        ...
-
-
-class Secret:
-    """A secret shared with the issuer; key ids of tokens are ignored."""
-
-    def __init__(self, secret: str) -> None:
-        self._secret = secret
-
-    async def find(self, key_id: str | None) -> str:
-        return self._secret
-
-    async def watch(self) -> None:
-        """A secret does not change."""
 
 
 class PublishedKeys:
@@ -69,15 +43,23 @@ class PublishedKeys:
         self._thread = ThreadPoolExecutor(1, "signing-keys")  # its own thread, not one of the store's
 
     async def find(self, key_id: str | None) -> PyJWK | None:
+        """The key with this id (`kid`), or None. Raises Unavailable."""
         found = self._keys.get(key_id)
         if found is None and (renewal := self._renew_soon()) is not None:
-            await self._wait_for(renewal)
+            if self._waiting >= MAX_WAITING:
+                raise Unavailable("Too many tokens wait for the signing keys; retry later.")
+            self._waiting += 1
+            try:
+                await asyncio.wait([renewal])
+            finally:
+                self._waiting -= 1
             found = self._keys.get(key_id)
         if not self._keys:
             raise Unavailable("The signing keys of tokens cannot be read; retry later.")
         return found
 
     async def watch(self) -> None:
+        """Keep the keys up to date, until cancelled."""
         while True:
             if (renewal := self._renew_soon()) is not None:
                 await asyncio.wait([renewal])
@@ -93,15 +75,6 @@ class PublishedKeys:
         self._renewal = asyncio.create_task(self._renew())
         return self._renewal
 
-    async def _wait_for(self, renewal: asyncio.Task[None]) -> None:
-        if self._waiting >= MAX_WAITING:
-            raise Unavailable("Too many tokens wait for the signing keys; retry later.")
-        self._waiting += 1
-        try:
-            await asyncio.wait([renewal])
-        finally:
-            self._waiting -= 1
-
     async def _renew(self) -> None:
         try:
             async with asyncio.timeout(FETCH_SECONDS):
@@ -110,8 +83,8 @@ class PublishedKeys:
         except Exception as error:  # whatever an issuer sends, the last keys stay
             logger.warning("The signing keys of tokens cannot be read (%s: %s).", type(error).__name__, error)
             return
-        keys = [key for key in found.keys if key.algorithm_name in self._algorithms]
-        keys = [key for key in keys if key.public_key_use in (None, "sig")]
+        may_sign = [key for key in found.keys if key.public_key_use in (None, "sig")]
+        keys = [key for key in may_sign if key.algorithm_name in self._algorithms]
         self._keys = {key.key_id: key for key in keys}
         if len(keys) == 1:
             self._keys[None] = keys[0]  # a token need not have the id of the only key

@@ -3,14 +3,13 @@
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import jwt
 
-from graph.auth.jwks import PublishedKeys, Secret, SigningKeys, keys_at, keys_in, parse, read_file
+from graph.auth.jwks import PublishedKeys, keys_at, keys_in, parse, read_file
 from graph.auth.loopback import is_loopback
 from graph.settings import Settings
 from resolvers.access.caller import Caller
@@ -31,26 +30,35 @@ ASYMMETRIC = frozenset("RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 Ed
 _INVALID = (jwt.PyJWTError, BadInput, ValueError, TypeError, ArithmeticError, RecursionError)
 
 
-@dataclass(frozen=True)
-class TokenRules:
-    """Requirements on tokens: signature algorithms, issuer and audience (None for any), and the claim of grants."""
-
-    algorithms: Sequence[str]
-    issuer: str | None = None
-    audience: str | None = None
-    claim: str = "grants"
-
-
 class Tokens:
     """Verifies tokens. A verified token is cached for a short time, but not beyond its expiry."""
 
-    def __init__(self, keys: SigningKeys, rules: TokenRules) -> None:
+    def __init__(
+        self,
+        keys: PublishedKeys | str,
+        algorithms: Sequence[str],
+        issuer: str | None,
+        audience: str | None,
+        claim: str = "grants",
+    ) -> None:
+        """`keys` are public keys or a shared secret; any issuer and audience are accepted where None is required."""
         self._keys = keys
-        self._rules = rules
-        self.watch = keys.watch
+        self._claim = claim
+        self._required: dict[str, Any] = {
+            "algorithms": algorithms,
+            "issuer": issuer,
+            "audience": audience,
+            "leeway": LEEWAY_SECONDS,
+            "options": {"require": ["exp", "sub"], "verify_aud": audience is not None},
+        }
         self._verified: ExpiringCache[bytes, tuple[Caller, float]] = ExpiringCache(
             "tokens", MOST_KEPT, KEPT_SECONDS, entry_bytes=KEPT_BYTES
         )
+
+    async def watch(self) -> None:
+        """Keep public keys up to date, until cancelled."""
+        if isinstance(self._keys, PublishedKeys):
+            await self._keys.watch()
 
     async def caller(self, token: str) -> Caller | None:
         """The caller of a token, with its grants; None for an invalid token. Raises Unavailable."""
@@ -58,8 +66,8 @@ class Tokens:
         verified = self._verified.get(digest)
         if verified is None:
             try:
-                header = jwt.get_unverified_header(token)
-                key = await self._keys.find(header.get("kid"))
+                key_id = jwt.get_unverified_header(token).get("kid")
+                key = self._keys if isinstance(self._keys, str) else await self._keys.find(key_id)
                 if key is None:
                     return None
                 verified = self._verify(token, key)
@@ -70,27 +78,14 @@ class Tokens:
         return caller if time.time() < expires + LEEWAY_SECONDS else None
 
     def _verify(self, token: str, key: jwt.PyJWK | str) -> tuple[Caller, float]:
-        rules = self._rules
-        claims = jwt.decode(
-            token,
-            key,
-            algorithms=rules.algorithms,
-            issuer=rules.issuer,
-            audience=rules.audience,
-            leeway=LEEWAY_SECONDS,
-            options={"require": ["exp", "sub"], "verify_aud": rules.audience is not None},
-        )
-        subject = claims["sub"]
+        claims = jwt.decode(token, key, **self._required)
+        subject, texts = claims["sub"], claims.get(self._claim, [])
         if not 0 < len(subject) <= MAX_SUBJECT_CHARACTERS or not subject.isprintable():
             raise BadInput("The subject of the token is too long or not printable.")
-        grants = Grants.parse(_texts(claims.get(rules.claim, [])))
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise BadInput("The grants of the token are not a list of strings.")
+        grants = Grants.parse(texts)
         return Caller(f"sub:{subject}", subject, grants, grants), float(claims["exp"])
-
-
-def _texts(claim: Any) -> list[str]:
-    if not isinstance(claim, list) or not all(isinstance(grant, str) for grant in claim):
-        raise BadInput("The grants of the token are not a list of strings.")
-    return claim
 
 
 def tokens_of(settings: Settings) -> Tokens | None:
@@ -102,14 +97,14 @@ def tokens_of(settings: Settings) -> Tokens | None:
     if secret:
         if len(secret.encode()) < MIN_SECRET_BYTES:
             raise BadInput(f"CLADE_JWT_SECRET is shorter than {MIN_SECRET_BYTES} bytes; use a longer secret.")
-        return Tokens(Secret(secret), TokenRules(["HS256"], issuer, audience, settings.jwt_grants_claim))
+        return Tokens(secret, ["HS256"], issuer, audience, settings.jwt_grants_claim)
     if not published:
         return None
     if issuer is None or audience is None:
         # An issuer signs tokens for many servers; without these, tokens for others would be valid here.
         raise BadInput("CLADE_JWT_KEYS needs CLADE_JWT_ISSUER and CLADE_JWT_AUDIENCE; set both.")
-    rules = TokenRules(_algorithms(settings.jwt_algorithms), issuer, audience, settings.jwt_grants_claim)
-    return Tokens(_published(published, rules.algorithms), rules)
+    algorithms = _algorithms(settings.jwt_algorithms)
+    return Tokens(_published(published, algorithms), algorithms, issuer, audience, settings.jwt_grants_claim)
 
 
 def _secret(settings: Settings) -> str:

@@ -10,6 +10,7 @@ from starlette.types import Scope
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 
 
+@lru_cache(64)
 def is_loopback(host: str) -> bool:
     """Whether a host, as in a Host header with or without a port, is a loopback address or localhost."""
     match = _HOST.fullmatch(host)
@@ -28,20 +29,11 @@ def is_loopback(host: str) -> bool:
 
 def has_loopback_host(headers: Mapping[bytes, bytes]) -> bool:
     """Whether the Host header is a loopback address or localhost."""
-    return _is_loopback_header(headers.get(b"host", b""))
-
-
-@lru_cache(64)
-def _is_loopback_header(host: bytes) -> bool:
-    return is_loopback(host.decode("latin-1"))
+    return is_loopback(headers.get(b"host", b"").decode("latin-1"))
 
 
 def listens_on_loopback(scope: Scope) -> bool:
     """Whether the connection came in at a loopback address; a server without an address is behind a Unix socket."""
-    server = scope.get("server")
-    return server is not None and _is_loopback_address(server[0])
-
-
-@lru_cache(64)
-def _is_loopback_address(address: str) -> bool:
-    return is_loopback(address if ":" not in address else f"[{address}]")
+    if (server := scope.get("server")) is None:
+        return False
+    return is_loopback(f"[{server[0]}]" if ":" in server[0] else server[0])

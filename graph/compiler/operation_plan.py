@@ -11,28 +11,44 @@ deep it is used.
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from graphql import GraphQLObjectType, get_named_type
 from graphql.execution.collect_fields import FieldDetails
 from graphql.execution.values import VariableValues
 
-from graph.compiler.connection_writer import EMPTY, ConnectionField, objects
-from graph.compiler.leaf_codegen import Constant, LeafField, LeafWriter, TypeName, UnsupportedByPlan, compiled_resolver
-from graph.operation.arguments import has_variables, resolver_arguments
-from graph.operation.lookahead import LookAhead
-from graph.operation.selected_fields import (
+from graph.compiler.json_writers import (
+    EMPTY,
+    ConnectionField,
+    Constant,
+    LeafField,
+    LeafWriter,
+    NamesField,
+    TypeName,
+    UnsupportedByPlan,
+    compiled_resolver,
+    objects,
+)
+from graph.operation.lookahead import (
     LISTS,
     RELATION_KINDS,
     Grouped,
+    LookAhead,
     NodePosition,
     RelationField,
     SelectedFields,
+    has_variables,
+    name_of,
+    named,
     node_ids,
+    resolver_arguments,
 )
+from graph.types.name_fields import NamesList
 from graph.types.root_fields import RootsField, TargetField
 from resolvers.planning.relations import RelationKind
 from resolvers.session.budget import RELATION_FIELDS
+from store.model.records import Record
 
 
 class OperationPlan:
@@ -71,10 +87,9 @@ class OperationPlan:
         return ListField(key, relation, self.connection(get_named_type(relation.definition.type), details))
 
     def _root(self, query: GraphQLObjectType, key: str, details: list[FieldDetails]) -> "RootField":
-        node = details[0].node
-        if node.name.value == "__typename":
+        if name_of(details) == "__typename":
             return TypeName(key, query.name)
-        definition = query.fields.get(node.name.value)
+        node, definition = details[0].node, query.fields.get(name_of(details))
         resolve = compiled_resolver(definition)
         if isinstance(resolve, RootsField):
             return ListedRoots(key, resolve, self.list_field(key, query, details, RelationKind.CHILDREN))
@@ -152,35 +167,33 @@ class CompiledType:
     """One object type at one position: its fields in the order of the query, runs of leaf fields as one writer.
 
     `childless` writes the whole of a node that has nothing below it, where of its relations only lists below it are
-    selected; else it is None. `count` is what the fields of one object count as in the budget, `empty_count` what those
-    of its empty lists count as beside.
+    selected; else it is None. `count` is what the fields of one object count as in the budget, `name_count` what those
+    of each of its names in other languages and `empty_count` what those of its empty lists count as beside.
     """
 
     def __init__(self, plan: OperationPlan, kind: GraphQLObjectType, grouped: Grouped) -> None:
-        self.parts: list[LeafWriter | ListField | AboveField] = []
-        leaves: list[LeafField | TypeName] = []
-
-        def close(*, whole: bool = False) -> None:
-            if leaves:
-                self.parts.append(LeafWriter(list(leaves), whole=whole))
-                leaves.clear()
-
         fields = [_compiled_field(plan, kind, key, details) for key, details in grouped.items()]
-        for field in fields:
-            if isinstance(field, LeafField | TypeName):
-                leaves.append(field)
-            else:
-                close()
-                self.parts.append(field)
-        self.is_leaf = not self.parts
-        close(whole=self.is_leaf)
+        self.is_leaf = all(map(_is_leaf, fields))
+        self.parts: list[LeafWriter | ListField | AboveField] = []
+        for are_leaves, run in groupby(fields, _is_leaf):
+            parts: list[Any] = list(run)
+            self.parts += [LeafWriter(parts, whole=self.is_leaf)] if are_leaves else parts
         self.leaves = [part for part in self.parts if isinstance(part, LeafWriter)]
         self.lists = [part for part in self.parts if isinstance(part, ListField)]
         self.above = [part for part in self.parts if isinstance(part, AboveField)]
         self.childless = None if self.is_leaf else _childless(fields)
+        self.name_count = sum([len(field.fields) for field in fields if isinstance(field, NamesField)])
         self.count = len(fields) + (RELATION_FIELDS - 1) * (len(self.lists) + len(self.above))
         self.empty_count = sum([field.connection.empty_count for field in self.lists])
         self.varies = any(part.varies for part in self.leaves)
+
+    def name_counts(self, records: Sequence[Record]) -> int:
+        """What the fields of the names of some nodes in other languages count as."""
+        return self.name_count * sum([len(record.names) for record in records])
+
+
+def _is_leaf(field: object) -> bool:
+    return isinstance(field, LeafField | TypeName)
 
 
 def _childless(fields: Sequence[TypeName | LeafField | ListField | AboveField]) -> LeafWriter | None:
@@ -200,21 +213,24 @@ def _compiled_field(
     plan: OperationPlan, kind: GraphQLObjectType, key: str, details: list[FieldDetails]
 ) -> TypeName | LeafField | ListField | AboveField:
     """A merged field of an object: its type's name, a leaf, or a relation."""
-    node = details[0].node
-    name = node.name.value
+    name = name_of(details)
+    relation = RELATION_KINDS.get(name)
     if name == "__typename":
         return TypeName(key, kind.name)
-    relation = RELATION_KINDS.get(name)
-    if relation is None:
-        definition = kind.fields[name]
-        resolve, bind = compiled_resolver(definition), partial(resolver_arguments, definition, node)
-        if has_variables(node):
-            return LeafField(key, definition.type, resolve, bind=bind)
-        return LeafField(key, definition.type, resolve, bind(plan.variables))
     if relation in LISTS:
         return plan.list_field(key, kind, details)
-    field = plan.fields.relation(kind, details)
-    return AboveField(key, field, plan.position(field.position))
+    if relation is not None:
+        field = plan.fields.relation(kind, details)
+        return AboveField(key, field, plan.position(field.position))
+    node, definition = details[0].node, kind.fields[name]
+    resolve, bind = compiled_resolver(definition), partial(resolver_arguments, definition, node)
+    if isinstance(resolve, NamesList):
+        inner: Any = get_named_type(definition.type)
+        selected = _names(plan.fields.below(inner, details))
+        return NamesField(key, definition.type, resolve, fields=selected, typename=inner.name)
+    if has_variables(node):
+        return LeafField(key, definition.type, resolve, bind=bind)
+    return LeafField(key, definition.type, resolve, bind(plan.variables))
 
 
 class Connection:
@@ -228,7 +244,7 @@ class Connection:
         self.positions: dict[ConnectionField, ResponsePosition] = {}
         below = plan.fields.below
         for key, fields in below(kind, details).items():
-            name = fields[0].node.name.value
+            name = name_of(fields)
             inner: Any = kind if name == "__typename" else get_named_type(kind.fields[name].type)
             nodes: list[FieldDetails] = []
             match name:
@@ -250,12 +266,12 @@ class Connection:
 
 def _names(grouped: Grouped) -> list[tuple[str, str]]:
     """Response keys, each with the name of its field."""
-    return [(key, fields[0].node.name.value) for key, fields in grouped.items()]
+    return [(key, name_of(fields)) for key, fields in grouped.items()]
 
 
 def _nodes_of(edge: Grouped) -> list[FieldDetails]:
     """The field with an edge's node. Raises UnsupportedByPlan where it is selected under two keys."""
-    found = [fields for fields in edge.values() if fields[0].node.name.value == "node"]
+    found = named(edge, "node")
     if len(found) > 1:
         raise UnsupportedByPlan
     return found[0] if found else []

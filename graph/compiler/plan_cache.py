@@ -1,56 +1,49 @@
 """Plan cache: compiled plans by operation and deciding variables, kept with the parsed document."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
-from graphql import GraphQLSchema, OperationDefinitionNode
-from graphql.execution.values import VariableValues, get_variable_values
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLIncludeDirective,
+    GraphQLObjectType,
+    GraphQLSchema,
+    GraphQLSkipDirective,
+    OperationDefinitionNode,
+    SelectionNode,
+    VariableNode,
+)
+from graphql.execution.values import VariableValues, get_directive_values, get_variable_values
 
-from graph.compiler.interpreted_fields import has_field, interpreted_fields
-from graph.compiler.leaf_codegen import UnsupportedByPlan
+from graph.compiler.json_writers import UnsupportedByPlan
 from graph.compiler.operation_plan import FoundRoot, OperationPlan
-from graph.compiler.plan_variables import deciding_variables, varying_fields
-from graph.operation.arguments import resolver_arguments
 from graph.operation.document_cache import ParsedDocument
+from graph.operation.document_limits import nodes_in
 from graph.operation.graphql_request import GraphQLRequest
-from graph.operation.lookahead import LookAhead
-from graph.operation.selected_fields import SelectedFields, Types
+from graph.operation.lookahead import LookAhead, SelectedFields, Types, has_variables, resolver_arguments
+from graph.types.field import resolver_of
 from graph.types.root_fields import Target
 from resolvers.lookup import Lookup
 from resolvers.planning.relations import Selection
 from store.bounded_cache import BoundedCache
+
+CHARACTER_BYTES = 130  # of memory that a plan takes for each character of its document
 
 MAX_SEVERAL_CHARACTERS = 300_000
 """Maximum characters of the documents that have several plans, counted once for each plan, with the deciding values:
 40 MB in all.
 """
 
-CHARACTER_BYTES = 130
-"""Memory of a plan for each character of its document."""
-
 MAX_BOUND_CHARACTERS = 500
-"""Maximum characters of a document with variables in its lists, for its bound plan to be cached. Measured were 25 bytes
-a character for each request.
+"""Maximum characters of a document with variables in its lists, for its bound plan to be cached: such a plan takes 25
+bytes a character for each request, of which there may be a thousand.
 """
 
-
 _NO_VARIABLES = VariableValues({}, {})
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class RootLookup:
-    """The lookups of one field of Query: its arguments, and the targets that they name."""
-
-    root: FoundRoot
-    arguments: Mapping[str, Any]
-    targets: Sequence[Target]
-
-    @classmethod
-    def of(cls, root: FoundRoot, variables: VariableValues) -> "RootLookup":
-        arguments = resolver_arguments(root.definition, root.node, variables)
-        return cls(root, arguments, root.resolve.targets(arguments))
 
 
 class BoundPlan:
@@ -60,18 +53,17 @@ class BoundPlan:
         """Raises GraphQLError where the variables do not fit, BadInput for invalid arguments."""
         self.plan = plan
         self.look_ahead = plan.look_ahead or LookAhead(plan.fields, variables)
-        self.roots = [RootLookup.of(root, variables) for root in plan.found]
+        self.roots: list[tuple[FoundRoot, Mapping[str, Any], Sequence[Target]]] = []
+        """The fields of Query that look nodes up, with their arguments and the targets that these name."""
         self.lookups: list[tuple[Lookup, Selection]] = []
-        for lookup in self.roots:
-            selection = self.look_ahead.selection(lookup.root.position.selected)
+        for root in plan.found:
+            arguments = resolver_arguments(root.definition, root.node, variables)
+            targets = root.resolve.targets(arguments)
+            self.roots.append((root, arguments, targets))
+            selection = self.look_ahead.selection(root.position.selected)
             self.lookups += [
-                (target, selection.expecting(field.level)) for field, target in lookup.targets if target is not None
+                (target, selection.expecting(field.level)) for field, target in targets if target is not None
             ]
-
-
-def _is_small(bound: BoundPlan, request: GraphQLRequest) -> bool:
-    """Whether it takes little memory beside the plan, also with a thousand requests of one each."""
-    return bound.plan.look_ahead is not None or len(request.query) <= MAX_BOUND_CHARACTERS
 
 
 class PlanCache:
@@ -93,10 +85,15 @@ class PlanCache:
         found = document.bound.get(request)
         if found is None:
             found = self._bind(document, operation, request)
-            # Where variables decide which plan it is, more than `keep` plans would be held.
-            if found is not None and not document.deciding and _is_small(found, request):
+            if found is not None and self._may_keep(found, document, request):
                 document.bound[request] = found
         return found
+
+    @staticmethod
+    def _may_keep(bound: BoundPlan, document: ParsedDocument, request: GraphQLRequest) -> bool:
+        if document.deciding:  # more than `keep` plans would be held
+            return False
+        return bound.plan.look_ahead is not None or len(request.query) <= MAX_BOUND_CHARACTERS
 
     def _bind(
         self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest
@@ -145,3 +142,48 @@ class PlanCache:
                     several.plans.clear()
             self._several.clear()
             self._characters = 0
+
+
+def deciding_variables(document: DocumentNode) -> list[str]:
+    """The variables in directives, which decide whether a field is there: a plan depends on their values."""
+    directives = [directive for node in nodes_in(document) for directive in node.directives or ()]
+    values = [argument.value for directive in directives for argument in directive.arguments or ()]
+    return sorted({value.name.value for value in values if isinstance(value, VariableNode)})
+
+
+def varying_fields(document: DocumentNode) -> frozenset[int]:
+    """The ids of the field nodes that have a variable among their arguments."""
+    return frozenset(id(node) for node in nodes_in(document) if isinstance(node, FieldNode) and has_variables(node))
+
+
+def interpreted_fields(schema: GraphQLSchema, types: Types) -> frozenset[str]:
+    """The names of the fields of nodes that no plan compiles."""
+    kinds = [kind for kind in map(schema.get_type, types.values()) if isinstance(kind, GraphQLObjectType)]
+    return frozenset(name for kind in kinds for name, field in kind.fields.items() if resolver_of(field) is None)
+
+
+def has_field(
+    document: DocumentNode, operation: OperationDefinitionNode, variables: VariableValues, names: frozenset[str]
+) -> bool:
+    """Whether an operation selects, below its root fields, a field of one of these names."""
+    definitions = document.definitions
+    fragments = {one.name.value: one for one in definitions if isinstance(one, FragmentDefinitionNode)}
+    ahead: list[tuple[bool, SelectionNode]] = [(True, one) for one in operation.selection_set.selections]
+    while ahead:
+        is_root, node = ahead.pop()
+        if not _is_included(node, variables):
+            continue
+        if isinstance(node, FieldNode):
+            if not is_root and node.name.value in names:
+                return True
+            is_root = False
+        below: Any = fragments.pop(node.name.value, None) if isinstance(node, FragmentSpreadNode) else node
+        if below is not None and below.selection_set:
+            ahead += [(is_root, one) for one in below.selection_set.selections]
+    return False
+
+
+def _is_included(node: SelectionNode, variables: VariableValues) -> bool:
+    skip = node.directives and get_directive_values(GraphQLSkipDirective, node, variables)
+    include = node.directives and get_directive_values(GraphQLIncludeDirective, node, variables)
+    return not (skip and skip["if"]) and (not include or bool(include["if"]))

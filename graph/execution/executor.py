@@ -16,9 +16,9 @@ from graphql.pyutils import Path
 from graphql.pyutils.gather_with_cancel import gather_with_cancel
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
-from graph.compiler.leaf_codegen import LeafField
+from graph.compiler.json_writers import LeafField
 from graph.errors import MAX_ERRORS_PER_CODE, cause_of, code_of, without_frames
-from graph.operation.arguments import resolver_arguments
+from graph.operation.lookahead import resolver_arguments
 from graph.types.field import resolver_of
 from resolvers.planning.relations import RelationKind
 from resolvers.session.budget import RELATION_FIELDS, Budget

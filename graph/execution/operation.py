@@ -1,8 +1,7 @@
 """Execution of one operation: parsed, then answered by the cache, a compiled query or the interpreter."""
 
-import time
-from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Collection, Hashable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +10,11 @@ from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
 from graph.auth.authentication import MissingCredential, needs_credential
-from graph.compiler.leaf_codegen import UnsupportedByPlan
+from graph.compiler.json_writers import UnsupportedByPlan
 from graph.compiler.plan_cache import PlanCache
 from graph.compiler.plan_runner import run
 from graph.errors import log_fault, without_frames
+from graph.execution.cache_policy import apollo_cache_tags
 from graph.execution.eager_coroutine import within
 from graph.execution.executor import Executor
 from graph.execution.response import (
@@ -26,7 +26,7 @@ from graph.execution.response import (
     timed_out,
     too_large,
 )
-from graph.execution.response_cache import Entry, ResponseCache, visibility_key
+from graph.execution.response_cache import Entry, ResponseCache
 from graph.observability.request_info import RequestInfo
 from graph.operation.document_cache import DocumentCache, InvalidDocument, ParsedDocument
 from graph.operation.document_limits import DocumentLimits
@@ -36,6 +36,7 @@ from resolvers.access.caller import ANYONE, Caller
 from resolvers.session.budget import ResponseTooLarge
 from store.errors import CladeError
 
+TRACED = 2  # of `report_reads`: with the calls of the store
 ATTEMPTS = 3  # at a consistent read beside moves, each of which commits once
 
 
@@ -54,7 +55,8 @@ class Call:
     request: GraphQLRequest
     document: ParsedDocument
     operation: OperationDefinitionNode
-    report_reads: bool
+    report_reads: int
+    cache_tags: bool
 
     @property
     def is_query(self) -> bool:
@@ -104,7 +106,7 @@ class Execution:
         *,
         caller: Caller = ANYONE,
         allow_mutations: bool,
-        report_reads: bool = False,
+        report_reads: int = 0,
     ) -> OperationResponse:
         """The response to a request of this query."""
         request = GraphQLRequest(query, variables)
@@ -116,12 +118,15 @@ class Execution:
         *,
         caller: Caller = ANYONE,
         allow_mutations: bool,
-        report_reads: bool = False,
+        report_reads: int = 0,
+        cache_tags: bool = False,
         observed: RequestInfo | None = None,
     ) -> OperationResponse:
         """The response to a request of this caller; `observed` receives the operation.
 
-        `report_reads` adds `extensions.reads`. Raises MissingCredential, MutationNotAllowed unless `allow_mutations`.
+        `report_reads` adds `extensions.reads`, with 2 also its calls; `cache_tags` adds tags for Apollo's router to a
+        response that trees prove. Callers with grants get neither. Raises MissingCredential, and MutationNotAllowed
+        unless `allow_mutations`.
         """
         try:
             document = self._documents.get(request.query)
@@ -134,14 +139,10 @@ class Execution:
             raise MutationNotAllowed
         if caller.reads is not None and needs_credential(caller, operation):
             raise MissingCredential
-        context = self._make_context()
-        if caller is not ANYONE:
-            context.act_for(caller)
         # To callers with grants the reads would reveal hidden nodes.
-        call = Call(request, document, operation, report_reads and caller.reads is None)
-        if observed is not None:
-            observed.kind, observed.operation = operation.operation.value, call.name
-            observed.document, observed.context = request.query, context
+        reads_all = caller.reads is None
+        call = Call(request, document, operation, report_reads if reads_all else 0, cache_tags and reads_all)
+        context = self._context(call, caller, observed)
         if (entry := self._proven(call, context)) is not None:
             return _cached(entry, call, context)
         try:
@@ -151,11 +152,21 @@ class Execution:
         finally:  # also if the client has disconnected
             context.stop()
 
+    def _context(self, call: Call, caller: Caller, observed: RequestInfo | None) -> Any:
+        context = self._make_context()
+        if caller is not ANYONE:
+            context.act_for(caller)
+        if call.report_reads == TRACED:
+            context.trace_reads()
+        if observed is not None:
+            observed.kind, observed.operation = call.operation.operation.value, call.name
+            observed.document, observed.context = call.request.query, context
+        return context
+
     def _proven(self, call: Call, context: Any) -> Entry | None:
         """The cached response that the version of the store proves."""
-        if self._cache is None:
-            return None
-        return self._cache.proven(_key(call, context), context.request.state.store_version)
+        key = None if self._cache is None or not call.is_query else _key(call, context)
+        return None if self._cache is None or key is None else self._cache.proven(key, context.request.state)
 
     async def _answer_consistently(self, call: Call, context: Any) -> OperationResponse:
         """The response, made again from a snapshot if the store changed between the reads."""
@@ -209,11 +220,12 @@ class Execution:
         key = _key(call, context) if self._cache is not None else None
         if self._cache is not None and key and (entry := await self._current_entry(self._cache, key, context)):
             return _cached(entry, call, context)
-        started = time.monotonic()
         try:
             bound = self._plans.get(call.document, call.operation, call.request) if self._plans else None
             if bound is None:
                 self.interpreted += 1
+                if self._plans:  # what is not compiled has histories or changes, which are current
+                    context.request.state.accepts_stale = False
                 return None
             context.fields = bound.plan.fields
             with self._span("plan"):
@@ -229,9 +241,9 @@ class Execution:
         self.compiled += 1
         context.how = "compiled"
         if self._cache and key:
-            with suppress(CladeError):  # if the proof cannot be read, the response is valid but not cached
-                await self._cache.put(key, json, context.request, started)
-        return OperationResponse(_extensions(call, context), True, json)
+            self._cache.put(key, json, context.request.state)
+        partitions = context.request.state.partitions_read if context.request.state.is_cacheable else ()
+        return OperationResponse(_extensions(call, context, partitions), True, json, partitions=partitions)
 
     def _fall_back(self, error: Exception, context: Any) -> None:
         """Reset the context for the interpreter; an error that neither clients nor stores cause is logged."""
@@ -246,22 +258,30 @@ class Execution:
     async def _current_entry(self, cache: ResponseCache, key: Hashable, context: Any) -> Entry | None:
         """The cached response if it is current; None also if that cannot be read."""
         try:
-            return await cache.get(key, context.request)
+            return await cache.get(key, context.request.state)
         except CladeError:
             context.request.discard_reads()
             return None
 
 
 def _key(call: Call, context: Any) -> Hashable | None:
-    """The key of a response in the cache; it differs for callers who may see other nodes."""
-    digest = call.request.digest
-    return digest and (digest, visibility_key(context.request.grants))
+    """The key of a response in the cache; None for callers who may see a part only, for whom nothing is cached."""
+    return call.request.digest if context.request.grants is None else None
 
 
-def _extensions(call: Call, context: Any) -> dict[str, Any]:
-    return {"extensions": {"reads": context.reads_report()}} if call.report_reads else {}
+def _extensions(call: Call, context: Any, partitions: Collection[str] = ()) -> dict[str, Any]:
+    """The member `extensions` that the request asks for; `partitions` prove the response, if any do."""
+    extensions: dict[str, Any] = {}
+    if call.report_reads:
+        extensions["reads"] = context.reads_report()
+        if call.report_reads == TRACED:
+            extensions["reads"] |= context.calls_report()
+    if call.cache_tags:
+        extensions |= apollo_cache_tags(partitions, call.operation, call.request.variables)
+    return {"extensions": extensions} if extensions else {}
 
 
 def _cached(entry: Entry, call: Call, context: Any) -> OperationResponse:
     context.how = "cached"
-    return OperationResponse(_extensions(call, context), True, entry.body, entry.etag)
+    extensions = _extensions(call, context, entry.partitions)
+    return OperationResponse(extensions, True, entry.body, entry.etag, entry.partitions)

@@ -1,6 +1,6 @@
 """Response of one operation: its data, errors and extensions, and the JSON that clients receive."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,8 @@ class OperationResponse:
     """The response of a compiled query, as JSON; `body` then has only what is added to it."""
     etag: str = ""
     """The entity tag of `json`, if it is known already."""
+    partitions: Collection[str] = ()
+    """The trees and hierarchies whose versions prove that `json` is current; empty if nothing proves it."""
     _content: bytes | None = None
 
     def measure(self, budget: Budget) -> None:

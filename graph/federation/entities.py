@@ -9,11 +9,10 @@ import strawberry
 from graphql import GraphQLError, GraphQLID
 from strawberry.types.field import StrawberryField
 
-from graph.types.field import REQUIRED, argument, field
+from graph.types.field import field, required
 from graph.types.hierarchy_types import HierarchyTypes
 from graph.types.root_fields import Find, Target, TargetField
-from resolvers.lookup import Lookup
-from store.errors import BadInput, CladeError
+from store.errors import BadInput
 from store.text import shorten
 
 _EXAMPLE = 'Representations, such as [{__typename: "City", id: "location:US-NE"}].'
@@ -26,9 +25,6 @@ REPRESENTATION = strawberry.scalar(
     "the id is used, since a path may be a former one; other fields are ignored.",
     parse_value=lambda value: value,
 )
-
-EntityTarget = tuple[Find, Lookup | None]
-"""The field that checks an entity, and its lookup; None where no node can exist."""
 
 
 @dataclass(frozen=True)
@@ -47,42 +43,34 @@ class Entities(TargetField):
         context.spend_entities(len(given["representations_"]))
 
     def targets(self, given: Mapping[str, Any]) -> list[Target]:
-        targets: list[Target] = []
-        for target in self.entity_targets(given["representations_"]):
-            if isinstance(target, CladeError):
-                raise target
-            targets.append(target)
-        return targets
+        return [self._target(representation) for representation in given["representations_"]]
 
-    async def __call__(self, root: Any, info: Any, representations_: list[Any]) -> list[Any]:
-        self.spend({"representations_": representations_}, info.context)
-        return await _load(info, self.entity_targets(representations_))
+    async def __call__(self, root: Any, info: Any, **given: Any) -> list[Any]:
+        self.spend(given, info.context)
+        selection = info.context.look_ahead(info).selection_of(info)
+        load = info.context.loaders.node.load
 
-    def entity_targets(self, representations: Sequence[Any]) -> list[EntityTarget | CladeError]:
-        """The target of each representation, or the error of an invalid one."""
-        targets: list[EntityTarget | CladeError] = []
-        for representation in representations:
-            try:
-                targets.append(self._entity_target(representation))
-            except CladeError as error:
-                targets.append(error)
-        return targets
+        async def entity(representation: Any) -> Any:
+            field, lookup = self._target(representation)
+            return None if lookup is None else field.checked(await load((lookup, selection.expecting(field.level))))
 
-    def _entity_target(self, representation: Any) -> EntityTarget:
+        return await asyncio.gather(*map(entity, given["representations_"]), return_exceptions=True)
+
+    def _target(self, representation: Any) -> Target:
+        """The field that checks an entity, and its lookup. Raises BadInput."""
         name = representation.get("__typename") if isinstance(representation, dict) else None
         if not isinstance(name, str):
             raise BadInput('A representation is an object with a __typename, such as {"__typename": "City", "id": …}.')
         if name not in self.named:
             raise BadInput(f'"{shorten(name)}" is no entity of this subgraph.')
-        find = self.named[name]
-        return find, find.lookups(_key(name, representation))[0]
+        (target,) = self.named[name].targets(_key(name, representation))
+        return target
 
 
 def entities_field(published: Sequence[HierarchyTypes]) -> StrawberryField:
     """The field `_entities` over the levels and the interfaces of these hierarchies."""
-    named = {}
+    named = {types.title: Find(types.name) for types in published}
     for types in published:
-        named[types.title] = Find(types.name, None)
         named |= {title: Find(types.name, level) for (_, level), title in types.type_names.items()}
     concrete = tuple(one for types in published for one in types.concrete.values())
     entity: Any = Annotated[
@@ -93,7 +81,7 @@ def entities_field(published: Sequence[HierarchyTypes]) -> StrawberryField:
         Entities(named),
         list[entity | None],
         "The nodes of these representations, in this order; null for each without a node. For gateways.",
-        argument("representations", list[Representation], _EXAMPLE, default=REQUIRED),
+        required("representations", list[Representation], _EXAMPLE),
         name="_entities",
     )
 
@@ -111,17 +99,3 @@ def _key(name: str, representation: Mapping[str, Any]) -> dict[str, str]:
     if not isinstance(path, str):
         raise BadInput(f"The path in a representation of a {name} is not a string such as US/NE/Omaha.")
     return {"path_": path}
-
-
-async def _load(info: Any, targets: Sequence[EntityTarget | CladeError]) -> list[Any]:
-    """The nodes of these targets, None for each that does not exist, and the error of each that failed."""
-    selection = info.context.look_ahead(info).selection_of(info)
-    load = info.context.loaders.node.load
-
-    async def entity(target: EntityTarget | CladeError) -> Any:
-        if isinstance(target, CladeError):
-            return target
-        find, lookup = target
-        return None if lookup is None else find.checked(await load((lookup, selection.expecting(find.level))))
-
-    return await asyncio.gather(*map(entity, targets), return_exceptions=True)

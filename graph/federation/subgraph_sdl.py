@@ -9,32 +9,24 @@ import strawberry
 from graphql import DocumentNode, NamedTypeNode, Node, Visitor, parse, print_ast, visit
 from strawberry.types.field import StrawberryField
 
-from graph.federation_exposure import CHANGES, HISTORY, MOVES, MUTATIONS, NODE, NODES
-from graph.types.field import class_of, field
+from graph.types.field import field, object_type
 
 # Pinned: later versions add nothing that is needed here, and not every composer takes them.
 LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key", "@shareable"])'
 
-# Fields that are left out unless they are exposed. Two subgraphs with a Query.node never compose correctly: each would
-# be asked for the other's nodes. The other fields are for Clade's own clients.
-_OF_QUERY = {"node": NODE, "nodes": NODES, "changes": CHANGES, "deletedNode": HISTORY, "move": MOVES, "moves": MOVES}
-_OF_NODES = {"history": HISTORY, "atRevision": HISTORY}
-
-# Fields that only a gateway calls; they are not composed.
-_GATEWAY_FIELDS = {"_service", "_entities"}
+# Fields, each with the word that exposes it; without that they are left out. Two subgraphs with a Query.node never
+# compose correctly: each would be asked for the other's nodes. The other fields are for Clade's own clients.
+_OF_QUERY = {name: name for name in ("node", "nodes", "changes", "moves")} | {"deletedNode": "history", "move": "moves"}
+_GATEWAY_FIELDS = {"_service": "", "_entities": ""}  # only a gateway calls them, so they are never composed
+_SHARED = frozenset({"PageInfo", "LocalizedName"})  # types that every subgraph of Clade has
+_OF_NODES = {"history": "history", "atRevision": "history"}
 
 
 def service_field(sdl: Callable[[], str]) -> StrawberryField:
     """`_service`, where gateways read the subgraph's schema; it is printed at the first request."""
     printed = cache(sdl)
-    service = strawberry.type(
-        class_of(
-            "_Service",
-            {"sdl": field(lambda service, info: printed(), str, "SDL of the subgraph, with Federation's directives.")},
-        ),
-        name="_Service",
-        description="The schema of a subgraph, for gateways.",
-    )
+    fields = {"sdl": field(lambda service, info: printed(), str, "SDL of the subgraph, with Federation's directives.")}
+    service = object_type("_Service", "The schema of a subgraph, for gateways.", fields)
     return field(lambda root, info: (), service, "Schema of this subgraph, for gateways.", name="_service")
 
 
@@ -48,9 +40,10 @@ def subgraph_sdl(schema: strawberry.Schema, expose: frozenset[str] = frozenset()
     entities = [name for name, one in definitions.items() if _is_entity(one)]
     for name in entities:
         definitions[name] = _shaped(definitions[name], _OF_NODES, expose, '@key(fields: "id") @key(fields: "path")')
-    definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY | dict.fromkeys(_GATEWAY_FIELDS, ""), expose)
-    definitions["PageInfo"] = _shaped(definitions["PageInfo"], {}, expose, "@shareable")
-    mutation = {"Mutation"} & definitions.keys() if MUTATIONS in expose else set()
+    definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY | _GATEWAY_FIELDS, expose)
+    for name in _SHARED & definitions.keys():
+        definitions[name] = _shaped(definitions[name], {}, expose, "@shareable")
+    mutation = {"Mutation"} & definitions.keys() if "mutations" in expose else set()
     reached = _reached(definitions, {"Query", *entities, *mutation})
     kept = tuple(one for name, one in definitions.items() if name in reached)
     return f"{LINK}\n\n{print_ast(DocumentNode(definitions=kept))}\n"

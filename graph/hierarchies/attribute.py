@@ -5,7 +5,7 @@ import decimal
 import inspect
 import types
 import typing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NewType, get_args, get_origin
 
@@ -36,12 +36,12 @@ class WrongClass(TypeError):
     """A class of a hierarchy is written wrongly. The sentence names the class, the fact and the way out."""
 
 
+@dataclass(frozen=True)
 class _Described:
     """The value that `attribute()` leaves in a class body until the class is registered."""
 
-    def __init__(self, description: str, max_length: int) -> None:
-        self.description = description
-        self.max_length = max_length
+    description: str
+    max_length: int
 
 
 def attribute(description: str, *, max_length: int = MAX_TEXT_CHARACTERS) -> Any:
@@ -84,10 +84,8 @@ def _check_body(cls: type, annotated: typing.Container[str]) -> None:
         if isinstance(value, _Described):
             raise WrongClass(f"{where} has no type; write {name}: str | None = attribute(…).")
         kind = "a method or a resolver" if hasattr(value, "__get__") or callable(value) else "no attribute"
-        raise WrongClass(
-            f"{where} is {kind}; a class of a hierarchy has attributes alone, "
-            f'as in {name}: str | None = attribute("…").'
-        )
+        example = f'{name}: str | None = attribute("…")'
+        raise WrongClass(f"{where} is {kind}; a class of a hierarchy has attributes alone, as in {example}.")
 
 
 def _attribute(where: str, hint: Any, description: str) -> tuple[Any, Attribute]:
@@ -97,8 +95,7 @@ def _attribute(where: str, hint: Any, description: str) -> tuple[Any, Attribute]
     if get_origin(hint) not in (types.UnionType, typing.Union) or len(inner) == len(get_args(hint)):
         raise WrongClass(f"{where} is not optional, and any node may lack an attribute; write {name}: … | None.")
     many = len(inner) == 1 and get_origin(inner[0]) is list
-    if many:
-        inner = list(get_args(inner[0]))
+    inner = list(get_args(inner[0])) if many else inner
     kind: Any = inner[0] if len(inner) == 1 else None
     kind = _SAME.get(kind, kind)
     shown: Any = types.GenericAlias(list, kind) if many else kind

@@ -1,21 +1,39 @@
 """Example queries: what GraphiQL's tabs hold and `clade serve` prints, made from the hierarchies that are served.
 
-They are pure functions of the hierarchy classes and of some paths that the store holds, so that each finds something;
-in an empty store they find nothing and fail nowhere.
+They are pure functions of the hierarchy classes and of samples, some paths that the store holds, so that each finds
+something; in an empty store they find nothing and fail nowhere.
 """
 
+import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphql import parse, print_ast
+
 from graph.hierarchies.names import camel, field_of, input_field_of, list_field_of
 from graph.hierarchies.node import Node
+from resolvers.planner import list_request
+from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.planning.relations import NoSelection, Relation, RelationKind
+from resolvers.restricted_lists import read_pages, read_roots
+from resolvers.session.request import Request
+from store.engine.protocol import Store
+from store.errors import CladeError
+from store.model.paths import format_path
+from store.model.records import Record
 
 MAX_ATTRIBUTES = 3  # of a level, in one example
 NEW_KEY = "example"
 _ONLY_IN_EDITORS = re.compile(r"#[^\n]*\n|^(query|mutation) \w+(\([^)]*\))? ?", re.MULTILINE)
+
+SAMPLE_SECONDS = 2.0  # at most; without samples the examples have made-up paths
+_ONE = ConnectionArguments(first=1)
+_FIRST_CHILD = Relation(RelationKind.CHILDREN, _ONE, NoSelection())
+_FIRST_ROOT = Relation(RelationKind.CHILDREN, _ONE, NoSelection(), counts=True)
 
 
 @dataclass(frozen=True)
@@ -55,7 +73,9 @@ def example_queries(
     """
     first, *others = classes
     sample = samples.get(first.name) or _made_up(first)
-    found = [_roots(first), _breadcrumb(first, sample), *_level(first, sample)]
+    found = [_roots(first), _breadcrumb(first, sample)]
+    if sample.below:
+        found.append(_one_level(first, sample))
     if writable:
         found.append(_create(first, sample, is_there=first.name in samples))
     return found + [_roots(cls) for cls in others]
@@ -71,75 +91,32 @@ def _made_up(cls: type[Node]) -> Sample:
 
 def _roots(cls: type[Node]) -> Example:
     name = list_field_of(cls)
-    return Example(
-        _title(name),
-        f"""# Roots of {cls.name}, each with its children.
-# Ctrl-Enter runs it, Ctrl-Space completes a word.
-query {_title(name)} {{
-  {name}(first: 10) {{
-    nodes {{
-      path
-      name
-      level
-      children(first: 5) {{
-        nodes {{
-          name
-          level
-        }}
-      }}
-    }}
-  }}
-}}
-""",
-    )
+    comment = f"# Roots of {cls.name}, each with its children.\n# Ctrl-Enter runs it, Ctrl-Space completes a word."
+    nodes = "nodes { path name level children(first: 5) { nodes { name level } } }"
+    return _example(comment, _title(name), "", f"{name}(first: 10) {{ {nodes} }}")
 
 
 def _breadcrumb(cls: type[Node], sample: Sample) -> Example:
     level = cls.levels[sample.level]
-    own = "\n      ".join(camel(name) for name in list(level.attributes)[:MAX_ATTRIBUTES])
-    attributes = f"\n    ... on {cls.prefix}{level.title} {{\n      {own}\n    }}" if own else ""
-    return Example(
-        "Breadcrumb",
-        f"""# A node by its path, and all nodes above it.
-query Breadcrumb($path: Path!) {{
-  {_node_field(cls)}(path: $path) {{
-    name
-    level{attributes}
-    ancestors {{
-      path
-      name
-    }}
-  }}
-}}
-""",
-        {"path": sample.path},
-    )
+    own = " ".join(camel(name) for name in list(level.attributes)[:MAX_ATTRIBUTES])
+    attributes = f"... on {cls.prefix}{level.title} {{ {own} }}" if own else ""
+    fields = f"{_node_field(cls)}(path: $path) {{ name level {attributes} ancestors {{ path name }} }}"
+    comment = "# A node by its path, and all nodes above it."
+    return _example(comment, "Breadcrumb", "($path: Path!)", fields, {"path": sample.path})
 
 
-def _level(cls: type[Node], sample: Sample) -> Iterator[Example]:
-    if sample.below:
-        yield Example(
-            "OneLevel",
-            f"""# One level below a node, page by page:
-# the endCursor of a page is the after of the next.
-query OneLevel($path: Path!, $first: Int!, $after: String) {{
-  {_node_field(cls)}(path: $path) {{
-    descendants(level: {sample.below}, first: $first, after: $after) {{
-      totalCount
-      nodes {{
-        path
-        name
-      }}
-      pageInfo {{
-        hasNextPage
-        endCursor
-      }}
-    }}
-  }}
-}}
-""",
-            {"path": sample.root, "first": 10, "after": None},
-        )
+def _one_level(cls: type[Node], sample: Sample) -> Example:
+    comment = "# One level below a node, page by page:\n# the endCursor of a page is the after of the next."
+    page = "totalCount nodes { path name } pageInfo { hasNextPage endCursor }"
+    listing = f"descendants(level: {sample.below}, first: $first, after: $after) {{ {page} }}"
+    variables = {"path": sample.root, "first": 10, "after": None}
+    given = "($path: Path!, $first: Int!, $after: String)"
+    return _example(comment, "OneLevel", given, f"{_node_field(cls)}(path: $path) {{ {listing} }}", variables)
+
+
+def _example(comment: str, name: str, given: str, fields: str, variables: Mapping[str, Any] | None = None) -> Example:
+    query = print_ast(parse(f"query {name}{given} {{ {fields} }}"))
+    return Example(name, f"{comment}\n{query}\n", variables or {})
 
 
 _CREATE = """# Makes a node. A dry run writes nothing and answers
@@ -191,3 +168,28 @@ def _node_field(cls: type[Node]) -> str:
 
 def _title(name: str) -> str:
     return name[:1].upper() + name[1:]
+
+
+async def read_samples(store: Store, classes: Sequence[type[Node]]) -> dict[str, Sample]:
+    """A sample of each hierarchy by its name, by three requests to the store each; none where it is empty or fails."""
+    request = Request(store, {cls.name: cls.definition() for cls in classes})
+    found = {}
+    with suppress(CladeError, TimeoutError):
+        async with asyncio.timeout(SAMPLE_SECONDS):
+            for cls in classes:
+                page = await read_roots(request, cls.name, _FIRST_ROOT)
+                for root in page.records:
+                    found[cls.name] = await _sample(request, cls, root)
+    return {name: sample for name, sample in found.items() if sample is not None}
+
+
+async def _sample(request: Request, cls: type[Node], root: Record) -> Sample | None:
+    """The first child of a root, or the root itself; None where its level is one that the classes have not."""
+    (children,) = await read_pages(request, [list_request(root, _FIRST_CHILD)])
+    records = [] if isinstance(children, Exception) else children.records
+    known = [record for record in (*records, root) if record.level in cls.levels]
+    counts = {level: count for level, count in root.descendant_counts.items() if level in cls.levels}
+    below = max(counts, key=lambda level: counts[level], default="")
+    if not known:
+        return None
+    return Sample(format_path(root.path), format_path(known[0].path), known[0].level, below)

@@ -4,15 +4,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any, get_args
 
-from graph.hierarchies.loading import shown
 from graph.hierarchies.node import Node
 from store.errors import BadInput
 from store.model.hierarchy import RESERVED
 
 OWN_TYPES = frozenset(
     "Query Mutation Subscription Node NodeRevision NodeRevisionConnection NodeRevisionEdge PageInfo DeletedNode "
+    "LocalizedName LocalizedNameInput "
     "Change ChangeFeed Move MoveState WritePlan DeletePolicy Path Long Decimal Date DateTime ID Int Float String "
     "Boolean _Any _Entity _Service".split()
 )
@@ -21,25 +22,21 @@ OWN_TYPES = frozenset(
 OWN_FIELDS = frozenset("node nodes move moves deletedNode changes _entities _service".split())
 """The fields of Query that every schema has."""
 
+TYPE, FIELD = "type", "field of Query"
+
 _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
-_OF_TITLE = (
-    "",
-    "Level",
-    "Connection",
-    "Edge",
-    "Payload",
-    "Attributes",
-    "Revision",
-    "RevisionConnection",
-    "RevisionEdge",
-)
+_OF_TITLE = ("", *"Level Connection Edge Payload Attributes Revision RevisionConnection RevisionEdge".split())
 _OF_LEVEL = ("", "Attributes", "Revision")
 
 
 @dataclass(frozen=True)
 class Use:
-    """A name that a class makes in the schema: `made_by` and `way_out` are parts of the sentence that refuses it."""
+    """A name that a class makes in the schema, of a type or of a field of Query.
 
+    `made_by` and `way_out` are parts of the sentence that refuses it.
+    """
+
+    kind: str
     name: str
     source: object
     made_by: str
@@ -63,42 +60,37 @@ def list_field_of(cls: type[Node]) -> str:
 
 def check_names(classes: Sequence[type[Node]]) -> None:
     """Raise BadInput for a name that GraphQL cannot have, or that two of the classes or Clade itself make."""
-    types = {name: Use(name, None, "Clade itself", "") for name in OWN_TYPES}
-    fields = {name: Use(name, None, "Clade itself", "") for name in OWN_FIELDS}
+    own = [Use(TYPE, name, None, "Clade itself", "") for name in OWN_TYPES]
+    own += [Use(FIELD, name, None, "Clade itself", "") for name in OWN_FIELDS]
+    taken = {(use.kind, use.name): use for use in own}
     for cls in classes:
-        for use in types_of(cls):
-            _take(cls, "type", types, use)
-        for use in fields_of(cls):
-            _take(cls, "field of Query", fields, use)
+        for use in names_of(cls):
+            _take(cls, taken, use)
         for level in (cls, *cls.levels.values()):
             _check_attributes(cls, level)
 
 
-def types_of(cls: type[Node]) -> Iterator[Use]:
-    """The types of a hierarchy."""
-    rename = _rename(cls)
-    for ending in _OF_TITLE:
-        yield Use(f"{cls.prefix}{cls.title}{ending}", cls, _described(cls), rename)
-    for level in cls.levels.values():
-        for ending in _OF_LEVEL:
-            yield Use(f"{cls.prefix}{level.title}{ending}", level, _described(cls, level), rename)
-    for level in (cls, *cls.levels.values()):
-        for enum in _enums_of(level):
-            yield Use(enum.__name__, enum, f"the enum {enum.__name__} of {_described(cls, level)}", "rename the enum")
-
-
-def fields_of(cls: type[Node]) -> Iterator[Use]:
-    """The fields of Query of a hierarchy."""
-    rename = _rename(cls)
-    yield Use(field_of(cls.prefix + cls.title), cls, _described(cls), rename)
-    for level in cls.levels.values():
-        yield Use(field_of(cls.prefix + level.title), level, _described(cls, level), rename)
+def names_of(cls: type[Node]) -> Iterator[Use]:
+    """The types of a hierarchy, and its fields of Query."""
+    classes = (cls, *cls.levels.values())
+    rename = f'rename the class, or give {cls.title} {"another" if cls.prefix else "a"} prefix=, as in prefix="My"'
+    for one in classes:
+        for ending in _OF_TITLE if one is cls else _OF_LEVEL:
+            yield Use(TYPE, f"{cls.prefix}{one.title}{ending}", one, _described(cls, one), rename)
+    for one in classes:
+        for enum in _enums_of(one):
+            made_by = f"the enum {enum.__name__} of {_described(cls, one)}"
+            yield Use(TYPE, enum.__name__, enum, made_by, "rename the enum")
+    for one in classes:
+        yield Use(FIELD, field_of(cls.prefix + one.title), one, _described(cls, one), rename)
     way_out = f'give {cls.title} another many=, as in many="all{cls.title}"'
-    yield Use(list_field_of(cls), None, f'many="{cls.many}" of {_described(cls)}', way_out)
+    yield Use(FIELD, list_field_of(cls), None, f'many="{cls.many}" of {_described(cls, cls)}', way_out)
 
 
-def _rename(cls: type[Node]) -> str:
-    return f'rename the class, or give {cls.title} {"another" if cls.prefix else "a"} prefix=, as in prefix="My"'
+def shown(file: str | Path) -> str:
+    """A file as messages name it: relative to the working directory where it lies below that."""
+    path, here = Path(file), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def location(cls: type[Node]) -> str:
@@ -107,12 +99,12 @@ def location(cls: type[Node]) -> str:
     return f"{shown(file)}:{line}"
 
 
-def _take(cls: type[Node], kind: str, taken: dict[str, Use], use: Use) -> None:
+def _take(cls: type[Node], taken: dict[tuple[str, str], Use], use: Use) -> None:
     source = use.source if isinstance(use.source, type) and issubclass(use.source, Node) else cls
-    where = f"{location(source)}: {use.made_by} makes the {kind}"
+    where = f"{location(source)}: {use.made_by} makes the {use.kind}"
     if not _NAME.fullmatch(use.name):
         raise BadInput(f'{where} "{use.name}", which is no name of GraphQL; {use.way_out}.')
-    other = taken.setdefault(use.name, use)
+    other = taken.setdefault((use.kind, use.name), use)
     if other is not use and (use.source is None or other.source is not use.source):
         raise BadInput(f"{where} {use.name}, which {other.made_by} makes already; {use.way_out}.")
 
@@ -131,17 +123,13 @@ def _check_attributes(cls: type[Node], level: type[Node]) -> None:
     for enum in _enums_of(level):
         for member in enum.__members__ or [""]:
             if not _NAME.fullmatch(member) or member in ("true", "false", "null"):
-                raise BadInput(
-                    f'{location(level)}: the enum {enum.__name__} has the member "{member}", '
-                    "which is no value of GraphQL; rename the member."
-                )
+                where = f'{location(level)}: the enum {enum.__name__} has the member "{member}"'
+                raise BadInput(f"{where}, which is no value of GraphQL; rename the member.")
 
 
-def _described(cls: type[Node], level: type[Node] | None = None) -> str:
+def _described(cls: type[Node], level: type[Node]) -> str:
     """A class as messages name it."""
-    if level is None or level is cls:
-        return f"the class {cls.title} of the hierarchy {cls.name}"
-    return f"the level {level.title} of the hierarchy {cls.name}"
+    return f"the {'class' if level is cls else 'level'} {level.title} of the hierarchy {cls.name}"
 
 
 def _enums_of(cls: type[Node]) -> Iterator[type[Enum]]:

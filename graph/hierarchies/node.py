@@ -74,19 +74,11 @@ class Node:
     @classmethod
     def definition(cls) -> Hierarchy:
         """The hierarchy's schema for the store; raises ValueError where its levels do not fit together."""
-        return Hierarchy(
-            cls.name,
-            {
-                name: Level(
-                    name,
-                    level.title,
-                    description(level),
-                    level.under,
-                    {name: attribute for name, (_, attribute) in level.attributes.items()},
-                )
-                for name, level in cls.levels.items()
-            },
-        )
+        levels = {}
+        for name, level in cls.levels.items():
+            attributes = {one: attribute for one, (_, attribute) in level.attributes.items()}
+            levels[name] = Level(name, level.title, description(level), level.under, attributes)
+        return Hierarchy(cls.name, levels)
 
 
 def declared_in(module: str) -> list[type[Node]]:
@@ -105,10 +97,8 @@ def description(cls: type) -> str:
 def _check_class(cls: type[Node], unknown: dict[str, Any]) -> None:
     for keyword in unknown:
         meant = f"; write {_MEANT[keyword]}=" if keyword in _MEANT else ""
-        raise WrongClass(
-            f"{cls.__name__} has {keyword}=, which is unknown{meant}. A hierarchy takes hierarchy=, many= and prefix=, "
-            "a level under=."
-        )
+        takes = "A hierarchy takes hierarchy=, many= and prefix=, a level under=."
+        raise WrongClass(f"{cls.__name__} has {keyword}=, which is unknown{meant}. {takes}")
     if len(cls.__bases__) != 1:
         raise WrongClass(f"{cls.__name__} has several base classes; give it one, its hierarchy's class or Node.")
     if not (cls.__doc__ or "").strip():
@@ -119,9 +109,8 @@ def _check_hierarchy(cls: type[Node], name: object, under: object) -> None:
     if under is not _NOT_GIVEN:
         raise WrongClass(f"{cls.title} has under=, and so is a level; make it a subclass of its hierarchy's class.")
     if not isinstance(name, str):
-        raise WrongClass(
-            f'{cls.title} has no hierarchy=; write class {cls.title}(Node, hierarchy="{cls.title.lower()}").'
-        )
+        example = f'class {cls.title}(Node, hierarchy="{cls.title.lower()}")'
+        raise WrongClass(f"{cls.title} has no hierarchy=; write {example}.")
 
 
 def _declare(cls: type[Node]) -> None:
@@ -146,19 +135,16 @@ def _refuse_double(cls: type[Node], other: type[Node]) -> None:
     place = f"line {line}" if file == cls.declared_at[0] else f"{file}, line {line}"
     if other.title == cls.title:
         raise WrongClass(f"{cls.title} is the second class of this name, after that in {place}; rename one of them.")
-    raise WrongClass(
-        f"{cls.title} and {other.title} (in {place}) are both the level {cls.level} of {cls.name}; rename one of them."
-    )
+    both = f"{cls.title} and {other.title} (in {place})"
+    raise WrongClass(f"{both} are both the level {cls.level} of {cls.name}; rename one of them.")
 
 
 def _under(cls: type[Node], under: Any) -> frozenset[str | None]:
     """The names of the levels that a level may stand under."""
     several = list(under) if isinstance(under, list | tuple | set | frozenset) else [under]
     if under is _NOT_GIVEN or not several:
-        raise WrongClass(
-            f"{cls.title} has no under=; write the levels that it may stand under, as in under=[Country], "
-            "or under=None for a root."
-        )
+        way_out = "write the levels that it may stand under, as in under=[Country], or under=None for a root"
+        raise WrongClass(f"{cls.title} has no under=; {way_out}.")
     return frozenset(_level_name(cls, one) for one in several)
 
 
@@ -174,9 +160,8 @@ def _level_name(cls: type[Node], under: Any) -> str | None:
     if isinstance(under, type) and issubclass(under, Node) and issubclass(under, hierarchy) and under is not hierarchy:
         return under.level
     shown = under.__name__ if isinstance(under, type) else repr(under)
-    raise WrongClass(
-        f'{cls.title} has under={shown}, which is no level of {cls.name}; write level classes, "self" or None.'
-    )
+    fact = f"{cls.title} has under={shown}, which is no level of {cls.name}"
+    raise WrongClass(f'{fact}; write level classes, "self" or None.')
 
 
 def _upper(title: str) -> str:

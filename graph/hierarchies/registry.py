@@ -1,16 +1,27 @@
-"""Served hierarchies: those that the modules and files named by the settings declare."""
+"""Served hierarchies: those that the modules and files named by the settings declare. A mistake in one is a BadInput of
+one sentence.
+"""
 
+import contextlib
+import importlib
+import importlib.util
 import re
-from collections.abc import Sequence
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 
-from graph.hierarchies.loading import load, shown
-from graph.hierarchies.names import check_names, location
-from graph.hierarchies.node import Node, declared_in
+from graph.hierarchies import attribute, node
+from graph.hierarchies.names import check_names, location, shown
+from graph.hierarchies.node import Node, WrongClass, declared_in
 from graph.settings import Settings
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
+
+SETTING = "CLADE_HIERARCHIES"
+_OUR_FRAMES = frozenset({__file__, attribute.__file__, node.__file__})
 
 
 def served(names: str | None = None) -> list[type[Node]]:
@@ -25,10 +36,8 @@ def served(names: str | None = None) -> list[type[Node]]:
         for cls in _declared_by(module):
             other = found.setdefault(cls.name, cls)
             if other is not cls:
-                raise BadInput(
-                    f'{location(cls)}: {cls.title} has hierarchy="{cls.name}", as {other.title} in {location(other)} '
-                    "has; rename one of them, or serve only one."
-                )
+                fact = f'{cls.title} has hierarchy="{cls.name}", as {other.title} in {location(other)} has'
+                raise BadInput(f"{location(cls)}: {fact}; rename one of them, or serve only one.")
             _check_levels(cls)
     check_names(list(found.values()))
     return list(found.values())
@@ -45,10 +54,8 @@ def _declared_by(module: ModuleType) -> Sequence[type[Node]]:
     file = shown(module.__file__ or module.__name__)
     mine = Path(f"{module.__name__.replace('.', '/')}.py")
     if mine.is_file() and mine.resolve() != Path(file).resolve():
-        raise BadInput(
-            f'CLADE_HIERARCHIES names the module "{module.__name__}", which is {file} and declares no hierarchy; '
-            f"for the file here write CLADE_HIERARCHIES={mine}."
-        )
+        fact = f'{SETTING} names the module "{module.__name__}", which is {file} and declares no hierarchy'
+        raise BadInput(f"{fact}; for the file here write {SETTING}={mine}.")
     raise BadInput(f'{file} declares no hierarchy; it needs a class like Location(Node, hierarchy="location").')
 
 
@@ -60,3 +67,90 @@ def _check_levels(cls: type[Node]) -> None:
         words = set(re.findall(r"\w+", str(error)))
         level = next((level for level in cls.levels.values() if level.title in words), cls)
         raise BadInput(f"{location(level)}: {error}") from None
+
+
+def load(name: str) -> ModuleType:
+    """The module of this name, or of the file of this path: a name that ends in `.py` or holds a `/` is a path.
+
+    Each is loaded once in a process. Raises BadInput where it is missing or cannot be loaded.
+    """
+    return _from_file(name) if name.endswith(".py") or "/" in name else _from_module(name)
+
+
+def _from_file(name: str) -> ModuleType:
+    """The module of a file. Its name is made from its path, so that it is no other module's and the same in workers."""
+    file = Path(name).resolve()
+    if not file.is_file():
+        raise BadInput(f'{SETTING} names the file "{name}", which is not there; a path begins at {Path.cwd()}.')
+    stem = re.sub(r"\W", "_", file.stem)
+    module_name = f"clade_hierarchies_{stem}_{sha256(str(file).encode()).hexdigest()[:12]}"
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    spec = importlib.util.spec_from_file_location(module_name, file)
+    if spec is None or spec.loader is None:
+        raise BadInput(f'{SETTING} names the file "{name}", which is no Python file; its name must end in .py.')
+    module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
+    try:
+        with _importable(file.parent), _explained(shown(file)):
+            spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[module_name]
+        raise
+    return module
+
+
+def _from_module(name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        way_out = "write modules like graph.hierarchies.locations, and files like shop.py"
+        raise BadInput(f'{SETTING} names the module "{name}"; {way_out}.')
+    with _importable(Path.cwd()), _explained(name):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise
+    raise BadInput(f'{SETTING} names the module "{name}", which cannot be found; a file is named like shop/{name}.py.')
+
+
+@contextlib.contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Modules of this folder can be imported inside the block, after all others."""
+    new = {str(folder)} - set(sys.path)
+    sys.path += new
+    try:
+        yield
+    finally:
+        for path in new:
+            sys.path.remove(path)
+
+
+@contextlib.contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Errors of the code that is loaded inside the block become BadInput, with the file and line where it happened."""
+    try:
+        yield
+    except SyntaxError as error:
+        where = f"{shown(error.filename)}:{error.lineno}" if error.filename else name
+        raise BadInput(f"{where}: syntax error: {error.msg}; correct this line.") from None
+    except WrongClass as error:
+        raise BadInput(f"{_line_of(error) or name}: {error}") from None
+    except ModuleNotFoundError as error:
+        sentence = f'it imports the module "{error.name}", which cannot be found; install it, or correct the import.'
+        raise BadInput(f"{_line_of(error) or name}: {sentence}") from None
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise BadInput(f"{_line_of(error) or name}: {type(error).__name__}: {text}; correct this line.") from None
+
+
+def _line_of(error: Exception) -> str:
+    """Where an error happened in the files that are loaded, as file:line; empty where it came through none."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<") and frame.filename not in _OUR_FRAMES
+    ]
+    if not frames:
+        return ""
+    folder = Path(frames[0].filename).parent
+    last = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)][-1]
+    return f"{shown(last.filename)}:{last.lineno}"

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -26,30 +26,39 @@ MAX_MESSAGE_CHARACTERS = 2_000
 MAX_TRACEBACK_CHARACTERS = 20_000
 
 
-class Sink:
-    """Writes lines to a file descriptor, in a thread."""
+class Handler(logging.Handler):
+    """Writes records as lines to a file descriptor, in a thread."""
 
     dropped = 0
 
-    def __init__(self, descriptor: int, *, max_bytes: int = MAX_WAITING_BYTES) -> None:
+    def __init__(
+        self, descriptor: int, line_of: Callable[[logging.LogRecord], bytes], *, max_bytes: int = MAX_WAITING_BYTES
+    ) -> None:
+        super().__init__()
         self._descriptor = descriptor
+        self._line_of = line_of
         self._max_bytes = max_bytes
-        self._lines: deque[bytes] = deque()
+        self._lines: list[bytes] = []
         self._bytes = 0  # of lines that are waiting or being written
-        self._counting = threading.Lock()
+        self._adding = threading.Lock()
         self._due = threading.Event()
-        self._busy = False
         threading.Thread(target=self._run, name="log", daemon=True).start()
+
+    def createLock(self) -> None:
+        self.lock = None  # lines are added without it
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.write(self._line_of(record), soon=record.levelno >= logging.WARNING)
 
     def write(self, line: bytes, *, soon: bool = False) -> None:
         """Add a line, which ends with a newline, without waiting; `soon` writes it at once."""
-        taken = len(line) + LINE_BYTES
-        with self._counting:
-            if self._bytes + taken > self._max_bytes:
+        size = len(line) + LINE_BYTES
+        with self._adding:
+            if self._bytes + size > self._max_bytes:
                 self.dropped += 1
                 return
-            self._bytes += taken
-        self._lines.append(line)
+            self._bytes += size
+            self._lines.append(line)
         if soon:
             self._due.set()
 
@@ -57,48 +66,28 @@ class Sink:
         """Wait until all lines are written, at most FLUSH_SECONDS."""
         end = time.monotonic() + FLUSH_SECONDS
         self._due.set()
-        while (self._lines or self._busy) and time.monotonic() < end:
+        while self._bytes and time.monotonic() < end:
             time.sleep(0.005)
 
     def _run(self) -> None:
         while True:
             self._due.wait(WRITE_AFTER_SECONDS)
             self._due.clear()
-            self._busy = True  # before the lines are removed, so that a flush misses none
-            count = len(self._lines)
-            left = memoryview(b"".join([self._lines.popleft() for _ in range(count)]))
-            taken = len(left) + count * LINE_BYTES
+            with self._adding:
+                lines, self._lines = self._lines, []
+            left = memoryview(b"".join(lines))
+            size = len(left) + len(lines) * LINE_BYTES
             with suppress(OSError):  # the reader is gone, and there is no other place for the error
                 while left:
                     left = left[os.write(self._descriptor, left) :]
-            with self._counting:
-                self._bytes -= taken
-            self._busy = False
-
-
-class Handler(logging.Handler):
-    """Sends records to a sink as lines of one format."""
-
-    def __init__(self, sink: Sink, log_format: Literal["json", "text"]) -> None:
-        super().__init__()
-        self.sink = sink
-        self._line = json_line if log_format == "json" else text_line
-
-    def createLock(self) -> None:
-        self.lock = None  # the sink needs no lock
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.sink.write(self._line(record), soon=record.levelno >= logging.WARNING)
-
-    def flush(self) -> None:
-        self.sink.flush()
+            with self._adding:
+                self._bytes -= size
 
 
 def handler(log_format: LogFormat) -> Handler:
     """The handler of a server, for `logging.config.dictConfig`."""
-    if log_format == "auto":
-        log_format = "text" if sys.stderr.isatty() else "json"
-    return Handler(Sink(sys.stderr.fileno()), log_format)
+    is_text = sys.stderr.isatty() if log_format == "auto" else log_format == "text"
+    return Handler(sys.stderr.fileno(), text_line if is_text else json_line)
 
 
 def config(level: str, log_format: LogFormat) -> dict[str, Any]:
@@ -114,7 +103,7 @@ def config(level: str, log_format: LogFormat) -> dict[str, Any]:
 
 def dropped() -> int:
     """The number of lines that this process dropped."""
-    return sum(found.sink.dropped for found in logging.getLogger().handlers if isinstance(found, Handler))
+    return sum(found.dropped for found in logging.getLogger().handlers if isinstance(found, Handler))
 
 
 def flush() -> None:

@@ -32,28 +32,21 @@ def exported(address: str, workers: int) -> Iterator[None]:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # prometheus_client reads it on import, here and in the workers
         from prometheus_client import CollectorRegistry, Metric, start_http_server
         from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
-        from prometheus_client.registry import Collector
 
-        class Workers(Collector):
+        class Workers(MultiProcessCollector):
             """The metrics of all workers, without gauges of ended ones."""
 
             def collect(self) -> Iterable[Metric]:
                 for file in Path(folder).glob("gauge_live*.db"):
                     pid = int(file.stem.rpartition("_")[2])
-                    if not _is_alive(pid):
+                    try:
+                        os.kill(pid, 0)
+                    except ProcessLookupError:
                         mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
-                found: Iterable[Metric] = MultiProcessCollector(None, folder).collect()  # type: ignore[no-untyped-call]
+                found: Iterable[Metric] = super().collect()  # type: ignore[no-untyped-call]
                 return found
 
         registry = CollectorRegistry()
-        registry.register(Workers())
+        Workers(registry, folder)  # type: ignore[no-untyped-call]  # registers itself
         start_http_server(port, host, registry)
         yield
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -6,9 +6,9 @@ from typing import Any
 from weakref import WeakSet
 
 from graphql import GraphQLResolveInfo
+from graphql.execution.values import VariableValues
 
-from graph.operation.lookahead import LookAhead
-from graph.operation.selected_fields import SelectedFields, Types
+from graph.operation.lookahead import LookAhead, SelectedFields, Types
 from resolvers.access.caller import Caller
 from resolvers.dataloaders import Loaders
 from resolvers.session.budget import Budget, too_many_nodes
@@ -57,7 +57,10 @@ class Context:
     def look_ahead(self, info: GraphQLResolveInfo[Any]) -> LookAhead:
         """That of the interpreted operation."""
         if self._look_ahead is None:
-            self._look_ahead = LookAhead.of(info, self._types, self.fields)
+            coerced: Any = info.variable_values  # values alone: Strawberry unpacks them
+            variables, fragments = VariableValues({}, coerced), info.fragments.values()
+            fields = self.fields or SelectedFields(info.schema, self._types, fragments, info.operation, variables)
+            self._look_ahead = LookAhead(fields, variables)
         return self._look_ahead
 
     def renew(self) -> None:
@@ -98,9 +101,9 @@ class Context:
 
     def forget(self) -> None:
         """Reset everything, and read anew."""
+        self.renew()
         self.begin_again()
         self.request.discard_reads()
-        self.renew()
 
     async def is_steady(self) -> bool:
         """Whether no running move among the nodes read has flipped since."""
@@ -109,6 +112,15 @@ class Context:
     def stop(self) -> None:
         """Cancel the operation's reads: nobody waits for its answer."""
         self.request.stop()
+
+    def trace_reads(self) -> None:
+        """List the calls of the store for `calls_report`; to be called before anything is read."""
+        self.request.trace_reads()
+
+    def calls_report(self) -> dict[str, Any]:
+        """The members of `extensions.reads` that `trace_reads` adds: `calls`, and what caches answered."""
+        trace = self.request.reads.trace
+        return {} if trace is None else trace.report()
 
     def reads_report(self) -> dict[str, Any]:
         """`extensions.reads`: requests to the store, rounds of them, items read, DynamoDB read units, and whether the

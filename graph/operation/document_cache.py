@@ -61,28 +61,24 @@ class DocumentCache:
         self._schema = core_schema(schema)
         self._limits = limits
         self._suggestions = suggestions
+        options = {"max_entries": keep, "bytes_each": CHARACTER_BYTES}
         self._documents: BoundedCache[str, ParsedDocument] = BoundedCache(
-            "documents", KEPT_CHARACTERS, max_entries=keep, weigh=_characters, bytes_each=CHARACTER_BYTES
+            "documents", KEPT_CHARACTERS, weigh=lambda query, _: len(query), **options
         )
 
     def get(self, query: str) -> ParsedDocument:
         """The valid document of a query. Raises InvalidDocument."""
-        prepared = self._documents.get(query)
-        if prepared is None:
-            prepared = ParsedDocument(self._parse(query))
-            self._documents.put(query, prepared)
-        return prepared
+        parsed = self._documents.get(query)
+        if parsed is None:
+            parsed = ParsedDocument(self._parse(query))
+            self._documents.put(query, parsed)
+        return parsed
 
     def _parse(self, query: str) -> DocumentNode:
         try:
             document = self._limits.parse(query)
-            errors = validate(
-                self._schema,
-                document,
-                RULES,
-                max_errors=MAX_ERRORS,
-                hide_suggestions=not self._suggestions,
-            )
+            hide = not self._suggestions
+            errors = validate(self._schema, document, RULES, max_errors=MAX_ERRORS, hide_suggestions=hide)
         except GraphQLError as error:
             raise InvalidDocument([error]) from None
         except RecursionError:
@@ -93,7 +89,3 @@ class DocumentCache:
         if errors:
             raise InvalidDocument([request_error(error, VALIDATION_FAILED) for error in errors])
         return document
-
-
-def _characters(query: str, prepared: ParsedDocument) -> int:
-    return len(query)

@@ -4,15 +4,34 @@ Validation compares fields pairwise and plans follow every fragment, so a docume
 both. A cached document has passed, and is not checked again.
 """
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
-from graphql import DocumentNode, GraphQLError, GraphQLSyntaxError, parse
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLError,
+    GraphQLSyntaxError,
+    InlineFragmentNode,
+    OperationDefinitionNode,
+    SelectionNode,
+    SelectionSetNode,
+    parse,
+)
 
 from graph.errors import LIMIT_EXCEEDED
-from graph.operation.document_size import Size, TooManyFields
 from store.errors import Forbidden
+
+# Wrappers of nodes: a list of nodes is one level of depth, also for a gateway.
+NOT_DEEPER = frozenset(("edges", "node", "nodes", "_entities"))
+# Their depth is bounded by the schema, and for GraphQL's own two by a rule of the validation.
+INTROSPECTION = frozenset(("__schema", "__type", "_service"))
+
+ROOT, ELSEWHERE = 0, -1  # positions; all others are numbered from 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,11 +44,11 @@ class DocumentLimits:
     max_tokens: int = 2_000
     max_depth: int = 15
     max_fields: int = 2_000
-    max_repeats: int = 100
+    max_repeats: ClassVar[int] = 100
+    """Of one field in one selection set of the response; fixed, so without a setting."""
     max_aliases: int = 30
     max_root_fields: int = 20
     max_directives: int = 50
-    max_directives_at_once: int = 4
     request_seconds: float = 10.0
     introspection: bool = True
 
@@ -46,28 +65,20 @@ class DocumentLimits:
             if "Document contains more than" not in error.message:
                 raise
             raise too_much(f"more than {self.max_tokens:,}", "tokens", self.max_tokens, "MAX_TOKENS") from None
-        self._check(document)
-        return document
-
-    def _check(self, document: DocumentNode) -> None:
-        try:
-            size = Size(document, self.max_fields)
-        except TooManyFields:
-            many = f"more than {self.max_fields:,}"
-            raise too_much(many, "fields, each fragment written out", self.max_fields, "MAX_FIELDS") from None
-        directives = [len(node.directives or ()) for node in nodes_in(document)]
+        size = Size(document, self.max_fields)
+        directives = sum(len(node.directives or ()) for node in nodes_in(document))
         for found, unit, limit, setting in (
-            (max(directives), "directives at one location", self.max_directives_at_once, "MAX_DIRECTIVES_AT_ONCE"),
-            (sum(directives), "directives", self.max_directives, "MAX_DIRECTIVES"),
+            (directives, "directives", self.max_directives, "MAX_DIRECTIVES"),
             (size.depth, "levels of fields", self.max_depth, "MAX_DEPTH"),
             (size.aliases, "aliases", self.max_aliases, "MAX_ALIASES"),
             (size.root_fields, "fields at its root", self.max_root_fields, "MAX_ROOT_FIELDS"),
-            (size.repeats, "fields of one name in one selection set", self.max_repeats, "MAX_REPEATS"),
+            (size.repeats, "fields of one name in one selection set", self.max_repeats, None),
         ):
             if found > limit:
                 raise too_much(f"{found:,}", unit, limit, setting)
         if size.introspects and not self.introspection:
             raise GraphQLError("Introspection is disabled.", extensions={"code": Forbidden.code})
+        return document
 
 
 def nodes_in(document: DocumentNode) -> Iterator[Any]:
@@ -81,7 +92,96 @@ def nodes_in(document: DocumentNode) -> Iterator[Any]:
         ahead += selections.selections if selections else ()
 
 
-def too_much(found: str, unit: str, limit: int, setting: str) -> GraphQLError:
-    """The error for a document that exceeds a limit."""
-    allowed = f"the limit is {limit:,}. Ask in several requests, or raise CLADE_{setting}."
+def too_much(found: str, unit: str, limit: int, setting: str | None) -> GraphQLError:
+    """The error for a document that exceeds a limit; without a setting, the limit is fixed."""
+    way_out = f"Ask in several requests, or raise CLADE_{setting}." if setting else "Ask in several requests."
+    allowed = f"the limit is {limit:,}. {way_out}"
     return GraphQLError(f"The query has {found} {unit}; {allowed}", extensions={"code": LIMIT_EXCEEDED, "limit": limit})
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A selection set that is still to be measured.
+
+    `position` is that of its fields in the response, `depth` their depth, None where it is not counted, and `within`
+    the fragments around it.
+    """
+
+    selections: SelectionSetNode
+    position: int
+    depth: int | None = 0
+    within: frozenset[str] = frozenset()
+
+
+class Size:
+    """The depth, and the numbers of aliases, root fields and fields of one name at one position.
+
+    Each is that of the largest operation. Gateways select `_entities` many times, so neither its aliases nor its root
+    fields are counted.
+    """
+
+    def __init__(self, document: DocumentNode, max_fields: int) -> None:
+        """Raises GraphQLError where all operations together have more than `max_fields`; spreads count as fields."""
+        self.depth = self.aliases = self.root_fields = self.repeats = 0
+        self.introspects = False
+        self._max_fields = self._fields_left = max_fields
+        definitions = document.definitions
+        self._fragments = {one.name.value: one for one in definitions if isinstance(one, FragmentDefinitionNode)}
+        self._unused = dict(self._fragments)
+        for definition in definitions:
+            if isinstance(definition, OperationDefinitionNode):
+                self._measure(Ahead(definition.selection_set, ROOT))
+        while self._unused:  # they are validated, too
+            name = next(iter(self._unused))
+            self._measure(Ahead(self._unused.pop(name).selection_set, ELSEWHERE, within=frozenset((name,))))
+
+    def _measure(self, start: Ahead) -> None:
+        """Measure one operation, with a stack of its own, so that nesting of any depth is measured."""
+        self._aliases = self._root_fields = 0
+        self._times: Counter[tuple[int, str]] = Counter()
+        self._positions: dict[tuple[int, str], int] = {}
+        stack = [start]
+        while stack:
+            ahead = stack.pop()
+            for selection in ahead.selections.selections:
+                self._fields_left -= 1
+                if self._fields_left < 0:  # with fragments in fragments there may be billions
+                    limit = self._max_fields
+                    raise too_much(f"more than {limit:,}", "fields, each fragment written out", limit, "MAX_FIELDS")
+                if (below := self._below(selection, ahead)) is not None:
+                    stack.append(below)
+        self.aliases = max(self.aliases, self._aliases)
+        self.root_fields = max(self.root_fields, self._root_fields)
+        self.repeats = max([self.repeats, *self._times.values()])
+
+    def _below(self, selection: SelectionNode, ahead: Ahead) -> Ahead | None:
+        """The selection set below a selection, if any; cycles are left to the validation."""
+        if isinstance(selection, FieldNode):
+            return self._field(selection, ahead)
+        if isinstance(selection, InlineFragmentNode):
+            return replace(ahead, selections=selection.selection_set)
+        assert isinstance(selection, FragmentSpreadNode)  # noqa: S101  # there are no more kinds
+        name = selection.name.value
+        self._unused.pop(name, None)
+        if name in ahead.within or name not in self._fragments:
+            return None
+        return replace(ahead, selections=self._fragments[name].selection_set, within=ahead.within | {name})
+
+    def _field(self, field: FieldNode, ahead: Ahead) -> Ahead | None:
+        name = field.name.value
+        if name != "_entities":
+            self._aliases += field.alias is not None
+            self._root_fields += ahead.position == ROOT
+        key = (ahead.position, field.alias.value if field.alias else name)
+        self._times[key] += 1
+        depth = ahead.depth
+        if name in INTROSPECTION:
+            self.introspects, depth = True, None
+        elif depth is not None:
+            depth += name not in NOT_DEEPER
+            self.depth = max(self.depth, depth)
+        if field.selection_set is None:
+            return None
+        # Fields of one name at one position are merged, and so are the fields below them.
+        position = self._positions.setdefault(key, len(self._positions) + 1)
+        return Ahead(field.selection_set, position, depth, ahead.within)

@@ -1,19 +1,178 @@
-"""Look-ahead: the relations that an operation selects below its nodes, with the arguments of one request.
+"""Look-ahead: the selected fields of an operation by type, and the relations among them with a request's arguments.
 
 Compiled plans and Strawberry's resolvers read with it, so that one read of a level brings what the next ones need.
+graphql-core merges fields, fragments and aliases, and evaluates `@skip` and `@include`. Results are cached by concrete
+type and merged field nodes: collecting anew for every type at every level would grow exponentially.
 """
 
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
-from graphql import GraphQLError, GraphQLResolveInfo
-from graphql.execution.collect_fields import FieldDetails
-from graphql.execution.values import VariableValues
+from graphql import (
+    DefinitionNode,
+    FieldNode,
+    FragmentDefinitionNode,
+    GraphQLError,
+    GraphQLObjectType,
+    GraphQLResolveInfo,
+    GraphQLSchema,
+    OperationDefinitionNode,
+    VariableNode,
+    get_named_type,
+    is_abstract_type,
+)
+from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_fields, collect_subfields
+from graphql.execution.values import VariableValues, get_argument_values
 
-from graph.operation.arguments import connection_arguments
-from graph.operation.selected_fields import LISTS, NodePosition, RelationField, SelectedFields, Types
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.relations import Relation, RelationKind
-from store.errors import CladeError
+from store.errors import BadInput, CladeError
+from store.model.keys import MAX_SORT_KEY_BYTES, encode_segment
+from store.model.paths import checked_segment
+
+RELATION_KINDS = {kind.value: kind for kind in RelationKind}
+COUNT = "descendantCount"  # the field of a root that takes the version of its tree
+LISTS = frozenset((RelationKind.CHILDREN, RelationKind.DESCENDANTS, RelationKind.SIBLINGS))
+
+Types = Mapping[tuple[str, str], str]
+"""The name of the GraphQL type of each (hierarchy, level)."""
+Grouped = dict[str, list[FieldDetails]]
+"""Merged fields by response key, in the order of the query."""
+
+
+class SelectedFields:
+    """One operation with one set of values for its `@skip` and `@include`; other variables do not matter here."""
+
+    def __init__(
+        self,
+        schema: GraphQLSchema,
+        types: Types,
+        definitions: Iterable[DefinitionNode],
+        operation: OperationDefinitionNode,
+        variables: VariableValues,
+    ) -> None:
+        """`definitions` are those of the document; only fragments are used."""
+        self._schema, self._types = schema, types
+        self.query_type = cast(GraphQLObjectType, schema.query_type)
+        fragments = [definition for definition in definitions if isinstance(definition, FragmentDefinitionNode)]
+        self._fragments = {fragment.name.value: FragmentDetails(fragment) for fragment in fragments}
+        self._operation, self._variables = operation, variables
+        self._fields: dict[tuple[object, ...], Grouped] = {}
+        self._relations: dict[tuple[object, ...], RelationField] = {}
+        self._positions: dict[tuple[int, ...], NodePosition] = {}
+
+    def at_root(self) -> Grouped:
+        """The merged fields of Query."""
+        collected = collect_fields(self._schema, self._fragments, self._variables, self.query_type, self._operation)
+        return collected.grouped_field_set
+
+    def below(self, kind: GraphQLObjectType, details: list[FieldDetails]) -> Grouped:
+        """The merged fields below fields that return this type."""
+        key = (kind.name, *node_ids(details))
+        if key not in self._fields:
+            schema, operation = self._schema, self._operation
+            collected = collect_subfields(schema, self._fragments, self._variables, operation, kind, details)
+            self._fields[key] = collected.grouped_field_set
+        return self._fields[key]
+
+    def level_type(self, hierarchy: str, level: str) -> GraphQLObjectType | None:
+        """The type of the nodes of a level; None where the hierarchy has no such level."""
+        kind = self._schema.get_type(self._types.get((hierarchy, level), ""))
+        return kind if isinstance(kind, GraphQLObjectType) else None
+
+    def position(self, details: list[FieldDetails]) -> "NodePosition":
+        """The position in the response of the nodes that these merged fields return."""
+        key = node_ids(details)
+        if key not in self._positions:
+            self._positions[key] = NodePosition(self, details)
+        return self._positions[key]
+
+    def relation(
+        self, parent: GraphQLObjectType, details: list[FieldDetails], kind: RelationKind | None = None
+    ) -> "RelationField":
+        """A field that leads to nodes; `kind` is CHILDREN for a connection that is no relation, as that of roots."""
+        key = (parent.name, *node_ids(details))
+        if key not in self._relations:
+            self._relations[key] = self._new_relation(parent, details, kind)
+        return self._relations[key]
+
+    def _new_relation(
+        self, parent: GraphQLObjectType, details: list[FieldDetails], kind: RelationKind | None
+    ) -> "RelationField":
+        node = details[0].node
+        definition = parent.fields[node.name.value]
+        may_be_roots = kind is not None
+        kind = kind or RELATION_KINDS[node.name.value]
+        if kind not in LISTS:
+            return RelationField(kind, definition, node, self.position(details))
+        connection: Any = get_named_type(definition.type)  # every list is a connection
+        below = self.below(connection, details)
+        nodes = named(below, "nodes")
+        for edges in named(below, "edges"):
+            nodes += named(self.below(get_named_type(connection.fields["edges"].type), edges), "node")
+        has_nodes = any(name_of(fields) in ("nodes", "edges", "pageInfo") for fields in below.values())
+        position = self.position([detail for fields in nodes for detail in fields])
+        may_be_roots = may_be_roots or kind is RelationKind.SIBLINGS
+        counts = may_be_roots and self._selects(position, get_named_type(connection.fields["nodes"].type), COUNT)
+        return RelationField(kind, definition, node, position, has_nodes, bool(named(below, "totalCount")), counts)
+
+    def _selects(self, position: "NodePosition", kind: Any, name: str) -> bool:
+        """Whether a field is selected of nodes at a position, which are of this type or implement it."""
+        kinds = self._schema.get_possible_types(kind) if is_abstract_type(kind) else [kind]
+        return any(name_of(details) == name for one in kinds for details in position.of_type(one).values())
+
+
+class NodePosition:
+    """Merged fields that return nodes, and what they select of these, which may differ from level to level."""
+
+    def __init__(self, fields: SelectedFields, details: list[FieldDetails]) -> None:
+        self._fields = fields
+        self._details = details
+
+    def of_type(self, kind: GraphQLObjectType) -> Grouped:
+        """The merged fields of a node of this type."""
+        return self._fields.below(kind, self._details)
+
+    def relations(self, hierarchy: str, level: str) -> list["RelationField"]:
+        """The relations of a node of this level; none where the hierarchy has no such level."""
+        kind = self._fields.level_type(hierarchy, level)
+        if kind is None:
+            return []
+        selected = self.of_type(kind).values()
+        return [self._fields.relation(kind, fields) for fields in selected if name_of(fields) in RELATION_KINDS]
+
+
+@dataclass(frozen=True, eq=False)
+class RelationField:
+    """A selected field that leads to nodes at a position of the response.
+
+    Of a connection, `nodes` is whether its nodes or `pageInfo` are selected, `total` whether `totalCount` is, and
+    `counts` whether the nodes can be roots whose `descendantCount` is.
+    """
+
+    kind: RelationKind
+    definition: Any
+    node: FieldNode
+    position: NodePosition
+    nodes: bool = True
+    total: bool = False
+    counts: bool = False
+
+
+def name_of(fields: Sequence[FieldDetails]) -> str:
+    """The name of merged fields."""
+    return fields[0].node.name.value
+
+
+def named(grouped: Grouped, name: str) -> list[list[FieldDetails]]:
+    """The merged fields of this name, one list for each response key."""
+    return [fields for fields in grouped.values() if name_of(fields) == name]
+
+
+def node_ids(details: Sequence[FieldDetails]) -> tuple[int, ...]:
+    """Field nodes as a key: the document outlives what is cached for it."""
+    return tuple([id(detail.node) for detail in details])
 
 
 class LookAhead:
@@ -25,15 +184,6 @@ class LookAhead:
         self._relations: dict[RelationField, Relation] = {}
         self._rejected: dict[RelationField, CladeError | GraphQLError] = {}
         self._selections: dict[NodePosition, NodeSelection] = {}
-
-    @classmethod
-    def of(cls, info: GraphQLResolveInfo[Any], types: Types, fields: SelectedFields | None = None) -> "LookAhead":
-        """That of an interpreted operation; `fields` are its selected ones where a plan has them already."""
-        coerced: Any = info.variable_values  # values alone: Strawberry unpacks them
-        variables = VariableValues({}, coerced)
-        if fields is None:
-            fields = SelectedFields(info.schema, types, info.fragments.values(), info.operation, variables)
-        return cls(fields, variables)
 
     def relation(self, field: RelationField) -> Relation:
         """The relation that a field selects. Raises BadInput or GraphQLError where its arguments are invalid."""
@@ -51,9 +201,8 @@ class LookAhead:
 
     def relations(self, position: NodePosition, hierarchy: str, level: str) -> tuple[Relation, ...]:
         """The relations of a node of this level at a position. Those with invalid arguments are errors of their own."""
-        found = [
-            self._relations.get(field) or self._new_relation(field) for field in position.relations(hierarchy, level)
-        ]
+        fields = position.relations(hierarchy, level)
+        found = [self._relations.get(field) or self._new_relation(field) for field in fields]
         return tuple([relation for relation in found if relation is not None])
 
     def relation_of(self, info: GraphQLResolveInfo[Any], kind: RelationKind | None = None) -> Relation:
@@ -68,16 +217,16 @@ class LookAhead:
         """None for rejected arguments, whose error is kept without its frames: it is raised for every node."""
         if field in self._rejected:
             return None
-        try:
-            is_list = field.kind in LISTS
-            window = (
-                connection_arguments(field.definition, field.node, self.variables) if is_list else ConnectionArguments()
-            )
-        except (CladeError, GraphQLError) as error:
-            self._rejected[field] = error.bare() if isinstance(error, CladeError) else error.with_traceback(None)
-            return None
+        window = ConnectionArguments()
+        if field.kind in LISTS:
+            try:
+                window = connection_arguments(field.definition, field.node, self.variables)
+            except (CladeError, GraphQLError) as error:
+                self._rejected[field] = error.bare() if isinstance(error, CladeError) else error.with_traceback(None)
+                return None
         selection = self.selection(field.position)
-        found = self._relations[field] = Relation(field.kind, window, selection, field.nodes, field.total)
+        found = Relation(field.kind, window, selection, field.nodes, field.total, field.counts)
+        self._relations[field] = found
         return found
 
 
@@ -101,11 +250,47 @@ class NodeSelection:
         """The same for nodes of this level, so that what is selected above them is known before they are read."""
         if level is None:
             return self
-        found = self._expecting.get(level)
-        if found is None:
-            found = self._expecting[level] = NodeSelection(self._look_ahead, self._position, level)
-        return found
+        if level not in self._expecting:
+            self._expecting[level] = NodeSelection(self._look_ahead, self._position, level)
+        return self._expecting[level]
 
 
 def _details(info: GraphQLResolveInfo[Any]) -> list[FieldDetails]:
     return [FieldDetails(node, None) for node in info.field_nodes]
+
+
+def resolver_arguments(definition: Any, node: FieldNode, variables: VariableValues) -> dict[str, Any]:
+    """A field's arguments by the names of its resolver's parameters. Raises GraphQLError for unfit variables."""
+    return {f"{name}_": value for name, value in get_argument_values(definition, node, variables).items()}
+
+
+def has_variables(node: FieldNode) -> bool:
+    """Whether a variable is among a field's arguments."""
+    return any(isinstance(argument.value, VariableNode) for argument in node.arguments or ())
+
+
+def connection_arguments(definition: Any, node: FieldNode, variables: VariableValues) -> ConnectionArguments:
+    """The arguments of a connection field. Raises BadInput where they contradict each other, and GraphQLError."""
+    given = get_argument_values(definition, node, variables)
+    level = given.get("level")
+    return ConnectionArguments(
+        first=given.get("first"),
+        after=given.get("after"),
+        last=given.get("last"),
+        before=given.get("before"),
+        level=getattr(level, "value", level),
+        start=_encoded(given.get("from")),
+        end=_encoded(given.get("to")),
+        reverse=bool(given.get("reverse")),
+        max_depth=given.get("maxDepth"),
+    )
+
+
+def _encoded(bound: str | None) -> str | None:
+    """A bound as it is stored in keys, encoded once for all lists. Raises BadInput for one longer than any key."""
+    if bound is None:
+        return None
+    encoded = encode_segment(checked_segment(bound))
+    if len(encoded.encode()) > MAX_SORT_KEY_BYTES:
+        raise BadInput(f"from or to takes more than {MAX_SORT_KEY_BYTES:,} bytes in a key, which none is as long as.")
+    return encoded

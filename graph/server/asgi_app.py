@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -13,16 +14,15 @@ from starlette.routing import Route, request_response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.auth.authentication import Authenticator
+from graph.execution.cache_policy import CachePolicy
 from graph.execution.operation import Execution
 from graph.observability import log_handler
-from graph.operation.persisted_documents import PersistedDocuments
-from graph.server import graphiql as pages
+from graph.operation.graphql_request import PersistedDocuments, read_trusted
+from graph.server import graphiql
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.endpoint import GraphQLEndpoint
 from graph.server.graceful_shutdown import GracefulShutdown
-from graph.server.graphiql import Examples, examples_page, no_examples
-from graph.server.health import Readiness, alive
-from graph.server.loopback_hosts import LoopbackHosts
+from graph.server.health import alive, ready
 from graph.server.request_observer import Observer, RequestObserver
 from graph.server.security_headers import SecurityHeaders
 from graph.settings import Settings
@@ -40,62 +40,45 @@ Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 
 
 def build_app(
+    settings: Settings,
     store: Store,
     execution: Execution,
     *,
     writer: Writer | None = None,
-    max_body_bytes: int = 262_144,
-    body_seconds: float = 10.0,
-    graphiql: bool = True,
-    examples: Examples = no_examples,
-    trusted: PersistedDocuments = PersistedDocuments({}),
-    cors_origins: Sequence[str] = (),
-    check_hosts: bool = False,
-    limiter: ConcurrencyLimiter | None = None,
-    drain: GracefulShutdown | None = None,
+    examples: graphiql.Examples,
+    limiter: ConcurrencyLimiter,
+    drain: GracefulShutdown,
     observers: Sequence[Observer] = (),
     on_start: Observer | None = None,
     background: Background = (),
-    authenticator: Authenticator | None = None,
+    authenticator: Authenticator,
 ) -> ASGIApp:
     """The application that serves `execution`; meanwhile `store` is open, and moves and `background` run."""
-    drain = drain or GracefulShutdown()
+    shows_page = settings.shows("graphiql")
+    only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
     endpoint = GraphQLEndpoint(
         execution,
-        request_response(pages.page) if graphiql else None,
-        max_body_bytes=max_body_bytes,
-        body_seconds=body_seconds,
-        trusted=trusted,
-        limiter=limiter or ConcurrencyLimiter(Settings.model_fields["max_inflight"].default),
+        request_response(graphiql.page) if shows_page else None,
+        max_body_bytes=settings.max_body_bytes,
+        body_seconds=settings.request_seconds,
+        trusted=PersistedDocuments(read_trusted(settings.trusted_documents), only=only),
+        limiter=limiter,
         authenticator=authenticator,
+        cache_policy=CachePolicy(settings.max_age_seconds if settings.reads == "open" else 0),
     )
     routes = [
         Route(GRAPHQL_PATH, endpoint),
-        *(graphiql_routes(examples) if graphiql else []),
+        *(graphiql.routes(examples) if shows_page else []),
         Route("/healthz", alive),
-        Route("/readyz", Readiness(store, drain).ready),
+        Route("/readyz", partial(ready, store, drain)),
         Route("/", to_graphql),
     ]
     app = by_path(endpoint, Starlette(routes=routes, lifespan=lifespan_of(store, writer, drain, background)))
-    return RequestObserver(guarded(app, cors_origins, check_hosts=check_hosts), observers, drain, on_start)
-
-
-def graphiql_routes(examples: Examples) -> list[Route]:
-    """The files of GraphiQL's page, and the queries of its tabs."""
-    return [
-        Route("/graphql/static/{digest}/{name}", pages.static),
-        Route("/graphql/examples.json", examples_page(examples)),
-    ]
-
-
-def guarded(app: ASGIApp, cors_origins: Sequence[str], *, check_hosts: bool) -> ASGIApp:
-    """The application with CORS, security headers and, if `check_hosts`, the Host check."""
-    if cors_origins:
-        app = CORSMiddleware(
-            app, allow_origins=cors_origins, allow_methods=METHODS, allow_headers=["*"], expose_headers=["etag"]
-        )
+    if origins := settings.cors_origins.replace(",", " ").split():
+        app = CORSMiddleware(app, origins, METHODS, allow_headers=["*"], expose_headers=["etag"])
     # Outside of Starlette's error handling, because its responses need the headers, too.
-    return SecurityHeaders(LoopbackHosts(app) if check_hosts else app)
+    secured = SecurityHeaders(app, check_hosts=not settings.production)
+    return RequestObserver(secured, observers, drain, on_start)
 
 
 def lifespan_of(

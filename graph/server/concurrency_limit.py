@@ -2,13 +2,13 @@
 
 from typing import Self
 
+from graph.errors import OVERLOADED, RequestRejected
 
-class TooManyRequests(Exception):
-    """The limit is reached; the client receives the message."""
+RETRY_AFTER = (b"retry-after", b"1")
 
 
 class ConcurrencyLimiter:
-    """Context manager that counts the blocks running; entering one more than the limit raises TooManyRequests."""
+    """Context manager that counts the blocks running; entering one more than the limit raises RequestRejected."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -16,7 +16,8 @@ class ConcurrencyLimiter:
 
     def __enter__(self) -> Self:
         if self.running >= self.limit:
-            raise TooManyRequests(f"The server is running its maximum of {self.limit} requests; retry later.")
+            message = f"The server is running its maximum of {self.limit} requests; retry later."
+            raise RequestRejected(503, message, RETRY_AFTER, code=OVERLOADED)
         self.running += 1
         return self
 

@@ -20,13 +20,9 @@ def choose(accept: str, offers: Sequence[str]) -> str | None:
     ranges = [parse(part) for part in accept.split(",") if part.strip()]
     if not ranges:
         return JSON
-    best, best_rank = None, (0.0, -1, False)
-    for offer in offers:
-        specificity, quality = preference(offer, ranges)
-        rank = (quality, specificity, specificity < EXACT and offer == JSON)
-        if quality > 0 and rank > best_rank:
-            best, best_rank = offer, rank
-    return best
+    ranks = {offer: rank_of(offer, ranges) for offer in offers}
+    best = max(offers, key=ranks.__getitem__)
+    return best if ranks[best][0] > 0 else None
 
 
 @lru_cache(maxsize=256)
@@ -36,15 +32,16 @@ def is_json(content_type: str) -> bool:
     return media_type == JSON and parameters.get("charset", "utf-8").lower() in ("utf-8", "utf8")
 
 
-def preference(offer: str, ranges: Sequence[tuple[str, dict[str, str]]]) -> tuple[int, float]:
-    """Specificity and quality of the most specific media range that includes the offer."""
+def rank_of(offer: str, ranges: Sequence[tuple[str, dict[str, str]]]) -> tuple[float, int, bool]:
+    """Quality and specificity of the most specific media range that includes the offer, and whether it is JSON by a
+    wildcard.
+    """
     specificities = {offer: EXACT, offer.split("/")[0] + "/*": SUBTYPES, "*/*": ANYTHING}
-    found = [
-        (specificities[media_range], quality_of(parameters))
-        for media_range, parameters in ranges
-        if media_range in specificities
-    ]
-    return max(found, default=(ANYTHING, 0.0))
+    specificity, quality = max(
+        [(specificities[name], quality_of(parameters)) for name, parameters in ranges if name in specificities],
+        default=(ANYTHING, 0.0),
+    )
+    return quality, specificity, specificity < EXACT and offer == JSON
 
 
 def quality_of(parameters: dict[str, str]) -> float:

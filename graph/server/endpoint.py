@@ -9,31 +9,30 @@ from functools import lru_cache, partial
 from graphql import GraphQLError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from graph.auth.authentication import Authenticator, Unauthenticated
+from graph.auth.authentication import Authenticator
 from graph.errors import (
     INTERNAL,
     INTERNAL_MESSAGE,
-    OVERLOADED,
     STORE_MESSAGE,
-    UNAUTHENTICATED,
     UNAVAILABLE,
+    Header,
+    RequestRejected,
     error_body,
     log_unavailable,
     log_unexpected,
 )
+from graph.execution.cache_policy import CachePolicy
 from graph.execution.eager_coroutine import EagerCoroutine, within
-from graph.execution.operation import Execution, MutationNotAllowed
+from graph.execution.operation import TRACED, Execution, MutationNotAllowed
 from graph.execution.response import OperationResponse, rejected
-from graph.execution.response_cache import etag_of
 from graph.observability.request_info import KEY, RequestInfo, codes_of
-from graph.operation.graphql_request import GraphQLRequest
-from graph.operation.persisted_documents import PersistedDocuments, UnknownDocument
+from graph.operation.graphql_request import GraphQLRequest, PersistedDocuments, UnknownDocument
 from graph.server.client_disconnect import ClientDisconnected, DisconnectWatcher
-from graph.server.concurrency_limit import ConcurrencyLimiter, TooManyRequests
+from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.content_negotiation import GRAPHQL, HTML, JSON, choose, is_json
-from graph.server.request_parser import RequestRejected, read_json, read_query_string
-from graph.server.response_sender import CLOSE, Header, ResponseSender
-from resolvers.access.caller import ANYONE, Caller
+from graph.server.request_parser import read_json, read_query_string
+from graph.server.response_sender import CLOSE, ResponseSender
+from resolvers.access.caller import Caller
 from store.errors import Unavailable
 
 ALLOWED = (b"allow", b"GET, HEAD, POST")
@@ -42,9 +41,10 @@ ALLOWED_FOR_MUTATIONS = (b"allow", b"POST")
 VARY = (b"vary", b"accept, authorization")
 # Without this, caches between client and server may store responses, some even those of requests with a credential.
 NO_STORE = (b"cache-control", b"no-store")
-RETRY_AFTER = (b"retry-after", b"1")
 CONTENT_TYPES = {type_: (b"content-type", f"{type_}; charset=utf-8".encode()) for type_ in (GRAPHQL, JSON)}
 READS_HEADER = b"clade-reads"
+REPORTS = {b"1": 1, b"2": TRACED}
+CACHE_TAGS_HEADER = b"clade-cache-tags"
 REQUEST_PARAMETERS = (b"query=", b"documentId=", b"extensions=")
 
 # Clients repeat few requests, whose parsed form is cached; parsing a longer one is a small part of its work.
@@ -54,7 +54,7 @@ MAX_MEDIA_TYPE_BYTES = 1_000  # of a header with media types, because its parsed
 
 
 class GraphQLEndpoint:
-    """The ASGI application at `/graphql`: POST with JSON, GET for queries, and a page for browsers."""
+    """The ASGI application at `/graphql`, in RequestObserver: POST with JSON, GET for queries, a page for browsers."""
 
     def __init__(
         self,
@@ -65,9 +65,11 @@ class GraphQLEndpoint:
         body_seconds: float,
         limiter: ConcurrencyLimiter,
         trusted: PersistedDocuments = PersistedDocuments({}),
-        authenticator: Authenticator | None = None,
+        authenticator: Authenticator,
+        cache_policy: CachePolicy = CachePolicy(),
     ) -> None:
-        """Without `page`, browsers get JSON; without `authenticator`, everyone may read and write everything."""
+        """Without `page`, browsers get JSON."""
+        self._cache_policy = cache_policy
         self._limiter = limiter
         self._execution = execution
         self._authenticator = authenticator
@@ -79,8 +81,8 @@ class GraphQLEndpoint:
         self._parse_query_string = self._cached(partial(read_query_string, documents=trusted))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        info: RequestInfo | None = scope.get(KEY)
-        headers = dict(scope["headers"]) if info is None else info.headers
+        info: RequestInfo = scope[KEY]
+        headers = info.headers
         accept = headers.get(b"accept", b"")[:MAX_MEDIA_TYPE_BYTES].decode("latin-1")
         if self._page is not None and wants_page(scope, accept):
             await self._page(scope, receive, send)
@@ -92,82 +94,75 @@ class GraphQLEndpoint:
                 raise RequestRejected(
                     406, f"The Accept header allows neither {GRAPHQL} nor {JSON}; accept one of them."
                 )
-            caller = await self._caller(scope, headers)
-            if info is not None:
-                info.caller = caller
-            response = await self._respond(scope, receive, headers, caller, info)
-            if info is not None and "errors" in response.body:
+            caller = info.caller = await self._caller(scope, headers)
+            response = await self._respond(scope, receive, info)
+            if "errors" in response.body:
                 info.codes = codes_of(response.body["errors"])
             if scope["method"] != "POST":
-                caching = caching_headers(response, caller)
+                caching = self._cache_policy.headers(response, caller, anonymous=not headers.get(b"authorization"))
                 if caching and matches(headers.get(b"if-none-match", b""), caching[0][1]):
                     return await send_not_modified(send, caching)
                 extra = caching or extra
+            elif self._asks_for_tags(headers) and headers.get(READS_HEADER) not in REPORTS:
+                extra = self._cache_policy.gateway_headers(response) or extra
             status, content = status_of(response, media_type), response.content()
             del response  # its data need not be held while a slow client reads
         except RequestRejected as error:
             status, content, extra = error.status, error_body(str(error), error.code), [NO_STORE, *error.headers]
-            set_code(info, error.code)
+            info.codes = (error.code,)
         except ClientDisconnected:
             return
         except Exception as error:
             # Handled here, because uvicorn would also close the connection.
             log_unexpected(error)
             status, content = 500, error_body(INTERNAL_MESSAGE, INTERNAL)
-            set_code(info, INTERNAL)
+            info.codes = (INTERNAL,)
         await send(start_of(status, media_type or JSON, content, extra))
         await self._sender.send(send, content)
 
     async def _caller(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
-        """The caller. Raises RequestRejected if the credential is invalid, or cannot be looked up."""
-        if self._authenticator is None:
-            return ANYONE
+        """The caller. Raises RequestRejected if the credential is invalid, or is not looked up."""
         if (anonymous := self._authenticator.without_credential(scope, headers)) is not None:
             return anonymous
         try:
             return await self._authenticator.by_credential(headers, self._limiter)
-        except TooManyRequests as error:
-            raise overloaded(error) from None
-        except Unauthenticated as error:
-            raise unauthenticated(error) from None
         except Unavailable as error:
             log_unavailable(error)
             raise RequestRejected(503, STORE_MESSAGE, code=UNAVAILABLE) from None
 
-    async def _respond(
-        self,
-        scope: Scope,
-        receive: Receive,
-        headers: Mapping[bytes, bytes],
-        caller: Caller,
-        info: RequestInfo | None,
-    ) -> OperationResponse:
-        method = scope["method"]
+    async def _respond(self, scope: Scope, receive: Receive, info: RequestInfo) -> OperationResponse:
+        method, headers, caller = scope["method"], info.headers, info.caller
         try:
             if method == "POST":
                 request = self._parse_body(await self._body(receive, headers))
             else:
                 request = self._request_in_url(method, scope["query_string"])
-            allow_mutations, report_reads = method == "POST", headers.get(READS_HEADER) == b"1"
             with self._limiter:
                 call = self._execution.answer(
-                    request, caller=caller, allow_mutations=allow_mutations, report_reads=report_reads, observed=info
+                    request,
+                    caller=caller,
+                    allow_mutations=method == "POST",
+                    report_reads=REPORTS.get(headers.get(READS_HEADER, b""), 0),
+                    cache_tags=method == "POST" and self._asks_for_tags(headers),
+                    observed=info,
                 )
                 coroutine = EagerCoroutine(call)
                 if not coroutine.is_done:
                     async with DisconnectWatcher(receive):
                         await coroutine
             return coroutine.result
-        except TooManyRequests as error:
-            raise overloaded(error) from None
-        except Unauthenticated as error:
-            raise unauthenticated(error) from None
         except UnknownDocument as error:
             return rejected([GraphQLError(str(error), extensions={"code": error.code})])
         except MutationNotAllowed:
             raise RequestRejected(
                 405, f"{method} is for queries only; send mutations by POST.", ALLOWED_FOR_MUTATIONS
             ) from None
+
+    def _asks_for_tags(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether a gateway asks for cache tags; ignored with a credential, whose response is for nobody else."""
+        if headers.get(CACHE_TAGS_HEADER) != b"1":
+            return False
+        return self._cache_policy.is_public and not headers.get(b"authorization")
 
     def _request_in_url(self, method: str, query_string: bytes) -> GraphQLRequest:
         """The request in a query string. Raises RequestRejected and UnknownDocument."""
@@ -216,30 +211,9 @@ def wants_page(scope: Scope, accept: str) -> bool:
     return not any(part.startswith(REQUEST_PARAMETERS) for part in scope["query_string"].split(b"&"))
 
 
-def overloaded(error: TooManyRequests) -> RequestRejected:
-    return RequestRejected(503, str(error), RETRY_AFTER, code=OVERLOADED)
-
-
-def unauthenticated(error: Unauthenticated) -> RequestRejected:
-    return RequestRejected(401, str(error), error.challenge, code=UNAUTHENTICATED)
-
-
-def set_code(info: RequestInfo | None, code: str) -> None:
-    if info is not None:
-        info.codes = (code,)
-
-
 def status_of(response: OperationResponse, media_type: str) -> int:
     """200 for an executed operation. A request error is 400, but 200 as `application/json`, as its clients expect."""
     return 200 if response.executed or media_type == JSON else 400
-
-
-def caching_headers(response: OperationResponse, caller: Caller) -> list[Header]:
-    """The entity tag, first, and Cache-Control; none for a response with errors or reported reads."""
-    if response.json is None or response.body:
-        return []
-    tag = response.etag or etag_of(response.json, caller.reads)
-    return [(b"etag", tag.encode()), (b"cache-control", b"private, no-cache")]
 
 
 def matches(tags: bytes, tag: bytes) -> bool:

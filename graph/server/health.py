@@ -5,7 +5,7 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from graph.errors import STORE_MESSAGE, logger
+from graph.errors import STORE_MESSAGE, log_unavailable
 from graph.server.graceful_shutdown import GracefulShutdown
 from store.engine.protocol import Store
 from store.errors import Unavailable
@@ -19,28 +19,19 @@ async def alive(request: Request) -> Response:
     return PlainTextResponse("ok")
 
 
-class Readiness:
-    """Checks the store on each request."""
+async def ready(store: Store, drain: GracefulShutdown, request: Request) -> Response:
+    """200 if the store can be read and the server is not stopping, else 503 with the reason."""
+    reason = "The server is stopping." if drain.draining else await _store_failure(store)
+    return JSONResponse({"ready": False, "reason": reason}, 503) if reason else JSONResponse({"ready": True})
 
-    def __init__(self, store: Store, drain: GracefulShutdown) -> None:
-        self._store = store
-        self._drain = drain
 
-    async def ready(self, request: Request) -> Response:
-        """200 if the store can be read and the server is not stopping, else 503.
-
-        The log has the store's error, since that names tables and files.
-        """
-        if self._drain.draining:
-            return JSONResponse({"ready": False, "reason": "The server is stopping."}, 503)
-        try:
-            async with asyncio.timeout(READY_SECONDS):
-                await self._store.health()
-        except Unavailable as error:
-            logger.warning("%s", error)
-            return JSONResponse({"ready": False, "reason": STORE_MESSAGE}, 503)
-        except TimeoutError:
-            return JSONResponse(
-                {"ready": False, "reason": f"The store did not respond within {READY_SECONDS:g} seconds."}, 503
-            )
-        return JSONResponse({"ready": True})
+async def _store_failure(store: Store) -> str | None:
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            await store.health()
+    except Unavailable as error:
+        log_unavailable(error)
+        return STORE_MESSAGE
+    except TimeoutError:
+        return f"The store did not respond within {READY_SECONDS:g} seconds."
+    return None

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -42,7 +43,7 @@ class RequestObserver:
         info = scope[KEY] = RequestInfo.of(scope)
         app = self._app
         if len(info.headers) < len(scope["headers"]) and (name := repeated(scope["headers"])):
-            app = RepeatedHeader(name)
+            app = partial(send_repeated, name)
 
         def send_with_id(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
@@ -60,7 +61,9 @@ class RequestObserver:
         except asyncio.CancelledError:  # the time for running requests is over
             if info.status == STATUS_CLIENT_CLOSED:
                 info.codes = (UNAVAILABLE,)
-                await _send_stopping(send_with_id, may_be_made=info.kind == "mutation")
+                hint, extensions = (UNCERTAIN_HINT, UNCERTAIN) if info.kind == "mutation" else ("Retry.", {})
+                message = f"The server is stopping, and the request was cancelled. {hint}"
+                await send_error(send_with_id, 503, message, UNAVAILABLE, [CLOSE], extensions)
             raise
         finally:
             if scope["path"] not in PROBES:
@@ -69,22 +72,12 @@ class RequestObserver:
                     observer(info)
 
 
-class RepeatedHeader:
+async def send_repeated(name: str, scope: Scope, receive: Receive, send: Send) -> None:
     """ASGI application that answers 400 to a request which repeats this header."""
-
-    def __init__(self, name: str) -> None:
-        self._message = f"The request has more than one {name} header; send one."
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send_error(send, 400, self._message, BAD_REQUEST, [CLOSE])
+    await send_error(send, 400, f"The request has more than one {name} header; send one.", BAD_REQUEST, [CLOSE])
 
 
 def repeated(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
     """The first of the SINGLE headers that a request repeats."""
     names = [name for name, _ in headers]
     return next((single for single in SINGLE if names.count(single.lower().encode()) > 1), None)
-
-
-async def _send_stopping(send: Send, *, may_be_made: bool) -> None:
-    message = f"The server is stopping, and the request was cancelled. {UNCERTAIN_HINT if may_be_made else 'Retry.'}"
-    await send_error(send, 503, message, UNAVAILABLE, [CLOSE], UNCERTAIN if may_be_made else {})

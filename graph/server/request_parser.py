@@ -6,20 +6,8 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from graph.errors import BAD_REQUEST
-from graph.operation.graphql_request import GraphQLRequest
-from graph.operation.persisted_documents import PersistedDocuments, id_in
-from graph.server.response_sender import Header
-
-
-class RequestRejected(Exception):
-    """An HTTP request that is rejected; the client receives status, message, code and headers."""
-
-    def __init__(self, status: int, message: str, *headers: Header, code: str = BAD_REQUEST) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.headers = headers
+from graph.errors import RequestRejected
+from graph.operation.graphql_request import GraphQLRequest, PersistedDocuments, id_in
 
 
 def read_json(body: bytes, documents: PersistedDocuments) -> GraphQLRequest:

@@ -1,15 +1,13 @@
 """Response sender: large bodies are sent in pieces, with limited memory for those of slow clients; and whole errors."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from starlette.types import Send
 
-from graph.errors import error_body
-
-Header = tuple[bytes, bytes]
+from graph.errors import Header, error_body
 
 CLOSE: Header = (b"connection", b"close")
 
@@ -34,9 +32,11 @@ class ResponseSender:
                 self._waiting[end] = content
                 self._make_room()
                 try:
-                    for piece, more in pieces(content):
+                    for start in range(0, len(content), PIECE_BYTES):
+                        stop = start + PIECE_BYTES
                         self._waiting[end] = self._waiting.pop(end)
-                        await send({"type": "http.response.body", "body": piece, "more_body": more})
+                        more = stop < len(content)
+                        await send({"type": "http.response.body", "body": content[start:stop], "more_body": more})
                 finally:
                     del self._waiting[end]
         except TimeoutError:
@@ -55,12 +55,6 @@ class ResponseSender:
 def memory_of(waiting: Collection[bytes]) -> int:
     """The bytes that bodies take; several clients may be sent the same cached body."""
     return sum({id(body): len(body) for body in waiting}.values()) + len(waiting) * PIECE_BYTES
-
-
-def pieces(content: bytes) -> Iterator[tuple[bytes, bool]]:
-    """The pieces of a body, each with whether more follow."""
-    for start in range(0, len(content), PIECE_BYTES):
-        yield content[start : start + PIECE_BYTES], start + PIECE_BYTES < len(content)
 
 
 async def send_error(

@@ -1,10 +1,10 @@
-"""Fields and arguments for Strawberry, made of values: types differ from hierarchy to hierarchy.
+"""Fields, arguments and object types for Strawberry, made of values: they differ from hierarchy to hierarchy.
 
 A field's resolver is registered with it, so that plans and the executor can call it without Strawberry.
 """
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from inspect import Parameter, Signature
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -13,29 +13,32 @@ from graphql import GraphQLField, GraphQLSchema
 from strawberry.types.field import StrawberryField
 
 from graph.operation.graphql_core import core_info
+from store.errors import BadInput
+from store.text import shorten
 
-REQUIRED = inspect.Parameter.empty
 RESOLVER = "clade-resolver"
 """The key of a field's resolver in the metadata of Strawberry's field, and in the extensions of graphql-core's."""
 
 Resolver = Callable[..., Any]
+Fields = dict[str, StrawberryField]
 
 
-def argument(name: str, kind: Any, description: str, *, default: Any = strawberry.UNSET) -> inspect.Parameter:
-    """An argument of a field, by its name in the schema; it is optional unless `default` is REQUIRED."""
-    return inspect.Parameter(
-        f"{name}_",
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[kind, strawberry.argument(name=name, description=description)],
-    )
+def argument(name: str, kind: Any, description: str, *, default: Any = strawberry.UNSET) -> Parameter:
+    """An optional argument of a field, by its name in the schema."""
+    annotation = Annotated[kind, strawberry.argument(name=name, description=description)]
+    return Parameter(f"{name}_", Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def required(name: str, kind: Any, description: str) -> Parameter:
+    """A required argument of a field."""
+    return argument(name, kind, description, default=Parameter.empty)
 
 
 def field(
     resolve: Resolver,
     returns: Any,
     description: str,
-    *arguments: inspect.Parameter,
+    *arguments: Parameter,
     name: str | None = None,
     compiled: bool = True,
 ) -> StrawberryField:
@@ -47,9 +50,9 @@ def field(
     def answer(root: Any, info: Any, **given: Any) -> Any:
         return resolve(root, core_info(info), **given)
 
-    plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    taken = [inspect.Parameter("root", plain), inspect.Parameter("info", plain, annotation=strawberry.Info)]
-    answer.__signature__ = inspect.Signature([*taken, *arguments], return_annotation=returns)  # type: ignore[attr-defined]
+    plain = Parameter.POSITIONAL_OR_KEYWORD
+    taken = [Parameter("root", plain), Parameter("info", plain, annotation=strawberry.Info)]
+    answer.__signature__ = Signature([*taken, *arguments], return_annotation=returns)  # type: ignore[attr-defined]
     metadata = {RESOLVER: resolve} if compiled else {}
     made: StrawberryField = strawberry.field(resolver=answer, description=description, name=name, metadata=metadata)
     return made
@@ -75,6 +78,23 @@ def attribute_of(name: str) -> Resolver:
     return lambda source, info: get(source)
 
 
-def class_of(name: str, fields: dict[str, StrawberryField], *bases: type) -> type:
+def class_of(name: str, fields: Fields, *bases: type) -> type:
     """A class with these fields, ready to become a Strawberry type."""
     return type(name, bases, dict(fields))
+
+
+def object_type(name: str, description: str, fields: Fields) -> Any:
+    """An object type with these fields."""
+    return strawberry.type(class_of(name, fields), name=name, description=description)
+
+
+FIRST = argument("first", int | None, "Maximum number of items, from the start of the list; all without it.")
+AFTER = argument("after", str | None, "Only items after this cursor, such as the `endCursor` of the page before.")
+HIERARCHY = required("hierarchy", str, 'Name of the hierarchy, such as "location".')
+
+
+def served_hierarchy(served: Collection[str], name: str) -> str:
+    """The name in a `hierarchy` argument. Raises BadInput for a hierarchy that is not served."""
+    if name not in served:
+        raise BadInput(f'There is no hierarchy "{shorten(name)}"; use the name of one that is served.')
+    return name

@@ -1,25 +1,23 @@
-"""Hierarchy types: the GraphQL types of one hierarchy, made of its classes. They are the level enum, the interface, a
-type per level, the edge, the connection and the revisions.
+"""Hierarchy types: the GraphQL types of one hierarchy, made of its classes. They are the level enum, the types of nodes
+and the types of their revisions.
 """
 
-import inspect
 from asyncio import Future
 from collections.abc import Awaitable
 from enum import Enum
+from inspect import Parameter
 from typing import Any, cast
 
 import strawberry
 from graphql import GraphQLResolveInfo
-from strawberry.types.field import StrawberryField
 
 from graph.hierarchies.attribute import DateTime
 from graph.hierarchies.node import Node, description
-from graph.types.arguments import AFTER, FIRST, path_argument
-from graph.types.connection_types import ConnectionTypes, list_of, set_fields
-from graph.types.field import REQUIRED, argument, class_of, field
-from graph.types.history_fields import history_fields
-from graph.types.node_fields import AttributeField, Count, RecordField, is_descendant_of, key, level_of, path, path_of
-from graph.types.revision_types import RevisionTypes
+from graph.types.field import AFTER, FIRST, Fields, argument, field, required
+from graph.types.level_types import LevelTypes
+from graph.types.name_fields import name_fields
+from graph.types.node_fields import Count, RecordField, is_descendant_of, key, path, path_of
+from graph.types.past_fields import history_fields, revision_types
 from graph.types.scalars import Path
 from resolvers.planner import list_request
 from resolvers.planning.page import Page
@@ -33,6 +31,7 @@ _BEFORE = argument("before", str | None, "Only items before this cursor, such as
 _REVERSE = argument("reverse", bool, "Whether to reverse the order of the list.", default=False)
 _FROM = argument("from", str | None, 'Lowest key right below the node, inclusive, such as "M". Orders the list by key.')
 _TO = argument("to", str | None, 'Highest key right below the node, exclusive, such as "N". Orders the list by key.')
+_CHANGED_BY = "Caller that wrote this revision; null where unknown."
 _MAX_DEPTH = argument("maxDepth", int | None, "Maximum number of levels below the node; 1 is its children alone.")
 
 
@@ -42,105 +41,73 @@ class NodeInterface:
 
 
 class HierarchyTypes:
-    """All types of one hierarchy.
-
-    `concrete` has the types of the levels by the level's name, `type_names` their names by (hierarchy, level).
-    """
+    """All types of one hierarchy; `type_names` are those of its levels by (hierarchy, level)."""
 
     def __init__(self, cls: type[Node]) -> None:
-        self.cls = cls
-        self.name = cls.name
-        self.title = cls.prefix + cls.title
-        self.type_names = {(self.name, level): cls.prefix + one.title for level, one in cls.levels.items()}
+        self.cls, self.name = cls, cls.name
         self.level = self._level_enum()
-        # Types refer to each other, so the classes are made before their fields.
-        self.interface = class_of(self.title, {}, NodeInterface)
-        pages = ConnectionTypes(self.title)
-        self.connection = pages.connection
-        self.revisions = RevisionTypes(cls, self.title, self.level, _attribute_fields)
-        self._publish_interface()
-        pages.publish(self.interface, f"A page of a list of nodes of the hierarchy {self.name}.")
-        self.concrete = {name: self._publish_level(level) for name, level in cls.levels.items()}
+        self.nodes, self.revisions = LevelTypes(cls, NodeInterface), revision_types(cls, self.level)
+        past = history_fields(self.revisions.interface, self.revisions.connection)
+        page = f"A page of a list of nodes of the hierarchy {self.name}."
+        self.nodes.publish(self._node_fields() | self._relation_fields() | past, description, page)
+        self.title, self.interface, self.concrete = self.nodes.title, self.nodes.interface, self.nodes.concrete
+        self.type_names = {(self.name, level): cls.prefix + one.title for level, one in cls.levels.items()}
 
-    def type_name(self, record: Record, *_: Any) -> str:
-        return self.cls.prefix + level_of(record, self.cls.levels).title
-
-    def list_arguments(self, *more: inspect.Parameter) -> list[inspect.Parameter]:
+    def list_arguments(self, *more: Parameter) -> list[Parameter]:
         """The arguments of every list, and further ones."""
         return [FIRST, AFTER, _LAST, _BEFORE, self._level_argument(), _REVERSE, *more]
 
     # -- construction --------------------------------------------------------------------------------------------------
 
-    def _level_argument(self) -> inspect.Parameter:
-        return argument("level", cast(Any, self.level) | None, "Only nodes of this level.")
+    def _level_argument(self) -> Parameter:
+        return argument("level", self.level | None, "Only nodes of this level.")
 
-    def _level_enum(self) -> type[Enum]:
-        members = {
-            name: strawberry.enum_value(name, description=description(cls)) for name, cls in self.cls.levels.items()
-        }
+    def _level_enum(self) -> Any:
+        levels = self.cls.levels.items()
+        members = {name: strawberry.enum_value(name, description=description(cls)) for name, cls in levels}
         make: Any = Enum  # mypy follows only enums that are written out
-        plain = make(f"{self.title}Level", members)
-        return cast(type[Enum], strawberry.enum(plain, description=f"The levels of the hierarchy {self.name}."))
+        plain = make(f"{self.cls.prefix}{self.cls.title}Level", members)
+        return strawberry.enum(plain, description=f"The levels of the hierarchy {self.name}.")
 
-    def _publish_interface(self) -> None:
-        past = history_fields(self.revisions.interface, self.revisions.connection)
-        fields = self._node_fields() | self._relation_fields() | past | _attribute_fields(self.cls)
-        set_fields(self.interface, fields)
-        self.interface.resolve_type = self.type_name  # type: ignore[attr-defined]
-        strawberry.interface(self.interface, name=self.title, description=description(self.cls))
-
-    def _publish_level(self, cls: type[Node]) -> type:
-        shared = self.cls.attributes
-        own = {name: made for name, made in _attribute_fields(cls).items() if name not in shared}
-        made = class_of(self.cls.prefix + cls.title, own, self.interface)
-        made.is_type_of = lambda record, info: record.level == cls.level  # type: ignore[attr-defined]
-        return strawberry.type(made, name=self.cls.prefix + cls.title, description=description(cls))
-
-    def _node_fields(self) -> dict[str, StrawberryField]:
+    def _node_fields(self) -> Fields:
         """The fields that take no read beyond the node's own."""
-        level, of_level = cast(Any, self.level), self._level_argument()
+        level, of_level = self.level, self._level_argument()
         return {
             "path": field(path, Path, "Current path: the keys from the root down to the node."),
             "key": field(key, str, "Last segment of the path; unique among siblings."),
-            "name": field(RecordField("name"), str, "Display name."),
+            **name_fields(),
             "level": field(RecordField("level"), level, "Level of the node in its hierarchy."),
             "depth": field(RecordField("depth"), int, "Number of ancestors; 0 for a root."),
             "child_count": field(Count("kids"), int, "Number of children.", of_level),
-            "descendant_count": field(Count("below"), int, "Number of descendants.", of_level),
+            "descendant_count": field(Count("descendant_counts"), int, "Number of descendants.", of_level),
             "revision": field(RecordField("revision"), int, "Number of the revision; each write adds 1."),
             "updated_at": field(RecordField("updated_at"), DateTime, "Time of the last write of the content, in UTC."),
             "changed_at": field(RecordField("updated_at"), DateTime, "Time of the write of this revision, in UTC."),
-            "changed_by": field(
-                RecordField("changed_by"), str | None, "Caller that wrote this revision; null where unknown."
-            ),
+            "changed_by": field(RecordField("changed_by"), str | None, _CHANGED_BY),
             "is_descendant_of": field(
                 is_descendant_of,
                 bool,
                 "Whether the node is a descendant of the node at this path.",
-                path_argument('Path of the other node, such as "US/NE".'),
+                required("path", Path, 'Path of the other node, such as "US/NE".'),
             ),
             "path_of": field(
                 path_of,
                 Path | None,
                 "Path of the ancestor of this level, or of the node itself; null where it has none.",
-                argument("level", level, "Level of the ancestor.", default=REQUIRED),
+                required("level", level, "Level of the ancestor."),
             ),
         }
 
-    def _relation_fields(self) -> dict[str, StrawberryField]:
+    def _relation_fields(self) -> Fields:
         """The fields that lead to other nodes. All are nullable, so that a failed read affects one field alone."""
-        node, listing = cast(Any, self.interface), cast(Any, self.connection) | None
-        below = self.list_arguments(_MAX_DEPTH, _FROM, _TO)
+        node: Any = self.nodes.interface
+        listing = self.nodes.connection | None
+        ranged, below = self.list_arguments(_FROM, _TO), self.list_arguments(_MAX_DEPTH, _FROM, _TO)
         return {
             "parent": field(_first_above, node | None, "Parent; null for a root."),
             "root": field(_first_above, node | None, "Root of the node's tree; a root is its own."),
-            "ancestors": field(_above, list_of(node) | None, "Ancestors, from the root down to the parent."),
-            "children": field(
-                _list,
-                listing,
-                "Children, ordered by level and sibling order.",
-                *self.list_arguments(_FROM, _TO),
-            ),
+            "ancestors": field(_above, list[node] | None, "Ancestors, from the root down to the parent."),
+            "children": field(_list, listing, "Children, ordered by level and sibling order.", *ranged),
             "descendants": field(_list, listing, "Descendants, ordered by path.", *below),
             "siblings": field(_list, listing, "Other nodes with the same parent.", *self.list_arguments()),
         }
@@ -170,11 +137,3 @@ def _first_above(record: Record, info: Info) -> Awaitable[Record | None]:
 
 async def _first(found: "Future[list[Record]]") -> Record | None:
     return next(iter(await found), None)
-
-
-def _attribute_fields(cls: type[Node]) -> dict[str, StrawberryField]:
-    """The attributes of a level, each checked when it is read."""
-    return {
-        name: field(AttributeField(attribute), kind, attribute.description)
-        for name, (kind, attribute) in cls.attributes.items()
-    }

@@ -1,26 +1,31 @@
 """Mutations of every hierarchy, named after its interface: arguments are parsed here, and edits made by resolvers."""
 
-import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
+from inspect import Parameter
 from typing import Any
 
 import strawberry
-from strawberry.types.field import StrawberryField
 
-from graph.types.arguments import path_argument
-from graph.types.field import REQUIRED, argument, class_of, field
+from graph.hierarchies.names import input_field_of
+from graph.hierarchies.node import Node
+from graph.types.field import Fields, argument, attribute_of, field, object_type, required
 from graph.types.hierarchy_types import HierarchyTypes
-from graph.types.mutation_inputs import Inputs
-from graph.types.mutation_payloads import Payload, payload_of
+from graph.types.name_fields import LocalizedNameInput, given_names
+from graph.types.past_fields import Move
+from graph.types.root_fields import load
 from graph.types.scalars import Path
 from resolvers import mutations
 from resolvers.mutations import EditOptions, EditResult
 from store.errors import BadInput
-from store.model.hierarchy import Hierarchy
-from store.model.paths import parse_path
+from store.model import keys
+from store.model.attributes import Value
+from store.model.paths import format_path, parse_path
+from store.model.records import Record
 
 Given = Mapping[str, Any]
+Values = dict[str, Value]
 
 
 @strawberry.enum(description="Effect of a deletion on the children of the node.")
@@ -30,21 +35,58 @@ class DeletePolicy(Enum):
     REPARENT = strawberry.enum_value("reparent", description="The children move to the parent of the node.")
 
 
-_PATH = path_argument('Current path of the node, such as "US/NE/Omaha"; former paths are not redirected.')
+_PATH = required("path", Path, 'Current path of the node, such as "US/NE/Omaha"; former paths are not redirected.')
 _REVISION = argument("expectedRevision", int | None, "Fail with CONFLICT unless this is the node's current revision.")
 _OPTIONS = (
     argument("dryRun", bool, "Whether to change nothing, and return the necessary changes as `plan`.", default=False),
     argument("idempotencyKey", str | None, "Unique key, such as a UUID; within 24 hours it returns the first result."),
 )
+_CHANGING = (_REVISION, *_OPTIONS)
+_TARGET = argument("to", Path | None, 'Path of the new parent, such as "US/NE"; null makes the node a root.')
+_BESIDE = (
+    argument("first", bool | None, "Whether to make it the first."),
+    argument("last", bool | None, "Whether to make it the last."),
+    argument("before", Path | None, "Path of the sibling to be right before."),
+    argument("after", Path | None, "Path of the sibling to be right after."),
+)
+_POLICY = argument("policy", DeletePolicy, "Effect on the children.", default=DeletePolicy.REFUSE)
+_NAMES = argument(
+    "names",
+    list[LocalizedNameInput] | None,
+    "Names in other languages; those that are left out are unchanged, and null clears all.",
+)
 _SIDES = ("first", "last", "before", "after")
+
+
+_PLAN = {
+    "nodes": field(attribute_of("nodes"), int, "Number of nodes to write."),
+    "transactions": field(attribute_of("transactions"), int, "Number of transactions."),
+    "write_units": field(attribute_of("write_units"), int, "Estimated write units of DynamoDB."),
+    "collisions": field(
+        lambda plan, info: list(map(format_path, plan.collisions)),
+        list[Path],
+        "Paths that are taken by other nodes; with any, the mutation would be rejected.",
+    ),
+}
+WritePlan = object_type("WritePlan", "The changes that a dry run found necessary.", _PLAN)
 
 
 def mutation_type(published: Sequence[HierarchyTypes]) -> type:
     """The type Mutation with the mutations of all hierarchies."""
-    fields: dict[str, StrawberryField] = {}
+    fields: Fields = {}
     for types in published:
         fields |= Mutations(types).fields()
-    return strawberry.type(class_of("Mutation", fields), description="The root type of mutations.")
+    made: type = object_type("Mutation", "The root type of mutations.", fields)
+    return made
+
+
+@dataclass(frozen=True)
+class Payload:
+    """The result of a mutation, and the path of its node before; None for a new node."""
+
+    result: EditResult
+    hierarchy: str
+    before: keys.Path | None
 
 
 class Mutations:
@@ -52,23 +94,36 @@ class Mutations:
 
     def __init__(self, types: HierarchyTypes) -> None:
         self._types = types
-        self._hierarchy: Hierarchy = types.cls.definition()
+        self._hierarchy = types.cls.definition()
         self._inputs = Inputs(types.cls)
 
-    def fields(self) -> dict[str, StrawberryField]:
-        title, returns = self._types.title, payload_of(self._types) | None
-        changing = (_REVISION, *_OPTIONS)
-        kinds: list[tuple[str, Any, str, Sequence[inspect.Parameter]]] = [
-            ("create", self.create, "Create a node.", (*self._of_creation(), *_OPTIONS)),
-            ("update", self.update, "Update a node's name and attributes; omitted ones are unchanged.",
-             (_PATH, *self._of_update(), *changing)),
+    def fields(self) -> Fields:
+        title, returns = self._types.title, _payload_type(self._types) | None
+        attributes: Any = self._inputs.attributes
+        created = (
+            argument("parent", Path | None, 'Path of the parent, such as "US/NE"; omitted or null for a root.'),
+            required("key", str, 'Last segment of the path, unique among siblings, such as "Omaha".'),
+            required("name", str, "Display name."),
+            _NAMES,
+            argument("id", strawberry.ID | None, 'ID, such as "location:US-NE" or "US-NE"; generated by default.'),
+            required("attributes", attributes, "Attributes, which also set the level."),
+        )
+        updated = (
+            argument("name", str | None, "New display name."),
+            _NAMES,
+            argument("attributes", attributes | None, "Attributes to change, of the node's level."),
+        )
+        kinds: list[tuple[str, Any, str, Sequence[Parameter]]] = [
+            ("create", self.create, "Create a node.", (*created, *_OPTIONS)),
+            ("update", self.update, "Update a node's names and attributes; omitted ones are unchanged.",
+             (_PATH, *updated, *_CHANGING)),
             ("rename", self.rename, "Change a node's key; former paths of its subtree are redirected.",
-             (_PATH, _key('New key, such as "Omaha".'), *changing)),
+             (_PATH, required("key", str, 'New key, such as "Omaha".'), *_CHANGING)),
             ("move", self.move, "Move a node with its subtree; former paths are redirected.",
-             (_PATH, _TARGET, *changing)),
+             (_PATH, _TARGET, *_CHANGING)),
             ("reorder", self.reorder, "Change a node's position among its siblings of the same level.",
-             (_PATH, *_BESIDE, *changing)),
-            ("delete", self.delete, "Delete a node; its revisions are kept.", (_PATH, _POLICY, *changing)),
+             (_PATH, *_BESIDE, *_CHANGING)),
+            ("delete", self.delete, "Delete a node; its revisions are kept.", (_PATH, _POLICY, *_CHANGING)),
         ]  # fmt: skip
         return {
             f"{verb}{title}": field(call, returns, description, *arguments, name=f"{verb}{title}")
@@ -81,93 +136,132 @@ class Mutations:
         parent = given.get("parent_")
         path = (*(parse_path(parent) if parent is not None else ()), given["key_"])
         level, values = self._inputs.read(given["attributes_"])
-        return await self._edit(
-            info, mutations.create, path, level, given["name_"], values, given.get("id_"), _options(given)
-        )
+        values |= given_names(given)
+        new = path, level, given["name_"], values, given.get("id_")
+        return Payload(await self._edit(info, given, mutations.create, *new), self._hierarchy.name, None)
 
     async def update(self, root: Any, info: Any, **given: Any) -> Payload:
         level, values = self._inputs.read(given.get("attributes_"))
+        values |= given_names(given)
         name = given.get("name_", strawberry.UNSET)
         if name is None:
             raise BadInput("name is null; omit it to keep the current name.")
         new_name = None if name is strawberry.UNSET else name
-        return await self._edit(
-            info, mutations.update, _path(given), new_name, level, values, _expected(given), _options(given)
-        )
+        return await self._change(info, given, mutations.update, new_name, level, values)
 
     async def rename(self, root: Any, info: Any, **given: Any) -> Payload:
-        path = _path(given)
-        return await self._edit(
-            info, mutations.move, path, (*path[:-1], given["key_"]), _expected(given), _options(given)
-        )
+        parent = parse_path(given["path_"])[:-1]
+        return await self._change(info, given, mutations.move, (*parent, given["key_"]))
 
     async def move(self, root: Any, info: Any, **given: Any) -> Payload:
-        path, to = _path(given), given.get("to_", strawberry.UNSET)
+        path, to = parse_path(given["path_"]), given.get("to_", strawberry.UNSET)
         if to is strawberry.UNSET:
             raise BadInput("to is missing; give the path of the new parent, or null to make the node a root.")
-        target = (*(parse_path(to) if to is not None else ()), path[-1])
-        return await self._edit(info, mutations.move, path, target, _expected(given), _options(given))
+        parent = parse_path(to) if to is not None else ()
+        return await self._change(info, given, mutations.move, (*parent, path[-1]))
 
     async def reorder(self, root: Any, info: Any, **given: Any) -> Payload:
         sides = [side for side in _SIDES if given.get(f"{side}_") not in (None, False)]
         if len(sides) != 1:
             raise BadInput("Give one of first: true, last: true, before: a sibling's path, after: a sibling's path.")
-        place = given[f"{sides[0]}_"]
+        (side,), place = sides, given[f"{sides[0]}_"]
         beside = None if place is True else parse_path(place)
-        return await self._edit(
-            info, mutations.reorder, _path(given), sides[0], beside, _expected(given), _options(given)
-        )
+        return await self._change(info, given, mutations.reorder, side, beside)
 
     async def delete(self, root: Any, info: Any, **given: Any) -> Payload:
-        policy = given["policy_"].value
-        return await self._edit(info, mutations.delete, _path(given), policy, _expected(given), _options(given))
+        return await self._change(info, given, mutations.delete, given["policy_"].value)
 
-    async def _edit(self, info: Any, call: Any, *arguments: Any) -> Payload:
+    async def _change(self, info: Any, given: Given, call: Any, *arguments: Any) -> Payload:
+        """Edit the node at the given path."""
+        path = parse_path(given["path_"])
+        result = await self._edit(info, given, call, path, *arguments, given.get("expectedRevision_"))
+        return Payload(result, self._hierarchy.name, path)
+
+    async def _edit(self, info: Any, given: Given, call: Any, *arguments: Any) -> EditResult:
         """Make the edit, and drop what was loaded before it."""
-        result: EditResult = await call(info.context.request, self._hierarchy, *arguments)
+        options = EditOptions(dry_run=given["dryRun_"], key=given.get("idempotencyKey_"))
+        result: EditResult = await call(info.context.request, self._hierarchy, *arguments, options)
         info.context.renew()
-        return Payload(result, self._hierarchy.name, None if call is mutations.create else arguments[0])
-
-    # -- arguments -----------------------------------------------------------------------------------------------------
-
-    def _of_creation(self) -> list[inspect.Parameter]:
-        return [
-            argument("parent", Path | None, 'Path of the parent, such as "US/NE"; omitted or null for a root.'),
-            _key('Last segment of the path, unique among siblings, such as "Omaha".'),
-            argument("name", str, "Display name.", default=REQUIRED),
-            argument("id", strawberry.ID | None, 'ID, such as "location:US-NE" or "US-NE"; generated by default.'),
-            argument("attributes", self._inputs.attributes, "Attributes, which also set the level.", default=REQUIRED),
-        ]
-
-    def _of_update(self) -> list[inspect.Parameter]:
-        attributes: Any = self._inputs.attributes
-        return [
-            argument("name", str | None, "New display name."),
-            argument("attributes", attributes | None, "Attributes to change, of the node's level."),
-        ]
+        return result
 
 
-def _key(description: str) -> inspect.Parameter:
-    return argument("key", str, description, default=REQUIRED)
+def _node(payload: Payload, info: Any) -> Record | None:
+    return None if payload.result.dry_run else payload.result.record
 
 
-_TARGET = argument("to", Path | None, 'Path of the new parent, such as "US/NE"; null makes the node a root.')
-_BESIDE = (
-    argument("first", bool | None, "Whether to make it the first."),
-    argument("last", bool | None, "Whether to make it the last."),
-    argument("before", Path | None, "Path of the sibling to be right before."),
-    argument("after", Path | None, "Path of the sibling to be right after."),
-)
-_POLICY = argument("policy", DeletePolicy, "Effect on the children.", default=DeletePolicy.REFUSE)
+async def _previous_parent(payload: Payload, info: Any) -> Record | None:
+    if payload.before is None or len(payload.before) == 1 or payload.result.dry_run:
+        return None
+    (found,) = await load(info, [(payload.hierarchy, payload.before[:-1])])
+    return found
 
 
-def _path(given: Given) -> Any:
-    return parse_path(given["path_"])
+def _payload_type(types: HierarchyTypes) -> Any:
+    """The payload of all mutations of one hierarchy."""
+    node, move, plan = types.interface | None, attribute_of("result.move"), attribute_of("result.dry_run")
+    written = "The node as written, or as it was before its deletion; null for a dry run."
+    parent = "Current content of the node's parent before the mutation; null for a root, a new node and a dry run."
+    moved = "The move that carries out a mutation of more than one transaction; else null."
+    fields = {
+        "node": field(_node, node, written),
+        "previous_parent": field(_previous_parent, node, parent),
+        "move": field(move, Move | None, moved),
+        "plan": field(plan, WritePlan | None, "The changes that a dry run found necessary; else null."),
+    }
+    return object_type(f"{types.title}Payload", f"The result of a mutation of the hierarchy {types.name}.", fields)
 
 
-def _expected(given: Given) -> int | None:
-    return given.get("expectedRevision_")
+class Inputs:
+    """`attributes` is the input that holds the attributes of exactly one level."""
+
+    def __init__(self, cls: type[Node]) -> None:
+        self._levels = {input_field_of(level.__name__): level for level in cls.levels.values()}
+        text = "Attributes of exactly one level, which is also the level of a new node."
+        parts = {
+            member: (_level_input(cls, level) | None, f"Attributes of {level.level}.")
+            for member, level in self._levels.items()
+        }
+        self.attributes = _input(f"{cls.prefix}{cls.__name__}Attributes", text, parts, one_of=True)
+
+    def read(self, given: Any) -> tuple[str | None, Values]:
+        """The level of an input, and its values as they are stored. Raises BadInput for an input without a level."""
+        if given is None:
+            return None, {}
+        for member, level in self._levels.items():
+            inner = getattr(given, member, strawberry.UNSET)
+            if inner is not strawberry.UNSET and inner is not None:
+                return level.level, _values(level, inner)
+        raise BadInput("attributes has null for its level; give the attributes of one level.")
 
 
-def _options(given: Given) -> EditOptions:
-    return EditOptions(dry_run=given["dryRun_"], key=given.get("idempotencyKey_"))
+def _values(level: type[Node], given: Any) -> Values:
+    """The values that were given, None where one is to be cleared."""
+    return {
+        name: None if value is None else attribute.parse(_plain(value))
+        for name, (_, attribute) in level.attributes.items()
+        if (value := getattr(given, name, strawberry.UNSET)) is not strawberry.UNSET
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A member of an enum as its name, also in a list."""
+    if isinstance(value, list):
+        return [_plain(member) for member in value]
+    return value.name if isinstance(value, Enum) else value
+
+
+def _level_input(cls: type[Node], level: type[Node]) -> Any:
+    """The input of one level; `true` for a level without attributes."""
+    if not level.attributes:
+        return bool
+    parts = {name: (kind, attribute.description) for name, (kind, attribute) in level.attributes.items()}
+    title = f"{cls.prefix}{level.__name__}Attributes"
+    return _input(title, f"Attributes of {level.level}; null clears an attribute, an omitted one is unchanged.", parts)
+
+
+def _input(name: str, description: str, parts: Mapping[str, tuple[Any, str]], *, one_of: bool = False) -> type:
+    namespace: dict[str, Any] = {"__annotations__": {part: kind for part, (kind, _) in parts.items()}}
+    for part, (_, text) in parts.items():
+        namespace[part] = strawberry.field(default=strawberry.UNSET, description=text)
+    made = type(name, (), namespace)
+    return strawberry.input(made, name=name, description=description, one_of=one_of)

@@ -38,7 +38,7 @@ class AttributeField:
 
 @dataclass(frozen=True)
 class Count:
-    """The number of children (`kids`) or descendants (`below`), of one level or of all."""
+    """The number of children (`kids`) or descendants (`descendant_counts`), of one level or of all."""
 
     counts: str
 

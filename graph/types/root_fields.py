@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from resolvers.lookup import Lookup
 from resolvers.planning.page import Page
@@ -15,9 +15,10 @@ from store.model.records import MAX_ID_CHARACTERS, Record
 
 
 class TargetField(ABC):
-    """A root field that returns a node, or a list of nodes; null for each that does not exist."""
+    """A root field that returns a node, or with `many` a list of nodes; null for each that does not exist."""
 
-    many: ClassVar[bool] = False
+    many: bool = False
+    level: str | None = None
 
     @abstractmethod
     def targets(self, given: Mapping[str, Any]) -> "list[Target]":
@@ -26,45 +27,35 @@ class TargetField(ABC):
     def spend(self, given: Mapping[str, Any], context: Any) -> None:  # noqa: B027 - most take nothing
         """Spend the lookups of the request's limit, if there is one. Raises BudgetExceeded."""
 
-
-class LookupField(TargetField):
-    """A root field whose lookups all return the same type."""
-
-    level: str | None = None
-
-    def targets(self, given: Mapping[str, Any]) -> "list[Target]":
-        return [(self, lookup) for lookup in self.lookups(given)]
-
-    @abstractmethod
-    def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
-        """The lookups, None where no node can exist. Raises BadInput for contradictory arguments."""
-
     def checked(self, found: Record | None) -> Record | None:
-        """The node that was found. Raises WrongLevel unless it is of the field's type."""
+        """The node that was found. Raises WrongLevel unless it is of the field's level."""
         return found
 
     async def __call__(self, root: Any, info: Any, **given: Any) -> Any:
         self.spend(given, info.context)
-        found = [self.checked(one) for one in await load(info, self.lookups(given))]
+        targets = self.targets(given)
+        nodes = await load(info, [lookup for _, lookup in targets])
+        found = [field.checked(node) for (field, _), node in zip(targets, nodes, strict=True)]
         return found if self.many else found[0]
 
 
-Target = tuple[LookupField, Lookup | None]
+Target = tuple[TargetField, Lookup | None]
 """A lookup, None where no node can exist, with the field whose `level` and `checked` it has to meet."""
 
 
 @dataclass(frozen=True)
-class Find(LookupField):
+class Find(TargetField):
     """A node of one hierarchy by path or ID, of one level or of any."""
 
     hierarchy: str
     level: str | None = None
 
-    def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
+    def targets(self, given: Mapping[str, Any]) -> "list[Target]":
         path, node_id = given.get("path_"), given.get("id_")
         if (path is None) == (node_id is None):
             raise BadInput("Give either path or id, and not both.")
-        return [(self.hierarchy, parse_path(path)) if path is not None else by_id([self.hierarchy], str(node_id))]
+        lookup = by_id([self.hierarchy], str(node_id)) if path is None else (self.hierarchy, parse_path(path))
+        return [(self, lookup)]
 
     def checked(self, found: Record | None) -> Record | None:
         if found is not None and self.level not in (None, found.level):
@@ -73,27 +64,19 @@ class Find(LookupField):
 
 
 @dataclass(frozen=True)
-class ById(LookupField):
-    """A node of any hierarchy by its ID."""
+class ById(TargetField):
+    """A node of any hierarchy by its ID, or with `many` nodes by their IDs, in this order."""
 
     hierarchies: Collection[str]
-
-    def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
-        return [by_id(self.hierarchies, given["id_"])]
-
-
-@dataclass(frozen=True)
-class ByIds(LookupField):
-    """Nodes of any hierarchy by their IDs, in this order."""
-
-    hierarchies: Collection[str]
-    many = True
+    many: bool = False
 
     def spend(self, given: Mapping[str, Any], context: Any) -> None:
-        context.spend_ids(len(given["ids_"]))
+        if self.many:
+            context.spend_ids(len(given["ids_"]))
 
-    def lookups(self, given: Mapping[str, Any]) -> list[Lookup | None]:
-        return [by_id(self.hierarchies, node_id) for node_id in given["ids_"]]
+    def targets(self, given: Mapping[str, Any]) -> "list[Target]":
+        ids = given["ids_"] if self.many else [given["id_"]]
+        return [(self, by_id(self.hierarchies, node_id)) for node_id in ids]
 
 
 @dataclass(frozen=True)
@@ -104,8 +87,7 @@ class RootsField:
 
     async def __call__(self, root: Any, info: Any, **given: Any) -> Page:
         relation = info.context.look_ahead(info).relation_of(info, RelationKind.CHILDREN)
-        request = info.context.request
-        return await read_roots(request, self.hierarchy, relation.window, nodes=relation.nodes, total=relation.total)
+        return await read_roots(info.context.request, self.hierarchy, relation)
 
 
 def by_id(hierarchies: Collection[str], node_id: str) -> Lookup | None:

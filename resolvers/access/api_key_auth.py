@@ -16,15 +16,13 @@ MAX_CACHED_KEYS = 10_000
 KEY_BYTES = 2_000  # of memory for each
 LOOKUP_SECONDS = 5.0
 
-Holders = list[tuple[ApiKey, Caller]]  # empty for an unknown id, else one
-
 
 class ApiKeyAuthenticator:
     """Finds the caller of an API key. Results, unknown ids included, are cached for `cache_seconds`."""
 
     def __init__(self, store: Store, *, cache_seconds: float = CACHE_SECONDS) -> None:
         self._store = store
-        self._holders: ExpiringCache[str, Holders] = ExpiringCache(
+        self._found: ExpiringCache[str, list[tuple[ApiKey, Caller]]] = ExpiringCache(  # empty for an unknown id
             "api_keys", MAX_CACHED_KEYS, cache_seconds, entry_bytes=KEY_BYTES
         )
         self.reads = ReadUsage()
@@ -35,23 +33,19 @@ class ApiKeyAuthenticator:
 
         Raises Unavailable.
         """
-        parts = parse_key(text)
-        if parts is None:
+        if (parts := parse_key(text)) is None:
             return None
         key_id, secret = parts
-        holders = self._holders.get(key_id)
-        if holders is None:
-            key = await self._find(key_id)
-            holders = [] if key is None else [(key, caller_of(key))]
-            self._holders.put(key_id, holders)
-        return next((caller for key, caller in holders if key.accepts(secret, time.time())), None)
-
-    async def _find(self, key_id: str) -> ApiKey | None:
-        try:
-            async with asyncio.timeout(LOOKUP_SECONDS):
-                return await find_key(self._store, key_id, self.reads)
-        except TimeoutError:
-            raise Unavailable(f"An API key could not be looked up within {LOOKUP_SECONDS:g} seconds.") from None
+        found = self._found.get(key_id)
+        if found is None:
+            try:
+                async with asyncio.timeout(LOOKUP_SECONDS):
+                    key = await find_key(self._store, key_id, self.reads)
+            except TimeoutError:
+                raise Unavailable(f"An API key could not be looked up within {LOOKUP_SECONDS:g} seconds.") from None
+            found = [] if key is None else [(key, caller_of(key))]
+            self._found.put(key_id, found)
+        return next((caller for key, caller in found if key.accepts(secret, time.time())), None)
 
 
 def is_key(text: str) -> bool:

@@ -38,10 +38,8 @@ class Grants:
 
     @classmethod
     def of(cls, read: Iterable[tuple[str, Path]], write: Iterable[tuple[str, Path]]) -> "Grants":
-        readable, writable = _by_hierarchy(read), _by_hierarchy(write)
-        for hierarchy, paths in writable.items():
-            readable[hierarchy] = readable.get(hierarchy, frozenset()) | paths
-        return cls(readable, writable)
+        write = list(write)
+        return cls(_by_hierarchy([*read, *write]), _by_hierarchy(write))
 
     @classmethod
     def parse(cls, texts: Collection[str]) -> "Grants":

@@ -1,9 +1,11 @@
-"""Redacted node: a node above the caller's grants, of which only path, level and name may be read."""
+"""Redacted node: a node above the caller's grants, of which only path, level and names may be read."""
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 from resolvers.access.grants import Visibility
 from store.errors import Forbidden
+from store.model.names import NAMES, names_of
 from store.model.paths import format_path
 from store.model.records import Record
 from store.text import shorten
@@ -22,8 +24,14 @@ class RedactedNode(Record, frozen=True, kw_only=True, dict=True):
         """The redacted form of a record. It does not contain the withheld values, so none can leak."""
         return cls(
             pk=record.pk, sk=record.sk, rank="", id="", level=record.level, name=record.name, above=record.above,
-            kids={}, below={}, revision=0, updated_at="", attributes={},
+            kids={}, below={}, revision=0, updated_at="",
+            attributes={NAMES: names} if (names := record.attributes.get(NAMES)) is not None else {},
         )  # fmt: skip
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Its names in other languages, which may be read as its name may."""
+        return names_of(super().__getattribute__("attributes"))
 
     def __getattribute__(self, name: str) -> Any:
         if name in WITHHELD:

@@ -23,9 +23,6 @@ class RevisionCursors:
     def cursor(self, record: Record) -> str:
         return encode_cursor(CursorKind.HISTORY, self.node_id, str(record.revision))
 
-    def revision(self, cursor: str) -> int:
-        return decode_number(cursor, CursorKind.HISTORY, self.node_id)
-
 
 @dataclass(frozen=True)
 class DeletedNode:
@@ -41,8 +38,8 @@ async def read_history(request: Request, record: Record, window: ConnectionArgum
 
     For callers with grants, revisions at hidden paths are left out, so all revisions have to be read.
     """
-    cursors = RevisionCursors(record.id)
-    before = record.revision + 1 if window.after is None else cursors.revision(window.after)
+    after = window.after
+    before = record.revision + 1 if after is None else decode_number(after, CursorKind.HISTORY, record.id)
     found: list[Record] = [record] if nodes and before > record.revision else []
     limit = None if window.limit is None else window.limit - len(found)
     total = record.revision
@@ -55,7 +52,7 @@ async def read_history(request: Request, record: Record, window: ConnectionArgum
         span = revisions(record.id, min(before, record.revision))
         found += [with_revision(record, item) for item in await request.state.items_in(span, limit=limit, reverse=True)]
     request.budget.spend_nodes(len(found[: window.size]))
-    return page_of(found, window, total, cursors)
+    return page_of(found, window, total, RevisionCursors(record.id))
 
 
 async def read_revision(request: Request, record: Record, revision: int) -> Record | None:

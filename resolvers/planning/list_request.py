@@ -6,7 +6,7 @@ from counts, which every record has, so a ListRequest computes from values and r
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -68,6 +68,17 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     def cursors(self) -> ListCursors:
         return ListCursors(self.cursor_kind, self.owner.id, self.cursor_start)
 
+    # -- its place in the page cache -----------------------------------------------------------------------------------
+
+    @property
+    def tree(self) -> str | None:
+        """The tree whose version proves it; None if it has nodes of several trees."""
+        return self.owner.pk
+
+    @property
+    def cache_key(self) -> Hashable:
+        return self.owner.pk, self.owner.sk, self.relation.page_key
+
     # -- its size ------------------------------------------------------------------------------------------------------
 
     @property
@@ -110,7 +121,7 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         if not self.is_exact:  # count the levels that are nowhere deeper in the tree than the list goes
             depths = versions[self.owner.pk].depths
             inside = [level for level in self.levels if max(depths(level), default=MAX_SEGMENTS) <= self.max_depth]
-            least = sum([self.owner.below[level] for level in inside])
+            least = sum([self.counts[level] for level in inside])
         return least if window.size is None else min(least, window.size)
 
     # -- its reads -----------------------------------------------------------------------------------------------------

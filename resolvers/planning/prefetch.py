@@ -36,7 +36,7 @@ def prefetch(lists: Sequence[ListRequest], version: TreeVersion, hierarchy: Hier
     owners = sorted_owners(lists)
     below: Counter[str] = Counter()
     for owner in owners:
-        below.update(owner.below)
+        below.update(owner.descendant_counts)
     existing = [(level, depth) for level, depth in version.tiers() if depth > owners[0].depth and below[level]]
     requested = _requested(lists, existing, hierarchy)
     counts = {part: _count(owners, below, part, version) for part in requested}

@@ -29,6 +29,7 @@ class RelationKey(Struct, frozen=True, cache_hash=True):
     window: ConnectionArguments
     nodes: bool
     total: bool
+    counts: bool
 
 
 class Selection(Protocol):
@@ -43,8 +44,8 @@ class Selection(Protocol):
 class Relation:
     """One selected relation, with its arguments and the selection set of its nodes.
 
-    `nodes` is whether any node is selected, `total` whether `totalCount` is. Two relations are equal only if they are
-    the same object.
+    `nodes` is whether any node is selected, `total` whether `totalCount` is, and `counts` whether `descendantCount` of
+    nodes is that can be roots. Two relations are equal only if they are the same object.
     """
 
     kind: RelationKind
@@ -52,10 +53,11 @@ class Relation:
     selection: Selection
     nodes: bool = True
     total: bool = False
+    counts: bool = False
 
     @cached_property
     def page_key(self) -> RelationKey:
-        return RelationKey(self.kind, self.window, self.nodes, self.total)
+        return RelationKey(self.kind, self.window, self.nodes, self.total, self.counts)
 
     @cached_property
     def _errors(self) -> dict[str, CladeError]:

@@ -41,7 +41,7 @@ def max_extra_children(owners: list[Record], level: str, tree: TreeState) -> int
     limits = [tree.version.shape.get(level_at_depth(level, owners[0].depth + 1), 0)]
     parent = _common_parent(owners, tree.records_read)
     if parent is not None:
-        limits.append(parent.below.get(level, 0))
+        limits.append(tree.version.with_counts(parent).descendant_counts.get(level, 0))
     if (found := _between(owners, tree)) is not None:
         limits.append(sum([record.kids.get(level, 0) for record in found]))
     return max(0, min(limits) - sum([owner.kids.get(level, 0) for owner in owners]))

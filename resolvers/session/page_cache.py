@@ -1,48 +1,53 @@
-"""Page cache: what earlier requests have read and decoded, as long as the store proves that nothing has changed since.
+"""Page cache: what earlier requests have read and decoded, as long as it is proven that nothing has changed since.
 
-The proof is the store's version, a value that differs after any write by anyone; a store that cannot tell it without a
-read (DynamoDB) caches nothing here. A request that began at another version neither takes from here nor adds to it.
+Each entry has the proof under which it was read, and is used by requests that have an equal one. On SQLite the proof is
+the version of the whole store, which differs after any write by anyone. On DynamoDB it stands for the version of the
+entry's tree (`tree_version_cache.py`), which a request reads anyway.
 """
 
 from collections.abc import Hashable
 from typing import Any
 
+from resolvers.session.coalesced_reads import CoalescedReads
+from resolvers.session.tree_version_cache import TreeVersionCache
 from store.bounded_cache import BoundedCache
 
 # Memory of a record with its serialized fragments: measured were 1,350 bytes after one query, 2,150 after three.
 RECORD_BYTES = 2_000
 
-Page = tuple[Any, int]  # what was read, and its weight in records
+Page = tuple[Any, int, object]  # what was read, its weight in records, and its proof
 
 
 class PageCache(BoundedCache[Hashable, Page]):
-    """Pages by their requests, up to so many bytes as `RECORD_BYTES` makes of their records."""
+    """Pages by their requests, up to so many bytes as `RECORD_BYTES` makes of their records.
 
-    def __init__(self, max_bytes: int) -> None:
+    `tree_versions` are those that the process has seen, `coalesced` its reads that requests share.
+    """
+
+    def __init__(self, max_bytes: int, tree_versions: TreeVersionCache | None = None) -> None:
         super().__init__("pages", max_bytes // RECORD_BYTES, weigh=_records_in, bytes_each=RECORD_BYTES)
-        self._version: object = None
+        self.tree_versions = TreeVersionCache() if tree_versions is None else tree_versions
+        self.coalesced = CoalescedReads()
 
-    def use_version(self, version: object) -> None:
-        """Remove everything unless the store is still at this version."""
-        if version != self._version:
-            self._version = version
-            self.clear()
-
-    def page(self, version: object, key: Hashable) -> Any:
-        """The page that was cached for this request at this version, or None."""
-        if version != self._version:
-            return None
+    def page(self, key: Hashable, proof: object) -> Any:
+        """The page that was cached for this request under this proof, or None."""
         found = self._entries.get(key)  # `get`, but without its call, since this is done for each node
-        if found is None:
+        if found is None or found[2] != proof:
             return None
         self._entries.move_to_end(key)
         self.hits += 1
         return found[0]
 
-    def put_page(self, version: object, key: Hashable, page: Any, records: int) -> None:
-        """Cache a page of so many records, which was read at this version or later."""
-        if version == self._version and key not in self._entries:
-            self.put(key, (page, records + 1))
+    def peek(self, key: Hashable) -> tuple[Any, object] | None:
+        """What was cached last for this request, and its proof, which may not hold any more; None without an entry."""
+        found = self._entries.get(key)
+        return None if found is None else (found[0], found[2])
+
+    def put_page(self, key: Hashable, proof: object, page: Any, records: int) -> None:
+        """Cache a page of so many records, which was read under this proof."""
+        found = self._entries.get(key)
+        if found is None or found[2] != proof:
+            self.put(key, (page, records + 1, proof))
 
 
 def _records_in(key: Hashable, page: Page) -> int:

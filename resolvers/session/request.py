@@ -11,6 +11,7 @@ from resolvers.session.read_concurrency import ReadScheduler
 from resolvers.session.read_state import ReadState
 from store.background_moves.timing import MoveTiming as MoveTiming
 from store.engine.protocol import Store as Store
+from store.engine.read_trace import ReadTrace
 from store.engine.usage import ReadUsage
 from store.model.hierarchy import Hierarchy
 from store.writer.writer import Writer as Writer
@@ -48,13 +49,17 @@ class Request:
         self.writer, self.settle_seconds = writer, settle_seconds
         self.slot = Slot(large_reads)
         self.scheduler = ReadScheduler(parallel, self.slot, self.reads)
-        self._page_cache = page_cache
-        self.state = self._new_state()
+        self._page_cache = PageCache(0) if page_cache is None else page_cache
+        self.state = self._new_state(accepts_stale=True)
 
     def act_for(self, caller: Caller) -> None:
         """Show and change only what this caller may; to be called before anything is read."""
         self.caller, self.grants = caller, caller.reads
         self.state.restrict_to(self.grants)
+
+    def trace_reads(self) -> None:
+        """List the calls of the store in `reads.trace`; to be called before anything is read."""
+        self.reads.trace = ReadTrace(lambda: self.scheduler.rounds)
 
     def discard_reads(self) -> None:
         """Cancel running reads and begin a new state, since what was read may be outdated.
@@ -64,13 +69,16 @@ class Request:
         self.state.end()
         self.state = self._new_state()
 
-    def _new_state(self) -> ReadState:
+    def _new_state(self, *, accepts_stale: bool = False) -> ReadState:
         self.reads.renew(self.budget.limits.read_units)
-        return ReadState(self.store, self.reads, self.scheduler, self.slot, self._page_cache, self.grants)
+        return ReadState(
+            self.store, self.reads, self.scheduler, self.slot, self._page_cache, self.grants,
+            accepts_stale=accepts_stale,
+        )  # fmt: skip
 
     def read_from(self, store: Store) -> None:
         """Discard what was read, and read from this store instead, without the page cache."""
-        self.store, self._page_cache = store, None
+        self.store, self._page_cache = store, PageCache(0)
         self.discard_reads()
 
     def stop(self) -> None:

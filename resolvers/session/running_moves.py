@@ -54,7 +54,11 @@ class RunningMoves:
         above = {key for end in ends for key in ancestor_keys(end)}
         items = await self.read_strong([*map(tree_version_key, partitions), *above])
         self.tree_versions |= {one: TreeVersion.of(one, items[tree_version_key(one)]) for one in partitions}
-        self.ancestors |= {key: Record.of(item) for key in above if (item := items[key]) is not None}
+        self.ancestors |= {
+            key: self.tree_versions[key.pk].with_counts(Record.of(item))
+            for key in above
+            if (item := items[key]) is not None
+        }
         self.trees |= {end.pk for end in ends}
         for move_id, has_flipped in flipped.items():
             _, source, target = moves[move_id]

@@ -1,16 +1,18 @@
 """Shared reads: the reads of one attempt at a response, each started once and awaited by everyone who needs it."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from resolvers.session.coalesced_reads import CoalescedReads
+from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.read_concurrency import ReadScheduler
 from store.engine.protocol import Store
 from store.engine.usage import LEAST_UNITS, ReadUsage, units_of
 from store.errors import CladeError
 from store.model.items import Item
-from store.model.keys import Key
+from store.model.keys import Key, tree_version_key
 
 T = TypeVar("T")
 Items = dict[Key, Item | Exception | None]
@@ -21,11 +23,12 @@ BATCH_KEYS = 100  # DynamoDB's limit of one BatchGetItem, which fails as a whole
 class SharedReads:
     """Reads of a store, by key (of items) or by any other value that identifies them.
 
-    After `end`, running reads are cancelled, their results are dropped, and no read begins.
+    `coalesced` are the reads of the process that are shared between requests: of tree versions, and of ranges. After
+    `end`, running reads are cancelled, their results are dropped, and no read begins.
     """
 
-    def __init__(self, store: Store, usage: ReadUsage, scheduler: ReadScheduler) -> None:
-        self._store, self._usage, self._scheduler = store, usage, scheduler
+    def __init__(self, store: Store, usage: ReadUsage, scheduler: ReadScheduler, coalesced: CoalescedReads) -> None:
+        self._store, self._usage, self._scheduler, self._coalesced = store, usage, scheduler, coalesced
         self._reads: dict[Hashable, asyncio.Future[Any]] = {}
         self._strong: set[Key] = set()
         self._has_ended = False
@@ -52,6 +55,10 @@ class SharedReads:
             raise asyncio.CancelledError
         started = self._reads[identity] = asyncio.ensure_future(read())
         return started
+
+    def has_read(self, key: Key) -> bool:
+        """Whether the read of an item was started before."""
+        return key in self._reads
 
     def forget_items(self, is_outdated: Callable[[Key], bool]) -> None:
         """Let the items at these keys be read again."""
@@ -83,10 +90,33 @@ class SharedReads:
 
     async def _read_batch(self, keys: list[Key], *, strong: bool) -> Items:
         try:
-            units = len(keys) * units_of(0, strong=strong)
-            items = await self.run(self._store.get(keys, self._usage, strong=strong), units)
-            return dict(zip(keys, items, strict=True))
+            return await self.run(self._get(keys, strong=strong), len(keys) * units_of(0, strong=strong))
         except CladeError as error:
             return dict.fromkeys(keys, error.bare())
         except Exception as error:  # raised by everyone who needs one of these keys
             return dict.fromkeys(keys, error)
+
+    async def _get(self, keys: list[Key], *, strong: bool) -> Items:
+        """The items at these keys in one request, and in others the tree versions that are being read by too many."""
+        versions = [key for key in keys if strong and key == tree_version_key(key.pk)]
+        begun = [key for key in versions if self._coalesced.begin(key)]
+        try:
+            if len(begun) == len(versions):
+                return dict(zip(keys, await self._store.get(keys, self._usage, strong=strong), strict=True))
+            return await self._get_apart(keys, [key for key in versions if key not in begun], strong=strong)
+        finally:
+            for key in begun:
+                self._coalesced.end(key)
+
+    async def _get_apart(self, keys: list[Key], shared: list[Key], *, strong: bool) -> Items:
+        """The items at these keys, of which some are read by requests that are shared."""
+        own = [key for key in keys if key not in shared]
+        calls: list[Awaitable[list[Item | None]]] = [
+            self._coalesced.next(key, partial(self._store.get, [key], strong=True), self._usage) for key in shared
+        ]
+        if own:
+            calls.append(self._store.get(own, self._usage, strong=strong))
+        found = await gather_outcomes(calls)
+        raise_first_error(found)
+        items = [item for some in cast(list[list[Item | None]], found) for item in some]
+        return dict(zip([*shared, *own], items, strict=True))

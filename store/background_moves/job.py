@@ -88,9 +88,13 @@ class MoveJob:
             return
         if self.move.cursor is None:
             await self.lease.wait(self._timing.grace_seconds)
-        rewrite = await self._rewrite()
+        top, rewrite = await self._rewrite()
+
+        def copied(record: Record) -> list[Change]:
+            return [Put(rewrite.moved(top if record.key == top.key else record).item())]
+
         async for page in self._pages(self.move.source, self.move.cursor):
-            for changes, records in self._transactions(page, lambda record: [Put(rewrite.moved(record).item())]):
+            for changes, records in self._transactions(page, copied):
                 await self._write_copied(changes, records)
         await self.lease.wait(self._timing.settle_seconds)
 
@@ -99,18 +103,18 @@ class MoveJob:
         written = self.move.written + len(records)
         await self.lease.write(changes, cursor=records[-1].sk, written=written, shape=shape)
 
-    async def _rewrite(self) -> SubtreeRewrite:
-        """The rewrite of keys; nothing that it depends on can change while the move runs."""
+    async def _rewrite(self) -> tuple[Record, SubtreeRewrite]:
+        """The top of the subtree and the rewrite of keys; neither can change while the move runs."""
         source, target = self.move.source, cast(Key, self.move.target)
         parent = [] if target.sk == "#" else [Key(target.pk, parent_sort_key(target.sk))]
         read_set = await self._read([source, *parent])
         records = [_existing(read_set, key) for key in (source, *parent)]
         above = [level for record in records[1:] for level in (*record.above, record.level)]
-        return SubtreeRewrite.of(records[0], target, above)
+        return records[0], SubtreeRewrite.of(records[0], target, above)
 
     async def _flip(self) -> None:
         source, target = self.move.source, self.move.target
-        rewrite = None if target is None else await self._rewrite()
+        rewrite = None if target is None else (await self._rewrite())[1]
         keys = [source, *ancestor_keys(source), redirect_key(source)]
         keys += [] if target is None else [*ancestor_keys(target), redirect_key(target)]
 

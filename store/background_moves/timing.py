@@ -23,6 +23,11 @@ class MoveTiming:
     lease_seconds: float = LEASE_SECONDS
 
     @classmethod
-    def of(cls, request_seconds: float, settle_seconds: float, wait_seconds: float) -> Self:
-        """The timing where no request takes longer than `request_seconds`, half of which at most is spent waiting."""
-        return cls(request_seconds + MARGIN_SECONDS, settle_seconds, min(wait_seconds, request_seconds / 2))
+    def of(
+        cls, request_seconds: float, settle_seconds: float, wait_seconds: float, *, stale_seconds: float = 0.0
+    ) -> Self:
+        """The timing where no request takes longer than `request_seconds`, half of which at most is spent waiting, or
+        begins with a tree version that is older than `stale_seconds`.
+        """
+        grace = request_seconds + stale_seconds + MARGIN_SECONDS
+        return cls(grace, settle_seconds, min(wait_seconds, request_seconds / 2))

@@ -29,6 +29,7 @@ from store.model.keys import (
     parent_partition,
     parent_sort_key,
 )
+from store.model.names import are_names
 from store.model.paths import checked_segment
 from store.model.ranks import is_valid
 from store.model.records import Counts, is_id, is_revision, nonzero_counts
@@ -116,7 +117,10 @@ class NodeChecks:
         while self._open and not (sk and sk.startswith(self._open[-1].sk)):
             node = self._open.pop()
             self._expect_counts(node, "kids", node.kids)
-            self._expect_counts(node, "below", node.below)
+            if node.sk == "#":
+                self._expect(node.item, "below", None)  # it is the shape of the tree version
+            else:
+                self._expect_counts(node, "below", node.below)
             if self._open:
                 below = self._open[-1].below
                 below.update(node.below)
@@ -213,6 +217,7 @@ class NodeChecks:
         author = item.get("changed_by")
         for name, is_valid_value, expected in (
             ("name", bool(_text(item.get("name"))), "a text that is not empty"),
+            ("names", item.get("names") is None or are_names(item["names"]), "texts by language"),
             ("revision", is_revision(item.get("revision")), "a positive integer"),
             ("updated_at", _is_time(item.get("updated_at")), "a time in UTC (RFC 3339)"),
             ("changed_by", author is None or isinstance(author, str), "a text"),

@@ -79,6 +79,11 @@ def encode_key(key: Key) -> Json:
     return {"pk": {"S": key.pk}, "sk": {"S": key.sk}}
 
 
+def decode_key(wire: Json) -> Key:
+    """The inverse of `encode_key`."""
+    return Key(wire["pk"]["S"], wire["sk"]["S"])
+
+
 def decode(wire: WireItem) -> Item:
     """An item of a response; sets and bytes, which Clade never writes, become lists and base64."""
     # A list of a thousand items has some fifteen thousand values, most of them texts, which take no call.

@@ -18,6 +18,7 @@ from msgspec import Raw, Struct
 from store.dynamodb.codec import Answer, WireValue, decode_value, parse_answer
 from store.engine.record_cache import RecordCache
 from store.model.attributes import Value
+from store.model.names import NAMES
 from store.model.records import Record
 
 MAX_NAMES = 100  # of own attributes in a hierarchy; pages with more are decoded item by item
@@ -40,8 +41,8 @@ class _Counts(Struct, gc=False):
     M: dict[str, _Whole]
 
 
-class _SentCounts(Struct, gc=False):
-    M: dict[str, Raw]  # these too come in any order
+class _SentMap(Struct, gc=False):
+    M: dict[str, Raw]  # its members too come in any order
 
 
 class _Passed(Struct, gc=False):
@@ -50,12 +51,12 @@ class _Passed(Struct, gc=False):
 
 _NODE: dict[str, Any] = {
     "pk": _Text, "sk": _Text, "rank": _Text, "id": _Text, "level": _Text, "name": _Text, "updated_at": _Text,
-    "above": _Texts, "kids": _Counts, "below": _Counts, "revision": _Whole, "parent": _Passed, "tier": _Passed,
+    "above": _Texts, "kids": _Counts, "revision": _Whole, "parent": _Passed, "tier": _Passed,
 }  # fmt: skip
 _SENT: dict[str, Any] = {
-    **dict.fromkeys(_NODE, Raw), "kids": _SentCounts, "below": _SentCounts, "parent": _Passed, "tier": _Passed,
+    **dict.fromkeys(_NODE, Raw), "kids": _SentMap, "parent": _Passed, "tier": _Passed,
 }  # fmt: skip
-_KNOWN = frozenset({*_NODE, "changed_by"})
+_KNOWN = frozenset({*_NODE, "below", "changed_by"})
 _ABSENT = Raw()
 _ENCODE = msgspec.json.Encoder(order="deterministic").encode
 _BESIDE = ("LastEvaluatedKey", "ConsumedCapacity")  # other members of a response that are parsed
@@ -99,9 +100,15 @@ class NodeParser:
     def _learn(self, names: list[str]) -> None:
         """Build the structures with these own attributes."""
         fields = {f"own{number}": name for number, name in enumerate(names)}
-        node = [*_NODE.items(), ("changed_by", _Text | None, None), *[(one, WireValue | None, None) for one in fields]]
+        node = [
+            *_NODE.items(), ("below", _Counts | None, None), ("changed_by", _Text | None, None),
+            *[(one, WireValue | None, None) for one in fields],
+        ]  # fmt: skip
         self._decode = _decoder(_structure("Node", node, fields))
-        sent = [*_SENT.items(), *[(one, Raw, _ABSENT) for one in ("changed_by", *fields)]]
+        sent = [
+            *_SENT.items(), ("below", _SentMap | None, None),
+            *[(one, _SentMap if fields.get(one) == NAMES else Raw, _ABSENT) for one in ("changed_by", *fields)],
+        ]  # fmt: skip
         items: Any = list[_structure("Sent", sent, fields)]  # type: ignore[misc]
         self._split = _decoder(msgspec.defstruct("Page", [("Items", items), *[(one, Any, None) for one in _BESIDE]]))
         self._names = names
@@ -109,6 +116,12 @@ class NodeParser:
 
     def _record(self, content: bytes) -> Record:
         node = self._decode(content)
+        if node.sk.S == "#":
+            below = None
+        elif node.below is None:
+            raise msgspec.ValidationError("a node has no `below`")
+        else:
+            below = _counts(node.below)
         attributes: dict[str, Value] = {
             name: value.S if value.S is not None else decode_value(value)
             for name, value in zip(self._names, self._own(node), strict=False)
@@ -116,7 +129,7 @@ class NodeParser:
         }
         return Record(
             pk=node.pk.S, sk=node.sk.S, rank=node.rank.S, id=node.id.S, level=node.level.S, name=node.name.S,
-            above=[one.S for one in node.above.L], kids=_counts(node.kids), below=_counts(node.below),
+            above=[one.S for one in node.above.L], kids=_counts(node.kids), below=below,
             revision=node.revision.N, updated_at=node.updated_at.S, attributes=attributes,
             changed_by=node.changed_by.S if node.changed_by is not None else None,
         )  # fmt: skip

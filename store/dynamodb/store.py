@@ -14,6 +14,7 @@ from store.dynamodb.node_codec import NodeAnswer, NodeParser
 from store.dynamodb.table_admin import TableAdmin
 from store.engine.call_stats import CallStats
 from store.engine.protocol import check_changes
+from store.engine.read_trace import ReadTrace
 from store.engine.record_cache import RecordCache
 from store.engine.table_options import TableOptions
 from store.engine.usage import ReadUsage, units_of
@@ -88,6 +89,9 @@ class DynamoDBStore:
                 units = sum(units_of(size_of(item), strong=strong) for item in items)
             unexpired = _unexpired(items)
             reads.add(items=len(unexpired), units=units)
+            if reads.trace is not None:
+                asked = [codec.decode_key(key) for key in pending[self.table]["Keys"]]
+                reads.trace.add_keys("BatchGetItem", asked, items=len(unexpired), units=units, strong=strong)
             found.update({key_of(item): item for item in unexpired})
             left = answer.get("UnprocessedKeys")
             if not left:
@@ -147,6 +151,8 @@ class DynamoDBStore:
                 units = units_of(sum(map(_row_size, found)), strong=strong)
             new = _within(key_range, found)[: None if limit is None else limit - len(rows)]
             reads.add(items=len(new), units=units)
+            if reads.trace is not None:
+                _trace(reads.trace, key_range, query, len(new), units)
             rows += new
             if "LastEvaluatedKey" not in page or len(rows) == limit or _is_through(key_range, found, reverse):
                 return rows
@@ -176,7 +182,10 @@ class DynamoDBStore:
             reads.check()
             page = await self._client.call("query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
             total += page["Count"]
-            reads.add(items=0, units=_consumed_units(page) or units_of(0))
+            units = _consumed_units(page) or units_of(0)
+            reads.add(items=0, units=units)
+            if reads.trace is not None:
+                _trace(reads.trace, key_range, query, 0, units)
             if "LastEvaluatedKey" not in page:
                 return total
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
@@ -241,6 +250,22 @@ class DynamoDBStore:
 
     async def health(self) -> None:
         await TableAdmin(self._client).check()
+
+
+def _trace(trace: ReadTrace, key_range: KeyRange, query: codec.Json, items: int, units: float) -> None:
+    """Add a Query of a range to the trace."""
+    start = query.get("ExclusiveStartKey")
+    trace.add_range(
+        "Query",
+        key_range,
+        items=items,
+        units=units,
+        limit=query.get("Limit"),
+        reverse=not query.get("ScanIndexForward", True),
+        strong=query.get("ConsistentRead", False),
+        count=query.get("Select") == "COUNT",
+        after=start and start[key_range.index.sort]["S"],
+    )
 
 
 def _key_count(pending: codec.Json) -> int:

@@ -18,6 +18,7 @@ from store.metadata.layout_version import (
     layout_item,
 )
 from store.model.attributes import Value
+from store.model.items import Item
 from store.retry import RetryPolicy
 
 ACTIVE_SECONDS = 180.0  # until a new table must be active
@@ -47,7 +48,7 @@ class TableAdmin:
         found = await self._when_active()
         if wrong := differences(found):
             raise BadInput(f'There is another table "{self._table}": {", ".join(wrong)}. Name one that does not exist.')
-        if made:
+        if made or await self._is_unmarked():
             await self.mark()
         else:
             await self.check()
@@ -86,10 +87,19 @@ class TableAdmin:
 
     async def layout(self) -> object:
         """The schema version of the table."""
+        return layout_in(await self._layout_item())
+
+    async def _layout_item(self) -> Item | None:
         answer = await self._client.call(
             "get_item", TableName=self._table, Key=codec.encode_key(LAYOUT_KEY), ConsistentRead=True
         )
-        return layout_in(codec.decode(answer["Item"]) if "Item" in answer else None)
+        return codec.decode(answer["Item"]) if "Item" in answer else None
+
+    async def _is_unmarked(self) -> bool:
+        """Whether the table is empty: another process has made it, and is about to mark it."""
+        if await self._layout_item() is not None:
+            return False
+        return not (await self._client.call("scan", TableName=self._table, ConsistentRead=True, Limit=1))["Items"]
 
     async def check(self) -> None:
         """Raise NoTable, WrongLayout or Unavailable where the table cannot be read."""

@@ -17,6 +17,7 @@ from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy, misplaced
 from store.model.items import ABSENT, Condition, Item, check_content
 from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, tree_key
+from store.model.names import with_changes
 from store.model.paths import format_path
 from store.model.records import Record, derived_id
 from store.text import shorten
@@ -89,7 +90,7 @@ class Create:
 
     @cached_property
     def _values(self) -> dict[str, Value]:
-        return {name: value for name, value in self.values.items() if value is not None}
+        return with_changes({}, self.values)
 
     @cached_property
     def _wanted_id(self) -> str:
@@ -147,7 +148,7 @@ class Update:
         old = existing(read_set, self.hierarchy, self.path, self.expected)
         if self.level is not None and self.level != old.level:
             raise WrongLevel(f"{shorten(format_path(self.path))} is of the level {old.level}, not {self.level}.")
-        values = {name: value for name, value in {**old.attributes, **self.values}.items() if value is not None}
+        values = with_changes(old.attributes, self.values)
         name = old.name if self.name is None else self.name
         if (name, values) == (old.name, old.attributes):
             return TransactionBuilder(read_set, context, old)

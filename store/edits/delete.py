@@ -81,7 +81,7 @@ class Delete:
         """
         if records is None:
             raise TooLarge(
-                f"{shorten(format_path(self.path))} and all below it are {1 + sum(record.below.values()):,} nodes, "
+                f"{shorten(format_path(self.path))} and all below it are {record.subtree_size:,} nodes, "
                 "more or larger ones than fit into one transaction. Move its children one by one, then delete it."
             )
         subtrees: dict[str, list[Record]] = {}

@@ -19,7 +19,10 @@ class WriteContext:
 
 
 class ReadSet:
-    """Items by key, None where there is none. Asking for a key that was not read raises KeyError."""
+    """Items by key, None where there is none. Asking for a key that was not read raises KeyError.
+
+    Records of roots have counts of descendants only where the version of their tree was read.
+    """
 
     def __init__(self) -> None:
         self._items: dict[Key, Item | None] = {}
@@ -35,7 +38,11 @@ class ReadSet:
 
     def record(self, key: Key) -> Record | None:
         item = self._items[key]
-        return None if item is None else Record.of(item)
+        if item is None:
+            return None
+        record = Record.of(item)
+        is_counted = not record.is_root or tree_version_key(key.pk) not in self._items
+        return record if is_counted else self.version(key.pk).with_counts(record)
 
     def version(self, partition: str) -> TreeVersion:
         return TreeVersion.of(partition, self._items[tree_version_key(partition)])

@@ -63,11 +63,11 @@ class Reader:
 
         Where the node was moved or removed since it was read, it comes alone, and the commit will fail.
         """
-        limit, nodes = self._store.max_commit_changes, 1 + sum(record.below.values())
+        limit, nodes = self._store.max_commit_changes, record.subtree_size
         changes = CHANGES_A_NODE * nodes + len(ancestors) + OTHER_CHANGES
         if nodes > MAX_NODES or (limit is not None and changes > limit):
             return None
-        if not record.below:
+        if nodes == 1:
             return [record]
         records, size, units = [record], size_of(record.item()), self._reads.units
         async for page in self._pages(below(record.pk, record.sk)):

@@ -4,7 +4,7 @@ Nothing is read or written here, so a dry run is a transaction that nobody commi
 change, the versions of all trees that it touches and their change logs follow from the changes themselves.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -74,7 +74,7 @@ class TransactionBuilder:
         self.collisions: list[Path] = []
         self.move: Move | None = None
         self._changes: dict[Key, Change] = {}
-        self._counts: dict[Key, _CountChange] = {}
+        self._counts: defaultdict[Key, _CountChange] = defaultdict(_CountChange)
         self._trees: dict[str, _TreeChange] = {}
 
     def check_not_moving(self, *keys: Key) -> None:
@@ -182,7 +182,7 @@ class TransactionBuilder:
             old = self.read_set.record(key)
             if key in changes or old is None:
                 continue  # a node that is itself removed
-            new = replace(old, kids=_sum(old.kids, count.kids), below=_sum(old.below, count.below))
+            new = replace(old, kids=_sum(old.kids, count.kids), below=_sum(old.descendant_counts, count.below))
             if (new.kids, new.below) != (old.kids, old.below):
                 changes[key] = Put(new.item())
         for partition, tree in self._trees.items():
@@ -236,12 +236,11 @@ class TransactionBuilder:
         self._changes[change.key] = change
 
     def _count(self, top: Record, shape: Counts, sign: int) -> None:
-        """Add a subtree to the counts of all its ancestors, or subtract it."""
+        """Add a subtree to the counts of all its ancestors, or subtract it; the root's are in the tree version."""
         below = _by_level(shape)
-        for key in ancestor_keys(top.key):
-            counts = self._counts.setdefault(key, _CountChange())
+        for key in ancestor_keys(top.key)[1:]:
             for level, number in below.items():
-                counts.below[level] += sign * number
+                self._counts[key].below[level] += sign * number
         if top.is_root:
             self._tree(top.hierarchy).shape[level_at_depth(top.level, 0)] += sign
         else:

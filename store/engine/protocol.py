@@ -88,7 +88,7 @@ class Store(Protocol):
         ...
 
     async def migrate(self) -> object:
-        """Upgrade the table's schema to this version of Clade; the version that it had."""
+        """Mark the table as one of this layout; the one that it had. `checking/migration.py` rewrites its items."""
         ...
 
     async def describe(self) -> dict[str, Value]:

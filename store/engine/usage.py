@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from store.engine.read_trace import ReadTrace
 from store.errors import BudgetExceeded
 
 UNIT_BYTES = 4096  # one read unit is one strongly consistent read of up to 4 KB, or two eventually consistent ones
@@ -25,6 +26,8 @@ class ReadUsage:
     limit: float = float("inf")
     refusal: BudgetExceeded | None = None
     """The error of the reads that the limit has rejected."""
+    trace: ReadTrace | None = None
+    """Lists each call, where that was asked for."""
 
     def add(self, *, items: int, units: float) -> None:
         """Count one request with its items and units."""

@@ -42,7 +42,7 @@ def request_fingerprint(kind: str, fields: Mapping[str, Any]) -> str:
 
 def idempotency_record(key: Key, fingerprint: str, record: Record, now: float, move_id: str | None = None) -> Put:
     """The record of a write with this fingerprint: the node of its payload, and the move that it started."""
-    node = replace(record, name="", attributes={}).item()
+    node = replace(record, name="", attributes={}).item() | {"below": cast(Value, record.descendant_counts)}
     item: Item = {
         "pk": key.pk, "sk": key.sk, "wanted": fingerprint, "node": cast(Value, node), "move": move_id,
         "expires": int(now) + RECORD_SECONDS,
@@ -58,7 +58,8 @@ def stored_result(item: Item, fingerprint: str) -> tuple[Record, Key | None]:
     if item["wanted"] != fingerprint:
         raise BadInput("This idempotencyKey was used for another change within the last 24 hours; choose a new one.")
     move_id = cast(str | None, item.get("move"))
-    return Record.of(cast(Item, item["node"])), None if move_id is None else move_key(move_id)
+    node = cast(Any, item["node"])
+    return replace(Record.of(node), below=node["below"]), None if move_id is None else move_key(move_id)
 
 
 def digest(text: str) -> str:

@@ -2,13 +2,18 @@
 
 It is stored in an item of DynamoDB's table, and in SQLite's `user_version`. A table without it has version 1: such
 tables were made before the version was stored.
+
+| version | difference |
+| --- | --- |
+| 1 | the item of a root has `below`, the numbers of all nodes of its tree by level |
+| 2 | it has none: the tree version has these numbers |
 """
 
 from store.errors import WrongLayout
 from store.model.items import Item
 from store.model.keys import Key
 
-LAYOUT = 1
+LAYOUT = 2
 """The version that this Clade reads and writes."""
 
 COPYING = -1

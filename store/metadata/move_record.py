@@ -114,8 +114,8 @@ class Move:
 def new_move(top: Record, target: Key | None, now: float, at: str, by: str | None) -> Move:
     """The record of a move of a subtree that starts `now`, in seconds since 1970, which is `at` as text."""
     move_id = move_id_from(now) + secrets.token_hex(6)
-    nodes = 1 + sum(top.below.values())
-    return Move(move_id, top.key, target, top.id, MoveState.COPYING, nodes, 0, 1, now + LEASE_SECONDS, at, None, by)
+    nodes, lease = top.subtree_size, now + LEASE_SECONDS
+    return Move(move_id, top.key, target, top.id, MoveState.COPYING, nodes, 0, 1, lease, at, None, by)
 
 
 def move_id_from(now: float) -> str:

@@ -8,12 +8,16 @@ partition of the hierarchy's name.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, cast
+
+from msgspec.structs import replace
 
 from store.model.attributes import Value
 from store.model.items import ABSENT, Item, Put
 from store.model.keys import Key, hierarchy_of, path_of, tree_version_key
 from store.model.paths import format_path
+from store.model.records import Counts, Record
 from store.text import shorten
 
 LOG_SECONDS = 90 * 24 * 3600  # until log items expire
@@ -96,6 +100,19 @@ class TreeVersion:
         for name, count in self.shape.items():
             counts[name.rpartition("@")[0]] += count
         return dict(counts)
+
+    @cached_property
+    def below_root(self) -> Counts:
+        """The number of descendants of the root, by level."""
+        counts: Counter[str] = Counter()
+        for level, depth in self.tiers():
+            if depth:
+                counts[level] += self.shape[level_at_depth(level, depth)]
+        return dict(counts)
+
+    def with_counts(self, record: Record) -> Record:
+        """A node of the tree with `below`, which of a root is here and not in its item."""
+        return replace(record, below=self.below_root) if record.is_root else record
 
     def next_expires(self, now: float) -> int:
         """The expiry of a log item that is written now: not before that of older ones, also where clocks differ."""

@@ -2,13 +2,14 @@
 
 import hashlib
 from base64 import b32encode
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
 from msgspec import Struct
 
 from store.errors import BadInput, BadPath, Damaged
-from store.model.attributes import MAX_TEXT_CHARACTERS, Value
+from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
 from store.model.keys import (
@@ -24,6 +25,7 @@ from store.model.keys import (
     parent_partition,
     path_of,
 )
+from store.model.names import names_of
 from store.model.paths import format_path
 from store.text import shorten
 
@@ -40,8 +42,9 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     `id` is as clients see it (`location:5074472`), `above` are the levels of its ancestors, the root's first, `kids`
     and `below` the numbers of its children and descendants by level, `rank` is its sort key among its siblings,
     `updated_at` a time in UTC (RFC 3339), `changed_by` the caller who wrote it, if known, and `attributes` those of its
-    level, as stored. Requests share records, so lists and dictionaries must not be changed. Of two records of one node
-    the one with the higher `revision` is newer; a change of counts or rank does not increment it.
+    level and `names`, as stored. The item of a root has no `below`: it is None until `TreeVersion.with_counts` adds it.
+    Requests share records, so lists and dictionaries must not be changed. Of two records of one node the one with the
+    higher `revision` is newer; a change of counts or rank does not increment it.
     """
 
     pk: str
@@ -52,7 +55,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     name: str
     above: list[str]
     kids: Counts
-    below: Counts
+    below: Counts | None
     revision: int
     updated_at: str
     attributes: dict[str, Value]
@@ -95,9 +98,10 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
         """The record in an item; raises Damaged where an attribute is missing."""
         found = cast(dict[str, Any], item)
         try:
+            below = None if found["sk"] == "#" else found["below"]
             return cls(
                 pk=found["pk"], sk=found["sk"], rank=found["rank"], id=found["id"], level=found["level"],
-                name=found["name"], above=found["above"], kids=found["kids"], below=found["below"],
+                name=found["name"], above=found["above"], kids=found["kids"], below=below,
                 revision=found["revision"], updated_at=found["updated_at"], changed_by=found.get("changed_by"),
                 attributes={name: value for name, value in found.items() if name not in _OWN},
             )  # fmt: skip
@@ -109,9 +113,10 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
         item: Item = {
             "pk": self.pk, "sk": self.sk, "parent": self.siblings, "rank": self.rank, "tier": self.tier,
             "id": self.id, "level": self.level, "name": self.name, "above": cast(Value, self.above),
-            "kids": cast(Value, self.kids), "below": cast(Value, self.below),
-            "revision": self.revision, "updated_at": self.updated_at, **self.attributes,
+            "kids": cast(Value, self.kids), "revision": self.revision, "updated_at": self.updated_at, **self.attributes,
         }  # fmt: skip
+        if not self.is_root:
+            item["below"] = cast(Value, self.descendant_counts)
         if self.changed_by is not None:
             item["changed_by"] = self.changed_by
         return item
@@ -130,6 +135,11 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
         return self
 
     @property
+    def names(self) -> Mapping[str, str]:
+        """Its names in other languages, by canonical language tag; raises BadData where they are damaged."""
+        return names_of(self.attributes)
+
+    @property
     def hierarchy(self) -> str:
         return hierarchy_of(self.pk)
 
@@ -142,6 +152,18 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
         return self.sk == "#"
 
     @property
+    def descendant_counts(self) -> Counts:
+        """`below`; raises LookupError for a root whose counts were not added."""
+        if self.below is None:
+            raise LookupError(f"The counts of {self.pk} are in its tree version, which was not read.")
+        return self.below
+
+    @property
+    def subtree_size(self) -> int:
+        """The number of its descendants and itself."""
+        return 1 + sum(self.descendant_counts.values())
+
+    @property
     def siblings(self) -> str:
         """The partition key in `by_parent` of the node and its siblings."""
         return parent_partition(self.pk, self.sk)
@@ -150,21 +172,6 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     def tier(self) -> str:
         """The partition key in `by_level` of the node."""
         return level_partition(self.pk, self.level, self.depth)
-
-
-def checked_name(name: object) -> str | None:
-    """A name from outside, None where none is given; raises BadInput for an invalid one."""
-    if name is None:
-        return None
-    if not isinstance(name, str) or not name:
-        raise BadInput(f"A name is a text that is not empty, not {shorten(repr(name))}.")
-    if len(name) > MAX_TEXT_CHARACTERS:
-        raise BadInput(f"A name has {len(name):,} characters; at most {MAX_TEXT_CHARACTERS:,} are taken.")
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise BadInput(f"The name {shorten(repr(name))} is no valid text.") from None
-    return name
 
 
 def checked_id(text: object) -> str:

@@ -75,10 +75,11 @@ class SQLiteStore:
                 reads.check()
                 chunk = wanted[start : start + CHUNK]
                 rows = self._rows(chunk)
-                missing = (len(chunk) - len(rows)) * units_of(0, strong=strong)
-                reads.add(
-                    items=len(rows), units=sum(units_of(total_size(r[2:]), strong=strong) for r in rows) + missing
-                )
+                units = sum(units_of(total_size(r[2:]), strong=strong) for r in rows)
+                units += (len(chunk) - len(rows)) * units_of(0, strong=strong)
+                reads.add(items=len(rows), units=units)
+                if reads.trace is not None:
+                    reads.trace.add_keys("SELECT", chunk, items=len(rows), units=units, strong=strong)
                 found.update({(pk, sk): decode(body) for pk, sk, body in rows})
         return [found.get(key) for key in keys]
 
@@ -127,7 +128,12 @@ class SQLiteStore:
                 size += total_size(bodies[-len(some) :])
                 if units_of(size, strong=strong) > reads.limit - reads.units:
                     break
-        reads.add(items=len(bodies), units=units_of(size, strong=strong))
+        units = units_of(size, strong=strong)
+        reads.add(items=len(bodies), units=units)
+        if reads.trace is not None:
+            reads.trace.add_range(
+                "SELECT", key_range, items=len(bodies), units=units, limit=limit, reverse=reverse, strong=strong
+            )
         reads.check(0)
         return bodies
 
@@ -140,7 +146,11 @@ class SQLiteStore:
                     count_page(key_range.index), (key_range.partition, lo, key_range.hi, time.time(), COUNT_ROWS)
                 )
                 ((count, size, last),) = rows.fetchall()
-            reads.add(items=0, units=units_of(int(size)))
+            units = units_of(int(size))
+            reads.add(items=0, units=units)
+            if reads.trace is not None:
+                after = None if lo == key_range.lo else lo[:-1]
+                reads.trace.add_range("SELECT", key_range, items=0, units=units, count=True, after=after)
             total += count
             if count < COUNT_ROWS:
                 break

@@ -4,7 +4,7 @@ An import that stops between two of them leaves fewer nodes than the file has, b
 batch has, besides the nodes it is about, all their ancestors with their new counts, each once."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from store.metadata.tree_version import level_at_depth
 from store.model.attributes import Value
 from store.model.items import ABSENT, MAX_BATCH_BYTES, UNCONDITIONAL, Change, Condition, Delete, Put
 from store.model.keys import decode_segment, first_rank, last_segment, parent_sort_key
+from store.model.names import with_changes
 from store.model.records import Counts, Record
 from store.text import rfc3339
 from store.transfer.diff import TreeDiff
@@ -25,7 +26,7 @@ from store.transfer.rows import Node
 MAX_LOG_BYTES = 300_000  # the log entries of a batch are one item, and items end at 400 KB
 LOG_ENTRY_BYTES = 250  # of an entry without its sort key
 ITEM_BYTES = 800  # of a record without its sort key, name and attributes: ids, counts, times, names of attributes
-BYTES_A_CHARACTER = 4  # at max_changes
+BYTES_A_CHARACTER = 4  # at most, in UTF-8
 KEY_COPIES = 6  # a sort key is in about so many attributes of a record and its id record
 VERSION_CHANGES = 4  # added to a batch when it is committed: two versions and their logs
 
@@ -55,7 +56,7 @@ class Batch:
 
 
 class _CountedRecord:
-    """A record with its counts after the last batch."""
+    """A record with its counts after the last batch; of a root those of its children alone."""
 
     __slots__ = ("below", "kids", "record", "when")
 
@@ -63,7 +64,7 @@ class _CountedRecord:
         self.record = record
         self.when = when
         self.kids = dict(record.kids)
-        self.below = dict(record.below)
+        self.below = dict(record.below or {})
 
     def put(self) -> Put:
         put = Put(replace(self.record, kids=dict(self.kids), below=dict(self.below)).item(), self.when)
@@ -71,32 +72,17 @@ class _CountedRecord:
         return put
 
 
-class _Ancestors(NamedTuple):
-    """The ancestors of a key, the parent first, and their levels, the root's first."""
-
-    parent: str
-    records: list[_CountedRecord]
-    levels: list[str]
-
-
-_ROOTS = _Ancestors("", [], [])
-
-
-def batches(diff: TreeDiff, creations: Iterable[Creation], pk: str, max_changes: int) -> Iterator[Batch]:
+def batches(diff: TreeDiff, creations: Sequence[Creation], pk: str, max_changes: int) -> Iterator[Batch]:
     """Transactions of at most `max_changes` changes for `creations` (parents first), updates and removals.
 
     They build on one another, so each must be committed before the next is requested. Each has the time at which it was
     begun.
     """
     builder = _BatchBuilder(diff, pk, max_changes)
-    rest = iter(creations)
-    creation = next(rest, None)
-    while creation is not None:
-        following = next(rest, None)
+    for creation, following in zip(creations, [*creations[1:], None], strict=False):
         node = creation.node
         yield from builder.make_room(node.sk, 2, _size(node.sk, node.name, node.values))
         builder.create(creation, inner=following is not None and following.node.sk.startswith(node.sk))
-        creation = following
     for old, new in diff.updated:
         yield from builder.make_room(new.sk, 2, _size_of(old) + _size_of(new))
         builder.update(old, new)
@@ -116,21 +102,21 @@ class _BatchBuilder:
         self._records = {sk: _CountedRecord(record, UNCONDITIONAL) for sk, record in diff.above.items()}
         self._pk = pk
         self._max_changes = max_changes - VERSION_CHANGES
-        self._ancestors = _ROOTS
+        self._ancestors: list[_CountedRecord] = []  # of the present change, the parent first
         self._open()
 
     def _open(self) -> None:
         now = time.time()
         self._batch = Batch(now, rfc3339(now))
         self._unwritten: dict[str, _CountedRecord] = {}  # that the batch will contain, with their new counts
-        self._last_counted: _Ancestors | None = None  # ancestors that are all among them
+        self._last_counted: list[_CountedRecord] | None = None  # ancestors that are all among them
         self._bytes = self._log_bytes = 0
 
     def make_room(self, sk: str, changes: int, size: int) -> Iterator[Batch]:
         """Yield the batch so far where so many more changes at a key, with its ancestors, would not fit."""
         self._ancestors = ancestors = self._ancestors_of(sk)
         if ancestors is not self._last_counted:
-            above = [counted for counted in ancestors.records if counted.record.sk not in self._unwritten]
+            above = [counted for counted in ancestors if counted.record.sk not in self._unwritten]
             changes += len(above)
             size += sum([_size_of(counted.record) for counted in above])
         logged = BYTES_A_CHARACTER * len(sk) + LOG_ENTRY_BYTES
@@ -155,11 +141,13 @@ class _BatchBuilder:
         node = creation.node
         sk = node.sk
         own = last_segment(self._pk, sk)
+        parent = self._ancestors[0].record if self._ancestors else None
         record = Record(
             pk=self._pk, sk=sk, rank=node.rank or first_rank(node.level, own), id=creation.id, level=node.level,
-            name=decode_segment(own) if node.name is None else node.name, above=self._ancestors.levels,
-            kids={}, below={}, revision=creation.revision, updated_at=self._batch.at,
-            attributes={name: value for name, value in node.values.items() if value is not None},
+            name=decode_segment(own) if node.name is None else node.name,
+            above=[*parent.above, parent.level] if parent else [], kids={}, below={},
+            revision=creation.revision, updated_at=self._batch.at,
+            attributes=with_changes({}, node.values),
         )  # fmt: skip
         self._count(record, 1)
         self._log(Event.CREATED, record)
@@ -190,31 +178,30 @@ class _BatchBuilder:
 
     def _count(self, record: Record, change: int) -> None:
         """Add a node to the counts of its ancestors and of the versions, or subtract it."""
-        records = self._ancestors.records
-        if self._ancestors is not self._last_counted:
+        records = self._ancestors
+        if records is not self._last_counted:
             self._unwritten.update({counted.record.sk: counted for counted in records})
-            self._last_counted = self._ancestors
+            self._last_counted = records
         for counted in records:
             _count(counted.below, record.level, change)
         if records:
             _count(records[0].kids, record.level, change)
         else:
             _count(self._batch.roots, level_at_depth(record.level, 0), change)
-        _count(self._batch.shape, level_at_depth(record.level, len(records)), change)
+        _count(self._batch.shape, level_at_depth(record.level, record.depth), change)
 
     def _log(self, event: Event, record: Record) -> None:
         self._batch.entries.append(LogEntry(event, record.sk, record.id, record.level, record.revision))
 
-    def _ancestors_of(self, sk: str) -> _Ancestors:
+    def _ancestors_of(self, sk: str) -> list[_CountedRecord]:
         """The ancestors of a key; siblings follow one another, so those of the change before are used again."""
-        if sk == "#":
-            return _ROOTS
-        parent = parent_sort_key(sk)
-        if parent == self._ancestors.parent:
+        parent = parent_sort_key(sk) if sk != "#" else None
+        if parent == (self._ancestors[0].record.sk if self._ancestors else None):
             return self._ancestors
-        counted = self._records[parent]
-        records = [counted, *self._ancestors_of(parent).records]
-        return _Ancestors(parent, records, [*counted.record.above, counted.record.level])
+        if parent is None:
+            return []
+        above = [counted for counted in self._ancestors_of(parent) if not counted.record.is_root]
+        return [self._records[parent], *above]
 
 
 def _count(counts: Counts, name: str, change: int) -> None:

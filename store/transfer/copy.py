@@ -7,8 +7,8 @@ its name at the end, and a table has a layout of its own until then.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
@@ -19,12 +19,7 @@ from store.edits.transaction_batches import Step, in_transactions
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, Unavailable
-from store.metadata.layout_version import (
-    COPYING,
-    LAYOUT_KEY,
-    layout_in,
-    layout_item,
-)
+from store.metadata.layout_version import COPYING, LAYOUT_KEY, layout_in, layout_item
 from store.metadata.tree_version import decode_moves
 from store.model.items import Change, Delete, Item, Put, key_of, size_of
 from store.model.keys import path_of, tree_version_key
@@ -37,24 +32,25 @@ COMMITS_AT_ONCE = 8
 VERSION_SORT_KEY = tree_version_key("").sk
 ID = "id#"
 
+Versions = dict[str, object]  # the numbers of tree versions by partition
 
-@asynccontextmanager
-async def new_store(url: str) -> AsyncIterator[Store]:
+
+def new_store(url: str) -> AbstractAsyncContextManager[Store]:
     """A store to fill while the block runs, at an address with nothing but an incomplete copy.
 
     When the block ends without error, others can open it. Raises BadInput where the address is in use.
     """
     target = parse_store_url(url)
-    if isinstance(target, SQLiteUrl) and target.is_in_memory:
+    if not isinstance(target, SQLiteUrl):
+        return _table(url)
+    if target.is_in_memory:
         raise BadInput("A copy in memory is gone when the command ends; name a file: sqlite:///FILE.")
-    async with _file(target.path) if isinstance(target, SQLiteUrl) else _table(url) as store:
-        yield store
+    return _file(Path(target.path))
 
 
 @asynccontextmanager
-async def _file(name: str) -> AsyncIterator[Store]:
+async def _file(file: Path) -> AsyncIterator[Store]:
     """A new SQLite file, in a directory of its own until it is complete."""
-    file = Path(name)
     _check_absent(file)
     try:
         folder = TemporaryDirectory(prefix=".clade-copy-", dir=file.parent)
@@ -78,14 +74,14 @@ async def _table(url: str) -> AsyncIterator[Store]:
     """A table that is empty or has an incomplete copy, marked as such until the copy is complete."""
     async with open_store(url) as store:
         (layout,) = await store.get([LAYOUT_KEY], ReadUsage(), strong=True)
-        if layout_in(layout) != COPYING and not await is_empty(store):
+        if layout_in(layout) != COPYING and not await _is_empty(store):
             raise BadInput(f'"{url}" is not empty; a copy goes into a new table, made with: clade table create')
         await store.commit([Put(layout_item(COPYING))])
         yield store
         await store.commit([Put(layout_item())])
 
 
-async def is_empty(store: Store) -> bool:
+async def _is_empty(store: Store) -> bool:
     async for _ in store.scan(ReadUsage()):
         return False
     return True
@@ -112,36 +108,26 @@ class Copy:
         Raises Conflict where a background move is running, and Unavailable where anything was written to the source
         meanwhile; then the copy is not complete.
         """
-        is_resumed = not await is_empty(self._target)
-        async with self._source.snapshot() or nullcontext(self._source) as snapshot:
-            is_consistent = snapshot is not self._source
-            before = {} if is_consistent else await self._versions(snapshot)
-            found = await self._copy(snapshot, compare=is_resumed)
+        is_resumed = not await _is_empty(self._target)
+        async with self._source.snapshot() or nullcontext(self._source) as source:
+            is_consistent = source is not self._source
+            before: Versions = {}
+            if not is_consistent:
+                async for page in source.scan(self._reads):
+                    _note_versions(page, before)
+            found = await self._copy(source, compare=is_resumed)
             if is_resumed:
-                await self._remove_others(snapshot)
+                await self._remove_others(source)
             if not is_consistent:
                 await self._check_unchanged(before, found)
-                await self._put(
-                    [key.item() for key in await find_keys(snapshot, self._reads)]
-                )  # which are in no tree version
+                keys = await find_keys(source, self._reads)  # which are in no tree version
+                await self._put([key.item() for key in keys])
 
-    async def _versions(self, source: Store) -> dict[str, object]:
-        """The numbers of all tree versions by partition."""
-        found: dict[str, object] = {}
+    async def _copy(self, source: Store, *, compare: bool) -> Versions:
+        """Copy all items, or with `compare` those that differ; returns the tree versions among them."""
+        versions: Versions = {}
         async for page in source.scan(self._reads):
-            found |= _version_numbers(page)
-        return found
-
-    async def _copy(self, source: Store, *, compare: bool) -> dict[str, object]:
-        """Copy all items, or with `compare` those that differ; returns the numbers of the tree versions among them.
-
-        The number is None for hierarchies of which only ids were read.
-        """
-        versions: dict[str, object] = {}
-        async for page in source.scan(self._reads):
-            versions |= _version_numbers(page)
-            for name in {hierarchy for item in page if (hierarchy := _hierarchy_of_id(item))}:
-                versions.setdefault(name, None)
+            _note_versions(page, versions)
             await self._put(await self._differing(page) if compare else page)
             self.items += len(page)
             self.nodes += sum("tier" in item for item in page)
@@ -155,18 +141,15 @@ class Copy:
 
     async def _remove_others(self, source: Store) -> None:
         async for page in self._target.scan(self._reads):
-            keys = [key_of(item) for item in page]
-            there = await source.get(keys, self._reads, strong=True)
+            there = await source.get([key_of(item) for item in page], self._reads, strong=True)
             gone = [item for item, other in zip(page, there, strict=True) if other is None]
-            for changes, _ in in_transactions(
-                [_step(item, Delete(key_of(item))) for item in gone], self._target.max_changes
-            ):
+            for changes in self._transactions(gone, lambda item: Delete(key_of(item))):
                 await self._target.commit(changes)
 
     async def _put(self, items: Sequence[Item]) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                for changes, _ in in_transactions((_step(item, Put(item)) for item in items), self._target.max_changes):
+                for changes in self._transactions(items, Put):
                     group.create_task(self._commit(changes))
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
@@ -175,7 +158,11 @@ class Copy:
         async with self._slots:
             await self._target.commit(changes)
 
-    async def _check_unchanged(self, before: dict[str, object], found: dict[str, object]) -> None:
+    def _transactions(self, items: Sequence[Item], change: Callable[[Item], Change]) -> Iterator[list[Change]]:
+        steps = (Step(None, [change(item)], size_of(item)) for item in items)
+        return (changes for changes, _ in in_transactions(steps, self._target.max_changes))
+
+    async def _check_unchanged(self, before: Versions, found: Versions) -> None:
         """Raise Unavailable unless the tree versions are the same before, during and after the copy."""
         for version in await tree_versions(self._source, sorted({*before, *found}), self._reads):
             partition = version.partition
@@ -187,20 +174,16 @@ class Copy:
                 )
 
 
-def _version_numbers(page: Sequence[Item]) -> dict[str, object]:
-    """The numbers of the tree versions on a page; raises Conflict where one lists a running move."""
-    versions = [item for item in page if item["sk"] == VERSION_SORT_KEY]
-    for item in versions:
-        for move in decode_moves(item):
-            raise Conflict(f"{move.refusal(move.source)} clade repair ends a move that no process works on.")
-    return {cast(str, item["pk"]): item["n"] for item in versions}
+def _note_versions(page: Sequence[Item], versions: Versions) -> None:
+    """Note the tree versions on a page, and None for the hierarchies of ids, whose roots may have none.
 
-
-def _hierarchy_of_id(item: Item) -> str:
-    """The hierarchy of an item of an id, an empty text for any other item."""
-    pk = cast(str, item["pk"])
-    return pk[len(ID) : pk.index(":")] if pk.startswith(ID) and ":" in pk else ""
-
-
-def _step(item: Item, change: Change) -> Step[None]:
-    return Step(None, [change], size_of(item))
+    Raises Conflict where a version lists a running move.
+    """
+    for item in page:
+        pk = cast(str, item["pk"])
+        if item["sk"] == VERSION_SORT_KEY:
+            for move in decode_moves(item):
+                raise Conflict(f"{move.refusal(move.source)} clade repair ends a move that no process works on.")
+            versions[pk] = item["n"]
+        elif pk.startswith(ID) and ":" in pk:
+            versions.setdefault(pk[len(ID) : pk.index(":")], None)

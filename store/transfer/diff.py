@@ -11,14 +11,14 @@ from typing import cast
 from msgspec.structs import replace
 
 from store.errors import BadInput
+from store.model.attributes import Value
 from store.model.hierarchy import may_stand, misplaced
 from store.model.items import Item, check_content
-from store.model.keys import parent_sort_key, path_of
-from store.model.paths import format_path
+from store.model.keys import parent_sort_key
+from store.model.names import NAMES, merged_names, with_changes
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Record
-from store.text import shorten
-from store.transfer.rows import ImportPlan, Node, Rejection, Tree
+from store.transfer.rows import ImportPlan, Node, Rejection, Tree, path_text
 
 
 @dataclass
@@ -58,38 +58,31 @@ class _OpenNode:
 class TreeMerge:
     """The merge of one tree: `add` the table's node items in key order, page by page, then `finish`.
 
-    `pk` is the tree's partition. With `prune`, nodes below those of the file that the file does not have are removed,
+    With `prune`, nodes below those of the file that the file does not have are removed,
     but not nodes of rejected rows. An updated record has its next revision, and still the time of the former one.
     """
 
-    def __init__(self, plan: ImportPlan, tree: Tree, pk: str, *, prune: bool = False) -> None:
+    def __init__(self, plan: ImportPlan, tree: Tree, *, prune: bool = False) -> None:
         self._plan = plan
-        self._pk = pk
+        self._pk = tree.pk
         self._prune = prune
         self._rejected = dict(tree.rejected)
-        self._nodes = iter([tree.nodes[sk] for sk in sorted(tree.nodes)])
-        self._next = next(self._nodes, None)
+        self._rest = [tree.nodes[sk] for sk in sorted(tree.nodes, reverse=True)]
         self._stack: list[_OpenNode] = []
         self._found = TreeDiff()
 
     def add(self, items: Iterable[Item]) -> None:
         for item in items:
             sk = cast(str, item["sk"])
-            while self._next is not None and self._next.sk < sk:
-                self._create(self._advance())
-            node = self._advance() if self._next is not None and self._next.sk == sk else None
-            self._compare(sk, item, node)
+            while self._rest and self._rest[-1].sk < sk:
+                self._create(self._rest.pop())
+            self._compare(sk, item, self._rest.pop() if self._rest and self._rest[-1].sk == sk else None)
 
     def finish(self) -> TreeDiff:
-        while self._next is not None:
-            self._create(self._advance())
+        while self._rest:
+            self._create(self._rest.pop())
         self._close("")
         return self._found
-
-    def _advance(self) -> Node:
-        node = cast(Node, self._next)
-        self._next = next(self._nodes, None)
-        return node
 
     def _create(self, node: Node) -> None:
         """Add a node that the table does not have."""
@@ -97,13 +90,13 @@ class TreeMerge:
         try:
             self._check_new(node, above)
         except BadInput as error:
-            return self._reject(node, str(error))
+            self._reject(node, str(error))
+            return
         self._record_stack()
         self._found.created.append(node)
         if node.rank is not None and above is not None:
             above.ranked.append(node)
         self._stack.append(_OpenNode(node.sk, node.level, None, in_file=True, kept=True))
-        return None
 
     def _compare(self, sk: str, item: Item, node: Node | None) -> None:
         """Compare a node of the table with the file's, if there is one."""
@@ -148,7 +141,7 @@ class TreeMerge:
         if node_id in self._plan.rejected_ids:
             return True
         other = self._plan.ids.get(node_id)
-        return other is not None and (other.sk, other.root) != (sk, self._pk.partition("#")[2])
+        return other is not None and other.key != (self._pk, sk)
 
     def _reject(self, node: Node, reason: str) -> None:
         self._found.rejections.append(Rejection(node.number, reason))
@@ -162,11 +155,11 @@ class TreeMerge:
         under = above.level if above else None
         if not may_stand(self._plan.hierarchy, node.level, under):
             raise BadInput(misplaced(self._plan.hierarchy.levels[node.level], under))
-        check_content(str(node), node.name or "", node.values)
+        check_content(str(node), node.name or "", with_changes({}, node.values))
 
     def _parent_problem(self, node: Node) -> str:
         parent = parent_sort_key(node.sk)
-        name = shorten(format_path(path_of(self._pk, parent)), 200)
+        name = path_text(self._pk, parent)
         if parent in self._rejected:
             return f"Parent {name} is missing, since row {self._rejected[parent]} was rejected."
         return f"Parent {name} is neither in the file nor in the table."
@@ -178,11 +171,11 @@ class TreeMerge:
         if node.id is not None and node.id != _bare_id(item):
             raise BadInput(f"{node} has the id {_bare_id(item)} in the table, not {node.id}; ids never change.")
         same_name = node.name is None or node.name == item["name"]
-        if same_name and all(item.get(name) == value for name, value in node.values.items()):
+        if same_name and all(_has(item, name, value) for name, value in node.values.items()):
             self._found.unchanged += 1
             return
         old = Record.of(item)
-        values = {name: value for name, value in {**old.attributes, **node.values}.items() if value is not None}
+        values = with_changes(old.attributes, node.values)
         name = old.name if node.name is None else node.name
         new = replace(old, name=name, attributes=values, revision=old.revision + 1, changed_by=None)
         check_content(str(node), new.name, new.attributes)
@@ -196,6 +189,12 @@ def _rank(nodes: Iterable[Node], taken: Iterable[str]) -> None:
     for node in nodes:
         node.rank = rank_after(cast(str, node.rank), ranks)
         ranks.add(node.rank or "")
+
+
+def _has(item: Item, name: str, value: Value) -> bool:
+    """Whether an item has a value already; of names, those in the languages of the value."""
+    found = item.get(name)
+    return found == value or (name == NAMES and value is not None and (found or {}) == merged_names(found, value))
 
 
 def _bare_id(item: Item) -> str:

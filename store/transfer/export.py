@@ -5,16 +5,20 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import nullcontext
 from typing import cast
 
+import orjson
+
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Unavailable
-from store.metadata.change_log import Event, LogEntry
+from store.metadata.change_log import Event
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
-from store.model.items import Item
-from store.model.keys import Index, Key, Path, hierarchy_of, node_key
+from store.model.items import Item, key_of
+from store.model.keys import Index, Key, Path, hierarchy_of, node_key, tree_key
+from store.model.names import NAMES, are_names
 from store.model.paths import format_path, parse_path
 from store.model.ranges import KeyRange, siblings, subtree
+from store.model.ranks import manual_part
 from store.model.records import Record
 from store.model.undefined_values import Undefined
 from store.reading.active_moves import ActiveMoves, active_moves
@@ -22,7 +26,6 @@ from store.reading.change_feed import transactions
 from store.reading.pages import LOG_PAGE_ITEMS, Pages
 from store.reading.tree_versions import tree_version, tree_versions
 from store.text import shorten
-from store.transfer.formats.jsonl import line_of
 
 INDEX_WAITS = 20  # how often the list of roots is read again while the index is behind the table
 INDEX_WAIT_SECONDS = 0.25
@@ -42,30 +45,30 @@ async def export(
     reads, undefined = ReadUsage(), undefined or Undefined(hierarchy)
     async with store.snapshot() or nullcontext(store) as source:
         await source.check_integrity()
-        if path is not None:
-            ranges = [await _subtree_at(source, hierarchy, path, reads)]
-        else:
-            ranges = [subtree(pk, "#") for pk in await _trees(source, hierarchy, reads)]
-        trees = [key_range.partition for key_range in ranges]
+        tops = await (_roots(source, hierarchy, reads) if path is None else _node(source, hierarchy, path, reads))
+        trees = [top.pk for top in tops]
         before = await tree_versions(source, trees, reads)
-        for key_range in ranges:
-            async for page in _visible_pages(source, key_range, reads):
+        for top in tops:
+            async for page in _visible_pages(source, subtree(*top), reads):
                 yield b"".join([_line(hierarchy, Record.of(item), undefined) for item in page])
         after = await tree_versions(source, trees, reads)
-        for key_range, then, now in zip(ranges, before, after, strict=True):
+        for top, then, now in zip(tops, before, after, strict=True):
             if now.number != then.number:
-                await _check_moves(source, then, Key(key_range.partition, key_range.lo), reads)
+                await _check_moves(source, then, top, reads)
 
 
 async def count(store: Store, hierarchy: Hierarchy, path: Path | None = None) -> int:
     """The number of nodes of an export, by the stored counts; 0 where there is no such node."""
     reads = ReadUsage()
-    if path is not None:
+    if path is not None and len(path) > 1:
         (item,) = await store.get([node_key(hierarchy.name, path)], reads)
-        return 1 + sum(Record.of(item).below.values()) if item else 0
+        return Record.of(item).subtree_size if item else 0
+    if path is not None:
+        return sum((await tree_version(store, tree_key(hierarchy.name, path), reads)).shape.values())
     total = 0
     async for page in _visible_pages(store, siblings(hierarchy.name), reads):
-        total += sum(1 + sum(Record.of(item).below.values()) for item in page)
+        for version in await tree_versions(store, [cast(str, item["pk"]) for item in page], reads):
+            total += sum(version.shape.values())
     return total
 
 
@@ -74,7 +77,9 @@ async def _check_moves(store: Store, then: TreeVersion, top: Key, reads: ReadUsa
     number = then.number
     while found := await transactions(store, then.partition, number, LOG_PAGE_ITEMS, reads):
         for entry in [entry for transaction in found for entry in transaction.entries]:
-            if entry.event is Event.MOVED and entry.source != entry.target and _concerns(entry, top):
+            ends = (entry.source, entry.target) if entry.event is Event.MOVED and entry.source != entry.target else ()
+            keys = [node_key(hierarchy_of(top.pk), parse_path(cast(str, path))) for path in ends]
+            if any(key.holds(top) or top.holds(key) for key in keys):
                 raise Unavailable(
                     f"{shorten(str(entry.source))} was moved to {shorten(str(entry.target))} during the export, so it "
                     "can be in the export twice or not at all; export again."
@@ -82,33 +87,24 @@ async def _check_moves(store: Store, then: TreeVersion, top: Key, reads: ReadUsa
         number = found[-1].number
 
 
-def _concerns(moved: LogEntry, top: Key) -> bool:
-    """Whether a move began or ended at, above or below a node."""
-    keys = [node_key(hierarchy_of(top.pk), parse_path(cast(str, path))) for path in (moved.source, moved.target)]
-    return any(key.holds(top) or top.holds(key) for key in keys)
-
-
-async def _subtree_at(store: Store, hierarchy: Hierarchy, path: Path, reads: ReadUsage) -> KeyRange:
+async def _node(store: Store, hierarchy: Hierarchy, path: Path, reads: ReadUsage) -> list[Key]:
     key = node_key(hierarchy.name, path)
     moves = await _moves(store, key.pk, reads)
     (item,) = await store.get([key], reads, strong=True)
     if item is None or moves.hide(key):
         raise BadInput(f'{hierarchy.name} has no node "{shorten(format_path(path), 200)}".')
-    return subtree(key.pk, key.sk)
+    return [key]
 
 
-async def _trees(store: Store, hierarchy: Hierarchy, reads: ReadUsage) -> list[str]:
-    """The partitions of all trees in path order.
+async def _roots(store: Store, hierarchy: Hierarchy, reads: ReadUsage) -> list[Key]:
+    """The keys of all roots in path order.
 
     Only an index lists the roots, and it may be behind the table, so the version of the roots has to agree with it.
     """
     for _ in range(INDEX_WAITS):
         expected = sum((await tree_version(store, hierarchy.name, reads)).shape.values())
-        found = [
-            cast(str, item["pk"])
-            async for page in _visible_pages(store, siblings(hierarchy.name), reads)
-            for item in page
-        ]  # fmt: skip
+        pages = _visible_pages(store, siblings(hierarchy.name), reads)
+        found = [key_of(item) async for page in pages for item in page]
         if len(found) == expected:
             return sorted(found)
         await asyncio.sleep(INDEX_WAIT_SECONDS)
@@ -131,7 +127,17 @@ async def _moves(store: Store, partition: str, reads: ReadUsage) -> ActiveMoves:
 
 
 def _line(hierarchy: Hierarchy, record: Record, undefined: Undefined) -> bytes:
+    """The line of a node, with the attributes that its level does not define apart."""
     others = undefined.see(record.level, record.attributes)
-    attributes = {name: value for name, value in record.attributes.items() if name not in others}
-    is_defined = record.level in hierarchy.levels
-    return line_of(record, attributes, None if is_defined and not others else others)
+    fields: dict[str, object] = {
+        "path": record.path, "level": record.level, "name": record.name,
+        "id": record.id.removeprefix(f"{record.hierarchy}:"),
+        **{name: value for name, value in record.attributes.items() if name not in others},
+    }  # fmt: skip
+    if are_names(names := record.attributes.get(NAMES)):
+        fields[NAMES] = dict(sorted(cast(dict[str, str], names).items()))  # DynamoDB returns them in any order
+    if (rank := manual_part(record.level, record.rank)) is not None:
+        fields["rank"] = rank
+    if others or record.level not in hierarchy.levels:
+        fields["undefined"] = others
+    return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)

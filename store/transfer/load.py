@@ -8,7 +8,7 @@ file are moved before, or not at all (see `move_existing`)."""
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import cast
 from uuid import uuid4
@@ -18,10 +18,10 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.change_log import Event, LogEntry, log_item, root_log_key
+from store.metadata.history import current_key
 from store.metadata.tree_version import TreeVersion
 from store.model.items import Change, Item
-from store.model.keys import Key, id_key, parent_sort_key, path_of
-from store.model.paths import format_path
+from store.model.keys import Key, id_key, parent_sort_key
 from store.model.ranges import siblings, subtree
 from store.model.ranks import is_manual, rank_after
 from store.model.records import derived_id
@@ -29,10 +29,9 @@ from store.reading.active_moves import wait_for_moves
 from store.reading.pages import PAGE_ITEMS, Pages
 from store.reading.tree_versions import tree_version
 from store.retry import RetryPolicy
-from store.text import shorten
 from store.transfer.batches import Batch, Creation, batches
 from store.transfer.diff import TreeDiff, TreeMerge
-from store.transfer.rows import ImportPlan, Node, Rejection, Tree
+from store.transfer.rows import ImportPlan, Node, Rejection, Tree, path_text
 
 TREES_AT_ONCE = 8  # a tree's transactions follow one another, so only several trees make use of a remote table
 RETRIES = RetryPolicy(0.02, 0.25, attempts=20)  # of writing one tree while others write to it, too
@@ -56,19 +55,13 @@ class LoadResult:
     def written(self) -> int:
         return self.added.total() + self.changed.total() + self.removed.total() + self.moved.total()
 
-    def note(self, event: Event, level: str, pk: str, sk: str) -> None:
-        kind = {Event.CREATED: self.added, Event.UPDATED: self.changed, Event.DELETED: self.removed}[event]
-        kind[level] += 1
-        self._add_example(event, _path_text(pk, sk))
-
-    def note_move(self, level: str, source: Key, target: Key) -> None:
-        self.moved[level] += 1
-        self._add_example(Event.MOVED, f"{_path_text(*source)} -> {_path_text(*target)}")
-
-    def _add_example(self, event: Event, example: str) -> None:
+    def note(self, event: Event, level: str, *places: Key) -> None:
+        """Count a node, and add its path to the examples; `places` is its key, of a moved node the old and the new."""
+        kinds = {Event.CREATED: self.added, Event.UPDATED: self.changed, Event.DELETED: self.removed}
+        kinds.get(event, self.moved)[level] += 1
         examples = self.examples.setdefault(event, [])
         if len(examples) < EXAMPLES:
-            examples.append(example)
+            examples.append(" -> ".join([path_text(*key) for key in places]))
 
 
 async def load(
@@ -118,7 +111,7 @@ class _Import:
         for root in roots:
             tree = self.plan.trees.pop(root)
             if tree.nodes:
-                await _TreeImport(self, f"{self.plan.hierarchy.name}#{root}", tree).run()
+                await _TreeImport(self, tree).run()
 
     async def rank_root(self, node: Node) -> None:
         """Set the rank of a root to be created: the next free one where another root has it."""
@@ -126,12 +119,12 @@ class _Import:
             name = self.plan.hierarchy.name
             if self._root_ranks is None:
                 roots = await self.store.range(siblings(name), self.reads)
-                ranks = {cast(str, root["rank"]): cast(str, root["pk"]) for root in roots}
-                self._root_ranks = {rank: pk for rank, pk in ranks.items() if is_manual(rank)}
-            own = f"{name}#{node.root}"
-            node.rank = rank_after(cast(str, node.rank), [rank for rank, pk in self._root_ranks.items() if pk != own])
+                ranks = [(cast(str, root["rank"]), cast(str, root["pk"])) for root in roots]
+                self._root_ranks = {rank: pk for rank, pk in ranks if is_manual(rank)}
+            taken = [rank for rank, pk in self._root_ranks.items() if pk != node.pk]
+            node.rank = rank_after(cast(str, node.rank), taken)
             if node.rank is not None:
-                self._root_ranks[node.rank] = own
+                self._root_ranks[node.rank] = node.pk
 
     async def commit(self, changes: list[Change], batch: Batch, roots: list[LogEntry]) -> None:
         """Commit a transaction; those with roots follow one another, with the version and log of the roots."""
@@ -149,30 +142,30 @@ class _Import:
 
 
 class _TreeImport:
-    """The import of one tree, whose partition is `pk`."""
+    """The import of one tree."""
 
-    def __init__(self, load: _Import, pk: str, tree: Tree) -> None:
+    def __init__(self, load: _Import, tree: Tree) -> None:
         self._import = load
-        self._pk = pk
+        self._pk = tree.pk
         self._tree = tree
         self._written = 0  # nodes of the file, in all attempts
-        self._reported = 0
 
     async def run(self) -> None:
         for delay in RETRIES.delays():
             await asyncio.sleep(delay)
             version = await wait_for_moves(self._import.store, self._pk, self._import.reads)
             with contextlib.suppress(Conflict):
-                return await self._attempt(version)
-        name = format_path(path_of(self._pk, "#"))
-        raise Conflict(f"Other writes to {name} prevented the import; the same command continues it.")
+                await self._attempt(version)
+                return self._import.on_nodes(len(self._tree.nodes) - self._written)
+        raise Conflict(
+            f"Other writes to {path_text(self._pk, '#')} prevented the import; the same command continues it."
+        )
 
     async def _attempt(self, version: TreeVersion) -> None:
         """Read and compare the tree, and write the differences."""
         diff = await self._diff()
         creations = await self._creations(diff)
         unchanged = max(0, diff.unchanged - self._written)
-        self._report(diff.unchanged + len(diff.rejections))
         for batch in batches(diff, creations, self._pk, self._import.store.max_changes):
             if not self._import.dry_run:
                 raised = version.incremented(batch.shape, now=batch.now)
@@ -186,7 +179,7 @@ class _TreeImport:
 
     async def _diff(self) -> TreeDiff:
         """The differences of the tree; all its records are read, but only changes are kept in memory."""
-        merge = TreeMerge(self._import.plan, self._tree, self._pk, prune=self._import.prune)
+        merge = TreeMerge(self._import.plan, self._tree, prune=self._import.prune)
         async for items in Pages(self._import.store, subtree(self._pk, "#"), self._import.reads):
             merge.add(items)
         return merge.finish()
@@ -201,11 +194,16 @@ class _TreeImport:
             for node, node_id, item in zip(page, ids, items, strict=True):
                 if node.sk == "#" and node.rank is not None:
                     await self._import.rank_root(node)
-                if rejection := self._id_rejection(node, item) or _parent_rejection(node, rejected):
-                    rejected[node.sk] = node.number
+                parent = parent_sort_key(node.sk) if len(node.sk) > 1 else ""
+                if rejection := self._id_rejection(node, item):
                     diff.rejections.append(rejection)
+                elif parent in rejected:
+                    reason = f"The parent of {node} is missing, since row {rejected[parent]} was rejected."
+                    diff.rejections.append(Rejection(node.number, reason))
                 else:
                     creations.append(self._creation(node, node_id, item))
+                    continue
+                rejected[node.sk] = node.number
         return creations
 
     def _id_of(self, node: Node) -> str:
@@ -215,9 +213,10 @@ class _TreeImport:
 
     def _id_rejection(self, node: Node, item: Item | None) -> Rejection | None:
         """The rejection of a node whose id belongs to another one, by the record of the id."""
-        if item is None or "deleted" in item or node.id is None or self._is_at(node, item):
+        place = current_key(item)
+        if place is None or node.id is None or place == node.key:
             return None
-        reason = f"The id {node.id} belongs to {_path_text(cast(str, item['tree']), cast(str, item['key']))}"
+        reason = f"The id {node.id} belongs to {path_text(*place)}"
         if (unmoved := self._import.plan.unmoved.get(node.id)) is None:
             return Rejection(node.number, f"{reason}; use --moves to move it.", moved=True)
         return Rejection(node.number, f"{reason}, and cannot be moved here: {unmoved}", moved=True)
@@ -230,32 +229,13 @@ class _TreeImport:
             return Creation(node, node_id)
         if "deleted" in item and node.id is not None:
             return Creation(node, node_id, cast(int, item["revision"]) + 1, {"deleted": item["deleted"]})
-        if "deleted" not in item and self._is_at(node, item):  # left by a deletion without Clade
+        if current_key(item) == node.key:  # left by a deletion without Clade
             return Creation(node, node_id, when={"tree": self._pk, "key": node.sk})
         return Creation(node, f"{self._import.plan.hierarchy.name}:{uuid4().hex}")
 
-    def _is_at(self, node: Node, item: Item) -> bool:
-        return (item["tree"], item["key"]) == (self._pk, node.sk)
-
-    def _report(self, nodes: int) -> None:
-        """Call `on_nodes` with nodes that are done, but not twice with those of an earlier attempt."""
-        if nodes > self._reported:
-            self._import.on_nodes(nodes - self._reported)
-            self._reported = nodes
-
     def _note(self, entries: list[LogEntry]) -> None:
         for entry in entries:
-            self._import.result.note(entry.event, entry.level, self._pk, entry.sk)
+            self._import.result.note(entry.event, entry.level, Key(self._pk, entry.sk))
         written = sum(entry.event is not Event.DELETED for entry in entries)
         self._written += written
-        self._report(self._reported + written)
-
-
-def _parent_rejection(node: Node, rejected: Mapping[str, int]) -> Rejection | None:
-    if len(node.sk) == 1 or (parent := parent_sort_key(node.sk)) not in rejected:
-        return None
-    return Rejection(node.number, f"The parent of {node} is missing, since row {rejected[parent]} was rejected.")
-
-
-def _path_text(pk: str, sk: str) -> str:
-    return shorten(format_path(path_of(pk, sk)), 200)
+        self._import.on_nodes(written)

@@ -4,11 +4,15 @@ Parents come first, so the nodes below a moved node have come along when it is t
 has waits until that has moved away; one that cannot be moved stays, and the import rejects its row.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import cast
 
 from store.concurrency import in_chunks
+from store.connect import opened
 from store.edits.create_update import Create
 from store.edits.move import Move
 from store.edits.read_set import WriteContext
@@ -18,15 +22,15 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, NotFound, WrongLevel
 from store.metadata.change_log import Event
-from store.metadata.history import current_key
-from store.model.items import Item
-from store.model.keys import Key, ancestor_keys, id_key, path_of
-from store.model.paths import format_path
+from store.metadata.history import current_key, id_item
+from store.model.items import Item, Put
+from store.model.keys import Key, ancestor_keys, id_key, node_key, path_of, tree_version_key
+from store.model.ranges import subtree
+from store.model.records import Record
 from store.reading.active_moves import wait_for_moves
-from store.reading.pages import PAGE_ITEMS
-from store.text import shorten
+from store.reading.pages import PAGE_ITEMS, Pages
 from store.transfer.load import LoadResult
-from store.transfer.rows import ImportPlan, Node
+from store.transfer.rows import ImportPlan, Node, path_text
 from store.writer.writer import Writer
 
 
@@ -39,7 +43,7 @@ class _MoveNode(Move):
     async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
         transaction = await super().build(reader, context)
         if transaction.record.id != f"{self.hierarchy.name}:{self.node.id}":
-            raise NotFound(f"The node is no longer at {shorten(format_path(self.path), 200)}.")
+            raise NotFound(f"The node is no longer at {path_text(*node_key(self.hierarchy.name, self.path))}.")
         if transaction.record.level != self.node.level:
             raise WrongLevel(f"The node is a {transaction.record.level}, not a {self.node.level}.")
         return transaction
@@ -63,7 +67,7 @@ class ImportMoves:
         """
         try:
             await self._finish()
-            waiting = sorted(self._plan.ids.values(), key=lambda node: (node.root, node.sk))
+            waiting = sorted(self._plan.ids.values(), key=lambda node: node.key)
             moved = -1
             while waiting and moved < self._result.moved.total():
                 moved = self._result.moved.total()
@@ -76,12 +80,8 @@ class ImportMoves:
         """Finish interrupted moves, and add those that the file asks for to the result."""
         for move in await self._writer.move_worker.finish({self._plan.hierarchy.name}):
             node = self._plan.ids.get(move.top_id.partition(":")[2])
-            if (
-                node is not None
-                and move.target == self._target(node)
-                and await self._current_keys([node]) == [move.target]
-            ):
-                self._result.note_move(node.level, move.source, move.target)
+            if node is not None and move.target == node.key and await self._current_keys([node]) == [move.target]:
+                self._result.note(Event.MOVED, node.level, move.source, move.target)
 
     async def _round(self, nodes: Sequence[Node], on_nodes: Callable[[int], None]) -> list[Node]:
         """Move each of these nodes, parents first; returns those that are blocked."""
@@ -90,66 +90,56 @@ class ImportMoves:
         async for page in in_chunks(nodes, PAGE_ITEMS):
             keys = await self._current_keys(page)
             for number, node in enumerate(page):
-                source, target = keys[number], self._target(node)
-                if source is None or source == target:
+                source = keys[number]
+                if source is None or source == node.key:
                     continue
-                if not await self._try_move(node, source, target):
+                if await self._try_move(node, source):
+                    keys = [key.moved(source, node.key) if key and source.holds(key) else key for key in keys]
+                else:
                     left.append(node)
-                    continue
-                keys = [key and (key.moved(source, target) if source.holds(key) else key) for key in keys]
-            on_nodes(len(page) - sum(self._target(node) in self._blocked for node in page))
+            on_nodes(len(page) - sum(node.key in self._blocked for node in page))
         return left
 
     async def _current_keys(self, nodes: Sequence[Node]) -> list[Key | None]:
         keys = [id_key(f"{self._plan.hierarchy.name}:{node.id}") for node in nodes]
         return [current_key(item) for item in await self._store.get(keys, self._reads, strong=True)]
 
-    def _target(self, node: Node) -> Key:
-        return Key(f"{self._plan.hierarchy.name}#{node.root}", node.sk)
-
-    async def _try_move(self, node: Node, source: Key, target: Key) -> bool:
+    async def _try_move(self, node: Node, source: Key) -> bool:
         """Move a node; whether that was possible."""
         node_id = cast(str, node.id)
         try:
-            if not self._blocked.isdisjoint(ancestor_keys(target)):
+            if not self._blocked.isdisjoint(ancestor_keys(node.key)):
                 raise BadInput("its new parent cannot be moved there either.")
-            await self._make_parents(node, target)
-            await self._move(node, source, target)
+            await self._make_parents(node)
+            await self._move(node, source)
         except BadInput as error:
-            self._blocked.add(target)
+            self._blocked.add(node.key)
             self._plan.unmoved[node_id] = str(error)
             return False
         self._plan.unmoved.pop(node_id, None)
         return True
 
-    async def _make_parents(self, child: Node, target: Key) -> None:
+    async def _make_parents(self, child: Node) -> None:
         """Create the ancestors of a target that only the file has; raises BadInput where an existing one will move."""
-        nodes = self._plan.trees[target.pk.partition("#")[2]].nodes
-        above = sorted(ancestor_keys(target))
+        nodes = self._plan.trees[child.pk].nodes
+        above = ancestor_keys(child.key)
         for key, item in zip(above, await self._store.get(above, self._reads, strong=True), strict=True):
             if item is not None:
-                self._check_stays(item, child)
-                continue
-            if (node := nodes.get(key.sk)) is None:
-                continue
-            name = node.path[-1] if node.name is None else node.name
-            node_id = self._plan.id_of(node)
-            edit = Create(self._plan.hierarchy, node.path, node.level, name, node.values, node_id)
-            await wait_for_moves(self._store, key.pk, self._reads)
-            await self._writer.write(edit, self._reads)
-            self._result.note(Event.CREATED, node.level, *key)
-            self._result.unchanged -= 1  # the import will find it, and count it as unchanged
+                other = self._plan.ids.get(cast(str, item["id"]).partition(":")[2])
+                if other is not None and other is not child and other.key != key:
+                    raise BadInput(f"{path_text(*key)} has to be moved first.")  # with all below it
+            elif node := nodes.get(key.sk):
+                name = node.path[-1] if node.name is None else node.name
+                node_id = self._plan.id_of(node)
+                edit = Create(self._plan.hierarchy, node.path, node.level, name, node.values, node_id)
+                await wait_for_moves(self._store, key.pk, self._reads)
+                await self._writer.write(edit, self._reads)
+                self._result.note(Event.CREATED, node.level, key)
+                self._result.unchanged -= 1  # the import will find it, and count it as unchanged
 
-    def _check_stays(self, item: Item, child: Node) -> None:
-        """Raise BadInput for a node that will be moved itself, with all below it."""
-        other = self._plan.ids.get(cast(str, item["id"]).partition(":")[2])
-        if other is not None and other is not child and self._target(other) != (item["pk"], item["sk"]):
-            place = path_of(cast(str, item["pk"]), cast(str, item["sk"]))
-            raise BadInput(f"{shorten(format_path(place), 200)} has to be moved first.")
-
-    async def _move(self, node: Node, source: Key, target: Key) -> None:
+    async def _move(self, node: Node, source: Key) -> None:
         """Move a node and wait for the end, since the import does not compare trees with running moves."""
-        for pk in {source.pk, target.pk}:
+        for pk in {source.pk, node.pk}:
             await wait_for_moves(self._store, pk, self._reads)
         edit = _MoveNode(self._plan.hierarchy, path_of(*source), node.path, node=node)
         edit_result = await self._writer.write(edit, self._reads)
@@ -158,4 +148,32 @@ class ImportMoves:
             await self._writer.move_worker.finished()
             if job is not None and job.refusal is not None:
                 raise job.refusal
-        self._result.note_move(node.level, source, target)
+        self._result.note(Event.MOVED, node.level, source, node.key)
+
+
+@asynccontextmanager
+async def scratch_copy(store: Store, plan: ImportPlan) -> AsyncIterator[Store]:
+    """A temporary store for a dry run while the block runs: the trees that the file names or moves nodes from.
+
+    It is a file, since trees may be larger than the memory; histories and redirects are not in it.
+    """
+    with TemporaryDirectory(prefix="clade-") as folder:
+        async with opened(f"sqlite:///{Path(folder) / 'trial.db'}", make=True) as copy:
+            async for items in _scratch_items(store, plan):
+                await copy.commit([Put(item) for item in items if item is not None])
+            yield copy
+
+
+async def _scratch_items(store: Store, plan: ImportPlan) -> AsyncIterator[Sequence[Item | None]]:
+    reads, name = ReadUsage(), plan.hierarchy.name
+    trees = set(plan.trees)
+    async for ids in in_chunks(list(plan.ids), PAGE_ITEMS):
+        items = await store.get([id_key(f"{name}:{node_id}") for node_id in ids], reads, strong=True)
+        trees |= {place.pk for item in items if (place := current_key(item))}
+        yield items
+    yield await store.get([tree_version_key(name)], reads, strong=True)
+    for pk in trees:
+        await wait_for_moves(store, pk, reads)
+        yield await store.get([tree_version_key(pk)], reads, strong=True)
+        async for nodes in Pages(store, subtree(pk, "#"), reads):
+            yield [*nodes, *(id_item(Record.of(item)) for item in nodes)]

@@ -1,8 +1,9 @@
 """Rows of a file, and the import plan: the nodes that the rows ask for, by tree."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from uuid import uuid4
 
 from msgspec import Struct
@@ -10,14 +11,16 @@ from msgspec import Struct
 from store.errors import BadInput, BadPath
 from store.model.attributes import Value
 from store.model.hierarchy import LEVEL_NAME, MAX_NAME_CHARACTERS, Hierarchy, Level, may_stand, misplaced
-from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Path, encode_segment, first_rank, path_of
+from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Key, Path, encode_segment, path_of
+from store.model.names import NAMES, checked_name, checked_names, merged_names
 from store.model.paths import check_sizes, checked_segment, format_path
 from store.model.ranks import manual_rank
-from store.model.records import checked_id, checked_name, derived_id
+from store.model.records import Record, checked_id, derived_id
 from store.model.undefined_values import undefined_values
 from store.text import shorten
 
 NOTHING: Mapping[str, object] = {}
+Names = dict[str, Value]
 _NO_VALUES: dict[str, Value] = {}
 
 
@@ -55,11 +58,11 @@ class Rejection(NamedTuple):
 class Node(Struct, gc=False):
     """A node that the file asks for; small, since all nodes of a file are in memory.
 
-    `root` is the encoded root of its tree, `number` the first row that names it, `values` its attributes as stored;
-    None removes one. `rank` is the one that it gets if it is new, None for the default.
+    `number` is the first row that names it, `values` are its attributes as stored; None removes one. `rank` is the one
+    that it gets if it is new, None for the default.
     """
 
-    root: str
+    pk: str
     sk: str
     level: str
     name: str | None
@@ -69,25 +72,30 @@ class Node(Struct, gc=False):
     rank: str | None = None
 
     @property
+    def key(self) -> Key:
+        return Key(self.pk, self.sk)
+
+    @property
     def path(self) -> Path:
-        return path_of(f"#{self.root}", self.sk)
+        return path_of(self.pk, self.sk)
 
     def __str__(self) -> str:
-        return shorten(format_path(self.path), 200)
+        return path_text(self.pk, self.sk)
 
 
+@dataclass
 class Tree:
     """The part of a plan for one tree: `nodes`, and the numbers of `rejected` rows, each by sort key."""
 
-    def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {}
-        self.rejected: dict[str, int] = {}
+    pk: str
+    nodes: dict[str, Node] = field(default_factory=dict)
+    rejected: dict[str, int] = field(default_factory=dict)
 
 
 class ImportPlan:
     """All nodes that a file asks for, and the rows rejected from the file alone.
 
-    `trees` are by encoded root. `ids` are the nodes with a given id, `rejected_ids` those of rejected rows, `unmoved`
+    `trees` are by partition. `ids` are the nodes with a given id, `rejected_ids` those of rejected rows, `unmoved`
     why a node at another path was not moved to the one in the file, by id. `pathless` counts the rejected rows without
     a valid path.
     """
@@ -107,27 +115,26 @@ class ImportPlan:
     def take(self, row: Row | Rejection) -> None:
         """Add the nodes of a row, all or none."""
         self.rows += 1
-        if isinstance(row, Rejection):
-            return self._reject(row)
         try:
+            if isinstance(row, Rejection):
+                raise BadPath(row.reason)
             root, keys = _keys(row.path)
         except BadPath as error:
-            return self._reject(Rejection(row.number, str(error)))
-        tree = self.trees.get(root)
-        if tree is None:
-            tree = self.trees[root] = Tree()
+            self.rejections.append(Rejection(row.number, str(error)))
+            self.pathless += 1
+            return
+        pk = f"{self.hierarchy.name}#{root}"
+        if (tree := self.trees.get(pk)) is None:
+            tree = self.trees[pk] = Tree(pk)
         keys = keys[len(keys) - len(row.parts) :]
         try:
-            found = self._nodes(row, root, keys, tree)
+            for node in self._nodes(row, keys, tree):
+                self._add(node, tree)
         except BadInput as error:
             self.rejections.append(Rejection(row.number, str(error)))
             for sk in keys:
                 tree.rejected.setdefault(sk, row.number)
             self.rejected_ids.update([part.id for part in row.parts if isinstance(part.id, str)])
-            return None
-        for node in found:
-            self._add(node, tree)
-        return None
 
     def id_of(self, node: Node) -> str | None:
         """The id that the file gives a node, without its hierarchy's prefix; None for the default id made from its
@@ -137,11 +144,7 @@ class ImportPlan:
             return node.id
         return uuid4().hex if derived_id(self.hierarchy.name, node.path) in self.ids else None
 
-    def _reject(self, rejection: Rejection) -> None:
-        self.rejections.append(rejection)
-        self.pathless += 1
-
-    def _nodes(self, row: Row, root: str, keys: list[str], tree: Tree) -> list[Node]:
+    def _nodes(self, row: Row, keys: list[str], tree: Tree) -> list[Node]:
         """The nodes of a row that are new or have more content; raises BadInput for one that is not valid."""
         found: list[Node] = []
         whole = len(row.parts) == len(row.path)
@@ -154,22 +157,23 @@ class ImportPlan:
             earlier = tree.nodes.get(sk)
             if earlier is not None and earlier.level == level.name and part == Part(part.level):
                 continue
-            node = Node(root, sk, level.name, checked_name(part.name), None, self._values(level, part), row.number)
+            node = Node(tree.pk, sk, level.name, checked_name(part.name), None, self._values(level, part), row.number)
             if part.rank is not None:
                 node.rank = manual_rank(level.name, part.rank)
             if part.id is not None:
                 node.id = self._id(part.id, node, found)
             if earlier is not None:
                 _check_agreement(earlier, node)
-            elif len(sk) > MAX_SORT_KEY_BYTES // 8 or len(root) > MAX_ROOT_BYTES // 8:
-                _check_rank(level, node)
+            elif len(sk) > MAX_SORT_KEY_BYTES // 8 or len(tree.pk) > MAX_ROOT_BYTES // 8:
+                # Raises BadPath where the rank, which contains the level, is too long.
+                Record.new(self.hierarchy.name, node.path, level.name, "", "", "", {}, above=[])
             found.append(node)
         return found
 
     def _id(self, given: object, node: Node, found: list[Node]) -> str:
         node_id = checked_id(given)
         other = self.ids.get(node_id) or next((node for node in found if node.id == node_id), None)
-        if other is not None and (other.sk, other.root) != (node.sk, node.root):
+        if other is not None and other.key != node.key:
             raise BadInput(f"The id {node_id} is that of {other} already, in row {other.number}.")
         return node_id
 
@@ -187,7 +191,9 @@ class ImportPlan:
         values = undefined_values(level, part.undefined) if part.undefined else {}
         for name, value in part.attributes.items():
             attribute = level.attributes.get(name)
-            if attribute is not None:
+            if name == NAMES:
+                values[name] = checked_names(value)
+            elif attribute is not None:
                 values[name] = None if value is None else attribute.parse(value)
             elif not self.ignore_unknown:
                 defined = ", ".join(level.attributes) or "none"
@@ -204,28 +210,31 @@ class ImportPlan:
             earlier.id = earlier.id or node.id
             earlier.rank = earlier.rank or node.rank
             more = {name: value for name, value in node.values.items() if earlier.values.get(name) is None}
+            if (first := earlier.values.get(NAMES)) and (second := node.values.get(NAMES)):
+                more[NAMES] = {**cast(Names, second), **merged_names(first, {})}
             earlier.values = {**earlier.values, **more} if more else earlier.values
         if node.id is not None:
             self.ids.setdefault(node.id, earlier)
 
 
+def path_text(pk: str, sk: str) -> str:
+    """The path of the node at a key, for messages."""
+    return shorten(format_path(path_of(pk, sk)), 200)
+
+
 def _check_agreement(earlier: Node, node: Node) -> None:
     """Raise BadInput where two rows contradict each other; one may leave open what the other has."""
     pairs = [(name, getattr(earlier, name), getattr(node, name)) for name in ("level", "name", "id")]
-    pairs += [(name, earlier.values.get(name), value) for name, value in node.values.items()]
+    for name, value in node.values.items():
+        if name == NAMES:
+            first, second = (cast(Names, found or {}) for found in (earlier.values.get(name), value))
+            pairs += [(f"name in {language}", first.get(language), text) for language, text in second.items()]
+        else:
+            pairs.append((name, earlier.values.get(name), value))
     for name, first, second in pairs:
         if first is not None and second is not None and first != second:
             old, new = shorten(str(first)), shorten(str(second))
             raise BadInput(f"{earlier} has the {name} {old} in row {earlier.number} already, not {new}.")
-
-
-def _check_rank(level: Level, node: Node) -> None:
-    """Raise BadPath where a node's rank would be too long, since it contains the level too."""
-    own = node.sk[node.sk.rindex("#", 0, -1) + 1 : -1] if len(node.sk) > 1 else node.root
-    if (size := len(first_rank(level.name, own).encode())) > MAX_SORT_KEY_BYTES:
-        raise BadPath(
-            f'"{shorten(own)}" and its level {level.name} take {size} bytes in a key; at most {MAX_SORT_KEY_BYTES} fit.'
-        )
 
 
 @lru_cache(maxsize=1 << 16)

@@ -36,7 +36,7 @@ async def test_variables_of_any_length_leave_nothing_behind_in_plans_or_the_cach
         await store.create()
         await plant(store, "a")
         plans = PlanCache(SCHEMA._schema, TYPES)
-        cache = ResponseCache(1_000_000, settle_seconds=0)
+        cache = ResponseCache(1_000_000)
         execution = Execution(
             SCHEMA, lambda: Context(Request(store, {"ground": GROUND}), TYPES), plans=plans, cache=cache
         )

@@ -19,7 +19,7 @@ def closed():
 
 @pytest.fixture(scope="module")
 def opened():
-    with serving(small_app(SmallStore(), cors_origins=[SHOP])) as url, httpx.Client(base_url=url) as client:
+    with serving(small_app(SmallStore(), settings={"cors_origins": SHOP})) as url, httpx.Client(base_url=url) as client:
         yield client
 
 

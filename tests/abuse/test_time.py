@@ -16,7 +16,6 @@ from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
-from graph.server.asgi_app import build_app
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.model.keys import node_key
@@ -96,7 +95,7 @@ async def test_a_disconnect_cancels_the_reads(engine):
             return await forward(call.body)
 
         store = open_store(slow.address)  # which the server opens, in whose thread it lives
-        with serving(build_app(store, execution(store))) as url:
+        with serving(small_app(store, execution=execution(store))) as url:
             slow.proxy.spoil("BatchGetItem", held)
             slow.proxy.calls.clear()
             before = Watched.stopped
@@ -126,7 +125,7 @@ async def until(holds, seconds: float = 20.0) -> None:
 
 
 def test_a_slow_body_is_408_and_closes_the_connection():
-    with serving(small_app(SmallStore(), body_seconds=0.2)) as url:
+    with serving(small_app(SmallStore(), settings={"request_seconds": 0.2})) as url:
         address = urlsplit(url)
         with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
             connection.sendall(post(b'{"query": ', length=1_000))

@@ -18,7 +18,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from graph.auth import jwks
 from graph.auth.authentication import Authenticator, Unauthenticated
 from graph.auth.jwks import PublishedKeys
-from graph.auth.jwt_tokens import TokenRules, Tokens, tokens_of
+from graph.auth.jwt_tokens import Tokens, tokens_of
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
@@ -301,7 +301,7 @@ def issuer():
     with issuing() as (server, url):
         clock = Clock()
         keys = PublishedKeys(jwks.keys_at(url), ["RS256", "ES256"], clock=clock)
-        yield server, clock, Tokens(keys, TokenRules(["RS256", "ES256"], ISSUER, AUDIENCE))
+        yield server, clock, Tokens(keys, ["RS256", "ES256"], ISSUER, AUDIENCE)
 
 
 async def test_unknown_key_ids_do_not_cause_more_reads_of_the_keys(issuer):

@@ -29,7 +29,7 @@ def test_a_table_is_created_once_and_described(engine: Engine) -> None:
     shown = run("table", "describe", "--store", url).output
     for words in ("ACTIVE", "table 50 read and 10 write units", "by_level, by_parent", "expires"):
         assert words in shown
-    assert run("table", "migrate", "--store", url).output == f"{url}: layout 1.\n"
+    assert run("table", "migrate", "--store", url).output == f"{url}: layout 2.\n"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_policy_is_json_for_iam() -> None:
 def test_no_command_touches_a_table_of_a_newer_layout(command: list[str], tmp_path) -> None:
     url = f"sqlite:///{tmp_path / 'clade.db'}"
     run("table", "create", "--store", url)
-    asyncio.run(set_layout(url, 2))
+    asyncio.run(set_layout(url, 3))
     refused = CliRunner().invoke(app_of(), command, env={"CLADE_STORE": url})
     assert isinstance(refused.exception, WrongLayout)
     assert "use a newer Clade" in str(refused.exception)

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 from commands import tree
 from commands.main import app_of, run
 from graph.hierarchies.registry import hierarchies
-from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.roots import read_roots
 from resolvers.session.request import Request
 from store.connect import open_store
@@ -89,7 +88,7 @@ def test_each_level_is_one_read(url):
     async def count() -> int:
         async with open_store(url) as store:
             request = Request(store, hierarchies())
-            tops = (await read_roots(request, "location", ConnectionArguments(), nodes=True, total=False)).records
+            tops = (await read_roots(request, "location", tree._CHILDREN)).records
             first = request.reads.requests
             await tree._children(request, [top for top in tops if top.name == "United States"], 2)
             return request.reads.requests - first
@@ -120,7 +119,7 @@ async def test_a_tree_is_read_again_if_a_move_commits_meanwhile(engine, monkeypa
             return await read_on(*asked)
 
         monkeypatch.setattr(tree, "_children", flipped)
-        (top,), children = await tree._read(address, CATEGORY, ("r",), 2)
+        (top,), children = await tree._read(store, CATEGORY, ("r",), 2)
     assert [one.path[1:] for one in children[top.key]] == [("0",), ("b",)]
     assert {one.path[1:] for child in children[top.key] for one in children[child.key]} == {("b", "a"), ("b", "c")}
     assert len(read) == 2

@@ -53,10 +53,10 @@ class Tree:
 
 
 class Clients:
-    """Several clients of some servers. Lists may be `late` by so many seconds, all else by none."""
+    """Several clients of some servers. Lists may be `late`, and all but changes `stale`, by so many seconds."""
 
-    def __init__(self, servers: Sequence[Server], trees: Sequence[Tree], late: float, seed: int) -> None:
-        self._servers, self._trees, self._late = servers, trees, late
+    def __init__(self, servers: Sequence[Server], trees: Sequence[Tree], late: float, stale: float, seed: int) -> None:
+        self._servers, self._trees, self._late, self._stale = servers, trees, late, stale
         self._random = random.Random(seed)  # noqa: S311 - no secret
         self.counts: Counter[str] = Counter()
         self.kept = 0  # answers
@@ -163,8 +163,10 @@ class Clients:
             case "changes":
                 self._check_feed(known, data["feed"], follower, began, ended)
             case "below":
-                self._check_list(known, data["tree"]["descendants"], [tree.path(one) for one in PLACES], began, ended)
+                places = [tree.path(one) for one in PLACES]
+                self._check_list(known, data["tree"]["descendants"], places, began - self._stale, ended)
             case "list" | "part":
+                began -= self._stale
                 self._check_count(tree, place, data["place"]["childCount"], began, ended)
                 children = data["place"]["children"]
                 late = self._late if kind == "part" else 0.0
@@ -174,7 +176,7 @@ class Clients:
             case _:
                 for one in data["found"] if isinstance(data["found"], list) else [data["found"]]:
                     told = one and (one["path"], one["name"], one["revision"])
-                    allowed = node.told(began, ended)
+                    allowed = node.told(began - self._stale, ended)
                     assert told in allowed, f"{kind}: {told}, not {allowed}; {node.states}"
 
     def _check_list(self, nodes: Sequence[Node], told: Any, places: Sequence[str], began: float, ended: float) -> None:

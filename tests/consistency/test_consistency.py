@@ -19,15 +19,16 @@ from tests.systems.test_read_your_writes import Server
 SECONDS = float(os.environ.get("CLADE_TEST_CONSISTENCY_SECONDS") or 0.0)
 SEED = int(os.environ.get("CLADE_TEST_CONSISTENCY_SEED") or 1)
 LAG, SETTLE = 0.3, 1.5  # so that a machine that is slow by a second still keeps the lag within what is allowed
+STALE = 1.0  # seconds for which servers take a tree version for current
 CLIENTS = 4
 OPERATIONS, KEPT = 200, 5  # at least, and answers among them that were kept
 LONGEST_SECONDS = 200.0  # for these
 
 
-async def check(stores: Sequence[Store], late: float) -> None:
-    servers = [Server(store, planned=number < 2, settle=SETTLE) for number, store in enumerate(stores)]
+async def check(stores: Sequence[Store], late: float, stale: float) -> None:
+    servers = [Server(store, planned=number < 2, settle=SETTLE, stale=stale) for number, store in enumerate(stores)]
     trees = [Tree("busy", 40), Tree("calm", 2)]
-    clients = Clients(servers, trees, late, SEED)
+    clients = Clients(servers, trees, late, stale, SEED)
     await clients.plant()
     began, counts = time.monotonic(), clients.counts
 
@@ -41,8 +42,10 @@ async def check(stores: Sequence[Store], late: float) -> None:
     print(f"{counts.total()} operations in {time.monotonic() - began:.0f} s: {dict(counts)}, {clients.kept} kept")
 
 
-@pytest.mark.parametrize("engine_is_late", [False, True], ids=["sqlite", "late"])
-async def test_what_a_read_sees_of_the_writes_before_it(engine_is_late: bool, tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("engine_is_late", "stale"), [(False, 0.0), (True, 0.0), (True, STALE)], ids=["sqlite", "late", "late and stale"]
+)
+async def test_what_a_read_sees_of_the_writes_before_it(engine_is_late: bool, stale: float, tmp_path) -> None:
     async with AsyncExitStack() as stack:
         if engine_is_late:
             stores = await stack.enter_async_context(late_stores(3, LAG, weak=70, fresh=30))
@@ -50,4 +53,4 @@ async def test_what_a_read_sees_of_the_writes_before_it(engine_is_late: bool, tm
             url = f"sqlite:///{tmp_path / 'clade.db'}"
             stores = [await stack.enter_async_context(open_store(url)) for _ in range(3)]
             await stores[0].create()
-        await check(stores, SETTLE if engine_is_late else 0.0)
+        await check(stores, SETTLE if engine_is_late else 0.0, stale)

@@ -46,7 +46,7 @@ def test_every_row_may_stand_under_its_parent_and_follows_it(rows, name):
         under = levels[path[:-1]] if len(path) > 1 else None
         assert hierarchy.may_stand(row["level"], under), (path, row["level"], under)
         levels[path] = row["level"]
-        for attribute in row.keys() - {"path", "level", "name", "id"}:
+        for attribute in row.keys() - {"path", "level", "name", "names", "id"}:
             hierarchy.levels[row["level"]].attributes[attribute].parse(row[attribute])
 
 
@@ -66,6 +66,15 @@ def test_all_of_iso_3166_is_included(places):
 
 def test_the_rows_are_the_same_each_time(rows):
     assert {name: list(found) for name, found in demo.rows().items()} == rows
+
+
+def test_countries_have_names_in_ten_languages(places):
+    assert places["DE"]["names"] == {
+        "ar": "ألمانيا", "de": "Deutschland", "es": "Alemania", "fr": "Allemagne", "hi": "जर्मनी", "it": "Germania",
+        "ja": "ドイツ", "pt": "Alemanha", "ru": "Германия", "zh": "德国",
+    }  # fmt: skip
+    assert "it" not in places["CU"]["names"], "Cuba is Cuba in Italian, too"
+    assert all(row["names"] for row in places.values() if row["level"] == "COUNTRY")
 
 
 def test_the_united_states_and_france_are_as_documented(places):

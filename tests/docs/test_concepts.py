@@ -1,5 +1,6 @@
 """docs/concepts.md: the queries cost what its table says, and its keys are those of the code."""
 
+import json
 import re
 
 import httpx
@@ -26,6 +27,19 @@ def test_each_query_takes_the_requests_of_the_table(demo_server):
         nodes, lists = nodes_and_lists(response["data"])
         costs.append((name, f"{nodes:,}", str(response["extensions"]["reads"]["requests"]), str(lists)))
     assert [row for row in table(PART) if row[0] in QUERIES] == costs
+
+
+def test_the_calls_of_the_query_are_those_that_are_shown(demo_server):
+    part = PART.partition("### What did this query cost?")[2]
+    query = f"{{ {re.search(r'`(country.*?)`', part)[1]} }}"
+    response = httpx.post(f"{demo_server}/graphql", json={"query": query}, headers={"clade-reads": "2"}, timeout=30)
+    (shown,) = [json.loads(block) for block in blocks("json", part)]
+    assert [call.pop("operation") for call in shown] == ["BatchGetItem", "Query"]
+    reads = response.json()["extensions"]["reads"]
+    assert [{name: call[name] for name in call if name != "operation"} for call in reads["calls"]] == shown
+    fields = {name for names, _ in table(part) for name in re.findall(r"`(\w+)`", names)}
+    assert {name for call in reads["calls"] for name in call} <= fields
+    assert reads["fromCache"] == {"pages": 0, "records": 0}
 
 
 def nodes_and_lists(value: object) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from graph.hierarchies.registry import served
 from store.engine.protocol import Store
 from store.errors import BadInput
 from store.sqlite.store import SQLiteStore
-from store.transfer.formats.jsonl import JSONLines
+from store.transfer.formats.lines import read_jsonl
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests.readme import DOCS, blocks
@@ -71,7 +71,7 @@ async def loaded(section: str, store: Store, tmp_path: Path, monkeypatch: pytest
     file = tmp_path / "nodes.jsonl"
     file.write_text("".join(blocks("json", section)))
     plan, result = ImportPlan(hierarchy.definition()), LoadResult()
-    for row in JSONLines().rows(file):
+    for _, row in read_jsonl(file):
         plan.take(row)
     await load(store, plan, result)
     assert not result.rejections

@@ -145,3 +145,16 @@ def test_every_package_is_pinned_to_one_version():
     package = json.loads((HERE / "package.json").read_text())
     versions = [*package["dependencies"].values(), *package["overrides"].values()]
     assert [version for version in versions if not version.replace(".", "").isdigit()] == []
+
+
+def test_names_in_languages_are_asked_for_through_the_gateway(gateway):
+    query = """query($languages: [String!]!) { city(path: "US/NE/City 0") {
+        name(languages: $languages) literal: name(languages: ["de"]) nameLanguage(languages: $languages)
+        names { language text } } }"""
+    city = {
+        "name": "Stadt 0",
+        "literal": "Stadt 0",
+        "nameLanguage": "de",
+        "names": [{"language": "de", "text": "Stadt 0"}],
+    }
+    assert gateway.ask(query, languages=["de-AT"]) == {"data": {"city": city}}

@@ -9,9 +9,15 @@ import strawberry
 from starlette.types import ASGIApp
 from strawberry.scalars import JSON
 
+from graph.auth.authentication import Authenticator
 from graph.execution.operation import Execution
+from graph.hierarchies.example_queries import Example
 from graph.operation.document_limits import DocumentLimits
 from graph.server.asgi_app import build_app
+from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.graceful_shutdown import GracefulShutdown
+from graph.settings import Settings
+from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.access.caller import Caller
 from resolvers.session.budget import Budget
 from store.errors import BadPath, Unavailable
@@ -85,7 +91,19 @@ class Context:
     async def is_steady(self) -> bool:
         return True
 
-    def reads_report(self) -> dict[str, int]:
+    def trace_reads(self) -> None:
+        """There is nothing that reads."""
+
+    def calls_report(self) -> dict[str, object]:
+        calls = [
+            {"operation": "BatchGetItem", "index": "table", "keys": ['pk = "box" AND sk = "#"'] * 2, "moreKeys": 3}
+            | {"consistentRead": True, "items": 5, "units": 0.5, "round": 1},
+            {"operation": "Query", "index": "by_parent", "keyCondition": 'parent = "box#"', "limit": 21}
+            | {"consistentRead": False, "items": 2, "units": 0.5, "round": 1},
+        ]
+        return {"fromCache": {"pages": 4, "records": 9}, "calls": calls, "moreCalls": 8}
+
+    def reads_report(self) -> dict[str, object]:
         return {"requests": 2, "rounds": 1, "items": 7, "units": 1}
 
 
@@ -111,5 +129,22 @@ class SmallStore:
 schema = strawberry.Schema(Query, Mutation)
 
 
-def small_app(store: Any, limits: DocumentLimits = DocumentLimits(), **settings: Any) -> ASGIApp:
-    return build_app(store, Execution(schema, Context, limits=limits), max_body_bytes=MAX_BODY_BYTES, **settings)
+async def no_examples() -> list[Example]:
+    return []
+
+
+def small_app(
+    store: Any,
+    limits: DocumentLimits = DocumentLimits(),
+    settings: dict[str, Any] | None = None,
+    execution: Execution | None = None,
+    **parts: Any,
+) -> ASGIApp:
+    usual = {
+        "examples": no_examples,
+        "limiter": ConcurrencyLimiter(100),
+        "drain": GracefulShutdown(),
+        "authenticator": Authenticator(ApiKeyAuthenticator(store)),
+    }
+    whole = Settings(max_body_bytes=MAX_BODY_BYTES, **settings or {})
+    return build_app(whole, store, execution or Execution(schema, Context, limits=limits), **usual | parts)

@@ -14,7 +14,7 @@ from graphql import (
     validate_schema,
 )
 
-from graph.hierarchies.names import OWN_FIELDS, OWN_TYPES, fields_of, types_of
+from graph.hierarchies.names import FIELD, OWN_FIELDS, OWN_TYPES, TYPE, names_of
 from graph.hierarchies.registry import served
 from graph.schema import build_schema as build
 
@@ -26,12 +26,12 @@ def test_all_names_that_could_clash_are_known():
         "graph.hierarchies.locations,graph.hierarchies.categories,clade.examples.asset,clade.examples.drive"
     )
     kinds = build(classes)[0]._schema
-    names = {use.name for cls in classes for use in types_of(cls)}
+    names = {use.name for cls in classes for use in names_of(cls) if use.kind == TYPE}
     types = {name for name in kinds.type_map if not name.startswith("__")}
     assert {name for name in names - types if not name.endswith("Attributes")} == set()  # some levels have none
     assert types - names <= OWN_TYPES
     assert OWN_TYPES - types <= {"Subscription", "Decimal", "Date", "Long"}
-    fields = {use.name for cls in classes for use in fields_of(cls)}
+    fields = {use.name for cls in classes for use in names_of(cls) if use.kind == FIELD}
     assert fields | OWN_FIELDS == set(kinds.query_type.fields)
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from graph.settings import Settings, ignored_variables
+from graph.settings import FORMER, Settings, ignored_variables
 from store.errors import BadInput
 
 NUMBERS = [name for name, field in Settings.model_fields.items() if field.annotation in (int, float)]
@@ -60,9 +60,10 @@ def test_settings_cannot_be_changed():
 @pytest.mark.parametrize(("name", "field"), Settings.model_fields.items())
 def test_every_setting_has_a_default_and_a_sentence_with_its_unit(name, field):
     assert not field.is_required()
-    assert re.fullmatch(r"[A-Z].*\.", field.description)
+    description = " ".join(field.description.split())
+    assert re.fullmatch(r"[A-Z].*\.", description)
     if name in NUMBERS:
-        assert re.search(r"^Maximum (number|occurrences|depth) |, in (seconds|MB|bytes)\b", field.description)
+        assert re.search(r"^Maximum (number|depth) |, in (seconds|MB|bytes)\b", description)
 
 
 # -- variables that are no settings ------------------------------------------------------------------------------------
@@ -99,14 +100,23 @@ def test_a_misspelt_name_is_an_error_with_the_right_name(monkeypatch, variable, 
 
 
 @pytest.mark.parametrize(
-    ("variable", "new"),
-    [("CLADE_KEEP_MB", "CLADE_RECORD_CACHE_MB"), ("clade_cache_mb", "CLADE_RESPONSE_CACHE_MB")],
+    ("variable", "way_out"),
+    [
+        ("CLADE_KEEP_MB", "was renamed; set CLADE_RECORD_CACHE_MB instead."),
+        ("clade_cache_mb", "was renamed; set CLADE_RESPONSE_CACHE_MB instead."),
+        ("CLADE_SUGGESTIONS", "was removed, since suggestions follow CLADE_INTROSPECTION; unset the variable."),
+    ],
 )
-def test_a_former_name_is_an_error_with_the_new_name(monkeypatch, variable, new):
+def test_a_former_setting_is_an_error_with_the_way_out(monkeypatch, variable, way_out):
     monkeypatch.setenv(variable, "8")
     with pytest.raises(BadInput) as wrong:
         Settings()
-    assert str(wrong.value) == f"{variable} was renamed; set {new} instead."
+    assert str(wrong.value) == f"{variable} {way_out}"
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_no_former_setting_is_one_of_today(name):
+    assert name.lower() not in Settings.model_fields
 
 
 def test_other_variables_are_ignored_and_listed(monkeypatch):

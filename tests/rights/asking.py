@@ -18,6 +18,7 @@ from resolvers.access.grants import Grants
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
+from resolvers.session.tree_version_cache import TreeVersionCache
 from store.engine.protocol import Store
 from store.writer.writer import Writer
 
@@ -42,14 +43,14 @@ class Server:
         self.store = store
         self.schema, types = _schema(*classes)
         definitions = {cls.name: cls.definition() for cls in classes}
-        kept, writer = PageCache(10_000_000), Writer(store)
+        kept, writer = PageCache(10_000_000, TreeVersionCache(0.0)), Writer(store)
 
         def context() -> Context:
             request = Request(store, definitions, BudgetLimits(max_nodes), page_cache=kept, writer=writer)
             return Context(request, types)
 
         plans = PlanCache(self.schema._schema, types, keep=500)
-        cache = ResponseCache(10_000_000, settle_seconds=0.0)
+        cache = ResponseCache(10_000_000)
         self.planned = Execution(self.schema, context, plans=plans, cache=cache, limits=limits)
         self.plain = Execution(self.schema, context, limits=limits)
 

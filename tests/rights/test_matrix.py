@@ -25,6 +25,7 @@ PLACES = [
     ("US", "COUNTRY"), ("US/NE", "STATE"),
     ("US/NE/Omaha", "CITY", "Omaha", {
         "code": "OMA", "population": 486_051, "latitude": 41.25, "longitude": -96.0, "timezone": "America/Chicago",
+        "names": {"uk": "Омаха"},
     }),
     ("US/NE/Omaha/68118", "POSTAL_CODE"), ("US/NE/Omaha/68102", "POSTAL_CODE"), ("US/NE/Omaha2", "CITY"),
     ("US/NE/Lincoln", "CITY"), ("US/IA", "STATE"), ("FR", "COUNTRY"),
@@ -56,7 +57,9 @@ OF_A_NODE: dict[str, tuple[str, Any, Any]] = {
     "id": ("id", SAME, FORBIDDEN),
     "path": ("path", SAME, SAME),
     "key": ("key", SAME, SAME),
-    "name": ("name", SAME, SAME),
+    "name": ('name(languages: ["uk"])', SAME, SAME),
+    "nameLanguage": ('nameLanguage(languages: ["uk"])', SAME, SAME),
+    "names": ("names { language text }", SAME, SAME),
     "level": ("level", SAME, SAME),
     "depth": ("depth", SAME, SAME),
     "isDescendantOf": ('isDescendantOf(path: "US")', SAME, SAME),

@@ -19,6 +19,7 @@ from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
+from graph.observability.request_info import KEY, RequestInfo
 from graph.operation.context import Context
 from graph.schema import build_schema
 from graph.server.concurrency_limit import ConcurrencyLimiter
@@ -28,6 +29,7 @@ from resolvers.session import large_read_limit as large_reads
 from resolvers.session.large_read_limit import LargeReadLimiter
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
+from resolvers.session.tree_version_cache import TreeVersionCache
 from store.api_keys import add_key, new_key
 from store.engine.protocol import Store
 from store.writer.writer import Writer
@@ -72,14 +74,14 @@ class Scene:
         self.turns = LargeReadLimiter(1)
         self.gate = ConcurrencyLimiter(100)
         self.keyring = ApiKeyAuthenticator(store, cache_seconds=0.0)  # each key is looked up each time
-        self.kept = PageCache(1_000_000) if keeps else None
+        self.kept = PageCache(1_000_000, TreeVersionCache(0.0)) if keeps else None
         self.token = ""
         self.contexts: list[weakref.ref[Context]] = []
         execution = Execution(
             SCHEMA,
             self._context,
             plans=PlanCache(SCHEMA._schema, TYPES),
-            cache=ResponseCache(1_000_000 if keeps else 0, settle_seconds=0.0),
+            cache=ResponseCache(1_000_000 if keeps else 0),
         )
         callers = Authenticator(self.keyring, local_writes=True)
         self.endpoint = GraphQLEndpoint(
@@ -129,6 +131,7 @@ class Scene:
             "type": "http", "method": "POST", "path": "/graphql", "query_string": b"", "headers": headers,
             "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1),
         }  # fmt: skip
+        scope[KEY] = RequestInfo.of(scope)
         await self.endpoint(scope, receive, send)
         return orjson.loads(b"".join(message.get("body", b"") for message in told))
 

@@ -18,7 +18,9 @@ from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.schema import build_schema
 from resolvers.planning.cursors import CursorKind, encode_cursor
+from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
+from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.model.keys import Path, encode_segment
@@ -262,10 +264,12 @@ queries = st.lists(st.tuples(seeds, st.integers(1, 4)), min_size=1, max_size=5) 
 # -- the properties ----------------------------------------------------------------------------------------------------
 
 
-async def ask(store: Store, fields: list[Field]) -> tuple[dict[str, Any], set[tuple[Any, str]], ReadRecorder]:
+async def ask(
+    store: Store, fields: list[Field], page_cache: PageCache | None
+) -> tuple[dict[str, Any], set[tuple[Any, str]], ReadRecorder]:
     """The data of an answer, its errors as the model tells them, and what was read for it."""
     witness = ReadRecorder(store)
-    request = Request(witness, DEFINITIONS, BOUNDLESS)
+    request = Request(witness, DEFINITIONS, BOUNDLESS, page_cache=page_cache)
     text = GraphText(fields)
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), limits=WIDE)
     answer = await execution.execute(text.text, text.variables, allow_mutations=False)
@@ -278,13 +282,15 @@ async def check(store: Store, tree: tuple[int, int, bool, bool], asked: list[tup
     model = grow(*tree)
     await store.create()
     await model.plant(store)
+    cache = PageCache(1_000_000, TreeVersionCache(0.0))
     for seed, depth in asked:
         fields = Writer(seed, model, depth).query()
-        data, errors, witness = await ask(store, fields)
         expected = model.answer(fields)
-        assert data == without_failures(expected), GraphText(fields)
-        assert errors == set(failures(expected)), GraphText(fields)
-        assert not witness.repeated, GraphText(fields)
+        for page_cache in (None, cache, cache):  # cold, with the hints of those before, warm
+            data, errors, witness = await ask(store, fields, page_cache)
+            assert data == without_failures(expected), GraphText(fields)
+            assert errors == set(failures(expected)), GraphText(fields)
+            assert not witness.repeated, GraphText(fields)
 
 
 def check_on(url: str, tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]) -> None:

@@ -19,7 +19,8 @@ from resolvers.planning.read_cost import ReadOption
 from resolvers.planning.sibling_runs import sorted_owners
 from store.connect import open_store
 from store.engine.protocol import Store
-from store.transfer.formats.taxonomy import Taxonomy
+from store.transfer.formats.columns import read_csv
+from store.transfer.formats.lines import read_taxonomy, taxonomy_level
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Rejection, Row
 from tests.systems.asking import BOUNDLESS, Client, count_nodes, plant, write
@@ -34,7 +35,7 @@ STATES_TO_STORES = """{ country(path: "US") { id children { nodes { id children 
 def stores_of_the_chain() -> list[ImportPlan]:
     wanted = ImportPlan(Location.definition())
     form = columns(wanted.hierarchy, LEVELS, ["store=Store Name"], [], ["store.street=Street Address"], ["city"])
-    for row in form.rows(DATA / "starbucks.csv"):
+    for _, row in read_csv(form, DATA / "starbucks.csv"):
         if not isinstance(row, Rejection) and row.path[0] == "US":
             wanted.take(row)
     return [wanted]
@@ -42,7 +43,7 @@ def stores_of_the_chain() -> list[ImportPlan]:
 
 def taxonomy() -> list[ImportPlan]:
     wanted = ImportPlan(CategoryNode.definition())
-    for row in Taxonomy.of(wanted.hierarchy).rows(DATA / "google-product-taxonomy.txt"):
+    for _, row in read_taxonomy(taxonomy_level(wanted.hierarchy), DATA / "google-product-taxonomy.txt"):
         wanted.take(row)
     return [wanted]
 

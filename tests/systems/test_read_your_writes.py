@@ -16,6 +16,7 @@ from resolvers.past.history import find_deleted, read_history, read_revision
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
+from resolvers.session.tree_version_cache import TreeVersionCache
 from store.engine.protocol import Store
 from store.model.keys import node_key
 from store.model.records import derived_id
@@ -40,15 +41,15 @@ BY_ID = "query($id: ID!) { categoryNode(id: $id) { name path parent { name } } }
 class Server:
     """One server process: plans and a cache of its own."""
 
-    def __init__(self, store: Store, *, planned: bool = True, settle: float = 2 * LAG) -> None:
+    def __init__(self, store: Store, *, planned: bool = True, settle: float = 2 * LAG, stale: float = 0.0) -> None:
         self.store = store
-        kept, writer = PageCache(1_000_000), Writer(store)
+        kept, writer = PageCache(1_000_000, TreeVersionCache(settle, stale)), Writer(store)
         plans = PlanCache(SCHEMA._schema, TYPES) if planned else None
         self._execution = Execution(
             SCHEMA,
             lambda: Context(Request(store, DEFINITIONS, page_cache=kept, writer=writer, settle_seconds=settle), TYPES),
             plans=plans,
-            cache=ResponseCache(1_000_000, settle_seconds=settle),
+            cache=ResponseCache(1_000_000),
         )
 
     async def ask(self, query: str, **variables: Any) -> Any:

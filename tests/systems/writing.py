@@ -12,6 +12,7 @@ from graph.operation.context import Context
 from graph.schema import build_schema
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
+from resolvers.session.tree_version_cache import TreeVersionCache
 from store.engine.protocol import Store
 from store.writer.writer import Writer
 
@@ -26,7 +27,7 @@ class Clients:
     def __init__(self, store: Store, *, writes: bool = True, planned: bool = True) -> None:
         self.store = store
         self._writer = Writer(store) if writes else None
-        self._kept = PageCache(10_000_000)
+        self._kept = PageCache(10_000_000, TreeVersionCache(0.0))
         plans = PlanCache(SCHEMA._schema, TYPES, keep=100) if planned else None
         self._execution = Execution(SCHEMA, self._context, plans=plans)
         self.request = Request(store, DEFINITIONS)

@@ -4,7 +4,7 @@
 const element = React.createElement;
 const post = GraphiQL.createFetcher({
   url: location.pathname,
-  headers: { "clade-reads": "1" },
+  headers: { "clade-reads": "2" },
   enableIncrementalDelivery: false,
 });
 
@@ -24,25 +24,74 @@ function showDocumentation() {
   document.querySelector('[aria-label="Show Documentation Explorer"]')?.click();
 }
 
+// What a call read: its key condition, or its keys.
+function condition({ keyCondition, after, select, keys, moreKeys }) {
+  if (keys) {
+    return [...keys, ...(moreKeys ? [`and ${moreKeys} more keys`] : [])].join("\n");
+  }
+  return [keyCondition, after && `after ${JSON.stringify(after)}`, select].filter(Boolean).join(", ");
+}
+
+function quantity(count, what) {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}
+
+function Call({ call }) {
+  const { round, operation, index, limit, items, units } = call;
+  const bounds = limit === undefined ? "" : `limit ${limit}, `;
+  return element(
+    "li",
+    null,
+    `Round ${round}: ${operation} of ${index}, ${bounds}${quantity(items, "item")}, ${quantity(units, "unit")}`,
+    element("code", null, condition(call)),
+  );
+}
+
+// The calls of the last answer, closed until somebody opens it.
+function Calls({ calls, moreCalls = 0, fromCache }) {
+  const cached = `from the cache: ${quantity(fromCache.pages, "page")}, ${quantity(fromCache.records, "record")}`;
+  return element(
+    "details",
+    null,
+    element("summary", null, `${quantity(calls.length + moreCalls, "call")}; ${cached}`),
+    element(
+      "ul",
+      { tabIndex: 0, "aria-label": "Calls of the store" },
+      calls.map((call, row) => element(Call, { key: row, call })),
+      moreCalls > 0 && element("li", null, quantity(moreCalls, "more call")),
+    ),
+  );
+}
+
 // The footer: what the last answer cost, from its extensions.reads.
-function Footer({ reads }) {
+function Footer({ reads, trace }) {
   const cost = reads && Object.entries(reads).map(([name, value]) => `${name} ${value}`);
   return element(
     "div",
     { className: "clade-footer" },
     element("span", { role: "status" }, `Reads: ${cost?.join(", ") ?? "none yet"}`),
     element("button", { type: "button", onClick: showDocumentation }, "The schema's documentation"),
+    trace?.calls && element(Calls, trace),
   );
 }
 
+const NO_COST = { reads: null, trace: null };
+
 function Playground({ examples }) {
-  const [reads, setReads] = React.useState(null);
+  const [{ reads, trace }, setCost] = React.useState(NO_COST);
   const fetcher = React.useCallback(async (params, options) => {
     const answer = await post(params, { ...options, headers: filledHeaders(options?.headers) });
-    if (params.operationName !== "IntrospectionQuery") {
-      setReads(answer.extensions?.reads ?? null);
+    if (params.operationName === "IntrospectionQuery") {
+      return answer;
     }
-    return answer;
+    if (!answer.extensions?.reads) {
+      setCost(NO_COST);
+      return answer;
+    }
+    // The calls are shown in the footer, and not once more in the answer.
+    const { calls, moreCalls, fromCache, ...reads } = answer.extensions.reads;
+    setCost({ reads, trace: { calls, moreCalls, fromCache } });
+    return { ...answer, extensions: { ...answer.extensions, reads } };
   }, []);
   return element(
     GraphiQL,
@@ -57,7 +106,7 @@ function Playground({ examples }) {
       defaultEditorToolsVisibility: "variables",
     },
     element(GraphiQL.Logo, null, "Clade"),
-    element(GraphiQL.Footer, null, element(Footer, { reads })),
+    element(GraphiQL.Footer, null, element(Footer, { reads, trace })),
   );
 }
 

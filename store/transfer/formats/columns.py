@@ -2,12 +2,13 @@
 
 import csv
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
 from store.errors import BadInput
+from store.model.names import NAMES
 from store.text import quantity, shorten
 from store.transfer.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
 from store.transfer.rows import Part, Rejection, Row
@@ -17,9 +18,10 @@ MAX_CELL_CHARACTERS = 1 << 20  # more than any item holds; csv's own limit is le
 Record = tuple[int, str, list[str] | Rejection]  # the number of its first line, its text, its cells
 
 
-@dataclass(frozen=True)
+@dataclass
 class LevelColumns:
-    """The names of the columns of one level: for its key, and optionally for name, id and attributes.
+    """The names of the columns of one level: for its key, and optionally for name, id and attributes, and for names in
+    other languages by language tag.
 
     With `fold`, siblings that differ in case only are one node, written as the first of them.
     """
@@ -28,42 +30,30 @@ class LevelColumns:
     key: str
     name: str | None = None
     id: str | None = None
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     fold: bool = False
 
     @property
-    def columns(self) -> list[str]:
-        return [column for column in (self.key, self.name, self.id, *self.attributes.values()) if column is not None]
+    def constant_part(self) -> Part | None:
+        """The part that all rows have for a level with a column for its key alone, else None."""
+        return None if self.name or self.id or self.attributes or self.names else Part(self.level)
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The format: an empty cell skips its level, and an empty cell of an attribute means no value."""
+def read_csv(levels: Sequence[LevelColumns], file: Path) -> Iterator[tuple[str, Row | Rejection]]:
+    """The records of a CSV file, of a TSV file by its extension, each with its row.
 
-    levels: Sequence[LevelColumns]
-
-    def rows(self, file: Path) -> Iterator[Row | Rejection]:
-        """Raises BadInput where the file has no header, or not exactly one column of each name."""
-        records = _records(file)
-        header = _header(file, records)
-        self._check(header)
-        parts = _RowReader(self.levels, header)
-        for number, _, cells in records:
-            if isinstance(cells, Rejection):
-                yield cells
-            elif cells:  # a blank line has none
-                yield _problem(number, cells, len(header)) or parts.row(number, cells)
-
-    def contents(self, file: Path) -> Iterator[tuple[int, str]]:
-        for number, text, _ in _records(file):
-            yield number, text.rstrip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-    def _check(self, header: list[str]) -> None:
-        for column in (column for level in self.levels for column in level.columns):
-            if header.count(column) != 1:
-                found = "two columns" if column in header else "no column"
-                names = ", ".join(f'"{shorten(name)}"' for name in header)
-                raise BadInput(f'The file has {found} "{column}"; it has {names}.')
+    An empty cell skips its level, and an empty cell of an attribute means no value. The text may have surrogate escapes
+    for bytes that are not UTF-8. Raises BadInput where the file has no header, or not exactly one column of each name.
+    """
+    records = _records(file)
+    header = _header(file, records, levels)
+    reader = _RowReader(levels, header)
+    for number, text, cells in records:
+        if isinstance(cells, Rejection):
+            yield text, cells
+        elif cells:  # a blank line has none
+            yield text, reader.row(number, cells)
 
 
 class _RowReader:
@@ -71,10 +61,17 @@ class _RowReader:
 
     def __init__(self, levels: Sequence[LevelColumns], header: Sequence[str]) -> None:
         self._index = {column: index for index, column in enumerate(header)}
-        self._levels = [(level, self._index[level.key], _constant_part(level)) for level in levels]
+        self._width = len(header)
+        self._levels = [(level, self._index[level.key], level.constant_part) for level in levels]
         self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
 
     def row(self, number: int, cells: list[str]) -> Row | Rejection:
+        if len(cells) != self._width:
+            return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {self._width}.")
+        try:
+            "".join(cells).encode()
+        except UnicodeEncodeError:
+            return Rejection(number, "The row is not valid UTF-8.")
         path: list[str] = []
         parts: list[Part] = []
         for level, index, constant_part in self._levels:
@@ -88,7 +85,9 @@ class _RowReader:
         return Row(number, path, parts) if path else Rejection(number, "The row has no key in any column of a level.")
 
     def _part(self, cells: list[str], level: LevelColumns, name: str | None) -> Part:
-        attributes = {attribute: self._cell(cells, column) for attribute, column in level.attributes.items()}
+        attributes: dict[str, object] = {name: self._cell(cells, column) for name, column in level.attributes.items()}
+        if level.names:
+            attributes[NAMES] = {language: self._cell(cells, column) for language, column in level.names.items()}
         return Part(level.level, name, self._cell(cells, level.id), attributes)
 
     def _cell(self, cells: list[str], column: str | None) -> str | None:
@@ -99,11 +98,6 @@ class _RowReader:
         if name and first_name and _fold(name) == _fold(first_name):
             name = first_name
         return first_key, name
-
-
-def _constant_part(level: LevelColumns) -> Part | None:
-    """The part that all rows have for a level with a column for its key alone, else None."""
-    return None if level.name or level.id or level.attributes else Part(level.level)
 
 
 def _fold(text: str) -> str:
@@ -172,18 +166,16 @@ def _records(file: Path) -> Iterator[Record]:
             yield number, text, cells
 
 
-def _header(file: Path, records: Iterator[Record]) -> list[str]:
-    _, _, header = next(records, (1, "", []))
-    if isinstance(header, Rejection) or not any(header):
+def _header(file: Path, records: Iterator[Record], levels: Iterable[LevelColumns]) -> list[str]:
+    """The names of the columns; raises BadInput unless each column of the levels is there once."""
+    _, _, cells = next(records, (1, "", []))
+    if isinstance(cells, Rejection) or not any(cells):
         raise BadInput(f'"{file.name}" has no header: its first line must name the columns.')
-    return [column.strip() for column in header]
-
-
-def _problem(number: int, cells: list[str], columns: int) -> Rejection | None:
-    if len(cells) != columns:
-        return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {columns}.")
-    try:
-        "".join(cells).encode()
-    except UnicodeEncodeError:
-        return Rejection(number, "The row is not valid UTF-8.")
-    return None
+    header = [cell.strip() for cell in cells]
+    for level in levels:
+        for column in (level.key, level.name, level.id, *level.attributes.values(), *level.names.values()):
+            if column is not None and header.count(column) != 1:
+                found = "two columns" if column in header else "no column"
+                names = ", ".join(f'"{shorten(name)}"' for name in header)
+                raise BadInput(f'The file has {found} "{column}"; it has {names}.')
+    return header

@@ -1,46 +1,106 @@
-"""Lines of a file as bytes, so that a line that is not valid UTF-8 does not affect others."""
+"""Formats with one row per line: JSON lines, as exports have them, and taxonomies."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from store.transfer.rows import Rejection
+import orjson
+
+from store.errors import BadInput, BadPath
+from store.model.hierarchy import Hierarchy
+from store.model.paths import parse_path
+from store.text import shorten
+from store.transfer.rows import Part, Rejection, Row
 
 MAX_LINE_BYTES = 10_000_000  # far more than the largest item
 SHOWN_BYTES = 1_000  # of a longer one
 TOO_LONG = f"The line is longer than {MAX_LINE_BYTES:,} bytes."
 _BOM = b"\xef\xbb\xbf"
+_OWN = frozenset(("path", "level", "name", "id", "rank", "undefined"))
+_ID = re.compile(r"(\d+)\s+-\s+")
+_DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
 
 
-def lines(file: Path) -> Iterator[tuple[int, bytes | Rejection]]:
-    """Number and content of each line that is not blank."""
-    for number, line, is_long in _bounded(file):
-        if is_long:
-            yield number, Rejection(number, TOO_LONG)
-        elif line:
-            yield number, line
+def read_jsonl(file: Path) -> Iterator[tuple[str, Row | Rejection]]:
+    """The lines of a file with one JSON object per line, each with its row (see `row_of`)."""
+    for number, text, problem in _lines(file):
+        yield text, problem or _json_row(number, text)
 
 
-def _bounded(file: Path) -> Iterator[tuple[int, bytes, bool]]:
-    """Number and content of each line, and whether it is too long; of a long one the beginning alone."""
+def read_taxonomy(level: str, file: Path) -> Iterator[tuple[str, Row | Rejection]]:
+    """The lines of a file with one `A > B > C` per line, with or without an id before it, in any order.
+
+    All nodes of a path are of one level, and the id is that of the last one. Lines that begin with # are skipped.
+    """
+    for number, text, problem in _lines(file):
+        if not text.startswith("#"):
+            node_id = _ID.match(text)
+            path = [segment.strip() for segment in _DIVIDER.split(f" {text[node_id.end() if node_id else 0 :]} ")]
+            parts = [*[Part(level)] * (len(path) - 1), Part(level, id=node_id and node_id[1])]
+            yield text, problem or Row(number, path, parts)
+
+
+def taxonomy_level(hierarchy: Hierarchy) -> str:
+    """The level of the nodes of a taxonomy: one that may be a root and is allowed under itself. Raises BadInput."""
+    for level in hierarchy.levels.values():
+        if level.may_be_root and level.name in level.under:
+            return level.name
+    raise BadInput(
+        f"A taxonomy needs a level that may be a root and is allowed under itself; {hierarchy.name} has none: "
+        "use csv or jsonl."
+    )
+
+
+def row_of(number: int, fields: Mapping[str, Any]) -> Row | Rejection:
+    """The row of `{"path": ["US", "NE"] or "US/NE", "level": "STATE", "name": …, "id": …}` and the level's attributes.
+
+    A field left out leaves the node as it is, null removes an attribute. `names` has names in other languages, such as
+    `{"de": "München"}`, where a language that is left out stays and null removes one. `rank` is the rank of a new node
+    among its siblings, `undefined` has attributes that its level does not define.
+    """
+    path = fields.get("path")
+    if path is None:
+        return Rejection(number, 'The line has no path; write "path": ["US", "NE"] or "path": "US/NE".')
+    if not isinstance(path, str | list | tuple):
+        return Rejection(number, f"A path is a list of texts or one text, not {shorten(repr(path))}.")
+    try:
+        segments = parse_path(path) if isinstance(path, str) else path
+    except BadPath as error:
+        return Rejection(number, str(error))
+    attributes = {name: value for name, value in fields.items() if name not in _OWN}
+    field = fields.get
+    part = Part(str(field("level") or ""), field("name"), field("id"), attributes, field("rank"), field("undefined"))
+    return Row(number, segments, [part])
+
+
+def _json_row(number: int, text: str) -> Row | Rejection:
+    try:
+        fields = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        return Rejection(number, f"The line is not valid JSON: {error}.")
+    if not isinstance(fields, dict):
+        return Rejection(number, f"The line is not a JSON object: {shorten(text)}.")
+    return row_of(number, fields)
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str, Rejection | None]]:
+    """Number and text of each line that is not blank; of one that is too long, the beginning alone.
+
+    Lines are split as bytes, so that one that is not valid UTF-8 does not affect others.
+    """
     with file.open("rb") as source:
-        number = 0
-        while line := source.readline(MAX_LINE_BYTES + 1):
-            number += 1
-            is_long = len(line) > MAX_LINE_BYTES
-            if is_long:
-                rest = line
+        for number, line in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES + 1), b""), start=1):
+            reason = None
+            if len(line) > MAX_LINE_BYTES:
+                reason, rest = TOO_LONG, line
                 while rest and not rest.endswith(b"\n"):
                     rest = source.readline(MAX_LINE_BYTES)
-                line = line[:SHOWN_BYTES]
-            if number == 1:
-                line = line.removeprefix(_BOM)
-            yield number, line.strip(), is_long
-
-
-class Lines:
-    """Base of the formats in which each line is a row."""
-
-    def contents(self, file: Path) -> Iterator[tuple[int, str]]:
-        for number, line, _ in _bounded(file):
-            if line:
-                yield number, line.decode(errors="replace")
+            content = line[:SHOWN_BYTES] if reason else line
+            content = (content.removeprefix(_BOM) if number == 1 else content).strip()
+            try:
+                text = content.decode()
+            except UnicodeDecodeError:
+                text, reason = content.decode(errors="replace"), reason or "The line is not valid UTF-8."
+            if text or reason:
+                yield number, text, Rejection(number, reason) if reason else None

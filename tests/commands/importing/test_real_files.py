@@ -11,7 +11,8 @@ import pytest
 from commands.importing.columns import columns
 from graph.hierarchies.registry import hierarchies
 from store.engine.protocol import Store
-from store.transfer.formats.taxonomy import Taxonomy
+from store.transfer.formats.columns import read_csv
+from store.transfer.formats.lines import read_taxonomy, taxonomy_level
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests import invariants
@@ -34,7 +35,7 @@ def stores(kind: str = "store") -> ImportPlan:
     location = hierarchies()["location"]
     form = columns(location, LEVELS, [f"{kind}=Store Name"], [], [f"{kind}.street=Street Address"], ["city"])
     wanted = ImportPlan(location)
-    for row in form.rows(STARBUCKS):
+    for _, row in read_csv(form, STARBUCKS):
         wanted.take(row)
     return wanted
 
@@ -70,7 +71,7 @@ async def test_all_stores_of_a_coffee_chain_are_imported(store: Store) -> None:
 async def test_the_whole_taxonomy_is_imported(store: Store) -> None:
     category = hierarchies()["category"]
     wanted = ImportPlan(category)
-    for row in Taxonomy.of(category).rows(TAXONOMY):
+    for _, row in read_taxonomy(taxonomy_level(category), TAXONOMY):
         wanted.take(row)
     outcome = await imported(store, wanted)
     lines = re.findall(r"^[^#\n].*$", TAXONOMY.read_text(encoding="utf-8"), flags=re.MULTILINE)

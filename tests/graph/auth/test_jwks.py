@@ -10,13 +10,13 @@ import pytest
 from graph.auth import jwks
 from graph.auth.authentication import Authenticator
 from graph.auth.jwks import PublishedKeys, keys_at, keys_in
-from graph.auth.jwt_tokens import TokenRules, Tokens, tokens_of
+from graph.auth.jwt_tokens import Tokens, tokens_of
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from store.connect import open_store
 from store.errors import BadInput, Unavailable
-from tests.abuse.test_tokens import AUDIENCE, ISSUER, JWKS, signed
+from tests.abuse.test_tokens import AUDIENCE, ISSUER, JWKS, Clock, signed
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 
@@ -83,13 +83,6 @@ async def issuer():
         yield issuer
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.mark.parametrize("manner", ["hangs", "drips", "floods"])
 async def test_a_bad_issuer_times_out_and_delays_no_token_with_a_known_key(issuer, monkeypatch, manner):
     monkeypatch.setattr(jwks, "FETCH_SECONDS", 0.5)
@@ -136,7 +129,7 @@ async def test_keys_are_read_in_the_background_from_the_start(issuer):
 
 async def test_a_token_that_waits_for_an_issuer_does_not_count_for_the_limiter(issuer):
     issuer.manner = "hangs"
-    tokens = Tokens(PublishedKeys(keys_at(issuer.url), ["RS256"]), TokenRules(["RS256"], ISSUER, AUDIENCE))
+    tokens = Tokens(PublishedKeys(keys_at(issuer.url), ["RS256"]), ["RS256"], ISSUER, AUDIENCE)
     async with open_store("sqlite://:memory:") as store:
         app = small_app(
             SmallStore(), limiter=ConcurrencyLimiter(2), authenticator=Authenticator(ApiKeyAuthenticator(store), tokens)

@@ -24,7 +24,7 @@ from graph.execution.operation import Execution
 from graph.execution.response import OperationResponse
 from graph.execution.response_cache import ResponseCache
 from graph.operation.context import Context
-from graph.operation.selected_fields import SelectedFields
+from graph.operation.lookahead import SelectedFields
 from graph.schema import build_schema
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.page_cache import PageCache
@@ -109,7 +109,7 @@ async def differ(tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]
         await store.create()
         await model.plant(store)
         planning, plain = executions(store)
-        for kept, cache in ((None, None), (PageCache(10_000_000), ResponseCache(10_000_000, settle_seconds=0))):
+        for kept, cache in ((None, None), (PageCache(10_000_000), ResponseCache(10_000_000))):
             planning, plain = executions(store, kept=kept, cache=cache)
             for seed, depth in asked * (1 if kept is None else 2):
                 text = GraphText(Writer(seed, model, depth).query())
@@ -262,7 +262,7 @@ def collections_of(monkeypatch, levels: int) -> int:
         calls.append(arguments)
         return collect_subfields(*arguments)
 
-    monkeypatch.setattr("graph.operation.selected_fields.collect_subfields", collect)
+    monkeypatch.setattr("graph.operation.lookahead.collect_subfields", collect)
     plan = OperationPlan(fields, none, frozenset())
     walk(plan.roots[0].listing.connection, set())
     return len(calls)
@@ -408,7 +408,7 @@ async def test_variables_of_directives_and_nested_ones_never_fail_the_server(pla
     deep: Any = {}
     for _ in range(400):
         deep = {"a": deep}
-    planning, plain = executions(store, cache=ResponseCache(1_000_000, settle_seconds=0))
+    planning, plain = executions(store, cache=ResponseCache(1_000_000))
     query = "query Q($s: Boolean = false) { grounds @skip(if: $s) { totalCount } }"
     given_now = {name: deep if name == "deep" else value for name, value in variables.items()}
     await compare(planning, plain, query, given_now)

@@ -58,8 +58,9 @@ def test_every_level_and_every_hierarchy_s_interface_is_an_entity_by_id_and_by_p
     }
 
 
-def test_pages_are_shareable_with_other_subgraphs(subgraph):
-    assert directives_of(subgraph["PageInfo"]) == ["@shareable"]
+@pytest.mark.parametrize("name", ["PageInfo", "LocalizedName"])
+def test_types_of_every_subgraph_of_clade_are_shareable(subgraph, name):
+    assert directives_of(subgraph[name]) == ["@shareable"]
 
 
 def test_nothing_else_than_the_hidden_differs_from_the_whole_schema(schema, subgraph):
@@ -69,6 +70,7 @@ def test_nothing_else_than_the_hidden_differs_from_the_whole_schema(schema, subg
         if not is_specified_scalar_type(one) and not is_introspection_type(one)
     }
     hidden = {"DeletedNode", "ChangeFeed", "Change", "Move", "MoveState", "Mutation", "WritePlan", "DeletePolicy"}
+    hidden |= {"LocalizedNameInput"}
     hidden |= {name for name in whole if name.endswith(("Attributes", "Payload")) or "Revision" in name}
     assert set(subgraph) == whole - MACHINERY - hidden
     fields = {one.name.value for one in subgraph["Query"].fields}

@@ -5,8 +5,7 @@ from graphql import parse
 from graphql.execution.values import VariableValues
 
 from graph.operation.graphql_core import core_schema
-from graph.operation.lookahead import LookAhead
-from graph.operation.selected_fields import SelectedFields
+from graph.operation.lookahead import LookAhead, SelectedFields
 from graph.schema import build_schema
 from graph.types.field import resolver_of
 from resolvers.planning.relations import RelationKind

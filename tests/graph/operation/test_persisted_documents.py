@@ -6,7 +6,7 @@ import json
 import httpx
 import pytest
 
-from graph.operation.persisted_documents import PersistedDocuments, UnknownDocument, read_trusted
+from graph.operation.graphql_request import PersistedDocuments, UnknownDocument, read_trusted
 from graph.settings import Settings
 from store.errors import BadInput
 from tests.graph.small_app import SmallStore, small_app
@@ -30,8 +30,10 @@ def mode(request):
 
 
 @pytest.fixture(scope="module")
-def client(mode):
-    app = small_app(SmallStore(), trusted=PersistedDocuments(DOCUMENTS, only=mode == "only"))
+def client(mode, tmp_path_factory):
+    file = tmp_path_factory.mktemp("trusted") / "documents.json"
+    file.write_text(json.dumps(DOCUMENTS))
+    app = small_app(SmallStore(), settings={"trusted_documents": str(file), "trusted_mode": mode})
     with serving(app) as url, httpx.Client(base_url=url) as client:
         yield client
 

@@ -84,8 +84,11 @@ def test_a_mutation_runs_by_post(client):
 def test_reads_are_reported_on_request(client):
     asked = ask(client, "{ hello }", headers={"clade-reads": "1"}).json()
     assert asked["extensions"] == {"reads": {"requests": 2, "rounds": 1, "items": 7, "units": 1}}
+    traced = ask(client, "{ hello }", headers={"clade-reads": "2"}).json()["extensions"]["reads"]
+    assert list(traced) == ["requests", "rounds", "items", "units", "fromCache", "calls", "moreCalls"]
     assert "extensions" not in ask(client, "{ hello }").json()
     assert "extensions" not in ask(client, "{ hello }", headers={"clade-reads": "0"}).json()
+    assert "extensions" not in ask(client, "{ hello }", headers={"clade-reads": "3"}).json()
 
 
 @pytest.mark.parametrize(

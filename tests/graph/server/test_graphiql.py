@@ -8,8 +8,10 @@ import httpx
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from graph.auth.authentication import Authenticator
 from graph.hierarchies.example_queries import Example
 from graph.server import graphiql
+from resolvers.access.caller import ANYONE
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 
@@ -30,9 +32,16 @@ async def examples():
     return EXAMPLES
 
 
+class AnyKey:
+    """Accepts every API key, since it matters what the page sends."""
+
+    async def caller(self, text):
+        return ANYONE
+
+
 @pytest.fixture(scope="module")
 def url():
-    with serving(small_app(SmallStore(), examples=examples)) as url:
+    with serving(small_app(SmallStore(), examples=examples, authenticator=Authenticator(AnyKey()))) as url:
         yield url
 
 
@@ -96,6 +105,33 @@ def test_the_answer_and_the_footer_show_what_it_cost(page):
     expect(footer).to_have_text("Reads: requests 2, rounds 1, items 7, units 1")
 
 
+def test_the_footer_lists_the_calls_when_it_is_opened(page):
+    write_query(page, "query A { hello }")
+    page.keyboard.press("Control+Enter")
+    calls = page.get_by_role("list", name="Calls of the store")
+    summary = page.get_by_text("10 calls; from the cache: 4 pages, 9 records")
+    summary.wait_for()
+    expect(calls).to_be_hidden()
+    assert "calls" not in response(page).inner_text()
+    summary.click()
+    assert calls.get_by_role("listitem").all_inner_texts() == [
+        'Round 1: BatchGetItem of table, 5 items, 0.5 units\npk = "box" AND sk = "#"\npk = "box" AND sk = "#"\n'
+        "and 3 more keys",
+        'Round 1: Query of by_parent, limit 21, 2 items, 0.5 units\nparent = "box#"',
+        "8 more calls",
+    ]
+
+
+def test_the_footer_shows_no_calls_without_reads(page):
+    write_query(page, "query A { hello }")
+    page.keyboard.press("Control+Enter")
+    page.locator(".clade-footer summary").wait_for()
+    write_query(page, "query A { nothing }")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("status")).to_have_text("Reads: none yet")
+    expect(page.locator(".clade-footer summary")).to_have_count(0)
+
+
 def test_a_mistake_is_underlined_before_it_is_sent(page):
     write_query(page, "query A { nothing }")
     page.locator(".CodeMirror-lint-mark-error").first.wait_for()
@@ -132,16 +168,16 @@ def test_the_header_editor_is_closed_with_a_placeholder_that_is_not_sent_until_a
     with page.expect_request("**/graphql") as without:
         page.keyboard.press("Control+Enter")
     assert "authorization" not in without.value.headers
-    assert without.value.headers["clade-reads"] == "1"
+    assert without.value.headers["clade-reads"] == "2"
 
     assert not page.locator(".graphiql-editor-tool .CodeMirror:visible", has_text="Authorization").is_visible()
     page.get_by_role("button", name="Headers").click()
     page.locator(".graphiql-editor-tool .CodeMirror:visible", has_text='"Authorization": "Bearer clade_…"').click()
     page.keyboard.press("Control+A")
-    page.keyboard.type('{"authorization": "Bearer key"')
+    page.keyboard.type('{"authorization": "Bearer clade_key"')
     with page.expect_request("**/graphql") as sent:
         page.get_by_label("Execute query (Ctrl-Enter)").click()
-    assert sent.value.headers["authorization"] == "Bearer key"
+    assert sent.value.headers["authorization"] == "Bearer clade_key"
 
 
 def test_the_link_opens_the_documentation_of_the_schema(page):

@@ -64,7 +64,8 @@ async def test_a_cancelled_request_is_503_and_is_observed():
     seen, sent = Seen(), []
     app = small_app(SmallStore(), observers=[seen])
     scope = {
-        "type": "http", "method": "GET", "path": "/graphql", "raw_path": b"/graphql", "headers": [],
+        "type": "http", "method": "GET", "path": "/graphql", "raw_path": b"/graphql",
+        "headers": [(b"host", b"localhost")],
         "query_string": b"query={slow}", "root_path": "", "scheme": "http", "server": ("127.0.0.1", 80),
     }  # fmt: skip
 

@@ -14,6 +14,7 @@ from store.dynamodb import node_codec
 from store.dynamodb.codec import Answer, decode, encode, parse_answer
 from store.dynamodb.node_codec import NodeAnswer, NodeParser
 from store.engine.record_cache import RecordCache
+from store.errors import Damaged
 from store.model.attributes import Value
 from store.model.items import Item, canonical_item
 from store.model.records import Record
@@ -29,7 +30,8 @@ names = st.sampled_from(["population", "own0", "Nodes", "größe", "S"]) | st.te
 counts = st.dictionaries(st.sampled_from(["CITY", "STATE"]), st.integers(0, 10**6), max_size=2)
 records = st.builds(
     Record,
-    pk=st.just("location#US"), sk=texts.map(lambda text: f"#{text}#"), rank=texts, id=texts, level=texts, name=texts,
+    pk=st.just("location#US"), sk=st.just("#") | texts.map(lambda text: f"#{text}#"), rank=texts, id=texts,
+    level=texts, name=texts,
     updated_at=texts, above=st.lists(texts, max_size=3), kids=counts, below=counts, revision=st.integers(1, 10**6),
     changed_by=st.none() | texts, attributes=st.dictionaries(names, values, max_size=4),
 )  # fmt: skip
@@ -157,3 +159,16 @@ def test_no_more_names_are_learnt_than_can_be_kept(monkeypatch: pytest.MonkeyPat
 def test_what_is_no_answer_is_refused(body: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         parser_of().parse(body)
+
+
+def test_roots_are_read_at_once_whether_they_have_the_counts_of_layout_1_or_none() -> None:
+    root = replace(node("US"), sk="#", kids={"STATE": 1}, below=None)
+    body = told(root.item(), {**root.item(), "below": {"STATE": 1, "CITY": 2}})
+    assert cast(NodeAnswer, parser_of().parse(body))["Nodes"] == [root, root]
+
+
+def test_another_node_without_counts_is_not_read_at_once() -> None:
+    item = {name: value for name, value in node("Omaha").item().items() if name != "below"}
+    assert "Nodes" not in parser_of().parse(told(item))
+    with pytest.raises(Damaged, match="lacks 'below'"):
+        Record.of(item)

@@ -9,6 +9,7 @@ import pytest
 from store.connect import open_store
 from store.dynamodb.store import DynamoDBStore
 from store.dynamodb.transaction import RETRIES
+from store.engine.read_trace import ReadTrace
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
 from store.model.items import ABSENT, Check, Item, Put, key_of
@@ -111,8 +112,11 @@ async def test_unprocessed_keys_are_requested_again(store: DynamoDBStore, proxy:
     new = items(10)
     await put(store, *new)
     proxy.spoil("BatchGetItem", unprocessed(4), unprocessed(0), unprocessed(3))
-    reads = ReadUsage()
+    reads = ReadUsage(trace=ReadTrace(lambda: 1))
     assert await store.get([key_of(item) for item in new], reads) == new
+    assert reads.trace is not None
+    traced = [(len(call["keys"]), call["items"]) for call in reads.trace.report()["calls"]]
+    assert traced == [(10, 4), (6, 0), (6, 3), (3, 3)]
     asked = [call.body["RequestItems"][store.table]["Keys"] for call in proxy.calls if call.operation == "BatchGetItem"]
     assert [len(keys) for keys in asked] == [10, 6, 6, 3]
     assert (reads.requests, reads.items) == (4, 10)

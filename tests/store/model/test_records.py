@@ -3,8 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from store.errors import BadInput, BadPath
+from store.metadata.tree_version import TreeVersion
 from store.model.items import canonical_item
 from store.model.keys import Key, Path
 from store.model.records import MAX_ID_CHARACTERS, Record, checked_id, derived_id
@@ -41,9 +43,22 @@ names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 @given(st.lists(names, min_size=1, max_size=5).map(tuple), st.dictionaries(st.sampled_from("abc"), st.integers(0, 9)))
 def test_a_record_comes_back_from_its_item(path: Path, attributes: dict[str, int]) -> None:
     made = Record.new("h", path, "L", "Name", "7", AT, {**attributes}, above=["L"] * (len(path) - 1))
-    assert Record.of(canonical_item(made.item())) == made
+    assert Record.of(canonical_item(made.item())) == (replace(made, below=None) if made.is_root else made)
     assert made.path == path
     assert made.depth == len(path) - 1
+
+
+def test_the_counts_of_a_root_are_not_in_its_item_and_have_to_be_added() -> None:
+    root = replace(record("US", level="COUNTRY"), kids={"STATE": 1}, below={"STATE": 1, "CITY": 2})
+    assert "below" not in root.item()
+    found = Record.of({**root.item(), "below": {"STATE": 99}})  # as a table of layout 1 has it
+    assert found.below is None
+    with pytest.raises(LookupError, match="tree version"):
+        _ = found.descendant_counts
+    version = TreeVersion("location#US", 3, {"COUNTRY@0": 1, "STATE@1": 1, "CITY@1": 1, "CITY@2": 1})
+    assert version.with_counts(found) == root
+    city = record("US", "NE", "Omaha")
+    assert version.with_counts(city) is city
 
 
 def test_all_other_attributes_of_an_item_are_those_of_the_level() -> None:

@@ -14,7 +14,7 @@ from store.model.attributes import Kind
 from store.model.hierarchy import Hierarchy
 from store.model.undefined_values import Undefined
 from store.transfer.export import export
-from store.transfer.formats.jsonl import JSONLines
+from store.transfer.formats.lines import read_jsonl
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests import invariants
@@ -49,7 +49,7 @@ def wanted_in(file: Path, lines: Sequence[Any], kind: Hierarchy) -> ImportPlan:
     """What these lines ask for, written into a file and read again."""
     file.write_bytes(b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines))
     wanted = ImportPlan(kind)
-    for row in JSONLines().rows(file):
+    for _, row in read_jsonl(file):
         wanted.take(row)
     return wanted
 

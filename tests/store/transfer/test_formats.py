@@ -1,5 +1,6 @@
 """File formats: rows from CSV, JSON lines and taxonomies, valid and not."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,13 @@ from store.model.hierarchy import Hierarchy
 from store.model.paths import format_path
 from store.transfer import formats
 from store.transfer.formats import Format
-from store.transfer.formats.columns import Columns, LevelColumns
-from store.transfer.formats.jsonl import JSONLines
-from store.transfer.formats.taxonomy import Taxonomy
+from store.transfer.formats.columns import LevelColumns, read_csv
+from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_level
 from store.transfer.rows import ImportPlan, Node
 from tests.hierarchies import CATEGORY, LOCATION, hierarchy, level
 
-PLACES = Columns(
+PLACES = partial(
+    read_csv,
     [
         LevelColumns("COUNTRY", "Country"),
         LevelColumns("STATE", "State"),
@@ -23,7 +24,7 @@ PLACES = Columns(
         LevelColumns(
             "STORE", "Store", name="Name", id="Id", attributes={"street": "Street", "square_feet": "Square Feet"}
         ),
-    ]
+    ],
 )
 HEADER = "Country,State,City,Store,Name,Id,Street,Square Feet\n"
 
@@ -32,7 +33,7 @@ def read(tmp_path: Path, content: str | bytes, form: Format, kind: Hierarchy = L
     file = tmp_path / "file.csv"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     wanted = ImportPlan(kind, **options)
-    for row in form.rows(file):
+    for _, row in form(file):
         wanted.take(row)
     return wanted
 
@@ -81,14 +82,14 @@ def test_siblings_that_differ_in_case_are_one_where_that_is_asked_for(tmp_path: 
 
 
 def test_the_name_of_folded_siblings_is_that_of_the_first(tmp_path: Path) -> None:
-    form = Columns([LevelColumns("COUNTRY", "C"), LevelColumns("CITY", "Key", name="Name", fold=True)])
+    form = partial(read_csv, [LevelColumns("COUNTRY", "C"), LevelColumns("CITY", "Key", name="Name", fold=True)])
     wanted = read(tmp_path, "C,Key,Name\nDE,koeln,KÖLN\nDE,KOELN,Köln\nDE,Koeln,Cologne\n", form)
     assert nodes(wanted)["DE/koeln"].name == "KÖLN"
     assert list(reasons(wanted)) == [4]
 
 
 def test_two_spellings_of_the_same_letters_are_one_key(tmp_path: Path) -> None:
-    wanted = read(tmp_path, "C\nCafe\u0301\nCaf\u00e9\n", Columns([LevelColumns("COUNTRY", "C")]))
+    wanted = read(tmp_path, "C\nCafe\u0301\nCaf\u00e9\n", partial(read_csv, [LevelColumns("COUNTRY", "C")]))
     assert list(nodes(wanted)) == ["Caf\u00e9"]
 
 
@@ -118,7 +119,7 @@ def test_an_id_of_two_nodes_is_rejected(tmp_path: Path) -> None:
 
 
 def test_an_id_of_two_nodes_of_one_row_is_rejected(tmp_path: Path) -> None:
-    form = Columns([LevelColumns("COUNTRY", "C", id="I"), LevelColumns("CITY", "T", id="I")])
+    form = partial(read_csv, [LevelColumns("COUNTRY", "C", id="I"), LevelColumns("CITY", "T", id="I")])
     wanted = read(tmp_path, "C,T,I\nUS,Omaha,1\n", form)
     assert reasons(wanted) == {2: "The id 1 is that of US already, in row 2."}
 
@@ -143,7 +144,7 @@ def test_a_rejected_row_has_a_reason(tmp_path: Path, row: str, reason: str) -> N
 
 
 def test_keys_that_are_too_long_name_the_size_and_the_limit(tmp_path: Path) -> None:
-    form = Columns([LevelColumns("COUNTRY", "C"), LevelColumns("NEIGHBORHOOD", "N")])
+    form = partial(read_csv, [LevelColumns("COUNTRY", "C"), LevelColumns("NEIGHBORHOOD", "N")])
     kind = hierarchy("location", level("COUNTRY", "-"), level("NEIGHBORHOOD", "COUNTRY"))
     rows = ["US," + "x" * 1023, "US," + "x" * 1012, "x" * 901 + ",", "US," + "ü" * 500, "US," + "x" * 1009]
     found = reasons(read(tmp_path, "C,N\n" + "\n".join(rows), form, kind))
@@ -154,7 +155,7 @@ def test_keys_that_are_too_long_name_the_size_and_the_limit(tmp_path: Path) -> N
 
 
 def test_a_line_that_is_not_utf8_affects_no_other(tmp_path: Path) -> None:
-    wanted = read(tmp_path, b"Country\nUS\nK\xf6ln\nFR\n", Columns([LevelColumns("COUNTRY", "Country")]))
+    wanted = read(tmp_path, b"Country\nUS\nK\xf6ln\nFR\n", partial(read_csv, [LevelColumns("COUNTRY", "Country")]))
     assert reasons(wanted) == {3: "The row is not valid UTF-8."}
     assert list(nodes(wanted)) == ["US", "FR"]
 
@@ -163,7 +164,7 @@ def test_rows_are_counted_by_the_line_they_begin_on(tmp_path: Path) -> None:
     rows = 'US,NE,"Omaha\nNebraska",,,,,\n\nUS,NE,Lincoln,1,,,,many\n'
     wanted = read(tmp_path, HEADER + rows, PLACES)
     assert list(reasons(wanted)) == [2, 5]
-    contents = dict(PLACES.contents(tmp_path / "file.csv"))
+    contents = {row.number: text.rstrip("\r\n") for text, row in PLACES(tmp_path / "file.csv")}
     assert contents[2] == 'US,NE,"Omaha\nNebraska",,,,,'
     assert contents[5] == "US,NE,Lincoln,1,,,,many"
 
@@ -171,18 +172,18 @@ def test_rows_are_counted_by_the_line_they_begin_on(tmp_path: Path) -> None:
 def test_a_byte_order_mark_and_tabs_are_taken(tmp_path: Path) -> None:
     file = tmp_path / "places.tsv"
     file.write_bytes("\ufeffCountry\tX\r\nUS\t1\r\n".encode())
-    (row,) = Columns([LevelColumns("COUNTRY", "Country")]).rows(file)
+    ((_, row),) = read_csv([LevelColumns("COUNTRY", "Country")], file)
     assert row[:2] == (2, ["US"])
 
 
 def test_an_unknown_column_lists_those_that_there_are(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match='has no column "Land"; it has "Country", "State"'):
-        read(tmp_path, "Country,State\n", Columns([LevelColumns("COUNTRY", "Land")]))
+        read(tmp_path, "Country,State\n", partial(read_csv, [LevelColumns("COUNTRY", "Land")]))
 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match='has two columns "C"'):
-        read(tmp_path, "C,C\n", Columns([LevelColumns("COUNTRY", "C")]))
+        read(tmp_path, "C,C\n", partial(read_csv, [LevelColumns("COUNTRY", "C")]))
 
 
 def test_a_file_without_a_header_is_refused(tmp_path: Path) -> None:
@@ -198,7 +199,7 @@ def test_a_line_is_a_node(tmp_path: Path) -> None:
         {"path": ["US"], "level": "country", "name": "United States", "population": 331000000}
         {"path": "US/St. Louis%2FMO", "level": "City", "id": "4407066", "population": null}
     """
-    found = nodes(read(tmp_path, lines, JSONLines()))
+    found = nodes(read(tmp_path, lines, read_jsonl))
     assert list(found) == ["US", "US/St. Louis%2FMO"]
     assert found["US"].values == {"population": 331000000}
     city = found["US/St. Louis%2FMO"]
@@ -231,14 +232,14 @@ def test_a_line_is_a_node(tmp_path: Path) -> None:
 )
 def test_a_rejected_line_has_a_reason(tmp_path: Path, line: str | bytes, reason: str) -> None:
     content = line if isinstance(line, bytes) else line.encode()
-    wanted = read(tmp_path, b'{"path": "FR", "level": "COUNTRY"}\n' + content + b"\n", JSONLines())
+    wanted = read(tmp_path, b'{"path": "FR", "level": "COUNTRY"}\n' + content + b"\n", read_jsonl)
     assert reasons(wanted)[2].startswith(reason)
     assert list(nodes(wanted)) == ["FR"]
 
 
 def test_unknown_attributes_can_be_left_out(tmp_path: Path) -> None:
     line = '{"path": "US", "level": "COUNTRY", "colour": "red", "iso3": "USA"}'
-    wanted = read(tmp_path, line, JSONLines(), ignore_unknown=True)
+    wanted = read(tmp_path, line, read_jsonl, ignore_unknown=True)
     assert nodes(wanted)["US"].values == {"iso3": "USA"}
 
 
@@ -247,7 +248,7 @@ def test_unknown_attributes_can_be_left_out(tmp_path: Path) -> None:
 
 def test_a_taxonomy_has_a_path_a_line_with_ids_or_without(tmp_path: Path) -> None:
     lines = "# Version 1\n\n3237 - Pets > Live Animals\n1 - Pets\nFood > Tea > Green\n"
-    wanted = read(tmp_path, lines, Taxonomy.of(CATEGORY), CATEGORY)
+    wanted = read(tmp_path, lines, partial(read_taxonomy, taxonomy_level(CATEGORY)), CATEGORY)
     found = nodes(wanted)
     assert set(found) == {"Pets", "Pets/Live Animals", "Food", "Food/Tea", "Food/Tea/Green"}
     assert {path: node.id for path, node in found.items() if node.id} == {"Pets": "1", "Pets/Live Animals": "3237"}
@@ -255,13 +256,13 @@ def test_a_taxonomy_has_a_path_a_line_with_ids_or_without(tmp_path: Path) -> Non
 
 
 def test_a_taxonomy_with_an_empty_segment_is_rejected(tmp_path: Path) -> None:
-    wanted = read(tmp_path, "Pets >  > Cats\nPets >\n", Taxonomy.of(CATEGORY), CATEGORY)
+    wanted = read(tmp_path, "Pets >  > Cats\nPets >\n", partial(read_taxonomy, taxonomy_level(CATEGORY)), CATEGORY)
     assert list(reasons(wanted)) == [1, 2]
 
 
 def test_a_taxonomy_needs_a_level_that_is_allowed_under_itself() -> None:
     with pytest.raises(BadInput, match="location has none"):
-        Taxonomy.of(LOCATION)
+        taxonomy_level(LOCATION)
 
 
 # -- which format ------------------------------------------------------------------------------------------------------

@@ -52,9 +52,10 @@ async def imported(
 
 
 async def record(store: Store, path: str, hierarchy: str = "location") -> Record:
-    (item,) = await store.get([node_key(hierarchy, parse_path(path))], ReadUsage(), strong=True)
+    key = node_key(hierarchy, parse_path(path))
+    item, version = await store.get([key, tree_version_key(key.pk)], ReadUsage(), strong=True)
     assert item is not None, path
-    return Record.of(item)
+    return TreeVersion.of(key.pk, version).with_counts(Record.of(item))
 
 
 async def paths(store: Store, hierarchy: str = "location") -> list[str]:
@@ -448,7 +449,7 @@ def test_keys_of_rows_are_those_of_paths() -> None:
     for path in paths:
         wanted = ImportPlan(CATEGORY)
         wanted.take(Row(1, path, [Part("CATEGORY")]))
-        ((root, tree),) = wanted.trees.items()
+        ((pk, tree),) = wanted.trees.items()
         key = node_key("category", checked_path(path))
-        assert f"category#{root}" == key.pk
+        assert pk == key.pk
         assert list(tree.nodes) == [key.sk]

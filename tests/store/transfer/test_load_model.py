@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.transfer.export import export
-from store.transfer.formats.jsonl import JSONLines
+from store.transfer.formats.lines import read_jsonl
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests import invariants
@@ -152,7 +152,7 @@ def test_what_was_exported_is_imported_as_the_same_nodes(tmp_path_factory: Any, 
             await load(one, wanted_of(file), LoadResult())
             target.write_bytes(b"".join([page async for page in export(one, CATEGORY)]))
             wanted = ImportPlan(CATEGORY)
-            for row in JSONLines().rows(target):
+            for _, row in read_jsonl(target):
                 wanted.take(row)
             outcome = LoadResult()
             await load(other, wanted, outcome)

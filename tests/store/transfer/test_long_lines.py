@@ -1,23 +1,22 @@
 """Lines that are too long: each is rejected with its number, and all others are accepted."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from store.transfer.formats import Format
-from store.transfer.formats.columns import Columns, LevelColumns
-from store.transfer.formats.jsonl import JSONLines
-from store.transfer.formats.lines import MAX_LINE_BYTES
-from store.transfer.formats.taxonomy import Taxonomy
+from store.transfer.formats.columns import LevelColumns, read_csv
+from store.transfer.formats.lines import MAX_LINE_BYTES, read_jsonl, read_taxonomy
 from store.transfer.rows import Rejection
 
 LONG = "x" * (MAX_LINE_BYTES + 1)
-CSV = Columns([LevelColumns("COUNTRY", "Country")])
+CSV = partial(read_csv, [LevelColumns("COUNTRY", "Country")])
 TOO_LONG = f"The line is longer than {MAX_LINE_BYTES:,} bytes."
 FILES: dict[str, tuple[Format, str]] = {
-    "json lines": (JSONLines(), f'{{"path": "a"}}\n{{"path": "{LONG}"}}\n{{"path": "b"}}\n'),
-    "a line that does not end": (JSONLines(), f'{{"path": "a"}}\n{LONG}{LONG}'),
-    "a taxonomy": (Taxonomy("CATEGORY"), f"a\nb > {LONG}\nb\n"),
+    "json lines": (read_jsonl, f'{{"path": "a"}}\n{{"path": "{LONG}"}}\n{{"path": "b"}}\n'),
+    "a line that does not end": (read_jsonl, f'{{"path": "a"}}\n{LONG}{LONG}'),
+    "a taxonomy": (partial(read_taxonomy, "CATEGORY"), f"a\nb > {LONG}\nb\n"),
     "csv": (CSV, f"Country\n{LONG}{LONG}\nb\n"),
     "a cell of many lines": (CSV, 'Country\n"' + f"{LONG[:1000]}\n" * 2_000 + '"\nb\n'),
     "a row of many cells of many lines": (CSV, "Country\n" + f'"{LONG[:10_000]}\n",' * 1_000 + "c\nb\n"),
@@ -29,11 +28,11 @@ def test_a_line_that_is_too_long_is_rejected_with_its_number(tmp_path: Path, wha
     kind, content = FILES[what]
     file = tmp_path / "nodes.txt"
     file.write_text(content)
-    rows = list(kind.rows(file))
-    rejections = [row for row in rows if isinstance(row, Rejection)]
+    rows = list(kind(file))
+    rejections = [row for _, row in rows if isinstance(row, Rejection)]
     assert rejections[0].number == 2
     assert rejections[0].reason in (TOO_LONG, "The row is not valid CSV: field larger than field limit (1048576).")
-    texts = dict(kind.contents(file))
+    texts = {row.number: text for text, row in rows}
     assert max(len(text) for text in texts.values()) <= MAX_LINE_BYTES
     assert texts[2]
 
@@ -43,6 +42,6 @@ def test_the_lines_after_it_keep_their_numbers(tmp_path: Path, what: str) -> Non
     kind, content = FILES[what]
     file = tmp_path / "nodes.txt"
     file.write_text(content)
-    assert [(row.number, isinstance(row, Rejection)) for row in kind.rows(file)][1 - (what == "csv") :] == [
+    assert [(row.number, isinstance(row, Rejection)) for _, row in kind(file)][1 - (what == "csv") :] == [
         (2, True), (3, False),
     ]  # fmt: skip

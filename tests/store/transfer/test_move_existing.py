@@ -13,8 +13,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.paths import parse_path
 from store.model.records import Record
 from store.transfer.load import LoadResult, load
-from store.transfer.move_existing import ImportMoves
-from store.transfer.scratch_copy import scratch_copy
+from store.transfer.move_existing import ImportMoves, scratch_copy
 from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION

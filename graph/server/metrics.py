@@ -1,0 +1,126 @@
+"""Metrics for Prometheus: counts of requests, and what the parts of a server hold, sampled once a second.
+
+Imported only where `CLADE_METRICS` is on.
+"""
+
+import asyncio
+import os
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from graph.execution.operation import Execution
+from graph.observability import log_handler
+from graph.observability.request_info import RequestInfo
+from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.graceful_shutdown import GracefulShutdown
+from resolvers.session.request import Writer
+from store.bounded_cache import cache_usage
+from store.engine.protocol import Store
+
+SAMPLE_SECONDS = 1.0
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+REQUESTS = Counter("clade_requests", "Finished requests.", ["kind", "how", "status"])
+ERRORS = Counter("clade_errors", "Requests with an error of this code.", ["code"])
+SECONDS = Histogram("clade_request_seconds", "Duration of requests, in seconds.", ["kind"], buckets=BUCKETS)
+READS = {
+    "requests": Counter("clade_read_requests", "Read requests to the store."),
+    "rounds": Counter("clade_read_rounds", "Sets of read requests that were awaited together."),
+    "items": Counter("clade_read_items", "Items read."),
+    "units": Counter("clade_read_units", "DynamoDB read units."),
+}
+
+_requests, _errors, _seconds = cache(REQUESTS.labels), cache(ERRORS.labels), cache(SECONDS.labels)
+
+CALLS = {
+    "made": Counter("clade_store_calls", "Calls to DynamoDB, of one or more attempts each."),
+    "retried": Counter("clade_store_retries", "Attempts after the first."),
+    "throttled": Counter("clade_store_throttles", "Throttled attempts."),
+    "failed": Counter("clade_store_failures", "Calls without a response."),
+    "skipped": Counter("clade_store_skipped", "Calls that were not made because DynamoDB did not respond."),
+}
+LOG_DROPPED = Counter("clade_log_dropped_lines", "Log lines that were dropped because the log was not read.")
+COMPILER_ERRORS = Counter("clade_compiler_errors", "Compiled queries that met an internal error.")
+GAUGES = {
+    name: Gauge(f"clade_{name}", description, multiprocess_mode=mode)  # type: ignore[arg-type]  # a Literal
+    for name, description, mode in (
+        ("in_flight", "Running operations.", "livesum"),
+        ("writes_waiting", "Edits that wait for earlier edits.", "livesum"),
+        ("moves_running", "Running moves and large deletions.", "livesum"),
+        ("draining", "Processes that are stopping.", "livesum"),
+        ("store_silent", "Processes in which DynamoDB does not respond.", "livesum"),
+        ("loop_lag_seconds", "Delay of the event loop at the last sample.", "livemax"),
+        ("memory_bytes", "The memory of a process, in bytes.", "liveall"),
+    )
+}
+CACHE_BYTES = Gauge(
+    "clade_cache_bytes", "Estimated memory of each cache, in bytes.", ["cache"], multiprocess_mode="livesum"
+)
+CACHE_HITS = Counter("clade_cache_hits", "Entries found in each cache.", ["cache"])
+
+
+def count(info: RequestInfo) -> None:
+    """Count a finished request."""
+    kind = info.kind or "none"
+    _requests(kind, info.how or "none", str(info.status)).inc()
+    _seconds(kind).observe(info.seconds)
+    for code in info.codes:
+        _errors(code).inc()
+    reads = info.reads
+    if reads and reads["requests"]:
+        for name, counter in READS.items():
+            counter.inc(reads[name])
+
+
+@dataclass
+class GaugeSampler:
+    """Samples the parts of a server."""
+
+    store: Store
+    drain: GracefulShutdown
+    limiter: ConcurrencyLimiter
+    execution: Execution
+    writer: Writer | None
+    _counted: dict[Counter, int] = field(default_factory=dict)
+
+    async def watch(self) -> None:
+        """Sample every second until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + SAMPLE_SECONDS
+            await asyncio.sleep(SAMPLE_SECONDS)
+            GAUGES["loop_lag_seconds"].set(max(0.0, loop.time() - due))
+            self.sample()
+
+    def sample(self) -> None:
+        GAUGES["in_flight"].set(self.limiter.running)
+        GAUGES["draining"].set(self.drain.draining)
+        GAUGES["memory_bytes"].set(memory_bytes())
+        self._count(LOG_DROPPED, log_handler.dropped())
+        self._count(COMPILER_ERRORS, self.execution.compiler_errors)
+        if self.writer is not None:
+            GAUGES["writes_waiting"].set(self.writer.waiting)
+            GAUGES["moves_running"].set(self.writer.move_worker.running)
+        if (calls := self.store.calls) is not None:
+            GAUGES["store_silent"].set(calls.is_silent)
+            for name, counter in CALLS.items():
+                self._count(counter, getattr(calls, name))
+        for name, usage in cache_usage().items():
+            CACHE_BYTES.labels(name).set(usage.bytes)
+            self._count(CACHE_HITS.labels(name), usage.hits)
+
+    def _count(self, counter: Counter, total: int) -> None:
+        """Bring a counter to a total, which is less than before where caches are gone."""
+        counter.inc(max(0, total - self._counted.get(counter, 0)))
+        self._counted[counter] = total
+
+
+def memory_bytes() -> float:
+    """Resident memory of this process; 0 where the system does not report it."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * float(os.sysconf("SC_PAGE_SIZE"))
+    except OSError:
+        return 0.0

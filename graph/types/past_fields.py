@@ -1,0 +1,224 @@
+"""History fields: the revisions of a node, deleted nodes, and the changes of a tree.
+
+A revision is the content of a node as of one write. Clients' caches identify objects by ID, so it has an ID of its own.
+"""
+
+from collections.abc import Collection
+from enum import Enum
+from typing import Any
+
+import strawberry
+from strawberry.types.field import StrawberryField
+
+from graph.hierarchies.attribute import DateTime
+from graph.hierarchies.node import Node
+from graph.types import node_fields
+from graph.types.connection_types import ConnectionTypes
+from graph.types.field import (
+    AFTER,
+    FIRST,
+    HIERARCHY,
+    Fields,
+    argument,
+    attribute_of,
+    field,
+    object_type,
+    required,
+    served_hierarchy,
+)
+from graph.types.level_types import LevelTypes
+from graph.types.name_fields import name_fields
+from graph.types.node_fields import RecordField
+from graph.types.root_fields import by_id
+from graph.types.scalars import Path
+from resolvers.past import change_feed as feeds
+from resolvers.past import history as states
+from resolvers.past import move_status
+from resolvers.past.move_status import Move as StoredMove
+from resolvers.past.move_status import MoveState as StoredState
+from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.planning.relations import RelationKind
+from store.model.keys import Key, path_of
+from store.model.paths import format_path, parse_path
+from store.model.records import Record
+
+
+def _revision_id(record: Record, info: Any) -> str:
+    return f"{record.id}#{record.revision}"  # no node's id holds a #
+
+
+@strawberry.interface(name="NodeRevision", description="A revision of a node of any hierarchy.")
+class NodeRevision:
+    id = field(_revision_id, strawberry.ID, "ID of the revision; not a node's ID.")
+    revision = field(RecordField("revision"), int, "Number of the revision; 1 is the node's first.")
+    changed_at = field(RecordField("updated_at"), DateTime, "Time at which it was written, in UTC.")
+    changed_by = field(RecordField("changed_by"), str | None, "Caller that wrote it; null where unknown.")
+    name, name_language, names = name_fields().values()
+
+
+_PAGES = ConnectionTypes("NodeRevision", item="revision")
+_PAGES.publish(NodeRevision, "A page of the revisions of a node of any hierarchy.")
+
+
+def revision_types(cls: type[Node], level: Any) -> LevelTypes:
+    """The types of the revisions of one hierarchy's nodes; `level` is the enum of its levels."""
+    types = LevelTypes(cls, NodeRevision, suffix="Revision", item="revision")
+    title = cls.prefix + cls.title
+    types.publish(
+        {"level": field(RecordField("level"), level, "Level of the node.")},
+        lambda one: f"A revision of a {cls.prefix}{one.title}.",
+        f"A page of the revisions of a {title}.",
+    )
+    return types
+
+
+def history_fields(revision: Any, connection: Any) -> Fields:
+    """`history` and `atRevision` of the nodes of one hierarchy, or of deleted nodes."""
+    return {
+        "history": field(_history, connection | None, "Revisions, newest first.", FIRST, AFTER, compiled=False),
+        "at_revision": field(
+            _at_revision,
+            revision | None,
+            "The revision of this number; null where there is none.",
+            required("n", int, "Number of the revision; 1 is the first."),
+            compiled=False,
+        ),
+    }
+
+
+def _history(subject: Any, info: Any, **_: Any) -> Any:
+    relation = info.context.look_ahead(info).relation_of(info, RelationKind.CHILDREN)
+    return states.read_history(info.context.request, _record(subject), relation.window, nodes=relation.nodes)
+
+
+def _at_revision(subject: Any, info: Any, n_: int) -> Any:
+    return states.read_revision(info.context.request, _record(subject), n_)
+
+
+def _record(subject: Record | states.DeletedNode) -> Record:
+    return subject.record if isinstance(subject, states.DeletedNode) else subject
+
+
+# -- root fields -------------------------------------------------------------------------------------------------------
+
+
+def past_fields(hierarchies: Collection[str]) -> Fields:
+    """`deletedNode` and `changes` over all hierarchies."""
+    return {"deleted_node": _deleted_field(hierarchies), "changes": _changes_field(hierarchies)}
+
+
+def _deleted_field(hierarchies: Collection[str]) -> StrawberryField:
+    fields = {
+        "node_id": field(attribute_of("record.id"), strawberry.ID, "ID of the node."),
+        "path": field(lambda found, info: node_fields.path(found.record, info), Path, "Path at its deletion."),
+        "level": field(attribute_of("record.level"), str, "Level of the node."),
+        "deleted_at": field(attribute_of("at"), DateTime, "Time of its deletion, in UTC."),
+        "deleted_by": field(attribute_of("by"), str | None, "Caller that deleted it; null where unknown."),
+        "last_revision": field(attribute_of("record"), NodeRevision | None, "Its content at its deletion."),
+    }
+    revisions = history_fields(NodeRevision, _PAGES.connection)
+    deleted = object_type("DeletedNode", "A deleted node, whose revisions are kept.", fields | revisions)
+
+    async def find(root: Any, info: Any, id_: str) -> states.DeletedNode | None:
+        lookup = by_id(hierarchies, id_)
+        return None if lookup is None else await states.find_deleted(info.context.request, str(lookup[1]))
+
+    id_of_node = required("id", strawberry.ID, "ID of the deleted node.")
+    return field(find, deleted | None, "The deleted node with this ID; null for any other.", id_of_node)
+
+
+def _changes_field(hierarchies: Collection[str]) -> StrawberryField:
+    async def follow(root: Any, info: Any, hierarchy_: str, tree_: str, **given: Any) -> feeds.ChangePage:
+        hierarchy = served_hierarchy(hierarchies, hierarchy_)
+        root_path, under = parse_path(tree_)[:1], given.get("under_")
+        within = None if under is None else parse_path(under)
+        return await feeds.read_changes(info.context.request, hierarchy, root_path, given.get("since_"), within)
+
+    return field(
+        follow,
+        _feed_type() | None,
+        "Change feed of one tree, oldest first; changes are kept for 90 days.",
+        HIERARCHY,
+        required("tree", Path, 'Path of the tree\'s root, such as "US".'),
+        argument("since", str | None, "Only changes after this cursor of the same feed; all that are kept without it."),
+        argument("under", Path | None, 'Only changes of this subtree, such as "US/NE", or of its ancestors.'),
+    )
+
+
+def _feed_type() -> Any:
+    parts: list[tuple[str, str, Any, str]] = [
+        ("event", "event", str,
+         "CREATED, UPDATED, MOVED or DELETED. "
+         "For callers with grants a move out of their subtrees is DELETED, and one into them CREATED."),
+        ("nodeId", "id", strawberry.ID | None, "ID of the node; null for one above the caller's grants."),
+        ("path", "path", Path, "Path of the node in this tree at the change."),
+        ("level", "level", str, "Level of the node."),
+        ("revision", "revision", int | None, "Number of the revision after the change; null where `nodeId` is."),
+        ("at", "at", DateTime, "Time of the change, in UTC."),
+        ("from", "source", Path | None, "Path before a move; equal to `to` where only the order changed."),
+        ("to", "target", Path | None, "Path after a move."),
+        ("withDescendants", "with_descendants", bool,
+         "Whether the change includes all descendants: true for moves, and for deletions that are no REPARENT."),
+    ]  # fmt: skip
+    fields = {f"{part}_": field(attribute_of(part), kind, text, name=name) for name, part, kind, text in parts}
+    change: Any = object_type("Change", "A change of one node.", fields)
+    return object_type(
+        "ChangeFeed",
+        "A page of changes, made of whole transactions.",
+        {
+            "changes": field(attribute_of("changes"), list[change], "Changes, oldest first."),
+            "cursor": field(attribute_of("cursor"), str, "Cursor of the next page, for `since`; also valid later."),
+            "has_more": field(attribute_of("has_more"), bool, "Whether there may be more changes now."),
+        },
+    )
+
+
+_STATES = {
+    StoredState.COPYING: "The subtree is visible at its old path while it is copied to its new one.",
+    StoredState.SWEEPING: "The subtree is visible at its new path, or deleted; the items at its old path are removed.",
+    StoredState.DONE: "The move is done.",
+    StoredState.UNDONE: "The move failed and was undone.",
+}
+_make: Any = Enum  # mypy follows only enums that are written out
+_MEMBERS = {state.name: strawberry.enum_value(state.value, description=text) for state, text in _STATES.items()}
+MoveState = strawberry.enum(_make("MoveState", _MEMBERS), description="The progress of a move.")
+
+
+def _path(end: Key | None) -> str | None:
+    return None if end is None else format_path(path_of(*end))
+
+
+_FIELDS = {
+    "id": field(attribute_of("id"), strawberry.ID, "ID of the move."),
+    "hierarchy": field(attribute_of("hierarchy"), str, "Name of the node's hierarchy."),
+    "from_": field(lambda move, info: _path(move.source), Path, "Path of the node before.", name="from"),
+    "to_": field(
+        lambda move, info: _path(move.target), Path | None, "Path of the node after; null for a deletion.", name="to"
+    ),
+    "state": field(lambda move, info: MoveState(move.state.value), MoveState, "Progress of the move."),
+    "reason": field(attribute_of("reason"), str | None, "Reason of the failure; null unless UNDONE."),
+    "nodes": field(attribute_of("nodes"), int, "Number of nodes in the subtree."),
+    "written": field(attribute_of("written"), int, "Number of nodes copied while COPYING, or removed while SWEEPING."),
+    "started_at": field(attribute_of("started_at"), DateTime, "Time of its start, in UTC."),
+    "ended_at": field(attribute_of("ended_at"), DateTime | None, "Time of its end, in UTC; null while it runs."),
+    "changed_by": field(attribute_of("changed_by"), str | None, "Caller that started it; null where unknown."),
+}
+Move: Any = object_type("Move", "A move, rename or deletion that takes more than one transaction.", _FIELDS)
+
+
+def move_fields(hierarchies: Collection[str]) -> Fields:
+    """`move` and `moves` over all hierarchies."""
+
+    async def find(root: Any, info: Any, id_: str) -> StoredMove | None:
+        return await move_status.find_move(info.context.request, id_)
+
+    async def latest(root: Any, info: Any, hierarchy_: str, first_: Any = None) -> list[StoredMove]:
+        hierarchy = served_hierarchy(hierarchies, hierarchy_)
+        return await move_status.list_moves(info.context.request, hierarchy, ConnectionArguments(first=first_))
+
+    one = "The move with this ID; null where there is none, or it ended more than a day ago."
+    many = "Moves of a hierarchy that run or ended within a day, newest first."
+    return {
+        "move": field(find, Move | None, one, required("id", strawberry.ID, "ID of the move.")),
+        "moves": field(latest, list[Move] | None, many, HIERARCHY, FIRST),
+    }

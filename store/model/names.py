@@ -1,0 +1,85 @@
+"""Names of nodes: the default name, and names in other languages, which an item has as the map attribute `names`."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from store.errors import BadData, BadInput
+from store.model.attributes import MAX_TEXT_CHARACTERS, Value
+from store.model.languages import canonical_language
+from store.text import shorten
+
+NAMES = "names"
+MAX_LANGUAGES = 50  # of one node
+_NO_NAMES: Mapping[str, str] = {}
+
+
+def checked_name(name: object) -> str | None:
+    """A name from outside, None where none is given; raises BadInput for an invalid one."""
+    if name is None:
+        return None
+    if not isinstance(name, str) or not name:
+        raise BadInput(f"A name is a text that is not empty, not {shorten(repr(name))}.")
+    if len(name) > MAX_TEXT_CHARACTERS:
+        raise BadInput(f"A name has {len(name):,} characters; at most {MAX_TEXT_CHARACTERS:,} are taken.")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise BadInput(f"The name {shorten(repr(name))} is no valid text.") from None
+    return name
+
+
+def checked_names(names: object) -> dict[str, Value] | None:
+    """Changes of names from outside: texts by canonical tags, None for a language to clear; None clears all.
+
+    Raises BadInput for an invalid tag or text, and for two texts of one language.
+    """
+    if names is None:
+        return None
+    if not isinstance(names, Mapping):
+        raise BadInput(f'names holds texts by language, such as {{"de": "München"}}, not {shorten(repr(names))}.')
+    found: dict[str, Value] = {}
+    for tag, text in names.items():
+        language = canonical_language(tag)
+        if language in found:
+            raise BadInput(f"names has the language {language} twice; leave one out.")
+        found[language] = checked_name(text)
+    return found
+
+
+def with_changes(attributes: Mapping[str, Value], changes: Mapping[str, Value]) -> dict[str, Value]:
+    """Attributes after changes: None clears one, and `names` changes the languages that it has alone.
+
+    Raises BadInput for names in more than 50 languages.
+    """
+    values: dict[str, Value] = {name: one for name, one in {**attributes, **changes}.items() if one is not None}
+    changed = changes.get(NAMES)
+    if changed is not None:
+        names = merged_names(attributes.get(NAMES), changed)
+        if len(names) > MAX_LANGUAGES:
+            raise BadInput(f"A node has names in {len(names)} languages; at most {MAX_LANGUAGES} are taken.")
+        del values[NAMES]
+        if names:
+            values[NAMES] = dict(sorted(names.items()))
+    return values
+
+
+def merged_names(stored: Value, changed: Value) -> dict[str, Value]:
+    """Stored names with changes, by language; a damaged value counts as none."""
+    before = stored if isinstance(stored, dict) else {}
+    names = {**before, **cast(dict[str, Value], changed)}
+    return {language: text for language, text in names.items() if text is not None}
+
+
+def names_of(attributes: Mapping[str, Value]) -> Mapping[str, str]:
+    """Stored names by language. Raises BadData where they are not texts by language."""
+    names = attributes.get(NAMES)
+    if names is None:
+        return _NO_NAMES
+    if not are_names(names):
+        raise BadData("Attribute names of a node does not hold texts by language.")
+    return cast(dict[str, str], names)
+
+
+def are_names(value: Value) -> bool:
+    """Whether a stored value holds texts by language."""
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())

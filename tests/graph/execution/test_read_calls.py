@@ -1,0 +1,100 @@
+"""Calls in `extensions.reads`: all that were made, in their rounds, with what caches answered, and for whom."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from graph.execution.operation import TRACED
+from resolvers.access.caller import ANYONE
+from store.engine.protocol import Store
+from tests.model import Ground, Model
+from tests.rights.asking import Server, caller
+
+TREES = 51
+ROOTS = "{ grounds { nodes { key children(first: 1) { nodes { key } } } } }"
+NESTED = '{ area(path: "t00") { name children { nodes { name } } } }'
+
+
+@pytest.fixture
+async def server(store: Store) -> Server:
+    """A store with some trees of a root and two children each."""
+    roots = [f"t{number:02}" for number in range(TREES)]
+    below = {(root, key): "PLOT" for root in roots for key in "ab"}
+    await Model("ground", {**{(root,): "AREA" for root in roots}, **below}, {}).plant(store)
+    return Server(store, Ground)
+
+
+async def reads_of(server: Server, query: str, who: Any = ANYONE, *, plain: bool = False) -> dict[str, Any]:
+    """`extensions.reads` of a query, compiled or interpreted."""
+    execution = server.plain if plain else server.planned
+    answer = await execution.execute(query, caller=who, allow_mutations=True, report_reads=TRACED)
+    body = orjson.loads(answer.content())
+    assert "errors" not in body
+    reads: dict[str, Any] = body.get("extensions", {}).get("reads", {})
+    return reads
+
+
+def assert_sums(reads: dict[str, Any]) -> None:
+    """The calls make up the counts."""
+    calls = reads["calls"]
+    assert len(calls) + reads.get("moreCalls", 0) == reads["requests"]
+    assert sum(call["items"] for call in calls) == reads["items"]
+    assert sum(call["units"] for call in calls) == reads["units"]
+    assert sorted({call["round"] for call in calls}) == list(range(1, reads["rounds"] + 1))
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "interpreted"])
+async def test_children_are_a_lookup_and_one_query_of_the_parent(server, plain):
+    reads = await reads_of(server, NESTED, plain=plain)
+    assert_sums(reads)
+    listed, lookup = sorted(reads["calls"], key=lambda call: "keys" in call)  # in one round in any order
+    on_dynamodb = server.store.version() is None
+    assert lookup["keys"] == ['pk = "ground#t00" AND sk = "!"', 'pk = "ground#t00" AND sk = "#"']
+    assert (lookup["index"], lookup["consistentRead"], lookup["round"]) == ("table", True, 1)
+    assert (listed["index"], listed["keyCondition"]) == ("by_parent", 'parent = "ground#t00#"')
+    assert listed["round"] == (1 if on_dynamodb else 2)
+    operations = ["BatchGetItem", "Query"] if on_dynamodb else ["SELECT", "SELECT"]
+    assert [lookup["operation"], listed["operation"]] == operations
+
+
+async def test_a_request_of_many_calls_lists_them_all(server):
+    reads = await reads_of(server, ROOTS)
+    assert_sums(reads)
+    on_dynamodb = server.store.version() is None
+    assert len(reads["calls"]) == 53 + on_dynamodb  # the version of the hierarchy, which names moves
+    children = [call for call in reads["calls"] if call.get("limit") == 2]
+    assert {call["keyCondition"] for call in children} == {f'parent = "ground#t{n:02}#"' for n in range(TREES)}
+    assert {call["round"] for call in children} == {reads["rounds"]}
+    (versions,) = [call for call in reads["calls"] if len(call.get("keys", ())) > 1]
+    assert (len(versions["keys"]), versions["moreKeys"]) == (20, TREES - 20)
+
+
+async def test_what_the_caches_answered_is_counted(server):
+    assert (await reads_of(server, NESTED, plain=True))["fromCache"] == {"pages": 0, "records": 0}
+    again = await reads_of(server, NESTED, plain=True)
+    on_dynamodb = server.store.version() is None
+    assert again["fromCache"] == ({"pages": 0, "records": 0} if on_dynamodb else {"pages": 1, "records": 1})
+    assert_sums(again)
+    if not on_dynamodb:
+        await reads_of(server, ROOTS, plain=True)
+        roots = await reads_of(server, ROOTS, plain=True)
+        assert (roots["fromCache"]["pages"], roots["calls"]) == (1 + TREES, [])
+
+
+async def test_a_mutation_lists_the_reads_of_its_edit(server):
+    reads = await reads_of(server, 'mutation { updateGround(path: "t00/a", name: "A") { node { name } } }')
+    assert len(reads["calls"]) == reads["requests"] > 1
+    assert sum(call["units"] for call in reads["calls"]) == reads["units"]
+
+
+async def test_callers_with_grants_get_no_reads(server):
+    assert await reads_of(server, NESTED, caller("read:ground/t00")) == {}
+    assert await reads_of(server, NESTED, caller("write:ground/t00", reads=False))
+
+
+async def test_calls_are_listed_only_where_they_are_asked_for(server):
+    for asked, has_calls in ((1, False), (TRACED, True), (0, None)):
+        answer = await server.plain.execute(NESTED, allow_mutations=False, report_reads=asked)
+        reads = orjson.loads(answer.content()).get("extensions", {}).get("reads")
+        assert (None if reads is None else "calls" in reads) is has_calls

@@ -1,0 +1,289 @@
+"""Cache headers of responses over HTTP: shared caches get what trees prove, with their tags, and no more."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import httpx
+import pytest
+
+from graph.app import create_app
+from graph.execution.cache_policy import MAX_TAG_BYTES, MAX_TAGS, tags_of
+from graph.hierarchies.categories import CategoryNode
+from graph.hierarchies.locations import Location
+from graph.settings import Settings
+from store.api_keys import add_key, new_key
+from store.connect import open_store
+from store.model.keys import tree_key
+from tests.serving import serving
+from tests.systems.asking import plant
+
+PUBLIC = "public, max-age=60, stale-while-revalidate=60"
+PRIVATE = "private, no-cache"
+PLACES = [("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("FR", "COUNTRY"), ("FR/Paris", "CITY")]
+GOODS = [("Hüte, Mützen", "CATEGORY"), ("Hüte, Mützen/Hüte", "CATEGORY")]
+STATE = '{ state(path: "US/NE") { name children { nodes { name } } ancestors { name } } }'
+ROOTS = "{ locations { nodes { key childCount } } }"
+
+Start = Callable[..., AbstractContextManager[httpx.Client]]
+
+
+@pytest.fixture
+def start(store_url: str) -> Start:
+    """Starts a server over some places and goods, with these settings."""
+
+    async def fill() -> None:
+        async with open_store(store_url) as store:
+            await store.create()
+            for hierarchy, rows in ((Location, PLACES), (CategoryNode, GOODS)):
+                await plant(store, hierarchy, [(tuple(path.split("/")), level) for path, level in rows])
+
+    asyncio.run(fill())
+
+    @contextmanager
+    def start(**settings: object) -> Iterator[httpx.Client]:
+        app = create_app(Settings(store=store_url, **{"max_age_seconds": 60, "settle_seconds": 0.0, **settings}))
+        with serving(app) as url, httpx.Client(base_url=url, timeout=30) as client:
+            yield client
+
+    return start
+
+
+def get(client: httpx.Client, query: str, **headers: str) -> httpx.Response:
+    return client.get("/graphql", params={"query": query}, headers=headers)
+
+
+def post(
+    client: httpx.Client, query: str, headers: dict[str, str] | None = None, **variables: object
+) -> httpx.Response:
+    headers = {"clade-cache-tags": "1", **(headers or {})}
+    return client.post("/graphql", json={"query": query, "variables": variables}, headers=headers)
+
+
+def tags(answer: httpx.Response) -> list[str]:
+    """The tags of a public response, which are the same in both headers."""
+    assert "errors" not in answer.json()
+    assert answer.headers["cache-control"] == PUBLIC, answer.text
+    assert answer.headers["cache-tag"].split(",") == answer.headers["surrogate-key"].split(" ")
+    return answer.headers["cache-tag"].split(",")
+
+
+def is_private(answer: httpx.Response, control: str = "no-store") -> bool:
+    return (answer.headers["cache-control"], answer.headers.get("cache-tag"), answer.headers.get("surrogate-key")) == (
+        control, None, None,
+    )  # fmt: skip
+
+
+def key_for(url: str, grant: str) -> dict[str, str]:
+    async def make() -> str:
+        async with open_store(url) as store:
+            key, text = new_key("somebody", [grant], None)
+            await add_key(store, key)
+            return text
+
+    return {"authorization": f"Bearer {asyncio.run(make())}"}
+
+
+# -- which tags --------------------------------------------------------------------------------------------------------
+
+
+TAGS = {
+    STATE: ["location/US"],
+    '{ a: country(path: "US") { name } b: country(path: "FR") { name } }': ["location/FR", "location/US"],
+    '{ country(path: "XX") { name } }': ["location/XX"],
+    ROOTS: ["location", "location/FR", "location/US"],
+    "{ locations { totalCount } }": ["location"],
+    '{ country(path: "US") { siblings { nodes { key } } } }': ["location", "location/FR", "location/US"],
+    '{ country(path: "US") { siblings { totalCount } } }': ["location", "location/US"],
+    '{ city(path: "FR/Paris") { root { siblings { nodes { parent { key } children { nodes { key } } } } } } }': [
+        "location", "location/FR", "location/US",
+    ],
+    '{ category(path: "Hüte, Mützen") { children { nodes { key } } } city(path: "FR/Paris") { key } }': [
+        f"{CategoryNode.name}/H%C3%BCte%2C%20M%C3%BCtzen", "location/FR",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("response_cache_mb", [64, 0])
+def test_the_tags_are_the_trees_and_hierarchies_of_a_response_cached_or_not(start, response_cache_mb):
+    with start(response_cache_mb=response_cache_mb) as client:
+        for query, expected in TAGS.items():
+            for _ in range(4):
+                answer = get(client, query)
+                assert (query, tags(answer)) == (query, expected)
+                assert answer.headers["vary"] == "accept, authorization"
+                assert answer.headers["etag"]
+
+
+def test_the_tags_of_a_node_by_id_and_of_an_old_path_are_the_trees_that_lead_to_it(start):
+    with start(writes="on", response_cache_mb=0) as client:
+        node_id = get(client, '{ state(path: "US/NE") { id } }').json()["data"]["state"]["id"]
+        query = f'{{ location(id: "{node_id}") {{ path }} }}'
+        assert [tags(get(client, query)) for _ in range(3)] == [["location/US"]] * 3
+        move = 'mutation { moveLocation(path: "US/NE/Omaha", to: "FR") { node { path } } }'
+        moved = post(client, move).json()
+        assert "errors" not in moved
+        assert moved["data"]["moveLocation"]["node"] == {"path": "FR/Omaha"}
+        old = '{ location(path: "US/NE/Omaha") { path } }'
+        assert [tags(get(client, old)) for _ in range(3)] == [["location/FR", "location/US"]] * 3
+
+
+def test_a_head_and_a_304_have_the_same_headers(start):
+    with start() as client:
+        first = get(client, STATE)
+        head = client.head("/graphql", params={"query": STATE})
+        again = get(client, STATE, **{"if-none-match": first.headers["etag"]})
+        assert (head.status_code, again.status_code, again.content) == (200, 304, b"")
+        for name in ("cache-control", "cache-tag", "surrogate-key", "etag", "vary"):
+            assert first.headers[name] == head.headers[name] == again.headers[name]
+
+
+# -- what is in no shared cache ----------------------------------------------------------------------------------------
+
+
+FAILED = ['{ state(path: "US//NE") { name } }', "{ nothing }", '{ state(path: "US/NE") { name } nothing }']
+NOT_STORED = [
+    '{ state(path: "US/NE") { history { nodes { revision } } } }',
+    '{ changes(hierarchy: "location", tree: "US") { cursor } }',
+    '{ deletedNode(id: "location:nowhere") { path } state(path: "US/NE") { name } }',
+    "{ __schema { queryType { name } } }",
+    "{ _service { __typename } }",
+]
+UNPROVEN = [
+    "{ __typename }",
+    '{ node(id: "location:nowhere") { id } }',
+    '{ node(id: "location:nowhere") { id } state(path: "US/NE") { name } }',
+]
+
+
+def test_a_response_that_no_tree_proves_is_in_no_shared_cache(start):
+    with start() as client:
+        for query in FAILED + NOT_STORED + UNPROVEN:
+            for _ in range(3):
+                answer = get(client, query)
+                assert ("errors" in answer.json()) is (query in FAILED), answer.text
+                assert is_private(answer, PRIVATE if query in UNPROVEN else "no-store"), query
+
+
+def test_without_the_setting_no_response_is_in_a_shared_cache(start):
+    with start(max_age_seconds=0) as client:
+        assert is_private(get(client, STATE), PRIVATE)
+        answer = post(client, STATE)
+        assert is_private(answer)
+        assert "extensions" not in answer.json()
+
+
+def test_posts_and_mutations_and_reported_reads_are_in_no_shared_cache(start):
+    with start(writes="on") as client:
+        assert is_private(client.post("/graphql", json={"query": STATE}))
+        assert is_private(post(client, 'mutation { updateLocation(path: "US", name: "U") { node { name } } }'))
+        assert is_private(get(client, 'mutation { updateLocation(path: "US", name: "U") { node { name } } }'))
+        assert is_private(get(client, STATE, **{"clade-reads": "1"}))
+        assert is_private(get(client, STATE, **{"clade-reads": "2"}))
+
+
+def test_a_response_to_a_credential_is_in_no_shared_cache(start, store_url):
+    headers = key_for(store_url, "read:location")
+    with start() as client:
+        assert is_private(get(client, STATE, **headers), PRIVATE)
+        answer = post(client, STATE, headers)
+        assert is_private(answer)
+        assert "extensions" not in answer.json()
+
+
+def test_where_reads_are_granted_no_response_is_in_a_shared_cache(start, store_url):
+    headers = key_for(store_url, "read:location")
+    with start(reads="granted") as client:
+        answer = get(client, STATE, **headers)
+        assert answer.json()["data"]["state"]["name"]
+        assert is_private(answer, PRIVATE)
+        assert is_private(post(client, STATE, headers))
+        assert is_private(get(client, STATE))
+
+
+def test_a_write_changes_the_entity_tag_of_the_public_response(start):
+    with start(writes="on") as client:
+        first = get(client, STATE)
+        post(client, 'mutation { updateLocation(path: "US/NE", name: "Nebraska") { node { name } } }')
+        again = get(client, STATE, **{"if-none-match": first.headers["etag"]})
+        assert again.json()["data"]["state"]["name"] == "Nebraska"
+        assert tags(again) == ["location/US"]
+
+
+# -- limits of tags ----------------------------------------------------------------------------------------------------
+
+
+def test_more_tags_than_headers_may_hold_make_none():
+    few = [tree_key("location", (f"{number:03}",)) for number in range(MAX_TAGS)]
+    assert tags_of([]) == []
+    assert tags_of(few[:200]) == [f"location/{number:03}" for number in range(200)]
+    assert tags_of([*few, "location"]) == []
+    length = MAX_TAG_BYTES // 4 - len("a/") - 1  # each with a comma
+    long = [tree_key("a", (f"{letter * length}",)) for letter in "wxyz"]
+    assert sum(len(tag) + 1 for tag in tags_of(long)) == MAX_TAG_BYTES
+    assert tags_of([*long, "a"]) == []
+
+
+def test_a_response_of_too_many_trees_is_private(start, store_url):
+    async def fill() -> None:
+        async with open_store(store_url) as store:
+            await plant(store, Location, [((f"country {n:04}",), "COUNTRY") for n in range(MAX_TAGS)])
+
+    asyncio.run(fill())
+    with start() as client:
+        assert is_private(get(client, ROOTS), PRIVATE)
+        assert is_private(post(client, ROOTS))
+        assert tags(get(client, STATE)) == ["location/US"]
+
+
+# -- Apollo's router ---------------------------------------------------------------------------------------------------
+
+ENTITIES = "query ($representations: [_Any!]!) { _entities(representations: $representations) { __typename } }"
+US, FR = {"__typename": "Country", "path": "US"}, {"__typename": "Country", "path": "FR"}
+
+
+def test_a_gateway_gets_the_tags_of_fields_in_the_extensions(start):
+    with start() as client:
+        for _ in range(3):
+            answer = post(client, STATE)
+            assert answer.headers["cache-control"] == PUBLIC
+            assert answer.json()["extensions"] == {"apolloCacheTags": ["location/US"]}
+
+
+def test_a_gateway_gets_a_list_of_tags_for_each_entity(start):
+    with start() as client:
+        for _ in range(3):
+            answer = post(client, ENTITIES, representations=[US, FR, US])
+            assert answer.headers["cache-control"] == PUBLIC
+            assert answer.json()["extensions"] == {"apolloEntityCacheTags": [["location/FR", "location/US"]] * 3}
+            assert len(answer.json()["data"]["_entities"]) == 3
+
+
+UNTAGGED = {
+    "unknown id": (ENTITIES, [{"__typename": "Country", "id": "location:nowhere"}]),
+    "error": (ENTITIES, [{"__typename": "Country"}]),
+    "another field": (ENTITIES.replace("__typename } }", "__typename } __typename }"), [US]),
+    "no variable": ('{ _entities(representations: [{__typename: "Country", path: "US"}]) { __typename } }', None),
+}
+
+
+def test_entities_without_tags_are_in_no_cache(start):
+    with start() as client:
+        for case, (query, representations) in UNTAGGED.items():
+            answer = post(client, query, representations=representations)
+            assert answer.json()["data"]["_entities"], case
+            assert is_private(answer), case
+            assert "extensions" not in answer.json()
+
+
+def test_a_get_has_no_tags_in_its_extensions(start):
+    with start() as client:
+        answer = get(client, STATE, **{"clade-cache-tags": "1"})
+        assert tags(answer) == ["location/US"]
+        assert list(answer.json()) == ["data"]
+
+
+def test_tags_and_reads_may_be_asked_for_together(start):
+    with start() as client:
+        answer = post(client, STATE, {"clade-reads": "2"})
+        assert list(answer.json()["extensions"]) == ["reads", "apolloCacheTags"]

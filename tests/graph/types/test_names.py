@@ -1,0 +1,186 @@
+"""Names in languages: fields, mutations, history and grants, on both stores, compiled and interpreted."""
+
+import pytest
+
+from graph.hierarchies.locations import Location
+from store.engine.usage import ReadUsage
+from store.model.items import Put
+from store.model.keys import node_key
+from tests import invariants
+from tests.rights.asking import Server, caller, codes
+from tests.systems.asking import Client, plant
+
+ALL = caller("write:location")
+CITY = caller("read:location/DE/BY/Muenchen")
+NAMES = {"de": "München", "en": "Munich", "zh-Hant": "慕尼黑"}
+UPDATE = """mutation($path: Path!, $names: [LocalizedNameInput!], $dry: Boolean! = false, $key: String) {
+  updateLocation(path: $path, names: $names, dryRun: $dry, idempotencyKey: $key) {
+    plan { nodes } node { revision names { language text } } } }"""
+LOOKUP = """query($path: Path!, $languages: [String!], $some: [String!]! = []) { location(path: $path) {
+  name default: name(languages: null) none: name(languages: []) found: name(languages: $languages)
+  austrian: name(languages: ["de-AT", "en"]) language: nameLanguage(languages: $some)
+  children(first: 5) { nodes {
+    name name2: name(languages: $languages) nameLanguage(languages: ["xx", "DE-ch"]) } } } }"""
+ALL_NAMES = "query($path: Path!) { location(path: $path) { name names { language text } revision } }"
+
+
+@pytest.fixture
+async def server(store):
+    rows = [
+        (["DE"], "COUNTRY", "Germany", {"names": {"de": "Deutschland", "FR-ch": "Allemagne"}}),
+        (["DE", "BY"], "STATE", "Bavaria", {"names": {"de": "Bayern"}}),
+        (["DE", "BY", "Muenchen"], "CITY", "Muenchen", {"names": NAMES}),
+        (["DE", "BY", "Ulm"], "CITY", "Ulm"),
+    ]
+    await plant(store, Location, rows)
+    yield Server(store, Location)
+    await invariants.check(store)
+
+
+async def name(server, *languages, path="DE/BY/Muenchen"):
+    found = await server.data(ALL, LOOKUP, path=path, languages=languages, some=languages)
+    return found["location"]["found"], found["location"]["language"]
+
+
+async def names(server, path="DE/BY/Muenchen"):
+    found = (await server.data(ALL, ALL_NAMES, path=path))["location"]
+    return {one["language"]: one["text"] for one in found["names"]}, found["revision"]
+
+
+async def test_a_name_is_looked_up_by_its_languages(server):
+    assert await name(server, "de") == ("München", "de")
+    assert await name(server, "DE-at-1996", "en") == ("München", "de")
+    assert await name(server, "fr", "en-GB") == ("Munich", "en")
+    assert await name(server, "zh-hant-TW") == ("慕尼黑", "zh-Hant")
+    assert await name(server, "zh") == ("Muenchen", None)
+    assert await name(server, "de", path="DE/BY/Ulm") == ("Ulm", None)
+    found = (await server.data(ALL, LOOKUP, path="DE/BY", languages=["en", "de"]))["location"]
+    assert [found[key] for key in ("name", "default", "none", "found", "austrian")] == ["Bavaria"] * 3 + ["Bayern"] * 2
+    assert found["children"]["nodes"] == [
+        {"name": "Muenchen", "name2": "Munich", "nameLanguage": "de"},
+        {"name": "Ulm", "name2": "Ulm", "nameLanguage": None},
+    ]
+
+
+async def test_all_names_are_listed_by_language(server):
+    found = await server.data(ALL, ALL_NAMES, path="DE")
+    assert found["location"]["names"] == [
+        {"language": "de", "text": "Deutschland"},
+        {"language": "fr-CH", "text": "Allemagne"},
+    ]
+    listed = '{ location(path: "DE") { descendants { nodes { names { l: language __typename } } } } }'
+    nodes = (await server.data(ALL, listed))["location"]["descendants"]["nodes"]
+    assert [len(node["names"]) for node in nodes] == [1, 3, 0]
+    assert nodes[0]["names"] == [{"l": "de", "__typename": "LocalizedName"}]
+
+
+async def test_names_cost_no_read_and_count_alike_compiled_and_interpreted(server):
+    client = Client(server.store, Location)
+    plain = await client.ask('{ location(path: "DE/BY") { name children { nodes { name } } } }')
+    query = """query($some: [String!]) { location(path: "DE/BY") { name(languages: ["de"]) n: names { text }
+        children { nodes { name(languages: $some) nameLanguage(languages: ["de"]) ...Names names { text } } } } }
+        fragment Names on Location { names { t: text language __typename } }"""
+    asked = await client.ask(query, some=["de"])
+    assert (asked.requests, asked.units) == (plain.requests, plain.units)
+    first, second = asked.data["location"]["children"]["nodes"]
+    assert (first["name"], second["name"], second["names"]) == ("München", "Ulm", [])
+    assert first["names"][0] == {"t": "München", "language": "de", "__typename": "LocalizedName", "text": "München"}
+    await server.data(ALL, query, some=["de"])
+    await server.data(ALL, query, some=["en"])
+    assert (server.planned.compiled, server.planned.interpreted, server.planned.fallbacks) == (2, 0, 0)
+
+
+async def test_damaged_names_are_an_error_of_their_fields_alone(server):
+    key = node_key("location", ("DE", "BY", "Ulm"))
+    (item,) = await server.store.get([key], ReadUsage(), strong=True)
+    await server.store.commit([Put({**item, "names": ["de"]})])
+    query = """{ location(path: "DE/BY/Ulm") { key name }
+        a: location(path: "DE/BY/Ulm") { names { text } } b: location(path: "DE/BY/Ulm") { name(languages: ["de"]) }
+        c: location(path: "DE/BY/Ulm") { parent { children { nodes { nameLanguage(languages: ["de"]) } } } } }"""
+    answer = await server.ask(ALL, query)
+    assert codes(answer) == ["BAD_DATA"]
+    assert answer["data"]["location"] == {"key": "Ulm", "name": "Ulm"}
+    await server.store.commit([Put(item)])
+
+
+@pytest.mark.parametrize("languages", [["de", "not a tag"], ["de"] * 21], ids=["no tag", "too many"])
+async def test_invalid_languages_are_errors_whatever_the_node_has(server, languages):
+    for path in ("DE/BY/Muenchen", "DE/BY/Ulm"):
+        answer = await server.ask(ALL, LOOKUP, path=path, languages=languages)
+        assert codes(answer) == ["BAD_USER_INPUT"]
+
+
+async def test_mutations_set_and_clear_one_language(server):
+    async def update(*changes, **options):
+        given = [{"language": language, "text": text} for language, text in changes]
+        answer = await server.write(ALL, UPDATE, path="DE/BY/Muenchen", names=given, **options)
+        assert "errors" not in answer, answer
+        return answer["data"]["updateLocation"]
+
+    assert (await update(("it", "Monaco"), dry=True))["plan"]["nodes"] == 1
+    assert await names(server) == (NAMES, 1)
+    assert (await update(("it", "Monaco"), ("EN", None), key="k"))["node"]["revision"] == 2
+    assert (await update(("it", "Monaco"), ("EN", None), key="k"))["node"]["revision"] == 2
+    now = {"de": "München", "it": "Monaco", "zh-Hant": "慕尼黑"}
+    assert await names(server) == (now, 2)
+    assert (await update(("de", "München")))["node"]["revision"] == 2, "nothing changes"
+    assert (await update(("en", None)))["node"]["revision"] == 2, "nothing changes"
+    cleared = await server.write(ALL, UPDATE, path="DE/BY/Muenchen", names=None)
+    assert cleared["data"]["updateLocation"]["node"] == {"revision": 3, "names": []}
+    stored = await server.store.get([node_key("location", ("DE", "BY", "Muenchen"))], ReadUsage(), strong=True)
+    assert "names" not in stored[0]
+    past = await server.data(
+        ALL,
+        """{ location(path: "DE/BY/Muenchen") { name(languages: ["en"])
+        atRevision(n: 2) { name(languages: ["it"]) nameLanguage(languages: ["it"]) names { language } }
+        history { nodes { name(languages: ["en"]) names { text } } } } }""",
+    )
+    assert past["location"]["atRevision"] == {
+        "name": "Monaco", "nameLanguage": "it", "names": [{"language": one} for one in sorted(now)],
+    }  # fmt: skip
+    assert [(one["name"], len(one["names"])) for one in past["location"]["history"]["nodes"]] == [
+        ("Muenchen", 0), ("Muenchen", 3), ("Munich", 3),
+    ]  # fmt: skip
+
+
+async def test_a_new_node_has_its_names_and_a_move_keeps_them(server):
+    created = await server.write(
+        ALL,
+        """mutation { createLocation(parent: "DE/BY", key: "N", name: "Nuremberg",
+        names: [{language: "de", text: "Nürnberg"}, {language: "fr"}], attributes: {city: {}}) {
+        node { revision names { language text } } } }""",
+    )
+    node = {"revision": 1, "names": [{"language": "de", "text": "Nürnberg"}]}
+    assert created["data"]["createLocation"]["node"] == node
+    moved = await server.write(ALL, 'mutation { moveLocation(path: "DE/BY/N", to: "DE") { node { path } } }')
+    assert "errors" not in moved
+    assert await names(server, "DE/N") == ({"de": "Nürnberg"}, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([{"language": "d", "text": "x"}], "is no language tag of BCP 47; use one such as de"),
+        ([{"language": "de", "text": ""}], "A name is a text that is not empty"),
+        ([{"language": "de", "text": "a"}, {"language": "DE", "text": "b"}], "the language de twice; leave one out"),
+        ([{"language": f"de-{n:03}", "text": "x"} for n in range(50)], "languages; at most 50 are taken"),
+    ],
+    ids=["tag", "empty", "twice", "too many"],
+)  # fmt: skip
+async def test_invalid_names_are_refused_and_change_nothing(server, given, message):
+    code, told = await server.refusal(ALL, UPDATE, path="DE/BY/Muenchen", names=given)
+    assert code == "BAD_USER_INPUT"
+    assert message in told
+    assert await names(server) == (NAMES, 1)
+
+
+async def test_names_above_a_grant_are_read_as_the_name_is(server):
+    query = """{ location(path: "DE/BY/Muenchen") { name(languages: ["de"])
+        ancestors { name nameLanguage(languages: ["de"]) translated: name(languages: ["de"]) names { text } } } }"""
+    ancestors = (await server.data(CITY, query))["location"]["ancestors"]
+    assert [(one["name"], one["translated"], one["nameLanguage"]) for one in ancestors] == [
+        ("Germany", "Deutschland", "de"), ("Bavaria", "Bayern", "de"),
+    ]  # fmt: skip
+    assert len(ancestors[0]["names"]) == 2
+    hidden = await server.ask(CITY, '{ location(path: "DE/BY/Ulm") { name(languages: ["de"]) } }')
+    assert hidden["data"] == {"location": None}
