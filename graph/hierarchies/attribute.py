@@ -42,16 +42,18 @@ class _Described:
 
     description: str
     max_length: int
+    search: bool
 
 
-def attribute(description: str, *, max_length: int = MAX_TEXT_CHARACTERS) -> Any:
+def attribute(description: str, *, max_length: int = MAX_TEXT_CHARACTERS, search: bool = False) -> Any:
     """Declare an attribute of a level: `population: int | None = attribute("Number of inhabitants.")`.
 
     The type is one of str, int (32 bits), Long, float, Decimal, bool, Date, DateTime, an Enum, or a list of one of
     these; Python's `decimal.Decimal`, `datetime.date` and `datetime.datetime` mean the same. It is always optional,
     since any node may lack the attribute. `description` is what clients see; a text may have `max_length` characters.
+    With `search` its words are found by the search of its hierarchy, which has `search=` in its class.
     """
-    return _Described(description, max_length)
+    return _Described(description, max_length, search)
 
 
 def own_attributes(cls: type) -> dict[str, tuple[Any, Attribute]]:
@@ -71,7 +73,9 @@ def own_attributes(cls: type) -> dict[str, tuple[Any, Attribute]]:
         if not isinstance(described, _Described) or not str(described.description).strip():
             raise WrongClass(f'{where} has no description; write {name}: … = attribute("…").')
         hint, made = _attribute(where, hints[name], described.description)
-        found[name] = (hint, replace(made, max_length=described.max_length))
+        if described.search and made.kind not in (Kind.TEXT, Kind.ENUM):
+            raise WrongClass(f"{where} has search=True and is no text; only str and Enum have words to be found.")
+        found[name] = (hint, replace(made, max_length=described.max_length, search=described.search))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 from graph.hierarchies.attribute import WrongClass as WrongClass
 from graph.hierarchies.attribute import own_attributes
 from store.model.attributes import Attribute
-from store.model.hierarchy import Hierarchy, Level
+from store.model.hierarchy import Hierarchy, Level, Search, SearchScope
 
 _NOT_GIVEN: Any = object()
 _MEANT = {"parent": "under", "parents": "under", "below": "under", "name": "hierarchy", "plural": "many"}
@@ -27,12 +27,18 @@ class Node:
     A hierarchy is declared with `hierarchy=` (its name in ids and in the table), `many=` (the root field that lists
     its roots) and perhaps `prefix=` (before the names of its types and root fields); a level with `under=`: the level
     classes that it may stand under, None for a root, "self" for itself. The docstrings become the descriptions.
+
+    A hierarchy with `search="hierarchy"` is searched by words, as a whole or below a node, one with `search="tree"`
+    one tree at a time; `search_weight="population"` lists nodes with a greater number first. With
+    `location="latitude,longitude"`, two attributes in degrees, nodes near a point are found.
     Raises WrongClass where a class is not written like that.
     """
 
     name: ClassVar[str]
     many: ClassVar[str]
     prefix: ClassVar[str]
+    search: ClassVar[Search | None]
+    location: ClassVar[tuple[str, str] | None]
     title: ClassVar[str]
     level: ClassVar[str]
     under: ClassVar[frozenset[str | None]]
@@ -46,6 +52,9 @@ class Node:
         hierarchy: str | None = None,
         many: str = "",
         prefix: str = "",
+        search: str | None = None,
+        search_weight: str | None = None,
+        location: str | None = None,
         under: "Sequence[type[Self] | str | None] | type[Self] | str | None" = _NOT_GIVEN,
         **rest: Any,
     ) -> None:
@@ -60,10 +69,15 @@ class Node:
         if cls.__bases__ == (Node,):
             _check_hierarchy(cls, hierarchy, under)
             cls.name, cls.many, cls.prefix, cls.levels = str(hierarchy), many or f"{hierarchy}s", prefix, {}
+            cls.search = _search(cls, search, search_weight)
+            cls.location = None if location is None else _location(cls, location)
             cls.attributes = own
             _declare(cls)
             return
-        for keyword, value in {"hierarchy": hierarchy, "many": many, "prefix": prefix}.items():
+        for keyword, value in {
+            "hierarchy": hierarchy, "many": many, "prefix": prefix, "search": search, "search_weight": search_weight,
+            "location": location,
+        }.items():  # fmt: skip
             if value:
                 raise WrongClass(f"{cls.title} is a level and has {keyword}=; give that to its hierarchy's class.")
         cls.level = _upper(cls.title)
@@ -78,7 +92,7 @@ class Node:
         for name, level in cls.levels.items():
             attributes = {one: attribute for one, (_, attribute) in level.attributes.items()}
             levels[name] = Level(name, level.title, description(level), level.under, attributes)
-        return Hierarchy(cls.name, levels)
+        return Hierarchy(cls.name, levels, cls.search, cls.location)
 
 
 def declared_in(module: str) -> list[type[Node]]:
@@ -97,7 +111,7 @@ def description(cls: type) -> str:
 def _check_class(cls: type[Node], unknown: dict[str, Any]) -> None:
     for keyword in unknown:
         meant = f"; write {_MEANT[keyword]}=" if keyword in _MEANT else ""
-        takes = "A hierarchy takes hierarchy=, many= and prefix=, a level under=."
+        takes = "A hierarchy takes hierarchy=, many=, prefix=, search=, search_weight= and location=, a level under=."
         raise WrongClass(f"{cls.__name__} has {keyword}=, which is unknown{meant}. {takes}")
     if len(cls.__bases__) != 1:
         raise WrongClass(f"{cls.__name__} has several base classes; give it one, its hierarchy's class or Node.")
@@ -111,6 +125,23 @@ def _check_hierarchy(cls: type[Node], name: object, under: object) -> None:
     if not isinstance(name, str):
         example = f'class {cls.title}(Node, hierarchy="{cls.title.lower()}")'
         raise WrongClass(f"{cls.title} has no hierarchy=; write {example}.")
+
+
+def _search(cls: type[Node], scope: str | None, weight: str | None) -> Search | None:
+    if scope is None:
+        if weight is not None:
+            raise WrongClass(f'{cls.title} has search_weight= without search=; add search="hierarchy".')
+        return None
+    if scope not in list(SearchScope):
+        raise WrongClass(f'{cls.title} has search={scope!r}; write search="hierarchy" or search="tree".')
+    return Search(SearchScope(scope), weight)
+
+
+def _location(cls: type[Node], names: str) -> tuple[str, str]:
+    latitude, _, longitude = names.partition(",") if isinstance(names, str) else ("", "", "")
+    if not latitude.strip() or not longitude.strip():
+        raise WrongClass(f'{cls.title} has location={names!r}; write location="latitude,longitude", two attributes.')
+    return latitude.strip(), longitude.strip()
 
 
 def _declare(cls: type[Node]) -> None:

@@ -38,13 +38,16 @@ class Kind(StrEnum):
     ENUM = "Enum"
 
 
+NUMBERS = frozenset({Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DECIMAL})
+
+
 @dataclass(frozen=True)
 class Attribute:
     """An attribute of a level, beside those that every node has.
 
     `name` is snake_case, as in Python, files and the table. `many` makes it a list. `members` and `enum` are the values
     and the name of an enum. `max_length` is the maximum number of characters of a text, or of each in a list, when it
-    is written; stored texts may be longer.
+    is written; stored texts may be longer. With `search` its words are found by search.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Attribute:
     members: frozenset[str] = frozenset()
     enum: str = ""
     max_length: int = MAX_TEXT_CHARACTERS
+    search: bool = False
 
     def parse(self, value: object) -> Value:
         """A value of a file or an argument in canonical form; text is parsed as the attribute's kind.

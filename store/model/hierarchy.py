@@ -2,9 +2,10 @@
 
 import re
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from store.errors import BadInput
-from store.model.attributes import Attribute
+from store.model.attributes import NUMBERS, Attribute
 from store.text import shorten
 
 MAX_NAME_CHARACTERS = 64  # of the names of a hierarchy and of a level, which are parts of keys
@@ -36,12 +37,33 @@ class Level:
         return None in self.under
 
 
+class SearchScope(StrEnum):
+    """The nodes that one search covers: those of the whole hierarchy, or those of one tree."""
+
+    HIERARCHY = "hierarchy"
+    TREE = "tree"
+
+
+@dataclass(frozen=True)
+class Search:
+    """The search by words of a hierarchy; among equal matches nodes with a greater `weight`, an attribute, are first."""
+
+    scope: SearchScope
+    weight: str | None = None
+
+
 @dataclass(frozen=True)
 class Hierarchy:
-    """A hierarchy: `name` is a part of keys and ids (`location`), `levels` are by name in the order of definition."""
+    """A hierarchy: `name` is a part of keys and ids (`location`), `levels` are by name in the order of definition.
+
+    With `search` its nodes are found by words; `location` are the attributes with latitude and longitude, in degrees,
+    by which nodes near a point are found.
+    """
 
     name: str
     levels: dict[str, Level]
+    search: Search | None = None
+    location: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name) or len(self.name) > MAX_NAME_CHARACTERS:
@@ -50,6 +72,7 @@ class Hierarchy:
             _check_level(self, level)
         if not any(level.may_be_root for level in self.levels.values()):
             raise ValueError(f"No level of {self.name} may be a root: give one under=None.")
+        _check_numbers(self)
         possible = self._possible()
         for level in self.levels.values():
             if level.name not in possible:
@@ -87,6 +110,18 @@ def _check_level(hierarchy: Hierarchy, level: Level) -> None:
         raise ValueError(f"{level.title} stands under {', '.join(map(str, unknown))}, which {hierarchy.name} has not.")
     if reserved := RESERVED & level.attributes.keys():
         raise ValueError(f"{level.title} has an attribute {', '.join(reserved)}, a name that every node has already.")
+
+
+def _check_numbers(hierarchy: Hierarchy) -> None:
+    """Raise ValueError where an attribute for the weight or the location is not a number that some level has."""
+    weight = hierarchy.search.weight if hierarchy.search else None
+    for keyword, names in (("search_weight", [weight] if weight else []), ("location", hierarchy.location or [])):
+        for name in names:
+            found = [level.attributes[name] for level in hierarchy.levels.values() if name in level.attributes]
+            if not found:
+                raise ValueError(f'{hierarchy.name} has {keyword}= with "{name}", which is an attribute of no level.')
+            if any(one.many or one.kind not in NUMBERS for one in found):
+                raise ValueError(f'{hierarchy.name} has {keyword}= with "{name}", which is no number.')
 
 
 def may_stand(hierarchy: Hierarchy, level: str, under: str | None) -> bool:
