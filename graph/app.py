@@ -64,7 +64,8 @@ def create_app(settings: Settings | None = None) -> Application:
     settings = settings or Settings()
     classes = served(settings.hierarchies)
     store = open_store(settings.store, keep_bytes=settings.keep_bytes)
-    writer = resolvers.Writer(store, settings.move_timing) if settings.writes != "off" else None
+    definitions = {cls.name: cls.definition() for cls in classes}
+    writer = resolvers.Writer(store, settings.move_timing, definitions) if settings.writes != "off" else None
     tracing = tracing_of(settings, store)
     limiter, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
     execution = execution_of(settings, classes, store, writer, tracing)

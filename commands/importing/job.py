@@ -90,7 +90,8 @@ class ImportJob:
 
     async def _move(self, store: Store) -> None:
         with progress("Moving", "nodes", len(self.plan.ids)) as meter:
-            await ImportMoves(store, Writer(store, Settings().move_timing), self.plan, self.outcome).run(meter)
+            writer = Writer(store, Settings().move_timing, {self.plan.hierarchy.name: self.plan.hierarchy})
+            await ImportMoves(store, writer, self.plan, self.outcome).run(meter)
 
     async def _load(self, store: Store) -> None:
         with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:

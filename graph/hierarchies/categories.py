@@ -4,7 +4,7 @@ from graph.hierarchies.attribute import Decimal, attribute
 from graph.hierarchies.node import Node
 
 
-class CategoryNode(Node, hierarchy="category", many="categories"):
+class CategoryNode(Node, hierarchy="category", many="categories", search="hierarchy"):
     """A node of the catalogue: a category, a product or a variant."""
 
 

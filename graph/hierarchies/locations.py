@@ -4,7 +4,14 @@ from graph.hierarchies.attribute import attribute
 from graph.hierarchies.node import Node
 
 
-class Location(Node, hierarchy="location", many="locations"):
+class Location(
+    Node,
+    hierarchy="location",
+    many="locations",
+    search="hierarchy",
+    search_weight="population",
+    location="latitude,longitude",
+):
     """A place of any level, such as a country, a city or a shop."""
 
     code: str | None = attribute("Code of the place, such as its ISO 3166 code.")

@@ -30,6 +30,7 @@ from store.metadata.change_log import log_item
 from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.move_record import Move, MoveState
 from store.metadata.redirects import redirect_key
+from store.model.hierarchy import Hierarchy
 from store.model.items import Change, Delete, Item, Put, size_of
 from store.model.key_rewrite import SubtreeRewrite
 from store.model.keys import Key, ancestor_keys, parent_sort_key, path_of
@@ -38,6 +39,8 @@ from store.model.ranges import subtree
 from store.model.records import Record
 from store.reading.pages import Pages
 from store.retry import RetryPolicy
+from store.search.lineage import moved_key
+from store.search.node_items import is_indexed, removals
 from store.text import rfc3339, shorten
 
 RETRIES = RetryPolicy(0.25, 0.25)
@@ -48,13 +51,18 @@ ChangesOf = Callable[[Record], Sequence[Change]]
 class MoveJob:
     """`has_flipped` is set when the move has flipped or was undone; `refusal` is then the reason for the latter."""
 
-    def __init__(self, store: Store, lease: MoveLease, locks: TreeLocks, timing: MoveTiming) -> None:
+    def __init__(
+        self, store: Store, lease: MoveLease, locks: TreeLocks, timing: MoveTiming, hierarchy: Hierarchy | None = None
+    ) -> None:
+        """`hierarchy` is that of the move, None where its class is not loaded."""
         self.has_flipped = asyncio.Event()
         self.refusal: BadInput | None = None
         self.lease = lease
         self._store = store
         self._locks = locks
         self._timing = timing
+        self._indexed = hierarchy if hierarchy is not None and is_indexed(hierarchy) else None
+        self._root_id = ""
         self._max_changes = (store.max_commit_changes or store.max_changes) - 1  # besides the record of the move
 
     @property
@@ -117,11 +125,13 @@ class MoveJob:
         rewrite = None if target is None else (await self._rewrite())[1]
         keys = [source, *ancestor_keys(source), redirect_key(source)]
         keys += [] if target is None else [*ancestor_keys(target), redirect_key(target)]
+        keys += [] if self._indexed is None else [moved_key(self._indexed.name, self.move.top_id)]
 
         async def changes() -> list[Change]:
             read_set = await self._read(keys)
             top, now = _existing(read_set, source), time.time()
-            transaction = TransactionBuilder(read_set, WriteContext(rfc3339(now), now, self.move.changed_by), top)
+            context = WriteContext(rfc3339(now), now, self.move.changed_by)
+            transaction = TransactionBuilder(self._indexed, read_set, context, top)
             if rewrite is None:
                 transaction.count_removed(top, self.move.shape)
             else:
@@ -136,6 +146,8 @@ class MoveJob:
         """Remove what is left at the old place, and point the id records to the new one."""
         if self.move.cursor is None:
             await self.lease.wait(self._timing.grace_seconds)
+        if self._indexed is not None and self.move.target is None:
+            self._root_id = await self._find_root_id()
         async for page in self._pages(self.move.source, self.move.cursor):
             for changes, records in self._transactions(page, self._swept):
                 written = self.move.written + len(records)
@@ -147,7 +159,15 @@ class MoveJob:
             key = record.key.moved(move.source, move.target)
             return [Delete(record.key), Put(id_item(replace(record, pk=key.pk, sk=key.sk)))]
         tombstone = tombstone_item(record, move.started_at, move.changed_by)
-        return [Delete(record.key), Put(revision_item(record)), Put(tombstone)]
+        found = removals(self._indexed, record, self._root_id) if self._indexed is not None else []
+        return [Delete(record.key), Put(revision_item(record)), Put(tombstone), *found]
+
+    async def _find_root_id(self) -> str:
+        """The id of the root of the tree from which nodes are removed."""
+        source = self.move.source
+        if source.sk == "#":
+            return self.move.top_id
+        return _existing(await self._read([Key(source.pk, "#")]), Key(source.pk, "#")).id
 
     async def _remove_copies(self) -> None:
         if self.move.target is not None:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Container
+from collections.abc import AsyncIterator, Container, Mapping
 from math import inf
 
 from store.background_moves.job import MoveJob
@@ -15,6 +15,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict, Unavailable
 from store.metadata.move_record import Move, move_id_from
+from store.model.hierarchy import Hierarchy
 from store.reading.active_moves import recent_moves
 from store.reading.tree_versions import tree_versions
 from store.retry import RetryPolicy
@@ -28,10 +29,17 @@ logger = logging.getLogger("clade")
 
 
 class MoveWorker:
-    """Runs moves to their ends; `locks` are those of all writes of the process."""
+    """Runs moves to their ends; `locks` are those of all writes of the process, `hierarchies` those that it has."""
 
-    def __init__(self, store: Store, timing: MoveTiming = MoveTiming(), locks: TreeLocks | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        timing: MoveTiming = MoveTiming(),
+        locks: TreeLocks | None = None,
+        hierarchies: Mapping[str, Hierarchy] | None = None,
+    ) -> None:
         self._store = store
+        self._hierarchies = hierarchies or {}
         self._timing = timing
         self._locks = locks or TreeLocks()
         self._jobs: dict[str, MoveJob] = {}
@@ -135,7 +143,9 @@ class MoveWorker:
 
     def _start(self, lease: MoveLease) -> MoveJob:
         move_id = lease.move.id
-        job = self._jobs[move_id] = MoveJob(self._store, lease, self._locks, self._timing)
+        job = self._jobs[move_id] = MoveJob(
+            self._store, lease, self._locks, self._timing, self._hierarchies.get(lease.move.hierarchy)
+        )
         self._tasks[move_id] = task = asyncio.create_task(self._run(job))
         task.add_done_callback(lambda _: self._forget(move_id))
         return job

@@ -48,7 +48,7 @@ class Repair:
     def __init__(self, check: Check, timing: MoveTiming = MoveTiming()) -> None:
         self._check = check
         self._store = check.store
-        self._move_worker = MoveWorker(check.store, timing)
+        self._move_worker = MoveWorker(check.store, timing, hierarchies=check.hierarchies)
         self._reads = ReadUsage()
 
     async def run(self) -> AsyncIterator[RepairResult]:

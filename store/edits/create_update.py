@@ -20,6 +20,7 @@ from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, tree_ke
 from store.model.names import with_changes
 from store.model.paths import format_path
 from store.model.records import Record, derived_id
+from store.search.node_items import is_indexed
 from store.text import shorten
 
 
@@ -80,7 +81,7 @@ class Create:
             hierarchy, self.path, self.level, self.name, node_id, context.at, self._values, above=above
         )  # fmt: skip
         record = replace(record, revision=revision, changed_by=context.by)
-        transaction = TransactionBuilder(read_set, context, record)
+        transaction = TransactionBuilder(self.hierarchy, read_set, context, record)
         transaction.check_not_moving(key)
         if read_set.item(key) is not None:
             transaction.collisions.append(self.path)
@@ -135,7 +136,8 @@ class Update:
         return {tree_key(self.hierarchy.name, self.path)}
 
     def keys_to_read(self) -> list[Key]:
-        return [node_key(self.hierarchy.name, self.path)]
+        key = node_key(self.hierarchy.name, self.path)
+        return [key, *(ancestor_keys(key) if is_indexed(self.hierarchy) else ())]
 
     def arguments(self) -> dict[str, Any]:
         return {
@@ -151,12 +153,12 @@ class Update:
         values = with_changes(old.attributes, self.values)
         name = old.name if self.name is None else self.name
         if (name, values) == (old.name, old.attributes):
-            return TransactionBuilder(read_set, context, old)
+            return TransactionBuilder(self.hierarchy, read_set, context, old)
         check_content(shorten(format_path(self.path)), name, values)
         new = replace(
             old, name=name, attributes=values, revision=old.revision + 1, updated_at=context.at, changed_by=context.by
         )
-        transaction = TransactionBuilder(read_set, context, new)
+        transaction = TransactionBuilder(self.hierarchy, read_set, context, new)
         transaction.update(old, new)
         return transaction
 

@@ -12,6 +12,7 @@ from store.edits.create_update import existing, touched
 from store.edits.move import keys_of_move, move_subtree
 from store.edits.read_set import WriteContext
 from store.edits.reader import Reader
+from store.edits.search_changes import changes_of_removal
 from store.edits.transaction import TransactionBuilder
 from store.errors import NotEmpty, TooLarge
 from store.metadata.move_record import new_move
@@ -60,8 +61,8 @@ class Delete:
                 f"{shorten(format_path(self.path))} has {quantity(children, 'child', 'children')}; delete them too "
                 "(CASCADE) or move them to its parent (REPARENT)."
             )
-        transaction = TransactionBuilder(read_set, context, record)
-        records = await reader.subtree(read_set, record, ancestor_keys(record.key))
+        transaction = TransactionBuilder(self.hierarchy, read_set, context, record)
+        records = await reader.subtree(read_set, record, ancestor_keys(record.key), self._search_changes)
         if self.policy is Policy.REPARENT:
             await self._reparent(transaction, reader, record, records)
         elif records is not None:
@@ -70,6 +71,10 @@ class Delete:
             transaction.begin(new_move(record, None, context.now, context.at, context.by))
         transaction.record = replace(record, kids={}, below={})
         return transaction
+
+    def _search_changes(self, records: Sequence[Record]) -> int:
+        # Children that are moved lose their items and get new ones.
+        return changes_of_removal(self.hierarchy, records) * (2 if self.policy is Policy.REPARENT else 1)
 
     async def _reparent(
         self, transaction: TransactionBuilder, reader: Reader, record: Record, records: Sequence[Record] | None
@@ -97,7 +102,9 @@ class Delete:
         self, transaction: TransactionBuilder, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]
     ) -> None:
         name = self.hierarchy.name
-        keys = [key for subtree, target in moves for key in keys_of_move(subtree[0], node_key(name, target))]
+        keys = [
+            key for subtree, target in moves for key in keys_of_move(self.hierarchy, subtree[0], node_key(name, target))
+        ]
         # At once what each move would else read by itself.
         await reader.read_into(transaction.read_set, touched(name, *[target for _, target in moves]), keys)
         for subtree, target in moves:

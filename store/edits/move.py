@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from store.edits.create_update import existing, levels_above, touched
 from store.edits.read_set import WriteContext
 from store.edits.reader import Reader
+from store.edits.search_changes import changes_of_move
 from store.edits.transaction import TransactionBuilder
 from store.errors import Misplaced
 from store.metadata.move_record import new_move
@@ -16,6 +18,8 @@ from store.model.key_rewrite import SubtreeRewrite
 from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import format_path
 from store.model.records import Record
+from store.search.lineage import moved_key
+from store.search.node_items import is_indexed
 from store.text import shorten
 
 MAX_CHECKED_NODES = 100_000  # which take seconds; a request has ten, and a move of any size has to begin within it
@@ -48,13 +52,16 @@ class Move:
         read_set = await reader.read(self.partitions(), self.keys_to_read())
         top = existing(read_set, self.hierarchy, self.path, self.expected)
         if self.target == self.path:
-            return TransactionBuilder(read_set, context, top)
+            return TransactionBuilder(self.hierarchy, read_set, context, top)
         if self.target[: len(self.path)] == self.path:
             raise Misplaced(f"{shorten(format_path(self.path))} cannot be moved below itself.")
-        transaction = TransactionBuilder(read_set, context, top)
+        transaction = TransactionBuilder(self.hierarchy, read_set, context, top)
         key = node_key(self.hierarchy.name, self.target)
-        await reader.read_into(read_set, touched(self.hierarchy.name, self.target), keys_of_move(top, key))
-        records = await reader.subtree(read_set, top, [*ancestor_keys(top.key), *ancestor_keys(key)])
+        keys = keys_of_move(self.hierarchy, top, key)
+        await reader.read_into(read_set, touched(self.hierarchy.name, self.target), keys)
+        records = await reader.subtree(
+            read_set, top, [*ancestor_keys(top.key), *ancestor_keys(key)], partial(changes_of_move, self.hierarchy)
+        )
         if records is not None:
             await move_subtree(transaction, reader, self.hierarchy, records, self.target)
             return transaction
@@ -67,9 +74,10 @@ class Move:
         return transaction
 
 
-def keys_of_move(top: Record, target: Key) -> list[Key]:
-    """The keys to read for the move of a node to another key: nodes and redirects."""
-    return [target, *ancestor_keys(target), redirect_key(top.key), redirect_key(target)]
+def keys_of_move(hierarchy: Hierarchy, top: Record, target: Key) -> list[Key]:
+    """The keys to read for the move of a node to another key: nodes, redirects, and what search has of its moves."""
+    moved = [moved_key(hierarchy.name, top.id)] if is_indexed(hierarchy) else []
+    return [target, *ancestor_keys(target), redirect_key(top.key), redirect_key(target), *moved]
 
 
 async def move_subtree(
@@ -102,7 +110,7 @@ async def _rewrite(
 ) -> SubtreeRewrite:
     """The rewrite of keys; adds a collision to the transaction where another node is at the target and not leaving."""
     key = node_key(hierarchy.name, target)
-    await reader.read_into(transaction.read_set, touched(hierarchy.name, target), keys_of_move(top, key))
+    await reader.read_into(transaction.read_set, touched(hierarchy.name, target), keys_of_move(hierarchy, top, key))
     above = levels_above(transaction.read_set, hierarchy, target, top.level)
     transaction.check_not_moving(key)
     if transaction.read_set.item(key) is not None and target != leaving:

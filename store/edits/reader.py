@@ -4,7 +4,7 @@ Items that are read in one request are not read at one moment. Since the version
 requires them is committed only if nothing that was read after them has changed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 from msgspec.structs import replace
@@ -57,9 +57,15 @@ class Reader:
             await self._overlay.read(missing, self._reads)
             read_set.add({key: self._overlay.item(key) for key in missing})
 
-    async def subtree(self, read_set: ReadSet, record: Record, ancestors: Sequence[Key]) -> list[Record] | None:
+    async def subtree(
+        self,
+        read_set: ReadSet,
+        record: Record,
+        ancestors: Sequence[Key],
+        search_changes: Callable[[Sequence[Record]], int],
+    ) -> list[Record] | None:
         """A node and all below it in key order, None where they do not all fit into one transaction, with the
-        `ancestors` whose counts change.
+        `ancestors` whose counts change and so many `search_changes`.
 
         Where the node was moved or removed since it was read, it comes alone, and the commit will fail.
         """
@@ -68,7 +74,7 @@ class Reader:
         if nodes > MAX_NODES or (limit is not None and changes > limit):
             return None
         if nodes == 1:
-            return [record]
+            return [record] if limit is None or changes + search_changes([record]) <= limit else None
         records, size, units = [record], size_of(record.item()), self._reads.units
         async for page in self._pages(below(record.pk, record.sk)):
             records += map(Record.of, page)
@@ -81,7 +87,7 @@ class Reader:
             return records
         # DynamoDB counts the bytes of what a transaction removes as well, and each node is removed and written.
         size = 2 * size + sum(size_of(item) for key in ancestors if (item := read_set.item(key)) is not None)
-        return records if size <= MAX_BATCH_BYTES else None
+        return records if size <= MAX_BATCH_BYTES and changes + search_changes(records) <= limit else None
 
     async def check_fits(self, rewrite: SubtreeRewrite) -> None:
         """Raise BadPath where a key of a large subtree does not fit at the new place; read once in all attempts."""

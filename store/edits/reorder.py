@@ -56,7 +56,7 @@ class Reorder:
         record, beside = [existing(read_set, self.hierarchy, path) for path in (self.path, self.beside or self.path)]
         existing(read_set, self.hierarchy, self.path, self.expected)
         self._check(record, beside)
-        transaction = TransactionBuilder(read_set, context, record)
+        transaction = TransactionBuilder(self.hierarchy, read_set, context, record)
         transaction.check_not_moving(record.key, beside.key)
         moves = await reader.active_moves(read_set, record.hierarchy if record.is_root else record.pk)
         siblings = SiblingOrder(reader, read_set, record, moves.hidden)

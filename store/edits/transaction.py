@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 from store.concurrency import in_chunks
 from store.edits.read_set import ReadSet, WriteContext
+from store.edits.search_changes import SearchChanges
 from store.errors import Conflict, TooLarge
 from store.metadata.change_log import Event, LogEntry, log_item, root_log_key
 from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.move_record import Move
 from store.metadata.redirects import redirect_item, redirect_key, redirected_id
 from store.metadata.tree_version import ActiveMoveRef, level_at_depth
+from store.model.hierarchy import Hierarchy
 from store.model.items import (
     ABSENT,
     MAX_ITEM_BYTES,
@@ -33,6 +35,7 @@ from store.model.key_rewrite import SubtreeRewrite
 from store.model.keys import Key, Path, ancestor_keys, parent_sort_key
 from store.model.paths import format_path
 from store.model.records import Counts, Record
+from store.search.node_items import is_indexed
 
 MAX_MOVES = 20  # running in one tree: each reader of the tree reads their records
 MAX_SMALL_ENTRIES = 50  # of a log, which fit into an item whatever their paths
@@ -59,15 +62,16 @@ class _TreeChange:
 
 
 class TransactionBuilder:
-    """The changes of one transaction so far.
+    """The changes of one transaction so far, on nodes of a `hierarchy`, None where its class is not loaded.
 
     `record` is the node that it is about, as it will be; `nodes` counts the nodes that it writes; `collisions` are
     paths that other nodes have, so that it cannot be committed; `move` is the background move that it begins. All
     methods raise Conflict for a change of a node that a running move holds.
     """
 
-    def __init__(self, read_set: ReadSet, context: WriteContext, record: Record) -> None:
+    def __init__(self, hierarchy: Hierarchy | None, read_set: ReadSet, context: WriteContext, record: Record) -> None:
         self.read_set = read_set
+        self._search = None if hierarchy is None or not is_indexed(hierarchy) else SearchChanges(hierarchy, read_set)
         self.context = context
         self.record = record
         self.nodes = 0
@@ -90,6 +94,8 @@ class TransactionBuilder:
         """Add a new node; `id_when` is the condition for its id record."""
         self._put(record, ABSENT)
         self._change(Put(id_item(record), id_when))
+        if self._search is not None:
+            self._search.create(record)
         self._count(record, shape_of([record]), 1)
         self._tree(record.pk).shape.update(shape_of([record]))
         self._log(Event.CREATED, record)
@@ -98,6 +104,8 @@ class TransactionBuilder:
         """Write the next revision of a node's content."""
         self._put(new)
         self._change(Put(revision_item(old)))
+        if self._search is not None:
+            self._search.update(old, new)
         self._log(Event.UPDATED, new)
 
     def reorder(self, record: Record, rank: str) -> Record:
@@ -119,6 +127,8 @@ class TransactionBuilder:
                 self._change(Delete(record.key))
                 self._change(Put(revision_item(record)))
                 self._change(Put(tombstone_item(record, self.context.at, self.context.by)))
+        if self._search is not None:
+            await self._search.remove(records)
         self.nodes += len(records)
         self.count_removed(top, shape_of(records), alone=alone)
 
@@ -165,6 +175,8 @@ class TransactionBuilder:
         self._tree(old.pk).shape.subtract(shape)
         self._tree(new.pk).shape.update(_deeper(shape, new.depth - old.depth))
         self._redirect(old.key, new)
+        if self._search is not None:
+            self._search.move(old, new)
         self._log(Event.MOVED, old if old.pk != new.pk else new, old.path, new.path)
         if old.pk != new.pk:
             self._log(Event.MOVED, new, old.path, new.path)
@@ -188,6 +200,8 @@ class TransactionBuilder:
         for partition, tree in self._trees.items():
             for put in self._version_and_log(partition, tree):
                 changes[put.key] = put
+        if self._search is not None:
+            changes.update(self._search.changes)
         return list(changes.values())
 
     def _version_and_log(self, partition: str, tree: _TreeChange) -> list[Put]:

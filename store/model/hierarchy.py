@@ -46,7 +46,7 @@ class SearchScope(StrEnum):
 
 @dataclass(frozen=True)
 class Search:
-    """The search by words of a hierarchy; among equal matches nodes with a greater `weight`, an attribute, are first."""
+    """Search by words. Among equal matches nodes with a greater `weight`, which is an attribute, come first."""
 
     scope: SearchScope
     weight: str | None = None

@@ -6,7 +6,7 @@ batch has, besides the nodes it is about, all their ancestors with their new cou
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import orjson
 from msgspec.structs import replace
@@ -15,10 +15,12 @@ from store.metadata.change_log import Event, LogEntry
 from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.tree_version import level_at_depth
 from store.model.attributes import Value
+from store.model.hierarchy import Hierarchy
 from store.model.items import ABSENT, MAX_BATCH_BYTES, UNCONDITIONAL, Change, Condition, Delete, Put
 from store.model.keys import decode_segment, first_rank, last_segment, parent_sort_key
 from store.model.names import with_changes
 from store.model.records import Counts, Record
+from store.search.node_items import Located, is_indexed, removals, search_changes
 from store.text import rfc3339
 from store.transfer.diff import TreeDiff
 from store.transfer.rows import Node
@@ -27,8 +29,9 @@ MAX_LOG_BYTES = 300_000  # the log entries of a batch are one item, and items en
 LOG_ENTRY_BYTES = 250  # of an entry without its sort key
 ITEM_BYTES = 800  # of a record without its sort key, name and attributes: ids, counts, times, names of attributes
 BYTES_A_CHARACTER = 4  # at most, in UTF-8
+SEARCH_ITEM_BYTES = 400  # of most of them
 KEY_COPIES = 6  # a sort key is in about so many attributes of a record and its id record
-VERSION_CHANGES = 4  # added to a batch when it is committed: two versions and their logs
+VERSION_CHANGES = 5  # added to a batch when it is committed: two versions, their logs, the marker of search items
 
 
 class Creation(NamedTuple):
@@ -72,22 +75,28 @@ class _CountedRecord:
         return put
 
 
-def batches(diff: TreeDiff, creations: Sequence[Creation], pk: str, max_changes: int) -> Iterator[Batch]:
+def batches(
+    hierarchy: Hierarchy, diff: TreeDiff, creations: Sequence[Creation], pk: str, max_changes: int
+) -> Iterator[Batch]:
     """Transactions of at most `max_changes` changes for `creations` (parents first), updates and removals.
 
     They build on one another, so each must be committed before the next is requested. Each has the time at which it was
     begun.
     """
-    builder = _BatchBuilder(diff, pk, max_changes)
+    builder = _BatchBuilder(hierarchy, diff, pk, max_changes)
     for creation, following in zip(creations, [*creations[1:], None], strict=False):
         node = creation.node
-        yield from builder.make_room(node.sk, 2, _size(node.sk, node.name, node.values))
-        builder.create(creation, inner=following is not None and following.node.sk.startswith(node.sk))
+        record = builder.new_record(creation)
+        found = builder.search_changes(None, record)
+        yield from builder.make_room(node.sk, 2, _size(node.sk, node.name, node.values), found)
+        builder.create(creation, record, inner=following is not None and following.node.sk.startswith(node.sk))
     for old, new in diff.updated:
-        yield from builder.make_room(new.sk, 2, _size_of(old) + _size_of(new))
+        found = builder.search_changes(old, new)
+        yield from builder.make_room(new.sk, 2, _size_of(old) + _size_of(new), found)
         builder.update(old, new)
     for record in diff.removed:
-        yield from builder.make_room(record.sk, 3, 2 * _size_of(record))
+        found = builder.search_changes(record, None)
+        yield from builder.make_room(record.sk, 3, 2 * _size_of(record), found)
         builder.remove(record)
     yield from builder.finish()
 
@@ -98,7 +107,8 @@ class _BatchBuilder:
     `make_room` is called before each change, and finds the ancestors that the change then uses.
     """
 
-    def __init__(self, diff: TreeDiff, pk: str, max_changes: int) -> None:
+    def __init__(self, hierarchy: Hierarchy, diff: TreeDiff, pk: str, max_changes: int) -> None:
+        self._indexed = hierarchy if is_indexed(hierarchy) else None
         self._records = {sk: _CountedRecord(record, UNCONDITIONAL) for sk, record in diff.above.items()}
         self._pk = pk
         self._max_changes = max_changes - VERSION_CHANGES
@@ -112,8 +122,12 @@ class _BatchBuilder:
         self._last_counted: list[_CountedRecord] | None = None  # ancestors that are all among them
         self._bytes = self._log_bytes = 0
 
-    def make_room(self, sk: str, changes: int, size: int) -> Iterator[Batch]:
-        """Yield the batch so far where so many more changes at a key, with its ancestors, would not fit."""
+    def make_room(self, sk: str, changes: int, size: int, found: Sequence[Change]) -> Iterator[Batch]:
+        """Yield the batch so far where so many more changes at a key, with its ancestors and these of search items,
+        would not fit; add the latter.
+        """
+        changes += len(found)
+        size += SEARCH_ITEM_BYTES * len(found)
         self._ancestors = ancestors = self._ancestors_of(sk)
         if ancestors is not self._last_counted:
             above = [counted for counted in ancestors if counted.record.sk not in self._unwritten]
@@ -128,6 +142,7 @@ class _BatchBuilder:
             yield from self.finish()
         self._bytes += size
         self._log_bytes += logged
+        self._batch.changes += found
 
     def finish(self) -> Iterator[Batch]:
         """Yield the batch so far, and begin the next."""
@@ -136,19 +151,37 @@ class _BatchBuilder:
             yield self._batch
         self._open()
 
-    def create(self, creation: Creation, *, inner: bool) -> None:
-        """`inner` where nodes will be created below it, so that its counts change again."""
+    def new_record(self, creation: Creation) -> Record:
+        """The record of a node to be created."""
         node = creation.node
         sk = node.sk
         own = last_segment(self._pk, sk)
+        self._ancestors = self._ancestors_of(sk)
         parent = self._ancestors[0].record if self._ancestors else None
-        record = Record(
+        return Record(
             pk=self._pk, sk=sk, rank=node.rank or first_rank(node.level, own), id=creation.id, level=node.level,
             name=decode_segment(own) if node.name is None else node.name,
             above=[*parent.above, parent.level] if parent else [], kids={}, below={},
             revision=creation.revision, updated_at=self._batch.at,
             attributes=with_changes({}, node.values),
         )  # fmt: skip
+
+    def search_changes(self, old: Record | None, new: Record | None) -> list[Change]:
+        """The changes of the search items of a node that changes from one record to another."""
+        if self._indexed is None:
+            return []
+        self._ancestors = self._ancestors_of(cast(Record, new or old).sk)
+        above = [counted.record for counted in reversed(self._ancestors)]
+        if new is None:
+            removed = cast(Record, old)
+            return removals(self._indexed, removed, [*above, removed][0].id)
+        before = None if old is None else Located.below(above, old)
+        return search_changes(self._indexed, before, Located.below(above, new))
+
+    def create(self, creation: Creation, record: Record, *, inner: bool) -> None:
+        """`inner` where nodes will be created below it, so that its counts change again."""
+        sk = record.sk
+        record = replace(record, updated_at=self._batch.at)
         self._count(record, 1)
         self._log(Event.CREATED, record)
         if inner:

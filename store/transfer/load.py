@@ -20,7 +20,7 @@ from store.errors import Conflict
 from store.metadata.change_log import Event, LogEntry, log_item, root_log_key
 from store.metadata.history import current_key
 from store.metadata.tree_version import TreeVersion
-from store.model.items import Change, Item
+from store.model.items import Change, Item, Put
 from store.model.keys import Key, id_key, parent_sort_key
 from store.model.ranges import siblings, subtree
 from store.model.ranks import is_manual, rank_after
@@ -29,6 +29,7 @@ from store.reading.active_moves import wait_for_moves
 from store.reading.pages import PAGE_ITEMS, Pages
 from store.reading.tree_versions import tree_version
 from store.retry import RetryPolicy
+from store.search.node_items import is_indexed, marker
 from store.transfer.batches import Batch, Creation, batches
 from store.transfer.diff import TreeDiff, TreeMerge
 from store.transfer.rows import ImportPlan, Node, Rejection, Tree, path_text
@@ -131,11 +132,13 @@ class _Import:
         if not batch.roots:
             await self.store.commit(changes)
         else:
+            hierarchy = self.plan.hierarchy
             async with self.roots_lock:
-                version = self.roots or await tree_version(self.store, self.plan.hierarchy.name, self.reads)
+                version = self.roots or await tree_version(self.store, hierarchy.name, self.reads)
                 self.roots = None
                 raised = version.incremented(batch.roots, now=batch.now)
-                await self.store.commit([*changes, raised, log_item(version, roots, batch.at, batch.now)])
+                first = [] if version.number or not is_indexed(hierarchy) else [Put(marker(hierarchy))]
+                await self.store.commit([*changes, raised, log_item(version, roots, batch.at, batch.now), *first])
                 self.roots = TreeVersion.of(version.partition, raised.item)
         self.result.commits += 1
         await asyncio.sleep(0)  # SQLite never waits, so others and Ctrl-C are served here
@@ -166,7 +169,7 @@ class _TreeImport:
         diff = await self._diff()
         creations = await self._creations(diff)
         unchanged = max(0, diff.unchanged - self._written)
-        for batch in batches(diff, creations, self._pk, self._import.store.max_changes):
+        for batch in batches(self._import.plan.hierarchy, diff, creations, self._pk, self._import.store.max_changes):
             if not self._import.dry_run:
                 raised = version.incremented(batch.shape, now=batch.now)
                 log = log_item(version, batch.entries, batch.at, batch.now)

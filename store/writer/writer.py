@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -13,6 +13,7 @@ from store.edits.create_update import Edit
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import UNCERTAIN_HINT, Uncertain
+from store.model.hierarchy import Hierarchy
 from store.reading.recent_changes import RecentChanges
 from store.writer.group_commit import GroupCommit
 from store.writer.request import EditOptions as EditOptions
@@ -33,14 +34,17 @@ class Writer:
     Clients only wait for results: the work is done by tasks of the writer, so a client that leaves stops no other.
     """
 
-    def __init__(self, store: Store, timing: MoveTiming = MoveTiming()) -> None:
+    def __init__(
+        self, store: Store, timing: MoveTiming = MoveTiming(), hierarchies: Mapping[str, Hierarchy] | None = None
+    ) -> None:
+        """`hierarchies` are those whose large moves it runs; of others a move leaves the search items behind."""
         self._store = store
         self._locks = TreeLocks()
         self._recent = RecentChanges(store)
         self._timing = timing
         self._queues: dict[frozenset[str], Queue] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self.move_worker = MoveWorker(store, timing, self._locks)
+        self.move_worker = MoveWorker(store, timing, self._locks, hierarchies)
 
     @property
     def waiting(self) -> int:

@@ -1,0 +1,73 @@
+"""Search changes: the search items that one transaction writes beside the nodes that it is about.
+
+Nodes below a moved one keep theirs: only the moved node's own items are written, and one that has its new lineage.
+"""
+
+from collections.abc import Sequence
+
+from store.concurrency import in_chunks
+from store.edits.read_set import ReadSet
+from store.model.hierarchy import Hierarchy
+from store.model.items import Change, Item, Put, key_of
+from store.model.keys import Key, ancestor_keys
+from store.model.records import Record
+from store.search.lineage import MovedNode, moved_key
+from store.search.node_items import Located, is_indexed, marker, removals, search_changes
+
+
+def changes_of_move(hierarchy: Hierarchy, records: Sequence[Record]) -> int:
+    """The maximum number of changes of search items for the move of a subtree, its top first."""
+    return 2 * len(removals(hierarchy, records[0], "")) + 1 if is_indexed(hierarchy) else 0
+
+
+def changes_of_removal(hierarchy: Hierarchy, records: Sequence[Record]) -> int:
+    """The number of changes of search items for the removal of these nodes."""
+    return sum([len(removals(hierarchy, record, "")) for record in records]) if is_indexed(hierarchy) else 0
+
+
+class SearchChanges:
+    """The `changes` so far, by key. The ancestors of each node have to be in the read set."""
+
+    def __init__(self, hierarchy: Hierarchy, read_set: ReadSet) -> None:
+        self.changes: dict[Key, Change] = {}
+        self._hierarchy = hierarchy
+        self._read_set = read_set
+
+    def create(self, record: Record) -> None:
+        self._add(None, self._located(record))
+        if record.is_root and not self._read_set.version(record.hierarchy).number:
+            self._put(marker(self._hierarchy))  # of the first node of all, so that none lacks its items
+
+    def update(self, old: Record, new: Record) -> None:
+        self._add(self._located(old), self._located(new))
+
+    async def remove(self, records: Sequence[Record]) -> None:
+        """Remove the items of a node and of all below it."""
+        root = [*self._ancestors(records[0]), records[0]][0]
+        async for some in in_chunks(records):
+            for record in some:
+                for change in removals(self._hierarchy, record, root.id):
+                    self.changes[change.key] = change
+
+    def move(self, old: Record, new: Record) -> None:
+        """Write the items of a moved node, and if there are nodes below it, what shows where these are."""
+        before, after = self._located(old), self._located(new)
+        self._add(before, after)
+        if old.kids and before.line != after.line:
+            key = moved_key(self._hierarchy.name, old.id)
+            found = MovedNode.after(self._read_set.item(key), old.id, before.line, after.line)
+            self._put(found.item(self._hierarchy.name))
+
+    def _located(self, record: Record) -> Located:
+        return Located.below(self._ancestors(record), record)
+
+    def _ancestors(self, record: Record) -> list[Record]:
+        found = [self._read_set.record(key) for key in ancestor_keys(record.key)]
+        return [one for one in found if one is not None]
+
+    def _add(self, old: Located | None, new: Located | None) -> None:
+        for change in search_changes(self._hierarchy, old, new):
+            self.changes[change.key] = change
+
+    def _put(self, item: Item) -> None:
+        self.changes[key_of(item)] = Put(item)

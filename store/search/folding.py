@@ -1,0 +1,97 @@
+"""Folding: texts as words that are compared without regard to case, accents and punctuation.
+
+Folded text is NFKD without marks, case-folded; its words, runs of letters and digits, are joined by `+`. So `+` before
+a word marks its beginning. Scripts that are written without spaces (Chinese, Japanese, Korean, Thai and their like) are
+runs of their own, and a word begins with each of their characters.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import NamedTuple
+
+from store.errors import BadInput
+from store.text import quantity
+
+MAX_TEXT_CHARACTERS = 200  # of a text to search for
+MAX_WORDS = 8  # of it
+MAX_FOLDED_CHARACTERS = 100  # of a name; what follows is not searched
+
+# Thai and Lao, Myanmar, Hangul's letters, Khmer, Kana, Bopomofo and Han.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_WORD = re.compile(rf"(?:(?=[^\W_])[{_UNSPACED}])+|(?:(?![{_UNSPACED}])[^\W_])+")
+# A syllable of Hangul is two or three letters in NFKD, of which only the first begins it.
+_BEGINNING = re.compile(rf"(?<![^+])[^+]|(?![\u1160-\u11ff])[{_UNSPACED}]")
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_STROKES = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"})
+
+
+@lru_cache(4096)
+def fold(text: str) -> str:
+    """A text as its folded words: `São Paulo (SP)` becomes `sao+paulo+sp`.
+
+    Letters with a stroke, which NFKD leaves as they are, become plain letters: `Łódź` is `lodz`.
+    """
+    plain = text.lower() if text.isascii() else _without_marks(_without_marks(text).casefold()).translate(_STROKES)
+    return "+".join(_WORD.findall(plain))
+
+
+def _without_marks(text: str) -> str:
+    return "".join([c for c in unicodedata.normalize("NFKD", text) if unicodedata.category(c)[0] != "M"])
+
+
+def beginnings(folded: str) -> list[str]:
+    """The rest of a folded text from each beginning of a word on: `sao+paulo` and `paulo`."""
+    return [folded[match.start() :] for match in _BEGINNING.finditer(folded)]
+
+
+def group(folded: str) -> str:
+    """The first three characters of a word, or its first one of Han, by which its items are ordered."""
+    word = folded[:3].partition("+")[0]
+    return word[:1] if _HAN.match(word) else word
+
+
+def is_group(word: str) -> bool:
+    """Whether a word is as long as a group, so that all words that it begins are in its group."""
+    return len(word) >= 3 or _HAN.match(word) is not None
+
+
+class SearchText(NamedTuple):
+    """A text to search for: folded as a whole, and its different words; each must begin a word of a node."""
+
+    folded: str
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> "SearchText":
+        """Raises BadInput for a text that is too long, or has no word or too many."""
+        if len(text) > MAX_TEXT_CHARACTERS:
+            raise BadInput(f"text has {len(text):,} characters; at most {MAX_TEXT_CHARACTERS} are searched.")
+        folded = fold(text)
+        words = tuple(dict.fromkeys(folded.split("+"))) if folded else ()
+        if not words:
+            raise BadInput("text has no letter and no digit; write the beginning of a word.")
+        if len(words) > MAX_WORDS:
+            raise BadInput(f"text has {quantity(len(words), 'word')}; at most {MAX_WORDS} are searched.")
+        return cls(folded, words)
+
+    def match(self, names: "tuple[str, ...] | list[str]", words: str) -> int | None:
+        """How well folded names, and further folded words, match: 0 where a name is the text, 1 where one begins with
+        it, 2 where all its words match, None otherwise.
+        """
+        text = "+" + "+".join([*names, words])
+        for word in self.words:
+            if (word if _BEGINNING.match(word[0]) and _is_unspaced(word) else "+" + word) not in text:
+                return None
+        if self.folded in names:
+            return 0
+        return 1 if any(name.startswith(self.folded) for name in names) else 2
+
+
+@lru_cache(256)
+def _is_unspaced(word: str) -> bool:
+    """Whether a word begins with any of its characters inside of another one."""
+    return re.match(rf"(?![\u1160-\u11ff])[{_UNSPACED}]", word) is not None

@@ -1,0 +1,129 @@
+"""Lineage: the ids of a node and its ancestors, as the search items of the node have them, and what moves change in it.
+
+Search items are keyed by the ids of their nodes, and are not written when an ancestor is renamed or moved. Six
+characters for each id, the root's first, let a search find the nodes below another one without reading them. An
+ancestor that is renamed keeps its id. One that is moved with nodes below it leaves an item with its new lineage: with
+those of all such nodes, the lineage in a search item leads to where its node is now.
+
+| item | pk | sk |
+| --- | --- | --- |
+| node that was moved with others below it | `moved/location` | its id |
+"""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import NamedTuple, cast
+
+from store.model.attributes import Value
+from store.model.items import Item
+from store.model.keys import MAX_SEGMENTS, Index, Key
+from store.model.ranges import KeyRange
+
+STEP = 6  # characters of an id
+
+Lineage = str
+"""The hashes of the ids from the root to a node."""
+
+
+@lru_cache(65_536)
+def id_hash(node_id: str) -> str:
+    """Six characters for an id; others may have the same, so what they find has to be verified."""
+    return urlsafe_b64encode(blake2b(node_id.encode(), digest_size=5).digest()).decode()[:STEP]
+
+
+def lineage(ids: Iterable[str]) -> Lineage:
+    """The lineage of a node, by the ids from its root to itself."""
+    return "".join(map(id_hash, ids))
+
+
+def steps(line: Lineage) -> list[str]:
+    """The hashes in a lineage."""
+    return [line[start : start + STEP] for start in range(0, len(line), STEP)]
+
+
+class MovedNode(NamedTuple):
+    """A node that was moved with others below it: its id, its lineage after its last move, the greatest depth that any
+    of its moves began or ended at, and the hashes of the roots of the trees that it has left.
+    """
+
+    id: str
+    line: Lineage
+    deepest: int
+    left: tuple[str, ...]
+
+    @classmethod
+    def of(cls, item: Item) -> "MovedNode":
+        left = cast(list[str], item.get("left", []))
+        return cls(cast(str, item["sk"]), cast(str, item["line"]), cast(int, item["deepest"]), tuple(left))
+
+    def item(self, hierarchy: str) -> Item:
+        key = moved_key(hierarchy, self.id)
+        return {
+            "pk": key.pk, "sk": key.sk, "line": self.line, "deepest": self.deepest, "left": cast(Value, [*self.left]),
+        }  # fmt: skip
+
+    @classmethod
+    def after(cls, before: Item | None, node_id: str, old: Lineage, new: Lineage) -> "MovedNode":
+        """The node after a further move, from one lineage to another; `before` is the item that it has so far."""
+        former = cls.of(before) if before else cls(node_id, new, 0, ())
+        left = former.left if old[:STEP] == new[:STEP] else (*former.left, old[:STEP])
+        return cls(node_id, new, max(former.deepest, _depth(old), _depth(new)), tuple(dict.fromkeys(left)))
+
+
+def moved_key(hierarchy: str, node_id: str) -> Key:
+    """The key of the item of a moved node; `node_id` is full, such as `location:5074472`."""
+    return Key(f"moved/{hierarchy}", node_id)
+
+
+def moved_nodes(hierarchy: str) -> KeyRange:
+    """The range of the items of all moved nodes of a hierarchy."""
+    return KeyRange(Index.TABLE, f"moved/{hierarchy}", " ", "\U0010ffff")
+
+
+class Moves:
+    """All moved nodes of a hierarchy, and what follows for lineages that were written before their moves."""
+
+    def __init__(self, moved: Sequence[MovedNode] = ()) -> None:
+        self._moved = {one.line[-STEP:]: one for one in moved}
+        self._depths: dict[str, int] = {}
+        self.rise = max([0, *[one.deepest - self._depth_of(step) for step, one in self._moved.items()]])
+        """The maximum number by which a node may be less deep than its search items say."""
+
+    def below(self, tops: Collection[str]) -> set[str]:
+        """The hashes of which any lineage of a node below one of these nodes has at least one, except its own.
+
+        They are those of `tops` and of the nodes that were moved there; nodes elsewhere may have them, too.
+        """
+        found = set(tops)
+        rest = dict(self._moved)
+        while reached := [step for step, one in rest.items() if not found.isdisjoint(steps(one.line[:-STEP]))]:
+            for step in reached:
+                del rest[step]
+            found.update(reached)
+        return found
+
+    def trees(self, found: Collection[str]) -> list[str]:
+        """The roots' hashes of the trees that these nodes have left."""
+        return [root for step in found if step in self._moved for root in self._moved[step].left]
+
+    def depth(self, line: Lineage) -> int:
+        """The present depth of a node, by a lineage that it has or had."""
+        found = steps(line)
+        for index in range(len(found) - 1, -1, -1):
+            if found[index] in self._moved:
+                return self._depth_of(found[index]) + len(found) - 1 - index
+        return len(found) - 1
+
+    def _depth_of(self, step: str) -> int:
+        """The present depth of a moved node; it is that of its parent, which others have moved later, and 1."""
+        if step not in self._depths:
+            self._depths[step] = MAX_SEGMENTS  # where two ids have one hash, a lineage may contain itself
+            above = self._moved[step].line[:-STEP]
+            self._depths[step] = min(self.depth(above) + 1, MAX_SEGMENTS) if above else 0
+        return self._depths[step]
+
+
+def _depth(line: Lineage) -> int:
+    return len(line) // STEP - 1

@@ -1,0 +1,93 @@
+"""Search items of a node: all items by which it is found, and the changes of a transaction that keep them right.
+
+A table whose items are complete has a marker, made with the first root of the hierarchy or by `clade repair`. It says
+what they were made of, so that a search is refused where the class asks for more.
+
+| item | pk | sk |
+| --- | --- | --- |
+| marker: the items of all nodes are written | `words/location` | `!` |
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+from store.model.hierarchy import Hierarchy
+from store.model.items import Change, Delete, Item, Put, key_of
+from store.model.keys import Key
+from store.model.records import Record
+from store.search.lineage import STEP, Lineage, id_hash, lineage, moved_key
+from store.search.word_items import word_items
+
+
+class Located(NamedTuple):
+    """A node with its lineage."""
+
+    record: Record
+    line: Lineage
+
+    @classmethod
+    def below(cls, ancestors: Sequence[Record], record: Record) -> "Located":
+        """A node whose ancestors, the root first, are read."""
+        return cls(record, lineage([one.id for one in (*ancestors, record)]))
+
+
+def located(ancestors: Sequence[Record], subtree: Iterable[Record]) -> Iterator[Located]:
+    """The nodes of a subtree in key order, or siblings with all below them, with their lineages.
+
+    `ancestors` are those of the first one, the root first.
+    """
+    above, line = list(ancestors), lineage([one.id for one in ancestors])
+    for record in subtree:
+        while above and not above[-1].key.holds(record.key):
+            above.pop()
+            line = line[:-STEP]
+        above.append(record)
+        line += id_hash(record.id)
+        yield Located(record, line)
+
+
+def is_indexed(hierarchy: Hierarchy) -> bool:
+    """Whether nodes of a hierarchy have search items."""
+    return hierarchy.search is not None or hierarchy.location is not None
+
+
+def search_items(hierarchy: Hierarchy, node: Located) -> list[Item]:
+    """All items by which a node is found."""
+    return word_items(hierarchy, node.record, node.line)
+
+
+def removals(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Change]:
+    """The changes that remove all search items of a node in the tree of this root."""
+    items = search_items(hierarchy, Located(record, id_hash(root_id)))
+    moved = [Delete(moved_key(hierarchy.name, record.id))] if record.kids else []
+    return [*[Delete(key_of(item)) for item in items], *moved]
+
+
+def search_changes(hierarchy: Hierarchy, old: Located | None, new: Located | None) -> list[Change]:
+    """The changes that make the search items of a node right; None for one that did not exist before, or not after."""
+    before = {} if old is None else {key_of(item): item for item in search_items(hierarchy, old)}
+    after = {} if new is None else {key_of(item): item for item in search_items(hierarchy, new)}
+    changes: list[Change] = [Put(item) for key, item in after.items() if before.get(key) != item]
+    return changes + [Delete(key) for key in before if key not in after]
+
+
+def marker_key(hierarchy: str) -> Key:
+    """The key of the marker of a hierarchy."""
+    return Key(f"words/{hierarchy}", "!")
+
+
+def marker(hierarchy: Hierarchy) -> Item:
+    """The marker of a hierarchy whose search items are all written."""
+    key = marker_key(hierarchy.name)
+    return {"pk": key.pk, "sk": key.sk, "made_of": made_of(hierarchy)}
+
+
+def made_of(hierarchy: Hierarchy) -> str:
+    """A hash of all that search items depend on beside the nodes."""
+    levels: Iterable[str] = [
+        f"{level.name}: {', '.join(sorted(one.name for one in level.attributes.values() if one.search))}"
+        for level in hierarchy.levels.values()
+    ]
+    described = "\n".join([repr(hierarchy.search), repr(hierarchy.location), *sorted(levels)])
+    return blake2b(described.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,176 @@
+"""Word items: the items by which nodes are found by words, written in the transactions of their nodes.
+
+A node has an item for each beginning of a word of its name, of its names in other languages, of its key and of its
+attributes with `search=True`. An item is in two orders, so that a search for `oma` is two ranges:
+
+| index | partition key | sort key | order |
+| --- | --- | --- | --- |
+| the table | `words/location#o` | `omaha#0<weight>#<id>` | by text, and where that is a whole name, by weight |
+| `by_parent` | `words/location#oma` | `0<weight><depth><name>#<id>` | names that begin so first, then by weight |
+
+The partition key has the first character of the word, or its first three (of Han its first one). Where each tree is
+searched by itself, the hash of its root's id stands before: `words/drive#Xy12aB#o`. The first digit of a sort key is 0
+where the text is a whole name (table) or the beginning of a name (`by_parent`), else 1. Weights are encoded by
+`weights.py`; items have no revision, since a search verifies what it finds by reading the nodes.
+"""
+
+import re
+from typing import NamedTuple, cast
+
+from store.model.attributes import Value
+from store.model.hierarchy import Hierarchy, SearchScope
+from store.model.items import Item
+from store.model.keys import Index, Key, decode_segment, depth_of, hierarchy_of, last_segment
+from store.model.languages import lookup
+from store.model.names import NAMES, are_names
+from store.model.ranges import KeyRange
+from store.model.records import Record
+from store.search.folding import MAX_FOLDED_CHARACTERS, SearchText, beginnings, fold, group
+from store.search.lineage import STEP, Lineage
+from store.search.weights import WEIGHT, descending
+
+MAX_ITEMS = 40  # of one node; further words are not found
+_LAST = "\U0010ffff"  # sorts after all that a folded text can hold
+
+_RANK = re.compile(rf"([01])({WEIGHT})(\d\d)(.*)#(.*)", re.DOTALL)
+
+
+class Words(NamedTuple):
+    """The folded words of a node: its names by language, the default name's under "", and those that are no name."""
+
+    names: dict[str, str]
+    others: tuple[str, ...]
+
+    @classmethod
+    def of(cls, hierarchy: Hierarchy, record: Record) -> "Words":
+        names = {"": fold(record.name)}
+        stored = record.attributes.get(NAMES)
+        if stored is not None and are_names(stored):
+            names |= {language: fold(text) for language, text in cast(dict[str, str], stored).items()}
+        others: dict[str, None] = {}
+        if (key := fold(decode_segment(last_segment(record.pk, record.sk)))) and "+" not in key:
+            others[key] = None
+        level = hierarchy.levels.get(record.level)
+        for attribute in level.attributes.values() if level else ():
+            if attribute.search:
+                value = record.attributes.get(attribute.name)
+                for text in value if isinstance(value, list) else [value]:
+                    others |= dict.fromkeys(fold(text).split("+") if isinstance(text, str) else ())
+        left, in_names = MAX_ITEMS, {word for name in names.values() for word in name.split("+")}
+        for language, name in list(names.items()):
+            names[language], left = _cut(name, left)
+        kept: list[str] = []
+        for word in others:
+            if word and word not in in_names and left:
+                word, left = _cut(word, left)
+                kept.append(word)
+        return cls({language: name for language, name in names.items() if name}, tuple(kept))
+
+    def match(self, text: SearchText, languages: list[str] | None = None) -> int | None:
+        """As `SearchText.match`; with `languages` only the default name and names in these are searched."""
+        names = self.names
+        if languages is not None and len(names) > 1:
+            taken = {"", *[found for one in languages if (found := lookup(names, [one])) is not None]}
+            names = {language: name for language, name in names.items() if language in taken}
+        return text.match(list(names.values()), "+".join(self.others))
+
+    def beginnings(self) -> dict[str, tuple[bool, bool]]:
+        """The beginnings of words, each with whether it is a whole name, and whether a name begins with it."""
+        found: dict[str, tuple[bool, bool]] = {}
+        for name in self.names.values():
+            for place, text in enumerate(beginnings(name)):
+                is_name = place == 0 or found.get(text, (False, False))[0]
+                found[text] = (is_name, is_name)
+        for word in self.others:
+            for text in beginnings(word):
+                found.setdefault(text, (False, False))
+        return found
+
+
+def _cut(folded: str, items: int) -> tuple[str, int]:
+    """A folded text with at most so many beginnings of words, and how many more there may be."""
+    folded = folded[:MAX_FOLDED_CHARACTERS].rstrip("+")
+    found = beginnings(folded)
+    if len(found) > items:
+        folded = folded[: len(folded) - len(found[items])].rstrip("+")
+    return folded, max(0, items - len(found))
+
+
+class WordItem(NamedTuple):
+    """A word item as it is read: what it says of its node, as of when it was written.
+
+    `sort` is its sort key in the table, `rank` that in `by_parent`; `begins` is whether a name begins with its text.
+    """
+
+    sort: str
+    rank: str
+    begins: bool
+    weight: str
+    depth: int
+    name: str
+    id: str
+    level: str
+    key: Key
+    line: Lineage
+    words: Words
+
+    @classmethod
+    def of(cls, hierarchy: str, item: Item) -> "WordItem | None":
+        """None for a damaged item."""
+        match = _RANK.fullmatch(str(item.get("rank")))
+        at, line, level = item.get("at"), item.get("line"), item.get("level")
+        if match is None or not (isinstance(at, str) and isinstance(line, str) and isinstance(level, str)):
+            return None
+        zone, weight, depth, name, bare_id = match.groups()
+        names = item.get("names") or {}
+        others = item.get("others") or ""
+        root, divider, rest = at.partition("#")
+        if not (divider and isinstance(names, dict) and isinstance(others, str)):
+            return None
+        words = Words({"": name, **cast(dict[str, str], names)}, tuple(others.split("+")) if others else ())
+        return cls(
+            cast(str, item["sk"]), cast(str, item["rank"]), zone == "0", weight, int(depth), name,
+            f"{hierarchy}:{bare_id}", level, Key(f"{hierarchy}#{root}", divider + rest), line, words,
+        )  # fmt: skip
+
+
+def word_items(hierarchy: Hierarchy, record: Record, line: Lineage) -> list[Item]:
+    """The word items of a node; `line` is its lineage."""
+    if hierarchy.search is None:
+        return []
+    words = Words.of(hierarchy, record)
+    weight = descending(record.attributes.get(hierarchy.search.weight) if hierarchy.search.weight else None)
+    name, bare_id = words.names.get("", ""), record.id.partition(":")[2]
+    place = f"{weight}{depth_of(record.sk):02d}{name}#{bare_id}"
+    others = {language: text for language, text in words.names.items() if language}
+    shared: Item = {
+        "at": f"{record.pk[len(hierarchy_of(record.pk)) + 1 :]}{record.sk}", "line": line, "level": record.level,
+        "names": cast(Value, others) or None, "others": "+".join(words.others) or None,
+    }  # fmt: skip
+    shared = {attribute: value for attribute, value in shared.items() if value is not None}
+    base = partition(hierarchy, line[:STEP])
+    return [
+        {
+            "pk": f"{base}{text[0]}", "sk": f"{text}#{int(not is_name)}{weight}#{bare_id}",
+            "parent": f"{base}{group(text)}", "rank": f"{int(not begins)}{place}", **shared,
+        }
+        for text, (is_name, begins) in words.beginnings().items()
+    ]  # fmt: skip
+
+
+def partition(hierarchy: Hierarchy, root: str) -> str:
+    """The part that all partition keys of the word items of a tree begin with; `root` is the hash of its root's id."""
+    is_by_tree = hierarchy.search is not None and hierarchy.search.scope is SearchScope.TREE
+    return f"words/{hierarchy.name}#{root}#" if is_by_tree else f"words/{hierarchy.name}#"
+
+
+def by_text(base: str, text: str, after: str | None = None) -> KeyRange:
+    """The items whose folded text begins with `text`, perhaps after a sort key, in the order of the texts."""
+    text = text[:MAX_FOLDED_CHARACTERS]
+    key_range = KeyRange(Index.TABLE, base + text[0], text, f"{text}{_LAST}")
+    return key_range if after is None else key_range.after(after)
+
+
+def by_weight(base: str, word: str) -> KeyRange:
+    """The items of the group of a word, those with which names begin first, then the heavier first."""
+    return KeyRange(Index.BY_PARENT, base + group(word), "0", "2")
