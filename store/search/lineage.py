@@ -7,7 +7,7 @@ those of all such nodes, the lineage in a search item leads to where its node is
 
 | item | pk | sk |
 | --- | --- | --- |
-| node that was moved with others below it | `moved/location` | its id |
+| node that was moved with others below it | `search/location` | its id |
 """
 
 from base64 import urlsafe_b64encode
@@ -74,12 +74,12 @@ class MovedNode(NamedTuple):
 
 def moved_key(hierarchy: str, node_id: str) -> Key:
     """The key of the item of a moved node; `node_id` is full, such as `location:5074472`."""
-    return Key(f"moved/{hierarchy}", node_id)
+    return Key(f"search/{hierarchy}", node_id)
 
 
 def moved_nodes(hierarchy: str) -> KeyRange:
     """The range of the items of all moved nodes of a hierarchy."""
-    return KeyRange(Index.TABLE, f"moved/{hierarchy}", " ", "\U0010ffff")
+    return KeyRange(Index.TABLE, f"search/{hierarchy}", f"{hierarchy}:", f"{hierarchy};")
 
 
 class Moves:

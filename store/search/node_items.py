@@ -5,7 +5,7 @@ what they were made of, so that a search is refused where the class asks for mor
 
 | item | pk | sk |
 | --- | --- | --- |
-| marker: the items of all nodes are written | `words/location` | `!` |
+| marker: the items of all nodes are written | `search/location` | `!` |
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -74,7 +74,7 @@ def search_changes(hierarchy: Hierarchy, old: Located | None, new: Located | Non
 
 def marker_key(hierarchy: str) -> Key:
     """The key of the marker of a hierarchy."""
-    return Key(f"words/{hierarchy}", "!")
+    return Key(f"search/{hierarchy}", "!")
 
 
 def marker(hierarchy: Hierarchy) -> Item:
