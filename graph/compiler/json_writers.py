@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import count, islice, repeat
-from typing import Any
+from typing import Any, cast
 
 import orjson
 from graphql import GraphQLOutputType, is_enum_type, is_list_type, is_non_null_type
@@ -20,6 +20,7 @@ from graph.types.field import resolver_of
 from graph.types.name_fields import DisplayName
 from graph.types.node_fields import AttributeField, RecordField
 from resolvers.planning.page import Page
+from resolvers.search.search import FoundPage
 from store.model.attributes import Kind
 from store.model.records import Record
 
@@ -235,6 +236,8 @@ class ConnectionField:
                 return self._start + orjson.dumps(values)
             case "totalCount":
                 return self._start + orjson.dumps(page.total)
+            case "complete":
+                return self._start + orjson.dumps(cast(FoundPage, page).complete)
             case _:
                 return self._start + orjson.dumps(self.kind)
 

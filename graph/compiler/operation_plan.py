@@ -46,6 +46,7 @@ from graph.operation.lookahead import (
 )
 from graph.types.name_fields import NamesList
 from graph.types.root_fields import RootsField, TargetField
+from graph.types.search_fields import FoundField
 from resolvers.planning.relations import RelationKind
 from resolvers.session.budget import RELATION_FIELDS
 from store.model.records import Record
@@ -61,10 +62,12 @@ class OperationPlan:
         self._connections: dict[tuple[object, ...], Connection] = {}
         query = fields.query_type
         self.roots = [self._root(query, key, details) for key, details in fields.at_root().items()]
-        self.count = sum([RELATION_FIELDS if isinstance(root, ListedRoots) else 1 for root in self.roots])
+        lists = [root for root in self.roots if isinstance(root, ListedRoots | SearchedRoot)]
+        self.count = len(self.roots) + (RELATION_FIELDS - 1) * len(lists)
         self.found = [root for root in self.roots if isinstance(root, FoundRoot)]
         self.listed = [root for root in self.roots if isinstance(root, ListedRoots)]
-        looked_up = {id(root.node) for root in self.found}
+        self.searched = [root for root in self.roots if isinstance(root, SearchedRoot)]
+        looked_up = {id(root.node) for root in self.found} | {id(root.node) for root in self.searched}
         self.look_ahead = None if varying - looked_up else LookAhead(fields, variables)
         """That of all requests, where no variable is among the arguments below the looked-up nodes."""
 
@@ -95,6 +98,9 @@ class OperationPlan:
             return ListedRoots(key, resolve, self.list_field(key, query, details, RelationKind.CHILDREN))
         if isinstance(resolve, TargetField):
             return FoundRoot(key, resolve, definition, node, self.position(self.fields.position(details)))
+        if isinstance(resolve, FoundField):
+            kind: Any = get_named_type(definition.type)
+            return SearchedRoot(key, resolve, definition, node, self.connection(kind, details))
         raise UnsupportedByPlan
 
 
@@ -118,7 +124,24 @@ class ListedRoots:
     listing: "ListField"
 
 
-RootField = TypeName | FoundRoot | ListedRoots
+@dataclass(frozen=True, eq=False)
+class SearchedRoot:
+    """A field of Query that finds nodes by what they are like."""
+
+    key: str
+    resolve: FoundField
+    definition: Any
+    node: Any
+    connection: "Connection"
+
+    @property
+    def position(self) -> NodePosition | None:
+        """What is selected of the nodes, None where they are selected nowhere or twice."""
+        positions = list(self.connection.positions.values())
+        return positions[0].selected if len(positions) == 1 else None
+
+
+RootField = TypeName | FoundRoot | ListedRoots | SearchedRoot
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,6 +56,8 @@ class BoundPlan:
         self.roots: list[tuple[FoundRoot, Mapping[str, Any], Sequence[Target]]] = []
         """The fields of Query that look nodes up, with their arguments and the targets that these name."""
         self.lookups: list[tuple[Lookup, Selection]] = []
+        self.searched = [(root, resolver_arguments(root.definition, root.node, variables)) for root in plan.searched]
+        """The fields of Query that find nodes, with their arguments."""
         for root in plan.found:
             arguments = resolver_arguments(root.definition, root.node, variables)
             targets = root.resolve.targets(arguments)

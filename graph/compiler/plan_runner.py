@@ -265,10 +265,15 @@ async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResu
         read_roots(request, field.resolve.hierarchy, bound.look_ahead.relation(field.listing.relation))
         for field in listed
     ]
+    for searched, given in bound.searched:
+        selection = None if searched.position is None else bound.look_ahead.selection(searched.position)
+        calls.append(searched.resolve.find(request, given, selection))
     *pages, records = await _together([*calls, find_nodes(request, bound.lookups)])
+    connections: list[tuple[RootField, Connection]] = [(field, field.listing.connection) for field in listed]
+    connections += [(searched, searched.connection) for searched, _ in bound.searched]
     found: dict[RootField, NodeResults | PageResults] = {
-        field: PageResults(field.listing.connection, [page], request.budget)
-        for field, page in zip(listed, pages, strict=True)
+        field: PageResults(connection, [page], request.budget)
+        for (field, connection), page in zip(connections, pages, strict=True)
     }
     left = iter(_unfailed(records))
     for root, _, targets in bound.roots:

@@ -20,6 +20,7 @@ from graph.compiler.json_writers import LeafField
 from graph.errors import MAX_ERRORS_PER_CODE, cause_of, code_of, without_frames
 from graph.operation.lookahead import resolver_arguments
 from graph.types.field import resolver_of
+from graph.types.search_fields import FoundField
 from resolvers.planning.relations import RelationKind
 from resolvers.session.budget import RELATION_FIELDS, Budget
 from store.concurrency import is_slice_over, yield_to_loop
@@ -229,7 +230,8 @@ class _ListCompletion:
 def weight_of(name: str, definition: Any) -> int:
     """The count of a field in the budget: RELATION_FIELDS for one that leads to nodes or lists them, else 1."""
     kind = None if definition is None else get_named_type(definition.type)
-    leads_on = name in ABOVE or (is_object_type(kind) and kind.name.endswith("Connection"))
+    is_list = is_object_type(kind) and kind.name.endswith("Connection")
+    leads_on = name in ABOVE or is_list or (definition is not None and isinstance(resolver_of(definition), FoundField))
     return RELATION_FIELDS if leads_on else 1
 
 

@@ -58,6 +58,12 @@ def list_field_of(cls: type[Node]) -> str:
     return field_of(cls.prefix + cls.many[:1].upper() + cls.many[1:] if cls.prefix else cls.many)
 
 
+def search_field_of(cls: type[Node]) -> str:
+    """The field of Query that searches a hierarchy."""
+    listing = list_field_of(cls)
+    return f"search{listing[:1].upper()}{listing[1:]}"
+
+
 def check_names(classes: Sequence[type[Node]]) -> None:
     """Raise BadInput for a name that GraphQL cannot have, or that two of the classes or Clade itself make."""
     own = [Use(TYPE, name, None, "Clade itself", "") for name in OWN_TYPES]
@@ -85,6 +91,9 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
         yield Use(FIELD, field_of(cls.prefix + one.title), one, _described(cls, one), rename)
     way_out = f'give {cls.title} another many=, as in many="all{cls.title}"'
     yield Use(FIELD, list_field_of(cls), None, f'many="{cls.many}" of {_described(cls, cls)}', way_out)
+    if cls.search is not None:
+        yield Use(FIELD, search_field_of(cls), None, f"search= of {_described(cls, cls)}", way_out)
+        yield Use(TYPE, f"{cls.prefix}{cls.title}Search", None, f"search= of {_described(cls, cls)}", rename)
 
 
 def shown(file: str | Path) -> str:

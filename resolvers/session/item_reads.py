@@ -167,9 +167,15 @@ class ItemReads:
             found[tree] = error if isinstance(error, Exception) else self.tree_versions[tree]
         return found
 
-    async def items_in(self, span: KeyRange, *, limit: int | None = None, reverse: bool = False) -> list[Item]:
-        """The current items in a range of the table that holds no nodes."""
-        strong = self.store_version is None
+    def clock(self) -> float:
+        """The time in seconds, by the clock of the cached tree versions."""
+        return self._versions_seen.clock()
+
+    async def items_in(
+        self, span: KeyRange, *, limit: int | None = None, reverse: bool = False, current: bool = True
+    ) -> list[Item]:
+        """The items in a range that holds no nodes; with `current`, for a range of the table, as of now."""
+        strong = current and self.store_version is None
         units = 2 * PAGE_UNITS if limit is None else min(2 * limit * LEAST_UNITS, 2 * PAGE_UNITS)
         call = self._store.range(span, self._usage, limit=limit, reverse=reverse, strong=strong)
         return await self._reads.run(call, units)

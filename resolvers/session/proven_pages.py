@@ -91,6 +91,10 @@ class ProvenPages:
 
     # -- hints ---------------------------------------------------------------------------------------------------------
 
+    def put_hint(self, key: Hashable, hint: Any) -> None:
+        """Cache what nothing proves; only `peek` returns it."""
+        self._cache.put_page(key, object(), hint, 0)
+
     def peek(self, key: Hashable) -> tuple[Any, object] | None:
         """The page that was cached last at a key, and its proof, which may not hold any more."""
         return self._cache.peek(key)

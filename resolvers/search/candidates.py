@@ -1,0 +1,105 @@
+"""Candidates of a search: the search items that match, in the order of the result, and the proof that none is missing.
+
+A node that a search should return has an item in each range that is read for the text: by text in the table, or by
+weight in `by_parent`. Of a range that was read to its end nothing is missing. Of one that was cut, all items that
+follow have a later place in its order, which bounds the place of what is missing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from resolvers.search.scope import Scope
+from store.model.records import Record
+from store.search.folding import SearchText
+from store.search.weights import descending
+from store.search.word_items import WordItem, Words
+
+LAST = "\U0010ffff"
+
+
+class Place(NamedTuple):
+    """The place of a node in the result: by match (0 to 2), weight (encoded), depth, folded name and id."""
+
+    match: int
+    weight: str
+    depth: int
+    name: str = ""
+    id: str = ""
+
+
+class Candidate(NamedTuple):
+    place: Place
+    item: WordItem
+
+
+@dataclass
+class ItemRange:
+    """The items that were read of a range; `is_whole` where it was read to its end."""
+
+    items: Sequence[WordItem]
+    is_whole: bool
+
+
+@dataclass(frozen=True)
+class Matching:
+    """What a node has to be like: the text, the levels and the languages of the names that are searched."""
+
+    text: SearchText
+    levels: frozenset[str] | None = None
+    languages: tuple[str, ...] | None = None
+
+    def match(self, level: str, words: Words) -> int | None:
+        if self.levels is not None and level not in self.levels:
+            return None
+        return words.match(self.text, None if self.languages is None else list(self.languages))
+
+    def place(self, record: Record, words: Words, weight: str | None) -> Place | None:
+        """The place of a node as it is now, None where it does not match."""
+        match = self.match(record.level, words)
+        if match is None:
+            return None
+        heavy = descending(record.attributes.get(weight) if weight else None)
+        return Place(match, heavy, record.depth, words.names.get("", ""), record.id)
+
+
+def candidates(matching: Matching, scope: Scope, ranges: Sequence[ItemRange]) -> list[Candidate]:
+    """The matching items of these ranges in the order of the result, one for each node."""
+    found: dict[str, Candidate] = {}
+    for item in (item for one in ranges for item in one.items):
+        if item.id in found or not scope.may_hold(item.line):
+            continue
+        match = matching.match(item.level, item.words)
+        if match is not None:
+            depth = item.depth if scope.moves is None else scope.moves.depth(item.line)
+            found[item.id] = Candidate(Place(match, item.weight, depth, item.name, item.id), item)
+    return sorted(found.values(), key=lambda one: one.place)
+
+
+def is_proven(
+    found: Sequence[Candidate], size: int, text: SearchText, by_text: ItemRange, by_weight: ItemRange | None, rise: int
+) -> bool:
+    """Whether no node is missing among the first `size` candidates for a text of one word.
+
+    Nodes may be less deep than their items say by `rise`.
+    """
+    if by_text.is_whole or (by_weight is not None and by_weight.is_whole):
+        return True
+    if by_weight is None or len(found) < size:
+        return False
+    last = found[size - 1].place
+    return all(last <= bound for bound in _bounds(text, by_text, by_weight, rise))
+
+
+def _bounds(text: SearchText, by_text: ItemRange, by_weight: ItemRange, rise: int) -> list[Place]:
+    """The least places of nodes that were not read: with the text as their name, with a name that begins so, others."""
+    last = by_weight.items[-1]
+    # Without a change of depths, the order of the range is that of the result.
+    rest = (last.name, last.id) if rise == 0 else ("", "")
+    after = Place(0, last.weight, last.depth - rise, *rest)
+    if not last.begins:  # all nodes are read whose names begin with the text
+        return [after._replace(match=2)]
+    bounds = [after._replace(match=1), Place(2, "", 0)]
+    if by_text.items[-1].sort < f"{text.folded}#0{LAST}":
+        bounds.append(max(after, Place(0, by_text.items[-1].weight, -1)))
+    return bounds
