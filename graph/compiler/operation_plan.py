@@ -31,6 +31,7 @@ from graph.compiler.json_writers import (
     objects,
 )
 from graph.operation.lookahead import (
+    COUNT,
     LISTS,
     RELATION_KINDS,
     Grouped,
@@ -100,7 +101,9 @@ class OperationPlan:
             return FoundRoot(key, resolve, definition, node, self.position(self.fields.position(details)))
         if isinstance(resolve, FoundField):
             kind: Any = get_named_type(definition.type)
-            return SearchedRoot(key, resolve, definition, node, self.connection(kind, details))
+            connection = self.connection(kind, details)
+            counts = any(self.fields.selects(one.selected, COUNT) for one in connection.positions.values())
+            return SearchedRoot(key, resolve, definition, node, connection, counts)
         raise UnsupportedByPlan
 
 
@@ -126,13 +129,14 @@ class ListedRoots:
 
 @dataclass(frozen=True, eq=False)
 class SearchedRoot:
-    """A field of Query that finds nodes by what they are like."""
+    """A field of Query that finds nodes by what they are like; `counts` is whether `descendantCount` is selected."""
 
     key: str
     resolve: FoundField
     definition: Any
     node: Any
     connection: "Connection"
+    counts: bool
 
     @property
     def position(self) -> NodePosition | None:

@@ -24,6 +24,7 @@ from resolvers.planning.list_request import ListRequest
 from resolvers.planning.page import Page
 from resolvers.planning.relations import Relation
 from resolvers.restricted_lists import may_have_children, read_pages, read_roots
+from resolvers.search.hits import Selected
 from resolvers.session.budget import Budget
 from resolvers.session.outcomes import gather_outcomes
 from resolvers.session.request import Request
@@ -266,8 +267,8 @@ async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResu
         for field in listed
     ]
     for searched, given in bound.searched:
-        selection = None if searched.position is None else bound.look_ahead.selection(searched.position)
-        calls.append(searched.resolve.find(request, given, selection))
+        below = None if searched.position is None else bound.look_ahead.selection(searched.position)
+        calls.append(searched.resolve.find(request, given, Selected(below, searched.counts)))
     *pages, records = await _together([*calls, find_nodes(request, bound.lookups)])
     connections: list[tuple[RootField, Connection]] = [(field, field.listing.connection) for field in listed]
     connections += [(searched, searched.connection) for searched, _ in bound.searched]

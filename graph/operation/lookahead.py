@@ -117,6 +117,11 @@ class SelectedFields:
         counts = may_be_roots and self._selects(position, get_named_type(connection.fields["nodes"].type), COUNT)
         return RelationField(kind, definition, node, position, has_nodes, bool(named(below, "totalCount")), counts)
 
+    def selects(self, position: "NodePosition", name: str) -> bool:
+        """Whether a field is selected of nodes at a position, of whatever level."""
+        kinds = [self.level_type(*level) for level in self._types]
+        return any(name_of(details) == name for kind in kinds if kind for details in position.of_type(kind).values())
+
     def _selects(self, position: "NodePosition", kind: Any, name: str) -> bool:
         """Whether a field is selected of nodes at a position, which are of this type or implement it."""
         kinds = self._schema.get_possible_types(kind) if is_abstract_type(kind) else [kind]

@@ -9,7 +9,7 @@ from graph.hierarchies.names import search_field_of
 from graph.types.field import Fields, argument, field, object_type, required
 from graph.types.hierarchy_types import HierarchyTypes
 from graph.types.scalars import Path
-from resolvers.planning.relations import Selection
+from resolvers.search.hits import Selected
 from resolvers.search.search import MAX_HITS, FoundPage, SearchArguments, search
 from resolvers.session.request import Request
 from store.model.paths import parse_path
@@ -29,11 +29,11 @@ class FoundField(ABC):
     """A root field that returns an object with `nodes`, the best first, and `complete`."""
 
     @abstractmethod
-    async def find(self, request: Request, given: Mapping[str, Any], selection: Selection | None) -> FoundPage:
-        """The nodes for these arguments; `selection` is what is selected of them. Raises BadInput."""
+    async def find(self, request: Request, given: Mapping[str, Any], selected: Selected) -> FoundPage:
+        """The nodes for these arguments, with what is selected of them. Raises BadInput."""
 
     async def __call__(self, root: Any, info: Any, **given: Any) -> FoundPage:
-        return await self.find(info.context.request, given, None)
+        return await self.find(info.context.request, given, Selected())
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SearchField(FoundField):
 
     hierarchy: str
 
-    async def find(self, request: Request, given: Mapping[str, Any], selection: Selection | None) -> FoundPage:
+    async def find(self, request: Request, given: Mapping[str, Any], selected: Selected) -> FoundPage:
         under, languages = given.get("under_"), given.get("languages_")
         asked = SearchArguments(
             SearchText.of(given["text_"]),
@@ -51,7 +51,7 @@ class SearchField(FoundField):
             given["first_"],
             None if languages is None else tuple(languages),
         )
-        return await search(request, request.hierarchies[self.hierarchy], asked, selection)
+        return await search(request, request.hierarchies[self.hierarchy], asked, selected)
 
 
 def levels_of(given: Mapping[str, Any]) -> frozenset[str] | None:

@@ -9,6 +9,7 @@ from resolvers.lookup import find_nodes
 from resolvers.planning.relations import Selection
 from resolvers.search.candidates import Candidate, Matching, Place
 from resolvers.search.former_keys import learn, present_key
+from resolvers.search.index import SearchIndex
 from resolvers.search.scope import NOTHING, Scope
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.records_read import Read
@@ -28,76 +29,90 @@ class Hit(NamedTuple):
     record: Record
 
 
-async def find_hits(
-    request: Request,
-    hierarchy: Hierarchy,
-    scope: Scope,
-    matching: Matching,
-    found: Sequence[Candidate],
-    size: int,
-    selection: Selection | None,
-) -> tuple[list[Hit], bool]:
-    """The nodes of the first candidates, in order: one BatchGetItem with the ancestors that are selected.
-
-    Nodes that do not match any more are replaced by the next candidates; the second value is False where that did not
-    end. A node that is not at the key in its item is looked up by its id.
+class Selected(NamedTuple):
+    """What is selected of the hits: `below` are their relations, None if that is not known; `counts` is whether
+    `descendantCount` is, which roots have in the versions of their trees.
     """
-    weight = hierarchy.search.weight if hierarchy.search else None
-    hits: list[Hit] = []
-    ahead = list(found)
-    for _ in range(ATTEMPTS):
-        some, ahead = ahead[: size - len(hits)], ahead[size - len(hits) :]
-        if not some:
-            return hits, True
-        for record in await _read(request, hierarchy, some, selection):
-            if record is not None and scope.holds(record):
-                place = matching.place(record, Words.of(hierarchy, record), weight)
-                hits += [Hit(place, record)] if place is not None else []
-        hits.sort(key=lambda hit: hit.place)
-    return hits, len(hits) == size or not ahead
+
+    below: Selection | None = None
+    counts: bool = True
 
 
-async def _read(
-    request: Request, hierarchy: Hierarchy, some: Sequence[Candidate], selection: Selection | None
-) -> list[Record | None]:
-    """The nodes of these candidates as they are now, None for those that are gone or hidden."""
-    keys = [present_key(request, one.item.key) for one in some]
-    kinds = kinds_for_all_levels(selection, hierarchy) if selection is not None else set()
-    above: list[Key] = [one for key in keys for one in selected_keys(key, kinds)] if kinds else []
-    nodes = await request.state.current_nodes([*keys, *above])
-    raise_first_error(nodes[key] for key in keys)
-    found: list[Record | None] = []
-    for key, one in zip(keys, some, strict=True):
-        record = nodes[key]
-        is_it = isinstance(record, Record) and not isinstance(record, RedactedNode) and record.id == one.item.id
-        found.append(record if is_it and isinstance(record, Record) else None)
-    missing = [index for index, record in enumerate(found) if record is None]
-    if missing:
-        lookups = [((hierarchy.name, some[index].item.id), NOTHING) for index in missing]
-        elsewhere = await find_nodes(request, lookups)
-        raise_first_error(elsewhere)
-        for index, record in zip(missing, elsewhere, strict=True):
-            if isinstance(record, Record):
-                found[index] = record
-                learn(request, some[index].item.key, record.key)
-    return found
+class HitReader:
+    """Reads the hits of one search: eventually consistent, as the items, unless a background move is running."""
 
+    def __init__(self, request: Request, hierarchy: Hierarchy, index: SearchIndex, selected: Selected) -> None:
+        self._request, self._hierarchy, self._selected = request, hierarchy, selected
+        self._is_strong = index.is_moving
+        self._weight = hierarchy.search.weight if hierarchy.search else None
 
-async def matching_below(
-    request: Request, hierarchy: Hierarchy, scope: Scope, matching: Matching, size: int
-) -> list[Hit]:
-    """The first matching nodes of a small scope, all of whose nodes are read: one Query for each top."""
-    state = request.state
-    reads = [Read(subtree(*top.record.key), None, False) for top in scope.tops or ()]
-    outcomes = await gather_outcomes([state.range(read) for read in reads])
-    raise_first_error(outcomes)
-    weight = hierarchy.search.weight if hierarchy.search else None
-    hits: list[Hit] = []
-    for read in reads:
-        records = state.records_read.in_range(read.span, None, reverse=False) or []
-        async for chunk in in_chunks(records):
-            for record in chunk:
-                if scope.holds(record) and not isinstance(record, RedactedNode):
-                    place = matching.place(record, Words.of(hierarchy, record), weight)
-                    hits += [Hit(place, record)] if place is not None else []
-    return sorted(hits, key=lambda hit: hit.place)[:size]
+    async def first_of(
+        self, found: Sequence[Candidate], scope: Scope, matching: Matching, size: int
+    ) -> tuple[list[Hit], bool]:
+        """The nodes of the first candidates, in order: one BatchGetItem with the ancestors that are selected.
+
+        Nodes that do not match any more are replaced by the next candidates; the second value is False where that did
+        not end. A node that is not at the key in its item is looked up by its id.
+        """
+        hits: list[Hit] = []
+        ahead = list(found)
+        for _ in range(ATTEMPTS):
+            some, ahead = ahead[: size - len(hits)], ahead[size - len(hits) :]
+            if not some:
+                break
+            for record in await self._read(some):
+                hits += self._hit(record, scope, matching)
+        return await self._counted(sorted(hits)), len(hits) == size or not ahead
+
+    async def all_below(self, scope: Scope, matching: Matching, size: int) -> list[Hit]:
+        """The first matching nodes of a small scope, all of whose nodes are read: one Query for each top."""
+        state = self._request.state
+        reads = [Read(subtree(*top.record.key), None, False) for top in scope.tops or ()]
+        raise_first_error(await gather_outcomes([state.range(read) for read in reads]))
+        hits: list[Hit] = []
+        for read in reads:
+            async for chunk in in_chunks(state.records_read.in_range(read.span, None, reverse=False) or []):
+                for record in chunk:
+                    hits += self._hit(record, scope, matching)
+        return await self._counted(sorted(hits)[:size])
+
+    def _hit(self, record: Record | None, scope: Scope, matching: Matching) -> list[Hit]:
+        if record is None or isinstance(record, RedactedNode) or not scope.holds(record):
+            return []
+        place = matching.place(record, Words.of(self._hierarchy, record), self._weight)
+        return [] if place is None else [Hit(place, record)]
+
+    async def _read(self, some: Sequence[Candidate]) -> list[Record | None]:
+        """The nodes of these candidates, None for those that are gone or hidden."""
+        request, state = self._request, self._request.state
+        keys = [present_key(request, one.item.key) for one in some]
+        nodes = await (state.current_nodes if self._is_strong else state.weak_nodes)([*keys, *self._above(keys)])
+        raise_first_error([nodes[key] for key in keys])
+        found: list[Record | None] = []
+        for key, one in zip(keys, some, strict=True):
+            record = nodes[key]
+            is_it = isinstance(record, Record) and not isinstance(record, RedactedNode) and record.id == one.item.id
+            found.append(record if is_it and isinstance(record, Record) else None)
+        missing = [index for index, record in enumerate(found) if record is None]
+        if missing:
+            ids = [(self._hierarchy.name, some[index].item.id) for index in missing]
+            elsewhere = await find_nodes(request, [(node_id, NOTHING) for node_id in ids])
+            raise_first_error(elsewhere)
+            for index, record in zip(missing, elsewhere, strict=True):
+                if isinstance(record, Record):
+                    found[index] = record
+                    learn(request, some[index].item.key, record.key)
+        return found
+
+    def _above(self, keys: Sequence[Key]) -> list[Key]:
+        """The keys of the ancestors that are selected for nodes of all levels."""
+        below = self._selected.below
+        kinds = set() if below is None else kinds_for_all_levels(below, self._hierarchy)
+        return [above for key in keys for above in selected_keys(key, kinds)] if kinds else []
+
+    async def _counted(self, hits: list[Hit]) -> list[Hit]:
+        """The same hits, with their counts where these are selected."""
+        state = self._request.state
+        roots = [hit.record.pk for hit in hits if hit.record.below is None] if self._selected.counts else []
+        raise_first_error((await state.versions_of(roots)).values() if roots else [])
+        return [hit._replace(record=state.counted(hit.record)) for hit in hits] if roots else hits

@@ -1,59 +1,73 @@
-"""Search index: whether the search items of a hierarchy are complete, and the nodes that were moved with others below.
+"""Search index: whether the search items of a hierarchy are complete, and what moves have changed.
 
 | what | index | key condition |
 | --- | --- | --- |
-| marker and moved nodes | table | `pk = "search/location"` |
+| marker, moved nodes, running moves | table | `pk = "search/location"` |
 
-One Query, at most once in 10 seconds on DynamoDB: what it finds only decides the order of nodes of equal weight. A
-search below a node, or for a caller who sees a part, reads it anew, since there it decides which nodes are found.
+One Query, at most once a second on DynamoDB. That is often enough: a background move waits between its steps until all
+requests have ended that may not know of it (`store/background_moves/timing.py`). A search below a node, or for a caller
+who sees a part, reads it anew, since there it decides which nodes are found.
 """
 
+from typing import NamedTuple
+
 from resolvers.session.request import Request
+from store.background_moves.timing import MARGIN_SECONDS
 from store.errors import Unavailable
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Index, tree_version_key
-from store.model.ranges import KeyRange
-from store.search.lineage import MovedNode, Moves, moved_nodes
-from store.search.node_items import made_of, marker_key
+from store.model.keys import tree_version_key
+from store.search.lineage import RUNNING, MovedNode, Moves
+from store.search.node_items import index_range, made_of, marker_key
 
 MAX_MOVED = 1_000  # nodes; where more were moved, repair makes their items unnecessary
-MOVES_SECONDS = 10.0
 
 
-async def read_moves(request: Request, hierarchy: Hierarchy, *, current: bool) -> Moves | None:
-    """The nodes that were moved, None where they are too many to be known; `current` as of now.
+class SearchIndex(NamedTuple):
+    """`moves` are the nodes that were moved, None where they are too many; `is_moving` is whether a background move is
+    running.
+    """
+
+    moves: Moves | None
+    is_moving: bool
+
+
+async def read_index(request: Request, hierarchy: Hierarchy, *, current: bool) -> SearchIndex:
+    """What a search has to know of a hierarchy; `current` as of now, else as of a second ago at most.
 
     Raises Unavailable where the search items are incomplete.
     """
     state, key = request.state, ("search", hierarchy.name)
-    cached: tuple[Moves | None] | None = state.pages.get(None, key)
-    if cached is None and not current and (hint := state.pages.peek(key)) is not None:
-        read_at, cached = hint[0]
-        if state.store_version is not None or state.clock() - read_at > MOVES_SECONDS:
-            cached = None
-    if cached is None:
-        began = state.clock()
-        cached = await _read(request, hierarchy)
-        if state.store_version is not None:
-            state.pages.put(None, key, cached, 0)
-        else:
-            state.pages.put_hint(key, (began, cached))
-    return cached[0]
+    found: SearchIndex | None = state.pages.get(None, key)
+    if found is not None:
+        return found
+    if not current and state.store_version is None and (hint := state.pages.peek(key)) is not None:
+        read_at, found = hint[0]
+        if state.clock() - read_at <= MARGIN_SECONDS:
+            return found
+    began = state.clock()
+    found = await _read(request, hierarchy)
+    if state.store_version is not None:
+        state.pages.put(None, key, found, 0)
+    else:
+        state.pages.put_hint(key, (began, found))
+    return found
 
 
-async def _read(request: Request, hierarchy: Hierarchy) -> tuple[Moves | None]:
-    span = moved_nodes(hierarchy.name)
-    key = marker_key(hierarchy.name)
-    whole = KeyRange(Index.TABLE, span.partition, key.sk, span.hi)
-    items = await request.state.items_in(whole, limit=MAX_MOVED + 2)
-    found = items[0].get("made_of") if items and items[0]["sk"] == key.sk else None
-    if found != made_of(hierarchy) and (found is not None or not await _is_empty(request, hierarchy)):
+async def _read(request: Request, hierarchy: Hierarchy) -> SearchIndex:
+    items = await request.state.items_in(index_range(hierarchy.name), limit=MAX_MOVED + 2)
+    marker = items[0] if items and items[0]["sk"] == marker_key(hierarchy.name).sk else None
+    made = marker and marker.get("made_of")
+    if made != made_of(hierarchy) and (made is not None or not await _is_empty(request, hierarchy)):
         raise Unavailable(
             f"The search items of {hierarchy.name} are not those that its class asks for; clade repair writes them."
         )
-    moved = [MovedNode.of(item) for item in items if item["sk"] != key.sk]
-    return (Moves(moved) if len(moved) <= MAX_MOVED else None,)
+    if len(items) > MAX_MOVED + 1:
+        return SearchIndex(None, True)
+    others = [item for item in items if item is not marker]
+    is_moving = any(str(item["sk"]).startswith(RUNNING) for item in others)
+    moved = [MovedNode.of(item) for item in others if not str(item["sk"]).startswith(RUNNING)]
+    return SearchIndex(Moves(moved), is_moving)
 
 
 async def _is_empty(request: Request, hierarchy: Hierarchy) -> bool:

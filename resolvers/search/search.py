@@ -17,10 +17,9 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from resolvers.planning.page import Page
-from resolvers.planning.relations import Selection
 from resolvers.search.candidates import Candidate, ItemRange, Matching, candidates, is_proven
-from resolvers.search.hits import Hit, find_hits, matching_below
-from resolvers.search.index import read_moves
+from resolvers.search.hits import Hit, HitReader, Selected
+from resolvers.search.index import read_index
 from resolvers.search.scope import Scope, Top, paths_of, read_tops
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
@@ -36,8 +35,8 @@ from store.search.word_items import WordItem, by_text, by_weight, partition
 MAX_HITS = 100
 MAX_LANGUAGES = 20
 MAX_SEARCHED_NODES = 2_000  # below a node that are read themselves where the items prove nothing
-MAX_UNITS = 40.0  # for items, beside the units of hits
-ITEMS_A_UNIT = 30  # of some 250 bytes, read eventually consistent
+MAX_UNITS = 50.0  # for items, beside the units of hits
+ITEMS_A_UNIT = 35  # of some 220 bytes, read eventually consistent
 MAX_TREES = 4  # whose items are read for one tree, since nodes were moved from them
 
 
@@ -71,9 +70,9 @@ class FoundPage(Page):
 
 
 async def search(
-    request: Request, hierarchy: Hierarchy, asked: SearchArguments, selection: Selection | None = None
+    request: Request, hierarchy: Hierarchy, asked: SearchArguments, selected: Selected = Selected()
 ) -> FoundPage:
-    """The nodes that match, at most `first`; the ancestors that are selected for all levels are read with them.
+    """The nodes that match, at most `first`, with what is `selected` of them.
 
     Raises BadInput where the hierarchy is searched tree by tree and no tree is given, Unavailable where its search
     items are incomplete.
@@ -86,12 +85,12 @@ async def search(
         raise BadInput(f"Each tree of {hierarchy.name} is searched by itself; give the path of a node as under.")
     if asked.first == 0 or paths == []:
         return FoundPage([])
-    moves = await read_moves(request, hierarchy, current=paths is not None)
+    index = await read_index(request, hierarchy, current=paths is not None)
     tops = None if paths is None else await read_tops(request, hierarchy.name, paths)
     if tops == []:
         return FoundPage([])
-    running = _Search(request, hierarchy, asked, Scope.of(tops, moves), selection)
-    hits, complete = await running.run()
+    reader = HitReader(request, hierarchy, index, selected)
+    hits, complete = await _Search(request, hierarchy, asked, Scope.of(tops, index.moves), reader).run()
     request.budget.spend_nodes(len(hits), "The nodes that are found")
     return FoundPage([hit.record for hit in hits], complete=complete)
 
@@ -105,10 +104,10 @@ class _Search:
         hierarchy: Hierarchy,
         asked: SearchArguments,
         scope: Scope,
-        selection: Selection | None,
+        reader: HitReader,
     ) -> None:
         self._request, self._hierarchy, self._asked, self._scope = request, hierarchy, asked, scope
-        self._selection = selection
+        self._reader = reader
         self._units = request.reads.units
         self._is_narrow = scope.tops is not None or asked.levels is not None
 
@@ -118,7 +117,7 @@ class _Search:
         is_small = size is not None and size <= MAX_SEARCHED_NODES
         if is_small and request.grants is not None:
             # Nothing but what the caller may see is read, so not even the time depends on anything else.
-            return await matching_below(request, self._hierarchy, self._scope, asked.matching, asked.first), True
+            return await self._reader.all_below(self._scope, asked.matching, asked.first), True
         bases = await self._partitions()
         if bases is None:
             found, complete = list[Candidate](), False
@@ -126,10 +125,8 @@ class _Search:
             found, complete = await (self._one_word if len(asked.text.words) == 1 else self._several_words)(bases)
         complete = complete and (self._scope.tops is None or self._scope.moves is not None)
         if not complete and is_small:
-            return await matching_below(request, self._hierarchy, self._scope, asked.matching, asked.first), True
-        hits, are_all = await find_hits(
-            request, self._hierarchy, self._scope, asked.matching, found, asked.first, self._selection
-        )
+            return await self._reader.all_below(self._scope, asked.matching, asked.first), True
+        hits, are_all = await self._reader.first_of(found, self._scope, asked.matching, asked.first)
         return hits, complete and are_all
 
     async def _partitions(self) -> list[str] | None:
@@ -222,6 +219,6 @@ class _Limits:
             case 1 | 2 | 3:  # the items by weight are all of this word
                 return cls(first + 5, 3 * first + 5)
             case 4:
-                return cls(60 + first, 6 * first)
+                return cls(40 + first, 6 * first)
             case _:
-                return cls(200 + first, 4 * first)
+                return cls(90 + first, 3 * first)

@@ -64,6 +64,24 @@ class ReadState(ItemReads):
         there = await self.nodes(new_keys.values(), current=True)
         return found | {key: there[new] for key, new in new_keys.items()}
 
+    async def weak_nodes(self, keys: Iterable[Key]) -> Nodes:
+        """The nodes at these keys, eventually consistent and without the versions of their trees, so that running moves
+        hide nothing; roots are without counts.
+        """
+        wanted = dict.fromkeys(keys)
+        readable = [key for key in wanted if visibility_at(self.grants, key) is not Visibility.HIDDEN]
+        missing = [key for key in readable if not self._has_node(key, current=False)]
+        self._slot.expect(len(missing))
+        self.partitions_read.update([key.pk for key in readable])
+        found: Nodes = {}
+        for key, item in (await self._items(missing, [], cached=False, current=False)).items():
+            record = item if isinstance(item, Exception) or item is None else Record.of(item)
+            found[key] = record
+            if not isinstance(record, Exception):
+                self.records_read.nodes[key] = record
+        nodes = {key: self.records_read.nodes[key] if key not in found else found[key] for key in readable}
+        return {key: redacted(nodes.get(key), visibility_at(self.grants, key)) for key in wanted}
+
     async def reread_nodes(self, keys: Iterable[Key]) -> None:
         """Read nodes as of now, even if they were read before; hidden ones are skipped."""
         visible = [key for key in dict.fromkeys(keys) if visibility_at(self.grants, key) is not Visibility.HIDDEN]

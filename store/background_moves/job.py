@@ -39,7 +39,7 @@ from store.model.ranges import subtree
 from store.model.records import Record
 from store.reading.pages import Pages
 from store.retry import RetryPolicy
-from store.search.lineage import moved_key
+from store.search.lineage import moved_key, running_key
 from store.search.node_items import is_indexed, removals
 from store.text import rfc3339, shorten
 
@@ -182,6 +182,8 @@ class MoveJob:
         async def changes() -> list[Change]:
             read_set, now = await self._read([]), time.time()
             changes: list[Change] = []
+            if self._indexed is not None:
+                changes.append(Delete(running_key(self._indexed.name, self.move.id)))
             for partition in self.move.running.partitions:
                 version = read_set.version(partition)
                 moves = tuple(ref for ref in version.moves if ref.id != self.move.id)

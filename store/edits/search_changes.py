@@ -11,7 +11,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.items import Change, Item, Put, key_of
 from store.model.keys import Key, ancestor_keys
 from store.model.records import Record
-from store.search.lineage import MovedNode, moved_key
+from store.search.lineage import MovedNode, moved_key, running_key
 from store.search.node_items import Located, is_indexed, marker, removals, search_changes
 
 
@@ -57,6 +57,11 @@ class SearchChanges:
             key = moved_key(self._hierarchy.name, old.id)
             found = MovedNode.after(self._read_set.item(key), old.id, before.line, after.line)
             self._put(found.item(self._hierarchy.name))
+
+    def begin(self, move_id: str) -> None:
+        """Show that a background move is running."""
+        key = running_key(self._hierarchy.name, move_id)
+        self._put({"pk": key.pk, "sk": key.sk})
 
     def _located(self, record: Record) -> Located:
         return Located.below(self._ancestors(record), record)

@@ -158,6 +158,8 @@ class TransactionBuilder:
         if any(len(self.read_set.version(partition).moves) >= MAX_MOVES for partition in move.running.partitions):
             raise Conflict(f"{MAX_MOVES} large moves are running in this tree; try again when some have ended.")
         self.move, self.nodes = move, move.nodes
+        if self._search is not None:
+            self._search.begin(move.id)
         self._change(Put(move.item(), ABSENT))
         for partition in move.running.partitions:
             self._tree(partition).moves = (*self.read_set.version(partition).moves, move.running)

@@ -45,6 +45,12 @@ def _without_marks(text: str) -> str:
 
 def beginnings(folded: str) -> list[str]:
     """The rest of a folded text from each beginning of a word on: `sao+paulo` and `paulo`."""
+    if folded.isascii():
+        found = [folded] if folded else []
+        while place := folded.find("+") + 1:
+            folded = folded[place:]
+            found.append(folded)
+        return found
     return [folded[match.start() :] for match in _BEGINNING.finditer(folded)]
 
 

@@ -8,6 +8,7 @@ those of all such nodes, the lineage in a search item leads to where its node is
 | item | pk | sk |
 | --- | --- | --- |
 | node that was moved with others below it | `search/location` | its id |
+| background move that is running | `search/location` | `~` and its id |
 """
 
 from base64 import urlsafe_b64encode
@@ -18,10 +19,10 @@ from typing import NamedTuple, cast
 
 from store.model.attributes import Value
 from store.model.items import Item
-from store.model.keys import MAX_SEGMENTS, Index, Key
-from store.model.ranges import KeyRange
+from store.model.keys import MAX_SEGMENTS, Key
 
 STEP = 6  # characters of an id
+RUNNING = "~"  # begins the sort keys of running moves, after all others
 
 Lineage = str
 """The hashes of the ids from the root to a node."""
@@ -77,9 +78,9 @@ def moved_key(hierarchy: str, node_id: str) -> Key:
     return Key(f"search/{hierarchy}", node_id)
 
 
-def moved_nodes(hierarchy: str) -> KeyRange:
-    """The range of the items of all moved nodes of a hierarchy."""
-    return KeyRange(Index.TABLE, f"search/{hierarchy}", f"{hierarchy}:", f"{hierarchy};")
+def running_key(hierarchy: str, move_id: str) -> Key:
+    """The key of the item that shows to searches that a background move is running."""
+    return Key(f"search/{hierarchy}", f"{RUNNING}{move_id}")
 
 
 class Moves:

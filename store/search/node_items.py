@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from store.model.hierarchy import Hierarchy
 from store.model.items import Change, Delete, Item, Put, key_of
-from store.model.keys import Key
+from store.model.keys import Index, Key
+from store.model.ranges import KeyRange
 from store.model.records import Record
-from store.search.lineage import STEP, Lineage, id_hash, lineage, moved_key
+from store.search.lineage import STEP, Lineage, id_hash, lineage, moved_key, running_key
 from store.search.word_items import word_items
 
 
@@ -70,6 +71,12 @@ def search_changes(hierarchy: Hierarchy, old: Located | None, new: Located | Non
     after = {} if new is None else {key_of(item): item for item in search_items(hierarchy, new)}
     changes: list[Change] = [Put(item) for key, item in after.items() if before.get(key) != item]
     return changes + [Delete(key) for key in before if key not in after]
+
+
+def index_range(hierarchy: str) -> KeyRange:
+    """The range of what a search has to know: the marker, the moved nodes and the running moves."""
+    key = marker_key(hierarchy)
+    return KeyRange(Index.TABLE, key.pk, key.sk, running_key(hierarchy, "\U0010ffff").sk)
 
 
 def marker_key(hierarchy: str) -> Key:

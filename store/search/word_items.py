@@ -89,6 +89,8 @@ class Words(NamedTuple):
 
 def _cut(folded: str, items: int) -> tuple[str, int]:
     """A folded text with at most so many beginnings of words, and how many more there may be."""
+    if len(folded) <= MAX_FOLDED_CHARACTERS and folded.isascii() and (words := folded.count("+") + 1) <= items:
+        return folded, items - words
     folded = folded[:MAX_FOLDED_CHARACTERS].rstrip("+")
     found = beginnings(folded)
     if len(found) > items:
