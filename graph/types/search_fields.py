@@ -13,7 +13,6 @@ from resolvers.search.hits import Selected
 from resolvers.search.search import MAX_HITS, FoundPage, SearchArguments, search
 from resolvers.session.request import Request
 from store.model.paths import parse_path
-from store.search.folding import SearchText
 
 _FIRST = argument("first", int, f"Maximum number of nodes, up to {MAX_HITS}.", default=10)
 _UNDER = argument("under", Path | None, "Only nodes below the node with this path.")
@@ -44,8 +43,8 @@ class SearchField(FoundField):
 
     async def find(self, request: Request, given: Mapping[str, Any], selected: Selected) -> FoundPage:
         under, languages = given.get("under_"), given.get("languages_")
-        asked = SearchArguments(
-            SearchText.of(given["text_"]),
+        asked = SearchArguments.of(
+            given["text_"],
             None if under is None else parse_path(under),
             levels_of(given),
             given["first_"],

@@ -14,7 +14,7 @@ is proven (`candidates.py`) that no other node belongs among its hits.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 from resolvers.planning.page import Page
 from resolvers.search.candidates import Candidate, ItemRange, Matching, candidates, is_proven
@@ -55,6 +55,11 @@ class SearchArguments:
             raise BadInput(f"first is {self.first}; a search returns 0 to {MAX_HITS} nodes.")
         if self.languages is not None and len(self.languages) > MAX_LANGUAGES:
             raise BadInput(f"languages has {len(self.languages)} tags; at most {MAX_LANGUAGES} are taken.")
+
+    @classmethod
+    def of(cls, text: str, *rest: Any) -> "SearchArguments":
+        """The arguments with a text as it is given."""
+        return cls(SearchText.of(text), *rest)
 
     @property
     def matching(self) -> Matching:
