@@ -67,7 +67,9 @@ def removals(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Change]
 
 def search_changes(hierarchy: Hierarchy, old: Located | None, new: Located | None) -> list[Change]:
     """The changes that make the search items of a node right; None for one that did not exist before, or not after."""
-    before = {} if old is None else {key_of(item): item for item in search_items(hierarchy, old)}
+    if old is None:
+        return [] if new is None else [Put(item) for item in search_items(hierarchy, new)]
+    before = {key_of(item): item for item in search_items(hierarchy, old)}
     after = {} if new is None else {key_of(item): item for item in search_items(hierarchy, new)}
     changes: list[Change] = [Put(item) for key, item in after.items() if before.get(key) != item]
     return changes + [Delete(key) for key in before if key not in after]
@@ -92,9 +94,6 @@ def marker(hierarchy: Hierarchy) -> Item:
 
 def made_of(hierarchy: Hierarchy) -> str:
     """A hash of all that search items depend on beside the nodes."""
-    levels: Iterable[str] = [
-        f"{level.name}: {', '.join(sorted(one.name for one in level.attributes.values() if one.search))}"
-        for level in hierarchy.levels.values()
-    ]
+    levels: Iterable[str] = [f"{level.name}: {', '.join(level.searched)}" for level in hierarchy.levels.values()]
     described = "\n".join([repr(hierarchy.search), repr(hierarchy.location), *sorted(levels)])
     return blake2b(described.encode(), digest_size=16).hexdigest()
