@@ -65,11 +65,18 @@ class MovedNode(NamedTuple):
         }  # fmt: skip
 
     @classmethod
-    def after(cls, before: Item | None, node_id: str, old: Lineage, new: Lineage) -> "MovedNode":
-        """The node after a further move, from one lineage to another; `before` is the item that it has so far."""
-        former = cls.of(before) if before else cls(node_id, new, 0, ())
-        left = former.left if old[:STEP] == new[:STEP] else (*former.left, old[:STEP])
-        return cls(node_id, new, max(former.deepest, _depth(old), _depth(new)), tuple(dict.fromkeys(left)))
+    def after(cls, node_id: str, old: Lineage, new: Lineage, former: Iterable[Item]) -> "MovedNode":
+        """The node after a move from one lineage to another.
+
+        `former` are the items of moved nodes that it and its ancestors had before: those below it may have search items
+        from before these moves, too.
+        """
+        deepest, left = max(_depth(old), _depth(new)), [old[:STEP]] if old[:STEP] != new[:STEP] else []
+        for moved in map(cls.of, former):
+            distance = len(steps(old)) - 1 - steps(old).index(id_hash(moved.id))
+            deepest = max(deepest, moved.deepest + distance)
+            left += moved.left
+        return cls(node_id, new, min(deepest, MAX_SEGMENTS - 1), tuple(dict.fromkeys(left)))
 
 
 def moved_key(hierarchy: str, node_id: str) -> Key:
