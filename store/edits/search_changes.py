@@ -34,7 +34,7 @@ def moved_keys(hierarchy: Hierarchy, read_set: ReadSet, record: Record) -> list[
 
 
 class SearchChanges:
-    """The `changes` so far, by key. The ancestors of each node have to be in the read set, of moved nodes `moved_keys`."""
+    """The `changes` so far, by key. The read set has the ancestors of each node, and of a moved one `moved_keys`."""
 
     def __init__(self, hierarchy: Hierarchy, read_set: ReadSet) -> None:
         self.changes: dict[Key, Change] = {}
