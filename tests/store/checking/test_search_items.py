@@ -201,7 +201,7 @@ async def test_writes_between_the_reads_of_a_check_give_no_findings(
         found = await get(keys, reads, strong=strong)
         if not busy and next(gets) % 7 == 0:
             busy = True
-            edit = Update(BY_HIERARCHY, ("r", "a", "b", "c"), None, f"Name {next(numbers)}", {})
+            edit = Update(BY_HIERARCHY, ("r", "a", "b", "c"), name=f"Name {next(numbers)}", level=None, values={})
             await write(store, BY_HIERARCHY, edit)
             busy = False
         return found
