@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -67,7 +68,7 @@ async def problems(store: Store) -> list[str]:
 
 
 async def grow(store: Store, path: str) -> None:
-    await Writer(store).write(create(path), ReadUsage())
+    await Writer(store).write(replace(create(path), hierarchy=CategoryNode.definition()), ReadUsage())
 
 
 async def plant_trees(store: Store) -> None:
