@@ -27,8 +27,8 @@ partition (`location#US`). The others make the sort key, each closed by `#`: `#N
 | | `words/location#oma` | `0<weight><depth><name>#<id>` | word items: search/word_items.py |
 | `by_level` | `tier`: `location#US@CITY@2` | `sk` | nodes; a level at one depth of a subtree: one range |
 
-Only nodes have `tier`, so only they are in `by_level`; only nodes and word items have `parent` and `rank`, in partitions
-of their own. The indexes hold whole items.
+Only nodes have `tier`, so only they are in `by_level`. Only nodes and word items have `parent` and `rank`, in
+partitions of their own. The indexes hold whole items.
 
 In a key every character up to and including `%` is percent-encoded, all others stay as they are. So the `#` that
 closes a segment and the `$` that ends a range sort below any character of a name, and the byte order of keys is the
