@@ -164,6 +164,8 @@ class Settings(BaseSettings):
     """Additional fields in the subgraph schema, comma-separated: `node`, `nodes`, `changes`, `history`, `moves`,
     `mutations`."""
 
+    demo: bool = False
+    """Load the demo data when `clade serve` starts, into an empty store, whose table it creates."""
     production: bool = False
     """Production mode: introspection and GraphiQL are off unless set, and any `Host` is accepted."""
     introspection: bool = True

@@ -51,6 +51,10 @@ def serve(
     _check_port(host, port, "use another --port or --host")
     if settings.metrics:
         _check_port(*host_and_port(settings.metrics), "set another CLADE_METRICS")
+    if settings.demo:
+        from commands.demo import prepare_demo  # with the modules of imports, which a server does without
+
+        asyncio.run(prepare_demo(settings.store))
     samples = asyncio.run(_check_store(settings.store, classes))
     _print_examples(settings.store, host, port, example_queries(classes, samples))
     _raise_file_limit(settings.max_connections)
