@@ -148,7 +148,9 @@ def test_containers_have_no_rights_and_a_read_only_root() -> None:
     (task,) = template("ecs.yaml")["Resources"]["Task"]["Properties"]["ContainerDefinitions"]
     assert (task["User"], task["ReadonlyRootFilesystem"]) == ("10001", True)
     (container,) = pod()["containers"]
-    assert pod()["securityContext"]["runAsUser"] == 10001
+    rights = pod()["securityContext"]
+    assert (rights["runAsNonRoot"], rights["runAsUser"]) == (True, 10001)
+    assert rights["seccompProfile"] == {"type": "RuntimeDefault"}
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
     }  # fmt: skip
