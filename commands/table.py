@@ -4,8 +4,6 @@ import json
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from commands.options import StoreUrl, with_store
 from commands.templates.cloudformation import cloudformation
@@ -72,6 +70,9 @@ def describe(store: StoreUrl = None) -> None:
 
     Example: clade table describe
     """
+    from rich.console import Console  # for this command alone: its import takes a tenth of a second
+    from rich.table import Table
+
     description = with_store(open_store(store or Settings().store), lambda store: store.describe())
     table = Table("", "", show_header=False)
     for name, value in description.items():

@@ -12,8 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from graph.federation_exposure import exposed
-from graph.operation.document_limits import DocumentLimits
-from graph.operation.graphql_request import read_trusted
+from graph.operation.limit_values import LimitValues
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
 from store.background_moves.timing import MoveTiming
 from store.errors import BadInput
@@ -51,9 +50,18 @@ def _check_traces(traces: str) -> None:
         raise ValueError("install clade-graphql[traces] first")
 
 
+def _check_trusted(file: str) -> None:
+    from graph.operation.graphql_request import read_trusted  # with graphql-core, which commands do without
+
+    read_trusted(file)
+
+
 _CHECKS: dict[str, Callable[[str], object]] = {
-    "federation_expose": exposed, "traces": _check_traces, "metrics": host_and_port, "trusted_documents": read_trusted,
-}  # fmt: skip
+    "federation_expose": exposed,
+    "traces": _check_traces,
+    "metrics": host_and_port,
+    "trusted_documents": _check_trusted,
+}
 """Checks of values by the names of their settings; they raise ValueError or BadInput."""
 
 
@@ -101,19 +109,19 @@ class Settings(BaseSettings):
     the same way."""
     max_entities: int = Field(1_000, ge=1)
     """Maximum number of representations in `_entities` per request."""
-    max_tokens: int = Field(DocumentLimits.max_tokens, ge=1)
+    max_tokens: int = Field(LimitValues.max_tokens, ge=1)
     """Maximum number of tokens in a document; also its maximum number of comments."""
-    max_depth: int = Field(DocumentLimits.max_depth, ge=1)
+    max_depth: int = Field(LimitValues.max_depth, ge=1)
     """Maximum depth of nested fields in a document; `edges`, `node`, `nodes` and introspection are not counted."""
-    max_fields: int = Field(DocumentLimits.max_fields, ge=1)
+    max_fields: int = Field(LimitValues.max_fields, ge=1)
     """Maximum number of fields and fragment spreads in a document, with all fragments expanded."""
-    max_aliases: int = Field(DocumentLimits.max_aliases, ge=0)
+    max_aliases: int = Field(LimitValues.max_aliases, ge=0)
     """Maximum number of aliases in a document; aliases of `_entities` are not counted."""
-    max_root_fields: int = Field(DocumentLimits.max_root_fields, ge=1)
+    max_root_fields: int = Field(LimitValues.max_root_fields, ge=1)
     """Maximum number of root fields in a document; `_entities` is not counted."""
-    max_directives: int = Field(DocumentLimits.max_directives, ge=0)
+    max_directives: int = Field(LimitValues.max_directives, ge=0)
     """Maximum number of directives in a document."""
-    request_seconds: float = Field(DocumentLimits.request_seconds, gt=0)
+    request_seconds: float = Field(LimitValues.request_seconds, gt=0)
     """Maximum time to receive a request, and maximum time to answer it, in seconds."""
     max_parallel_reads: int = Field(32, ge=1)
     """Maximum number of parallel store reads per request."""
