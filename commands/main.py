@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Collection
 from importlib import import_module
-from importlib.metadata import version
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -46,6 +45,8 @@ NAMES = [name for commands in COMMANDS.values() for name in commands]
 
 def _print_version(is_requested: bool) -> None:
     if is_requested:
+        from importlib.metadata import version  # which reads the metadata of all packages
+
         typer.echo(f"clade {version('clade-graphql')}")
         raise typer.Exit
 

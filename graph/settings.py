@@ -1,10 +1,13 @@
 """Settings, each with its default and a description that names the unit; nothing else reads the environment."""
 
+import ast
+import inspect
 import os
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
@@ -71,9 +74,7 @@ class Settings(BaseSettings):
     Raises BadInput for an invalid value, and for a variable whose name is a former or misspelt name of a setting.
     """
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_ignore_empty=True, allow_inf_nan=False, frozen=True, use_attribute_docstrings=True
-    )
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, allow_inf_nan=False, frozen=True)
 
     def __init__(self, **values: Any) -> None:
         _reject_misspelt()
@@ -227,6 +228,20 @@ class Settings(BaseSettings):
         if value and info.field_name:
             _CHECKS[info.field_name](value)
         return value
+
+
+def descriptions() -> dict[str, str]:
+    """The description of each setting: the docstring below it, or the `description` of its field.
+
+    pydantic would read the docstrings at each start of a command; only the reference page needs them.
+    """
+    found = {name: field.description or "" for name, field in Settings.model_fields.items()}
+    statements = ast.parse(inspect.getsource(Settings)).body[0].body  # type: ignore[attr-defined]
+    for statement, following in pairwise(statements):
+        match statement, following:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = inspect.cleandoc(text)
+    return {name: " ".join(text.split()) for name, text in found.items()}
 
 
 def ignored_variables() -> list[str]:
