@@ -103,8 +103,9 @@ def _warn_of_ignored_variables() -> None:
 def run() -> None:
     """The entry point. An error of Clade or of the system is one line on the error output and exit status 1."""
     _warn_of_ignored_variables()
+    words = [word for word in sys.argv[1:] if not word.startswith("-")]
     try:  # a command starts faster without the modules of the others
-        app_of(sys.argv[1:2])()
+        app_of(words[:1])()
     except CladeError as error:
         sys.exit(f"clade: {error}")
     except OSError as error:

@@ -130,6 +130,12 @@ def test_an_internal_error_keeps_its_traceback(monkeypatch):
         main.run()
 
 
+@pytest.mark.parametrize("words", [["tree"], ["--", "tree"]])
+def test_a_command_is_run_wherever_it_stands(words):
+    shown = subprocess.run([CLADE, *words], capture_output=True, text=True, timeout=60)
+    assert (shown.returncode, shown.stdout.partition(":")[0]) == (0, "location")
+
+
 def test_an_unknown_variable_is_a_warning():
     shown = subprocess.run(
         [CLADE, "--version"], env={**os.environ, "CLADE_TIMEOUT": "5"}, capture_output=True, text=True, timeout=60
