@@ -98,7 +98,7 @@ class ListInputs:
             "field": (fields, "Value to sort by; texts sort without regard to case and accents.", {}),
             "direction": (OrderDirection, "Direction.", {"default": OrderDirection.ASC}),
         }
-        return _input(f"{self._title}Order", "A value to sort a list by.", parts)
+        return _input(f"{self._title}OrderBy", "A value to sort a list by.", parts)
 
     def _condition(self) -> type:
         name = f"{self._title}Condition"

@@ -97,7 +97,7 @@ class Asked:
         return answers[0]
 
     async def _page(self, arguments: dict[str, Any], plans: PlanCache | None, *, literal: bool) -> Any:
-        types = {"orderBy": "[ThingOrder!]", "where": "ThingCondition", "languages": "[String!]", "first": "Int"}
+        types = {"orderBy": "[ThingOrderBy!]", "where": "ThingCondition", "languages": "[String!]", "first": "Int"}
         types |= {"last": "Int", "after": "String", "before": "String"}
         variables = {} if literal else {name: value for name, value in arguments.items() if name in types}
         given = [f"{name}: {f'${name}' if name in variables else text(name, arguments[name])}" for name in arguments]
