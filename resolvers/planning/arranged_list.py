@@ -23,7 +23,7 @@ from resolvers.planning.relations import Relation
 from resolvers.session.budget import TooManyNodes
 from resolvers.session.page_cache import RECORD_BYTES
 from resolvers.session.request import Request
-from resolvers.sorting.ordering import NODES_A_CHUNK, Ordering, SortValue
+from resolvers.sorting.ordering import LIST_ORDER, NODES_A_CHUNK, Ordering, SortValue
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import BadCursor, BudgetExceeded, CladeError
 from store.model.paths import format_path
@@ -105,9 +105,9 @@ async def read_arranged(
 
     An error is in place of each page that it concerns.
     """
-    whole = {one: type(one)(one.owner, one.relation.whole) for one in lists if one.window.is_arranged}
-    if not whole:
+    if not any(relation.window.is_arranged for relation in {one.relation for one in lists}):
         return await read(request, lists)
+    whole = {one: type(one)(one.owner, one.relation.whole) for one in lists if one.window.is_arranged}
     outcomes = await read(request, [whole.get(one, one) for one in lists])
     pages: list[Outcome] = []
     for number, (requested, outcome) in enumerate(zip(lists, outcomes, strict=True)):
@@ -172,15 +172,16 @@ def _arrangement(relation: Relation) -> object:
 async def arrange(relation: Relation, owner: str, whole: Page) -> ArrangedList:
     """A whole list in the order and under the conditions of a relation; `owner` names the list."""
     window, records = relation.window, whole.records
+    ordering = window.ordering or LIST_ORDER
     if window.where is not None:
         test, found = window.where.test, []
         async for chunk in in_chunks(records, NODES_A_CHUNK):
             found += [record for record in chunk if test(record)]
         records = found
-    identity = (window.ordering.identity, None if window.where is None else window.where.identity)
+    identity = (ordering.identity, None if window.where is None else window.where.identity)
     digest = blake2b(repr(identity).encode(), digest_size=16).hexdigest()
-    cursors = ArrangedCursors(window.ordering, f"{owner}\n{digest}", whole.cursors)
-    return ArrangedList(await window.ordering.sorted(records), cursors)
+    cursors = ArrangedCursors(ordering, f"{owner}\n{digest}", whole.cursors)
+    return ArrangedList(await ordering.sorted(records), cursors)
 
 
 def whole_list_error(error: CladeError) -> CladeError:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from resolvers.planning.cursors import MAX_CURSOR_CHARACTERS, cursor_too_long
 from resolvers.sorting.conditions import Condition
-from resolvers.sorting.ordering import LIST_ORDER, Ordering
+from resolvers.sorting.ordering import Ordering
 from store.errors import BadInput
 from store.model.ranges import KeyRange
 
@@ -14,7 +14,8 @@ from store.model.ranges import KeyRange
 @dataclass(frozen=True)
 class ConnectionArguments:
     """The arguments of a connection, as Relay and the schema name them; `start` and `end` are `from` and `to`, encoded
-    like the segments of a key. `levels` are those of `levels` in order, two or more; `level` is a single one.
+    like the segments of a key. `levels` are two or more in their order, `level` is a single one; `ordering` is None for
+    the order that the list has by itself.
 
     Without `first` and `last` all of the list is requested. Raises BadInput for arguments that contradict each other,
     and BadCursor for a cursor of more than the maximum length.
@@ -30,7 +31,7 @@ class ConnectionArguments:
     reverse: bool = False
     max_depth: int | None = None
     levels: tuple[str, ...] = ()
-    ordering: Ordering = LIST_ORDER
+    ordering: Ordering | None = None
     where: Condition | None = None
 
     def __post_init__(self) -> None:
@@ -63,7 +64,7 @@ class ConnectionArguments:
     @property
     def is_arranged(self) -> bool:
         """Whether the list is sorted or filtered, so that all of it is read first."""
-        return self.where is not None or bool(self.ordering.fields)
+        return self.where is not None or self.ordering is not None
 
     def whole(self) -> "ConnectionArguments":
         """The arguments of the whole list in its own order."""

@@ -64,6 +64,8 @@ class NodeValue:
     def comparable_of(self) -> Callable[[Record], Comparable | None]:
         """The value of a node in the form that compares; not of a list."""
         of, comparable = self.of, self.comparable
+        if comparable is _unchanged:
+            return of
 
         def compared(record: Record) -> Comparable | None:
             value = of(record)
@@ -138,8 +140,9 @@ def _decimal(value: str) -> Decimal | None:
 
 
 def _moment(value: str) -> str:
-    """Without the Z, so that a time without a fraction is before those with one."""
-    return value.removesuffix("Z")
+    """Without the Z and the zeros at the end of a fraction, so that equal times are equal, and texts sort as times."""
+    moment = value.removesuffix("Z")
+    return moment.rstrip("0").rstrip(".") if "." in moment else moment
 
 
 def _unchanged(value: Comparable) -> Comparable:

@@ -95,12 +95,13 @@ class Ordering:
         """The nodes in this order, yielding to the event loop in between."""
         found = list(records)
         for field in reversed(self.fields):  # sorting is stable
-            has_value, missing = field.descending, (not field.descending,)  # missing ones last in the direction
-            keys: list[tuple[Any, ...]] = []
+            values: list[SortValue] = []
             async for chunk in in_chunks(found, NODES_A_CHUNK):
-                keys += [missing if value is None else (has_value, value) for value in map(field.of, chunk)]
-            places = sorted(range(len(found)), key=keys.__getitem__, reverse=field.descending)
-            found = [found[place] for place in places]
+                values += map(field.of, chunk)
+            places = [place for place, value in enumerate(values) if value is not None]
+            places.sort(key=values.__getitem__, reverse=field.descending)  # type: ignore[arg-type]  # all of one kind
+            missing = [place for place, value in enumerate(values) if value is None]
+            found = [found[place] for place in places + missing]
         return found
 
     def values(self, record: Record) -> list[SortValue]:
