@@ -138,9 +138,9 @@ class ConditionParser:
         if operand is None:
             raise BadInput(f"{operator} of {name} is null in where; leave it out, or write isNull: true.")
         given = operand if isinstance(operand, list) else [operand]
+        if len(given) > MAX_OPERANDS:
+            raise BadInput(f"in of {name} has {len(given):,} values in where; at most {MAX_OPERANDS} are taken.")
         operands = tuple([one.name if isinstance(one, Enum) else one for one in given])
-        if len(operands) > MAX_OPERANDS:
-            raise BadInput(f"in of {name} has {len(operands):,} values in where; at most {MAX_OPERANDS} are taken.")
         self._characters_left -= sum([len(one) for one in operands if isinstance(one, str)])
         if self._characters_left < 0:
             raise BadInput(f"where has texts of more than {MAX_CHARACTERS:,} characters; compare with shorter ones.")
