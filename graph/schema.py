@@ -10,7 +10,7 @@ from strawberry.schema.config import StrawberryConfig
 
 from graph.federation.entities import REPRESENTATION, Representation, entities_field
 from graph.federation.subgraph_sdl import service_field, subgraph_sdl
-from graph.hierarchies.names import field_of, list_field_of
+from graph.hierarchies.names import field_of, list_field_of, paths_field_of
 from graph.hierarchies.node import Node
 from graph.operation.graphql_core import core_schema
 from graph.operation.lookahead import Types
@@ -19,7 +19,7 @@ from graph.types.hierarchy_types import HierarchyTypes, NodeInterface
 from graph.types.level_types import LevelTypes
 from graph.types.mutations import mutation_type
 from graph.types.past_fields import move_fields, past_fields
-from graph.types.root_fields import ById, Find, RootsField
+from graph.types.root_fields import ById, ByPaths, Find, RootsField
 from graph.types.scalars import SCALARS, Path
 from graph.types.search_fields import search_fields
 from store.model.records import Record
@@ -48,6 +48,8 @@ def build_schema(
     )
     core = core_schema(schema)
     register_resolvers(schema, core)
+    for types in published:
+        types.inputs.register(core)
     _resolve_types(core, published)
     return schema, {key: name for types in published for key, name in types.type_names.items()}
 
@@ -87,10 +89,15 @@ def _root_fields(types: HierarchyTypes) -> Fields:
     ]
     anything = "The node with this path or ID, of any level; null where there is none."
     listing = types.nodes.connection | None
+    paths = required("paths", list[Path], 'Paths of the nodes, such as ["US/NE/Omaha"].')
+    interface: Any = types.interface
+    nodes = list[interface | None] | None
+    several = "The nodes with these paths, in this order; null for each without a node."
     everything = f"Roots of the hierarchy {cls.name}."
     fields = {
         field_of(types.title): field(Find(types.name, None), types.interface | None, anything, *target),
         list_field_of(cls): field(RootsField(types.name), listing, everything, *types.list_arguments()),
+        paths_field_of(cls): field(ByPaths(types.name), nodes, several, paths),
     }
     for level, concrete in types.concrete.items():
         title = types.type_names[types.name, level]

@@ -4,6 +4,7 @@
 | --- | --- | --- | --- | --- |
 | `children` | `by_parent` | `parent = "location#US#NE#"` | 1 | N |
 | `children(level: CITY)` | `by_parent` | the same, `begins_with(rank, "CITY#")` | 1 | N |
+| `children(levels: [CITY, STORE])` | `by_parent` | the same of each level | 1 a level | N a level |
 | `children` of siblings | `by_level` | `tier = "location#US@CITY@2"`, `sk` from first to last | – | 1 a level |
 | `children(from: "a", to: "c")` | `by_level` | `tier`, `sk BETWEEN "#NE#a#" AND "#NE#c!"` | 1 a level | N a level |
 
@@ -44,6 +45,13 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
         """`parent = :owner` in `by_parent`, with a level `begins_with(rank, "CITY#")`, from cursor to cursor."""
         return self.between_cursors(children(self.owner.pk, self.owner.sk, self.window.level))
 
+    @cached_property
+    def key_ranges(self) -> list[KeyRange]:
+        if not self.window.levels:
+            return [self.key_range]
+        pk, sk = self.owner.pk, self.owner.sk
+        return [self.between_cursors(children(pk, sk, level)) for level in sorted(self.levels)]
+
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
         separate = ReadOption.all(requested.separate_query(tree) for requested in lists)
@@ -56,8 +64,11 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
         return cheapest(*options)
 
     def separate_query(self, tree: TreeState) -> ReadOption:
-        """One Query of the children of this owner."""
-        return ReadOption.of([self.query(self.key_range, self.max_size, tree)])
+        """One Query of the children of this owner, or one for each of several levels."""
+        if not self.window.levels:
+            return ReadOption.of([self.query(self.key_range, self.max_size, tree)])
+        spans = zip(self.key_ranges, sorted(self.levels), strict=True)
+        return ReadOption.of([self.query(span, self.counts[level], tree) for span, level in spans])
 
     def is_planned(self, tree: TreeState) -> bool:
         if super().is_planned(tree):

@@ -23,6 +23,8 @@ from resolvers.planning.read_cost import ReadOption, cheapest
 from resolvers.planning.sibling_runs import bounds, is_gapless, sorted_owners
 from resolvers.planning.tree_state import TreeState
 from resolvers.session.records_read import Read
+from store.errors import BadInput
+from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS, Index
 from store.model.ranges import KeyRange, level_range
 from store.model.records import Counts, Record
@@ -47,7 +49,20 @@ class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
 
     @property
     def is_whole_subtree(self) -> bool:
-        return self.window.level is None and self.window.max_depth is None
+        return self.window.has_all_levels and self.window.max_depth is None
+
+    def check_levels(self, hierarchy: Hierarchy) -> None:
+        """Raise BadInput for bounds of keys right below the owner, where deeper nodes are requested."""
+        window, under = self.window, self.owner.level
+        if not window.is_bounded or window.has_all_levels:
+            return
+        deepest = MAX_SEGMENTS if window.max_depth is None else window.max_depth
+        for level in window.levels or (window.level,):
+            if level is not None and hierarchy.may_be_deeper(level, under, deepest):
+                raise BadInput(
+                    f"from and to are keys right below a {under}, and a {level} may lie deeper. For children write "
+                    "children(from:, to:) or maxDepth: 1; for keys at any depth where: {key: {gte:, lt:}}."
+                )
 
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:

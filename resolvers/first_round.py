@@ -55,7 +55,8 @@ def _planned(
     request: Request, owner: Record, version: TreeVersion, hierarchy: Hierarchy, selection: Selection
 ) -> list[Read]:
     """The reads that the planner decides on if the hints are true."""
-    relations = [one for one in selection.on(hierarchy.name, owner.level) if _is_known(one, owner)]
+    selected = [relation.whole for relation in selection.on(hierarchy.name, owner.level)]
+    relations = [one for one in selected if _is_known(one, owner)]
     lists = [one for relation in relations if not _is_cached(request, one := list_request(owner, relation))]
     if not lists:
         return []
@@ -104,6 +105,8 @@ def _shortness(relation: Relation) -> tuple[bool, int]:
 
 def _range_of(requested: ListRequest, version: TreeVersion | None) -> KeyRange | None:
     """The one range that holds the list and nothing else; None if that is not known."""
+    if requested.window.levels:
+        return None
     if isinstance(requested, ChildrenRequest) or requested.is_whole_subtree:
         return requested.key_range
     level = requested.window.level
@@ -121,7 +124,7 @@ def _most(requested: ListRequest, version: TreeVersion) -> int:
 
 def _lists(selection: Selection, hierarchy: Hierarchy) -> list[Relation]:
     """The lists that are selected for nodes of every level, and below which no complete lists are selected."""
-    by_level = [selection.on(hierarchy.name, level) for level in hierarchy.levels]
+    by_level = [[relation.whole for relation in selection.on(hierarchy.name, level)] for level in hierarchy.levels]
     first, *others = by_level
     return [
         relation
@@ -134,7 +137,7 @@ def _lists(selection: Selection, hierarchy: Hierarchy) -> list[Relation]:
 def _goes_deeper(relation: Relation, hierarchy: Hierarchy) -> bool:
     """Whether the planner would read deeper levels in the same range, so that the list alone is no use."""
     selected = (relation.selection.on(hierarchy.name, level) for level in hierarchy.levels)
-    return relation.is_complete and any(deeper.is_complete for some in selected for deeper in some)
+    return relation.is_complete and any(deeper.whole.is_complete for some in selected for deeper in some)
 
 
 def _root(version: TreeVersion) -> Record | None:

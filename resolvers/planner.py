@@ -142,7 +142,7 @@ class Planner:
 
     def _has_complete_lists_below(self, requested: ListRequest) -> bool:
         on, name = requested.relation.selection.on, self._hierarchy.name
-        return any(deeper.is_complete for level in requested.levels for deeper in on(name, level))
+        return any(deeper.whole.is_complete for level in requested.levels for deeper in on(name, level))
 
 
 def _breadth(group: Sequence[ListRequest]) -> tuple[object, ...]:

@@ -13,12 +13,13 @@ not the order that an editor has given them.
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from resolvers import pages, roots
 from resolvers.access.grants import Grants, Visibility, highest
-from resolvers.access.redacted_node import RedactedNode
+from resolvers.access.redacted_node import RedactedNode, total_withheld
 from resolvers.descendants import DescendantsRequest
+from resolvers.planning.arranged_list import read_arranged, read_arranged_roots
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.cursors import CursorKind, ListCursors, decode_cursor, encode_cursor
 from resolvers.planning.list_request import ListRequest
@@ -27,12 +28,10 @@ from resolvers.planning.relations import Relation, RelationKind
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
 from resolvers.siblings import SiblingsRequest
-from store.errors import Forbidden
 from store.model.keys import Index, Path, first_rank, last_segment, node_key
 from store.model.paths import format_path
 from store.model.ranges import KeyRange, segments_between, subtree
 from store.model.records import Record
-from store.text import shorten
 
 
 def may_have_children(request: Request, owners: Sequence[Record]) -> Sequence[object]:
@@ -45,6 +44,15 @@ def may_have_children(request: Request, owners: Sequence[Record]) -> Sequence[ob
 
 async def read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
     """The pages of lists, in order, as the grants allow; the error of a failed read is in place of its page."""
+    return await read_arranged(request, lists, _read_pages)
+
+
+async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
+    """A page of a hierarchy's roots, of what the grants allow."""
+    return await read_arranged_roots(request, hierarchy, relation, _read_roots)
+
+
+async def _read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
     grants = request.grants
     restricted = [] if grants is None else [requested for requested in lists if _is_restricted(grants, requested)]
     if not restricted or grants is None:
@@ -57,8 +65,7 @@ async def read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Pag
     return [found[requested] for requested in lists]
 
 
-async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
-    """A page of a hierarchy's roots in their order, of what the grants allow."""
+async def _read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
     if request.grants is None or () in request.grants.tops(hierarchy):
         return await roots.read_roots(request, hierarchy, relation)
     family = await _Families(request, request.grants).of(hierarchy, ())
@@ -76,8 +83,9 @@ def _is_restricted(grants: Grants, requested: ListRequest) -> bool:
 
 async def _read_page(families: "_Families", requested: ListRequest) -> Page:
     owner = requested.owner
+    requested.check_levels(families.request.hierarchies[owner.hierarchy])
     if requested.relation.total and isinstance(owner, RedactedNode):
-        raise Forbidden(f"Your grants lie below {shorten(format_path(owner.path))}; its lists have no totalCount.")
+        raise total_withheld(owner)
     if isinstance(requested, DescendantsRequest):
         return await _descendants(families.request, families.grants, requested)
     parent = owner.path[:-1] if isinstance(requested, SiblingsRequest) else owner.path
@@ -113,7 +121,7 @@ class _FamilyList:
             lo, hi = segments_between(self.sk, window.start, window.end)
             if not lo <= record.sk < hi:
                 return False
-        return window.level in (None, record.level)
+        return window.has_level(record.level)
 
     def bounds(self) -> tuple[str | None, str | None]:
         """The positions between which the page lies; raises BadCursor."""
@@ -211,7 +219,7 @@ def _first_of(requested: DescendantsRequest, size: int, window: ConnectionArgume
     """The first nodes of a list, or the last ones where the page is read from its end."""
     own = requested.window
     first, last = (None, size) if window.descending else (size, None)
-    cut = ConnectionArguments(first, own.after, last, own.before, own.level, max_depth=own.max_depth)
+    cut = replace(own, first=first, last=last)
     relation = Relation(RelationKind.DESCENDANTS, cut, requested.relation.selection)
     return DescendantsRequest(requested.owner, relation)
 
@@ -240,7 +248,7 @@ class _RedactedSubtree:
         window, span = self._requested.window, self._span
         depth = record.depth - self._requested.owner.depth
         parts: list[Record | DescendantsRequest] = []
-        is_in_range = span.lo <= record.sk < span.hi and window.level in (None, record.level)
+        is_in_range = span.lo <= record.sk < span.hi and window.has_level(record.level)
         if is_in_range and (window.max_depth is None or depth <= window.max_depth):
             parts.append(record)
         deeper = None if window.max_depth is None else window.max_depth - depth
@@ -263,6 +271,7 @@ class _RedactedSubtree:
             after=encode_cursor(CursorKind.DESCENDANTS, top.id, after) if after else None,
             before=encode_cursor(CursorKind.DESCENDANTS, top.id, before) if before else None,
             level=self._requested.window.level,
+            levels=self._requested.window.levels,
             max_depth=max_depth,
         )
         return Relation(RelationKind.DESCENDANTS, window, self._requested.relation.selection)

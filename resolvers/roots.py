@@ -4,6 +4,7 @@
 | --- | --- | --- | --- |
 | `locations` | `by_parent` | `parent = "location"` | one |
 | `locations(level: COUNTRY)` | `by_parent` | the same, `begins_with(rank, "COUNTRY#")` | one |
+| `locations(levels: [COUNTRY, REGION])` | `by_parent` | the same of each level | one a level |
 | `locations { totalCount }` | – | the version of the hierarchy, by key | one, in the same round |
 | `locations { nodes { descendantCount } }` | – | the versions of all trees listed, by key | one more |
 
@@ -36,10 +37,16 @@ class RootsRequest:
     total: bool
     counts: bool
 
-    def key_range(self) -> KeyRange:
-        """`parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor."""
-        span = siblings(self.hierarchy, self.window.level)
-        return self.window.between_cursors(span, lambda cursor: decode_cursor(cursor, CursorKind.ROOTS, self.hierarchy))
+    def key_ranges(self) -> list[KeyRange]:
+        """`parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor.
+
+        Of several levels it is one range each.
+        """
+        spans = [siblings(self.hierarchy, level) for level in self.window.levels or (self.window.level,)]
+        return [self.window.between_cursors(span, self._decode) for span in spans]
+
+    def _decode(self, cursor: str) -> str:
+        return decode_cursor(cursor, CursorKind.ROOTS, self.hierarchy)
 
 
 async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
@@ -60,22 +67,22 @@ async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Pa
 async def _read(request: Request, requested: RootsRequest) -> Page:
     state, hierarchy, window = request.state, requested.hierarchy, requested.window
     limit = request.budget.nodes_left + 2  # the number of roots is not known before they are read
-    read = Read(requested.key_range(), min(window.limit or limit, limit), window.descending)
+    limit, spans, reverse = min(window.limit or limit, limit), requested.key_ranges(), window.descending
     request.slot.expect(window.limit or 0)
     state.partitions_read.add(hierarchy)
     calls: list[Awaitable[object]] = [state.versions_of([hierarchy])] if requested.total else []
-    if requested.nodes and state.records_read.in_range(read.span, read.limit, reverse=read.reverse) is None:
-        calls.append(state.range(read))
+    if requested.nodes and state.records_read.in_ranges(spans, limit, reverse=reverse) is None:
+        calls += [state.range(Read(span, limit, reverse)) for span in spans]
     raise_first_error(await gather_outcomes(calls))
     total = None
     if requested.total:
         version = (await state.versions_of([hierarchy]))[hierarchy]
         if isinstance(version, Exception):
             raise version
-        total = sum(count for level, count in version.levels().items() if window.level in (None, level))
+        total = sum(count for level, count in version.levels().items() if window.has_level(level))
     if not requested.nodes:
         return Page([], total=total)
-    records = state.records_read.in_range(read.span, read.limit, reverse=read.reverse) or []
+    records = state.records_read.in_ranges(spans, limit, reverse=reverse) or []
     state.partitions_read.update([record.pk for record in records])
     request.budget.spend_nodes(len(records[: window.size]), f"The roots of {hierarchy}")
     page = page_of(records, window, total, ListCursors(CursorKind.ROOTS, hierarchy, None))

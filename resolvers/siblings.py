@@ -61,10 +61,16 @@ class SiblingsRequest(ListRequest, frozen=True, eq=False, dict=True):
         """`parent = :parent` in `by_parent`, with a level `begins_with(rank, "CITY#")`, from cursor to cursor."""
         return self.between_cursors(siblings(self.owner.siblings, self.window.level))
 
+    @cached_property
+    def key_ranges(self) -> list[KeyRange]:
+        if not self.window.levels:
+            return [self.key_range]
+        return [self.between_cursors(siblings(self.owner.siblings, level)) for level in self.window.levels]
+
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
-        """One Query of each parent's children."""
-        ranges = {requested.key_range: requested for requested in lists}
+        """One Query of each parent's children, or one for each of several levels."""
+        ranges = {span: requested for requested in lists for span in requested.key_ranges}
         return ReadOption.of(requested.query(span, 1, tree) for span, requested in ranges.items())
 
     def min_size(self, records_read: RecordsRead, versions: Mapping[str, TreeVersion]) -> int:
@@ -81,8 +87,8 @@ class SiblingsRequest(ListRequest, frozen=True, eq=False, dict=True):
 
     def total(self, counts: Counts) -> int:
         """`totalCount`, given the counts of all children of the parent, the owner among them."""
-        total = sum([count for level, count in counts.items() if self.window.level in (None, level)])
-        return total - (self.window.level in (None, self.owner.level))
+        total = sum([count for level, count in counts.items() if self.window.has_level(level)])
+        return total - self.window.has_level(self.owner.level)
 
 
 async def count_siblings(state: ReadState, lists: Sequence[SiblingsRequest]) -> dict[ListRequest, int | Exception]:

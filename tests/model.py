@@ -81,7 +81,8 @@ class Word:
 
 ARGUMENT_TYPES = {
     "first": "Int", "last": "Int", "maxDepth": "Int", "after": "String", "before": "String", "from": "String",
-    "to": "String", "level": "GroundLevel!", "reverse": "Boolean!", "path": "Path!", "id": "ID!", "ids": "[ID!]!",
+    "to": "String", "level": "GroundLevel!", "levels": "[GroundLevel!]", "reverse": "Boolean!",
+    "path": "Path!", "id": "ID!", "ids": "[ID!]!",
 }  # fmt: skip
 
 
@@ -126,7 +127,7 @@ class GraphText:
     def _value(self, name: str, value: Any) -> str:
         # The same value is written the same way, since merged fields must have the same arguments.
         if len(repr(value)) % 2:
-            return self._variable(ARGUMENT_TYPES[name], value.name if isinstance(value, Word) else value)
+            return self._variable(ARGUMENT_TYPES[name], _plain(value))
         return _literal(value)
 
     def _variable(self, kind: str, value: Any) -> str:
@@ -137,6 +138,16 @@ class GraphText:
         self.variables[name] = value
         self._declared.append(f"${name}: {kind}")
         return f"${name}"
+
+
+def _plain(value: Any) -> Any:
+    """A value of an argument as a variable has it."""
+    match value:
+        case Word(name):
+            return name
+        case list():
+            return list(map(_plain, value))
+    return value
 
 
 def _literal(value: Any) -> str:
@@ -253,6 +264,11 @@ class Model:
             *given
         }:
             raise Refused("BAD_USER_INPUT")
+        levels = self._levels(given)
+        if record is not None and kind == "descendants" and levels and {"from", "to"} & {*given}:
+            depths = range(2, 1 + min(9, given.get("maxDepth", 9)))
+            if any(self._levels_below(record.level, depth) & levels for depth in depths):
+                raise Refused("BAD_USER_INPUT")
         order, position = self._order(record, kind, given)
         owner = self._owner(record, kind)
         whole = self._whole(record, kind, given, order)
@@ -272,6 +288,19 @@ class Model:
             (("before" in given), more) if "last" in given else (more or "before" in given, "after" in given)
         )
         return Listing(cut, [encode_cursor(order, owner, position(one)) for one in cut], nexts, befores, len(whole))
+
+    def _levels(self, given: dict[str, Any]) -> set[str]:
+        """The levels of the nodes in a list; none for all."""
+        if "levels" not in given:
+            return {given["level"].name} if "level" in given else set()
+        if "level" in given or not given["levels"]:
+            raise Refused("BAD_USER_INPUT")
+        return {level.name for level in given["levels"]}
+
+    def _levels_below(self, level: str, depth: int) -> set[str]:
+        """The levels that may lie so deep below a node of a level."""
+        under = {level} if depth == 1 else self._levels_below(level, depth - 1)
+        return {one.level for one in Ground.levels.values() if one.under & under}
 
     def _owner(self, record: Record | None, kind: str) -> str:
         """The owner that the cursors of a list belong to."""
@@ -299,8 +328,8 @@ class Model:
             if order is CursorKind.CHILDREN_BY_KEY:
                 found = sorted(found, key=lambda one: one.path)
         depth = len(record.path) if record is not None else 0
-        if "level" in given:
-            found = [one for one in found if one.level == given["level"].name]
+        if levels := self._levels(given):
+            found = [one for one in found if one.level in levels]
         if "maxDepth" in given:
             found = [one for one in found if len(one.path) - depth <= given["maxDepth"]]
         if "from" in given:

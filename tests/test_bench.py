@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench import clients, measurement, million, places, servers
+from bench import clients, measurement, million, places, servers, sorting
 from bench.measurement import MAIN, ExpectedData, Figures, Schedule, Workload, WrongResponse, measure
 from bench.places import COUNTRY_NODES, Place
 from bench.processes import Process, ask
@@ -137,3 +137,10 @@ def test_a_large_store_has_ten_equal_trees():
     assert len(nodes) == 10 * (2 + 100 * 20)
     assert {place.path[0] for place in nodes} == {f"C{number}" for number in range(10)}
     assert len({place.path for place in nodes}) == len({place.id for place in nodes}) == len(nodes)
+
+
+async def test_sorting_is_measured_beside_serializing(monkeypatch, capsys):
+    monkeypatch.setattr(sorting, "NODES", 50)
+    monkeypatch.setattr(sorting, "RUNS", 1)
+    await sorting.main()
+    assert len(capsys.readouterr().out.splitlines()) == 3 + len(sorting.WAYS)

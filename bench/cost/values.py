@@ -11,6 +11,7 @@ from bench.cost.operation import Value
 from resolvers.planning.cursors import CursorKind, encode_cursor
 
 EXTREME = 0.3  # of all values
+MAX_NESTED = 7  # conditions in each other; more than are taken
 
 PATHS = [
     WIDE, LARGE, OLD, DEEP, "C000", "C001", f"{WIDE}/S0000", f"{WIDE}/S0000/T0", "C000/S/A", "C000/S", f"{LARGE}/L00",
@@ -74,11 +75,11 @@ class Values:
             return Value(told, self._one("", kind, random, extreme), times)
         return Value(told, [self._one("", kind, random, extreme=False) for _ in range(times)])
 
-    def _one(self, name: str, kind: GraphQLNamedType, random: Random, extreme: bool) -> Any:
+    def _one(self, name: str, kind: GraphQLNamedType, random: Random, extreme: bool, depth: int = 0) -> Any:
         if isinstance(kind, GraphQLEnumType):
             return "NO_SUCH_LEVEL" if extreme and random.random() < 0.2 else random.choice(list(kind.values))
         if isinstance(kind, GraphQLInputObjectType):
-            return self._object(kind, random, extreme)
+            return self._object(kind, random, extreme, depth)
         match kind.name:
             case "Path":
                 return self._path(random, extreme)
@@ -113,9 +114,12 @@ class Values:
             return {"__typename": name, "id": self._id(random, extreme)}
         return {"__typename": name, "path": self._path(random, extreme)}
 
-    def _object(self, kind: GraphQLInputObjectType, random: Random, extreme: bool) -> Any:
-        """Attributes of one level, or the input of a hierarchy with one level."""
+    def _object(self, kind: GraphQLInputObjectType, random: Random, extreme: bool, depth: int) -> Any:
+        """Attributes of one level, the input of a hierarchy with one level, or some conditions, of which a few nest."""
         fields = list(kind.fields.items())
         if kind.is_one_of:
             fields = [random.choice(fields)]
-        return {name: self._one(name, get_named_type(one.type), random, extreme) for name, one in fields}
+        elif kind.name.endswith("Condition"):
+            fields = [one for one in fields if depth < MAX_NESTED or one[0] not in ("and", "or", "not")]
+            fields = random.sample(fields, min(len(fields), random.choice([1, 2, 3])))
+        return {name: self._one(name, get_named_type(one.type), random, extreme, depth + 1) for name, one in fields}

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, get_args
 
+from graph.hierarchies.list_values import enum_of
 from graph.hierarchies.node import Node
 from store.errors import BadInput
 from store.model.hierarchy import RESERVED
@@ -14,6 +14,9 @@ from store.model.hierarchy import RESERVED
 OWN_TYPES = frozenset(
     "Query Mutation Subscription Node NodeRevision NodeRevisionConnection NodeRevisionEdge PageInfo DeletedNode "
     "LocalizedName LocalizedNameInput "
+    "StringCondition IntCondition LongCondition FloatCondition DecimalCondition BooleanCondition DateCondition "
+    "DateTimeCondition StringListCondition IntListCondition LongListCondition FloatListCondition "
+    "DecimalListCondition BooleanListCondition DateListCondition DateTimeListCondition OrderDirection "
     "Change ChangeFeed Move MoveState WritePlan DeletePolicy Path Long Decimal Date DateTime ID Int Float String "
     "Boolean _Any _Entity _Service".split()
 )
@@ -25,7 +28,8 @@ OWN_FIELDS = frozenset("node nodes move moves deletedNode changes _entities _ser
 TYPE, FIELD = "type", "field of Query"
 
 _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
-_OF_TITLE = ("", *"Level Connection Edge Payload Attributes Revision RevisionConnection RevisionEdge".split())
+_OF_LISTS = "Level Connection Edge OrderBy OrderField Condition LevelCondition".split()
+_OF_TITLE = ("", *_OF_LISTS, *"Payload Attributes Revision RevisionConnection RevisionEdge".split())
 _OF_LEVEL = ("", "Attributes", "Revision")
 
 
@@ -64,6 +68,11 @@ def search_field_of(cls: type[Node]) -> str:
     return f"search{listing[:1].upper()}{listing[1:]}"
 
 
+def paths_field_of(cls: type[Node]) -> str:
+    """The field of Query that finds nodes of a hierarchy by their paths."""
+    return f"{list_field_of(cls)}ByPath"
+
+
 def check_names(classes: Sequence[type[Node]]) -> None:
     """Raise BadInput for a name that GraphQL cannot have, or that two of the classes or Clade itself make."""
     own = [Use(TYPE, name, None, "Clade itself", "") for name in OWN_TYPES]
@@ -86,11 +95,13 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
     for one in classes:
         for enum in _enums_of(one):
             made_by = f"the enum {enum.__name__} of {_described(cls, one)}"
-            yield Use(TYPE, enum.__name__, enum, made_by, "rename the enum")
+            for name in (enum.__name__, *_conditions_of(one, enum)):
+                yield Use(TYPE, name, enum, made_by, "rename the enum")
     for one in classes:
         yield Use(FIELD, field_of(cls.prefix + one.title), one, _described(cls, one), rename)
     way_out = f'give {cls.title} another many=, as in many="all{cls.title}"'
-    yield Use(FIELD, list_field_of(cls), None, f'many="{cls.many}" of {_described(cls, cls)}', way_out)
+    for name in (list_field_of(cls), paths_field_of(cls)):
+        yield Use(FIELD, name, None, f'many="{cls.many}" of {_described(cls, cls)}', way_out)
     if cls.search is not None:
         yield Use(FIELD, search_field_of(cls), None, f"search= of {_described(cls, cls)}", way_out)
         yield Use(TYPE, f"{cls.prefix}{cls.title}Search", None, f"search= of {_described(cls, cls)}", rename)
@@ -129,6 +140,9 @@ def _check_attributes(cls: type[Node], level: type[Node]) -> None:
         if field in taken:
             raise BadInput(f"{where} {field}, which {taken[field]} has already; rename the attribute.")
         taken[field] = f"the attribute {name}"
+    if len({name.upper() for name in level.attributes}) < len(level.attributes):
+        fact = f"{_described(cls, level)} has attributes that differ in capitals alone"
+        raise BadInput(f"{location(level)}: {fact}, and orderBy has one name for them; rename one.")
     for enum in _enums_of(level):
         for member in enum.__members__ or [""]:
             if not _NAME.fullmatch(member) or member in ("true", "false", "null"):
@@ -143,12 +157,15 @@ def _described(cls: type[Node], level: type[Node]) -> str:
 
 def _enums_of(cls: type[Node]) -> Iterator[type[Enum]]:
     """The enums among the types of a class's attributes, which may be optional and in lists."""
-    ahead: list[Any] = [hint for hint, _ in cls.attributes.values()]
-    while ahead:
-        hint = ahead.pop()
-        ahead += get_args(hint)
-        if isinstance(hint, type) and issubclass(hint, Enum):
-            yield hint
+    for hint, _ in cls.attributes.values():
+        if (enum := enum_of(hint)) is not None:
+            yield enum
+
+
+def _conditions_of(cls: type[Node], enum: type[Enum]) -> set[str]:
+    """The names of the inputs of conditions on attributes of an enum, or of lists of it."""
+    many = {attribute.many for hint, attribute in cls.attributes.values() if enum_of(hint) is enum}
+    return {f"{enum.__name__}{'List' if one else ''}Condition" for one in many}
 
 
 def camel(name: str) -> str:

@@ -7,6 +7,7 @@ type and merged field nodes: collecting anew for every type at every level would
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from graphql import (
@@ -25,6 +26,7 @@ from graphql import (
 from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_fields, collect_subfields
 from graphql.execution.values import VariableValues, get_argument_values
 
+from graph.operation.list_arguments import arrangement, levels
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.relations import Relation, RelationKind
 from store.errors import BadInput, CladeError
@@ -277,18 +279,21 @@ def has_variables(node: FieldNode) -> bool:
 def connection_arguments(definition: Any, node: FieldNode, variables: VariableValues) -> ConnectionArguments:
     """The arguments of a connection field. Raises BadInput where they contradict each other, and GraphQLError."""
     given = get_argument_values(definition, node, variables)
-    level = given.get("level")
-    return ConnectionArguments(
+    make: Any = ConnectionArguments
+    if (wanted := levels(given)) is not None:
+        make = partial(ConnectionArguments.of_levels, wanted)
+    found: ConnectionArguments = make(
         first=given.get("first"),
         after=given.get("after"),
         last=given.get("last"),
         before=given.get("before"),
-        level=getattr(level, "value", level),
         start=_encoded(given.get("from")),
         end=_encoded(given.get("to")),
         reverse=bool(given.get("reverse")),
         max_depth=given.get("maxDepth"),
+        **arrangement(definition, given),
     )
+    return found
 
 
 def _encoded(bound: str | None) -> str | None:

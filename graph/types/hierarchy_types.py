@@ -15,6 +15,7 @@ from graph.hierarchies.attribute import DateTime
 from graph.hierarchies.node import Node, description
 from graph.types.field import AFTER, FIRST, Fields, argument, field, required
 from graph.types.level_types import LevelTypes
+from graph.types.list_inputs import ListInputs
 from graph.types.name_fields import name_fields
 from graph.types.node_fields import Count, RecordField, is_descendant_of, key, path, path_of
 from graph.types.past_fields import history_fields, revision_types
@@ -46,6 +47,7 @@ class HierarchyTypes:
     def __init__(self, cls: type[Node]) -> None:
         self.cls, self.name = cls, cls.name
         self.level = self._level_enum()
+        self.inputs = ListInputs(cls, self.level)
         self.nodes, self.revisions = LevelTypes(cls, NodeInterface), revision_types(cls, self.level)
         past = history_fields(self.revisions.interface, self.revisions.connection)
         page = f"A page of a list of nodes of the hierarchy {self.name}."
@@ -55,7 +57,9 @@ class HierarchyTypes:
 
     def list_arguments(self, *more: Parameter) -> list[Parameter]:
         """The arguments of every list, and further ones."""
-        return [FIRST, AFTER, _LAST, _BEFORE, self._level_argument(), _REVERSE, *more]
+        enum: Any = self.level
+        level, several = self._level_argument(), argument("levels", list[enum] | None, "Only nodes of these levels.")
+        return [FIRST, AFTER, _LAST, _BEFORE, level, several, _REVERSE, *more, *self.inputs.arguments]
 
     # -- construction --------------------------------------------------------------------------------------------------
 

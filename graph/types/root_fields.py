@@ -80,6 +80,20 @@ class ById(TargetField):
 
 
 @dataclass(frozen=True)
+class ByPaths(TargetField):
+    """Nodes of one hierarchy by their paths, in this order."""
+
+    hierarchy: str
+    many: bool = True
+
+    def spend(self, given: Mapping[str, Any], context: Any) -> None:
+        context.spend_ids(len(given["paths_"]))
+
+    def targets(self, given: Mapping[str, Any]) -> "list[Target]":
+        return [(self, (self.hierarchy, parse_path(path))) for path in given["paths_"]]
+
+
+@dataclass(frozen=True)
 class RootsField:
     """The roots of a hierarchy, as a connection."""
 

@@ -40,6 +40,11 @@ class RedactedNode(Record, frozen=True, kw_only=True, dict=True):
         return super().__getattribute__(name)
 
 
+def total_withheld(owner: Record) -> Forbidden:
+    """The error for `totalCount` of a list of a redacted node."""
+    return Forbidden(f"Your grants lie below {shorten(format_path(owner.path))}; its lists have no totalCount.")
+
+
 def redacted(outcome: Record | Exception | None, visibility: Visibility) -> Record | Exception | None:
     """A record as the caller may read it: in full, redacted, or not at all. Errors and None stay."""
     if visibility is Visibility.FULL or not isinstance(outcome, Record):

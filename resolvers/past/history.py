@@ -21,7 +21,10 @@ class RevisionCursors:
     node_id: str
 
     def cursor(self, record: Record) -> str:
-        return encode_cursor(CursorKind.HISTORY, self.node_id, str(record.revision))
+        return encode_cursor(CursorKind.HISTORY, self.node_id, self.position(record))
+
+    def position(self, record: Record) -> str:
+        return str(record.revision)
 
 
 @dataclass(frozen=True)

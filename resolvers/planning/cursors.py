@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
 
+from resolvers.sorting.ordering import MAX_ORDER_FIELDS, MAX_SORTED_CHARACTERS
 from store.errors import BadCursor
 from store.model.keys import MAX_SORT_KEY_BYTES
 from store.model.records import Record
 from store.text import shorten
 
 _PREFIX_BYTES = 7  # the kind of the list, and a digest of its owner
-MAX_CURSOR_CHARACTERS = -(-(_PREFIX_BYTES + MAX_SORT_KEY_BYTES) * 4 // 3)  # in base64
+_MAX_VALUES_BYTES = MAX_ORDER_FIELDS * (6 * MAX_SORTED_CHARACTERS + 3) + 2  # of a sorted list: JSON, then a new line
+MAX_CURSOR_CHARACTERS = -(-(_PREFIX_BYTES + _MAX_VALUES_BYTES + MAX_SORT_KEY_BYTES) * 4 // 3)  # in base64
 
 _NUMBER = re.compile(r"[0-9]{1,12}")
 
@@ -30,6 +32,7 @@ class CursorKind(StrEnum):
     CHILDREN_BY_KEY = "k"
     SIBLINGS = "s"
     DESCENDANTS = "d"
+    ARRANGED = "o"
     HISTORY = "h"
     CHANGES = "f"
 
@@ -52,7 +55,10 @@ class ListCursors:
     start: int | None
 
     def cursor(self, record: Record) -> str:
-        return encode_cursor(self.order, self.owner, record.rank if self.start is None else record.sk[self.start :])
+        return encode_cursor(self.order, self.owner, self.position(record))
+
+    def position(self, record: Record) -> str:
+        return record.rank if self.start is None else record.sk[self.start :]
 
 
 def cursor_too_long(cursor: str) -> BadCursor:

@@ -20,6 +20,7 @@ from resolvers.planning.tree_state import TreeState
 from resolvers.session.records_read import Read, RecordsRead
 from store.errors import BadCursor
 from store.metadata.tree_version import TreeVersion
+from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES
 from store.model.ranges import KeyRange
 from store.model.records import Counts, Record
@@ -38,6 +39,11 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     @abstractmethod
     def key_range(self) -> KeyRange:
         """The range that the list is, from cursor to cursor."""
+
+    @property
+    def key_ranges(self) -> list[KeyRange]:
+        """The ranges that the list consists of, in its order: one, or more of several levels."""
+        return [self.key_range]
 
     @classmethod
     @abstractmethod
@@ -88,8 +94,8 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def levels(self) -> list[str]:
         """The levels of the nodes in the list."""
-        level = self.relation.window.level
-        return [name for name, count in self.counts.items() if count and level in (None, name)]
+        has_level = self.relation.window.has_level
+        return [name for name, count in self.counts.items() if count and has_level(name)]
 
     @cached_property
     def max_size(self) -> int:
@@ -104,8 +110,10 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     @property
     def is_empty(self) -> bool:
         """Whether the owner's counts show that the list is empty."""
-        level = self.relation.window.level
-        return not (any(self.counts.values()) if level is None else self.counts.get(level))
+        window, counts = self.relation.window, self.counts
+        if window.levels:
+            return not any(counts.get(level) for level in window.levels)
+        return not (any(counts.values()) if window.level is None else counts.get(window.level))
 
     @property
     def needs_nodes(self) -> bool:
@@ -143,11 +151,12 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     def is_planned(self, tree: TreeState) -> bool:
         """Whether the planned reads return the list."""
-        return tree.planned.contain(self.key_range, self.limit, reverse=self.window.descending)
+        reverse = self.window.descending
+        return all(tree.planned.contain(span, self.limit, reverse=reverse) for span in self.key_ranges)
 
     def records(self, records_read: RecordsRead, version: TreeVersion) -> list[Record] | None:
         """The list out of what was read, in reading order and up to `limit`; None if some of it was not read."""
-        return records_read.in_range(self.key_range, self.limit, reverse=self.window.descending)
+        return records_read.in_ranges(self.key_ranges, self.limit, reverse=self.window.descending)
 
     def level_depths(self, version: TreeVersion) -> list[tuple[str, int]]:
         """Level and depth of all nodes that can be in the list: one partition of `by_level` each."""
@@ -170,6 +179,9 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         if len(position.encode()) >= MAX_SORT_KEY_BYTES:  # a bound after it is one byte longer
             raise BadCursor("The position in the cursor is longer than any key; use a cursor of this list.")
         return position
+
+    def check_levels(self, hierarchy: Hierarchy) -> None:
+        """Raise BadInput for arguments that do not fit to the levels of the list."""
 
     def check(self) -> None:
         """Raise BadCursor for a cursor of another list, and BadInput for a bound that is longer than any key."""

@@ -12,6 +12,10 @@ class Cursors(Protocol):
 
     def cursor(self, record: Record) -> str: ...
 
+    def position(self, record: Record) -> str:
+        """The place of a record in the list: a text that sorts as the list does."""
+        ...
+
 
 @dataclass(frozen=True)
 class Page:

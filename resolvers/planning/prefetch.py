@@ -67,7 +67,8 @@ def _complete_below(relations: list[Relation], levels: list[str], hierarchy: Hie
     found: dict[Relation, None] = {}
     for level in [name for name in levels if any(name in other.under for other in hierarchy.levels.values())]:
         for relation in relations:
-            complete = [deeper for deeper in relation.selection.on(hierarchy.name, level) if deeper.is_complete]
+            selected = [deeper.whole for deeper in relation.selection.on(hierarchy.name, level)]
+            complete = [deeper for deeper in selected if deeper.is_complete]
             if not complete:
                 return []
             found.update(dict.fromkeys(complete))

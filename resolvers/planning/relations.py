@@ -60,6 +60,19 @@ class Relation:
         return RelationKey(self.kind, self.window, self.nodes, self.total, self.counts)
 
     @cached_property
+    def whole(self) -> "Relation":
+        """What has to be read: itself, or the whole list in its own order where it is sorted or filtered.
+
+        Lists below it are read together with it only if all of its nodes are on the page.
+        """
+        window = self.window
+        if not window.is_arranged:
+            return self
+        is_shown = window.where is None and window.size is None and not window.is_paged
+        selection = self.selection if is_shown else NoSelection()
+        return Relation(self.kind, window.whole(), selection, counts=self.counts)
+
+    @cached_property
     def _errors(self) -> dict[str, CladeError]:
         return {}
 
@@ -75,8 +88,9 @@ class Relation:
             self.nodes
             and self.kind is RelationKind.CHILDREN
             and window.size is None
-            and window.level is None
+            and window.has_all_levels
             and not window.is_narrow
+            and not window.is_arranged
         )
 
 

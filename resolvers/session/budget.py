@@ -27,6 +27,15 @@ class ResponseTooLarge(BudgetExceeded):
     """The response has more fields or bytes than are allowed, so it is not sent."""
 
 
+class TooManyNodes(BudgetExceeded):
+    """A list or lookup of more nodes than are left; `fact` is the sentence that says so, without the way out."""
+
+    def __init__(self, fact: str) -> None:
+        way_out = "Ask for fewer with first: and go on with after: in the next request, or raise CLADE_MAX_NODES."
+        super().__init__(f"{fact} {way_out}")
+        self.fact = fact
+
+
 class Budget:
     """The remaining nodes, fields and bytes of a response."""
 
@@ -83,9 +92,6 @@ class Budget:
         raise ResponseTooLarge(message)
 
 
-def too_many_nodes(what: str, nodes: int, left: int) -> BudgetExceeded:
+def too_many_nodes(what: str, nodes: int, left: int) -> TooManyNodes:
     """The error for a list or lookup (`The children of US`) of `nodes` nodes where only `left` are left."""
-    return BudgetExceeded(
-        f"{what} would be {quantity(nodes, 'node')}, and this request may return {left:,} more. "
-        "Ask for fewer with first: and go on with after: in the next request, or raise CLADE_MAX_NODES."
-    )
+    return TooManyNodes(f"{what} would be {quantity(nodes, 'node')}, and this request may return {left:,} more.")

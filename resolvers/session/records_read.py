@@ -6,7 +6,7 @@ level or of a subtree contains all children of its parents, so lists of children
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -122,6 +122,22 @@ class RecordsRead:
         if reverse:
             return run.records[lo if limit is None else max(lo, hi - limit) : hi][::-1]
         return run.records[lo : hi if limit is None else min(hi, lo + limit)]
+
+    def in_ranges(
+        self, spans: Sequence[KeyRange], limit: int | None = None, *, reverse: bool = False
+    ) -> list[Record] | None:
+        """The same of ranges that follow one another in the order of a list."""
+        if len(spans) == 1:
+            return self.in_range(spans[0], limit, reverse=reverse)
+        records: list[Record] = []
+        for span in spans[::-1] if reverse else spans:
+            rest = None if limit is None else limit - len(records)
+            if rest is not None and rest <= 0:
+                break
+            if (found := self.in_range(span, rest, reverse=reverse)) is None:
+                return None
+            records += found
+        return records
 
     def _run_at(self, span: KeyRange, *, at_end: bool) -> _Run | None:
         """The run that contains the first key of a range, or its last."""

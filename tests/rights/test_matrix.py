@@ -94,6 +94,7 @@ def on_omaha(redacted: Any = SAME) -> list[Any]:
 
 
 US_ROOT = {"nodes": [{"path": "US"}]}
+NO_NODES, ONE_NODE = {"totalCount": 0}, {"totalCount": 1}
 PATH = "{ ... on Location { path } ... on CategoryNode { path } }"
 GOODS_ONLY = [NULL, NULL, NULL, NULL, NULL, SAME]
 
@@ -117,7 +118,20 @@ OF_QUERY: dict[str, list[tuple[str, list[Any]]]] = {
         level: [(f'{level}(path: "{OMAHA}") {{ path }}', on_omaha())]  # it is of another, for who may see it
         for level in ("country", "region", "state", "county", "neighborhood", "postalCode", "store")
     },
-    "locations": [("locations { nodes { path } }", [EMPTY, US_ROOT, US_ROOT, US_ROOT, US_ROOT, EMPTY])],
+    "locations": [
+        ("locations { nodes { path } }", [EMPTY, US_ROOT, US_ROOT, US_ROOT, US_ROOT, EMPTY]),
+        (
+            "locations(orderBy: [{field: UPDATED_AT}], where: {childCount: {isNull: true}}) { totalCount }",
+            [NO_NODES, ONE_NODE, NO_NODES, ONE_NODE, ONE_NODE, NO_NODES],
+        ),
+    ],
+    "locationsByPath": [
+        (
+            f'locationsByPath(paths: ["{OMAHA}", "US/NE/Oma", "{OMAHA}-old"]) {{ path }}',
+            [[NULL] * 3, SAME, SAME, [NULL] * 3, SAME, [NULL] * 3],
+        )
+    ],
+    "categoriesByPath": [('categoriesByPath(paths: ["Books"]) { path }', [[NULL]] * 5 + [SAME])],
     "node": [(f"node(id: $id) {PATH}", on_omaha(NULL))],
     "nodes": [(f"nodes(ids: [$id]) {PATH}", [[NULL], SAME, SAME, [NULL], [NULL], [NULL]])],
     "categoryNode": [('categoryNode(path: "Books") { path }', GOODS_ONLY)],

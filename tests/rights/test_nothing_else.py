@@ -37,6 +37,9 @@ EVERYTHING = """
 fragment redacted on Ground { __typename path key name level depth pathOf(level: AREA) isDescendantOf(path: "k0k") }
 fragment way on Ground { ...redacted parent { ...redacted } root { ...redacted } ancestors { ...redacted }
   children { edges { cursor node { ...redacted } } pageInfo { hasNextPage endCursor } }
+  sorted: children(orderBy: [{field: NOTE}, {field: UPDATED_AT}]) { edges { cursor node { ...redacted } } }
+  found: descendants(where: {or: [{note: {contains: "o"}}, {note: {isNull: true}}]}) { edges { cursor node { key } } }
+  beside: siblings(orderBy: [{field: CHILD_COUNT}], where: {not: {note: {lt: "o"}}}) { edges { cursor node { key } } }
   descendants { edges { cursor node { ...redacted } } } siblings(first: 2) { edges { cursor node { ...redacted } } } }
 fragment own on Ground { id path key name level depth revision updatedAt changedBy childCount descendantCount note }
 fragment all on Ground { ...own parent { ...own } root { ...own } ancestors { ...own } siblings { nodes { ...own } }

@@ -207,6 +207,8 @@ class Writer:
             found["last"] = 2
         if self.chance(2):
             found["level"] = self.level()
+        if self.chance(3):
+            found["levels"] = [self.level() for _ in range(self.random.choice([0, 1, 2, 2, 2, 3, 3]))]
         if self.random.random() < 0.5:
             found["reverse"] = self.random.random() < 0.5
         if name in ("children", "descendants"):

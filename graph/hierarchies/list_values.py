@@ -1,0 +1,41 @@
+"""List values: the values of a hierarchy's nodes that lists can be sorted and filtered by, by name."""
+
+from enum import Enum
+from typing import Any, get_args
+
+from graph.hierarchies.node import Node
+from resolvers.sorting.node_values import NodeValue
+from store.model.attributes import Kind
+
+
+def list_values(cls: type[Node]) -> dict[str, NodeValue]:
+    """The values that every node has, and the attributes of all levels.
+
+    An attribute that two levels have with different types is left out, since its values do not compare.
+    """
+    found = {
+        "name": NodeValue("name", Kind.TEXT),
+        "key": NodeValue("key", Kind.TEXT),
+        "level": NodeValue("level", Kind.ENUM, members=tuple(cls.levels)),
+        "child_count": NodeValue("child_count", Kind.INT),
+        "updated_at": NodeValue("updated_at", Kind.DATETIME),
+    }
+    types: dict[str, set[Any]] = {}
+    for level in (cls, *cls.levels.values()):
+        for name, (hint, attribute) in level.attributes.items():
+            types.setdefault(name, set()).add(hint)
+            found[name] = NodeValue(name, attribute.kind, attribute.many, enum_members(hint))
+    return {name: value for name, value in found.items() if len(types.get(name, ())) <= 1}
+
+
+def enum_of(hint: Any) -> type[Enum] | None:
+    """The enum of an attribute's type, which may be optional and in a list; None where it is another type."""
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint
+    return next((found for one in get_args(hint) if (found := enum_of(one)) is not None), None)
+
+
+def enum_members(hint: Any) -> tuple[str, ...]:
+    """The names of the members of the enum of an attribute's type, in their order."""
+    enum = enum_of(hint)
+    return () if enum is None else tuple(enum.__members__)

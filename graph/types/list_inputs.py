@@ -1,0 +1,153 @@
+"""List inputs: the types of `orderBy` and `where` of one hierarchy's lists, made of its levels and attributes."""
+
+from collections.abc import Mapping
+from enum import Enum
+from inspect import Parameter
+from typing import Any
+
+import strawberry
+from graphql import GraphQLSchema
+
+from graph.hierarchies.attribute import Date, DateTime, Decimal, Long
+from graph.hierarchies.list_values import enum_of, list_values
+from graph.hierarchies.names import camel
+from graph.hierarchies.node import Node
+from graph.operation.list_arguments import CONDITION_VALUES, ORDER_VALUES
+from graph.types.field import argument
+from resolvers.sorting.node_values import NodeValue
+from store.model.attributes import Kind
+
+_TYPES: dict[Kind, Any] = {
+    Kind.TEXT: str,
+    Kind.INT: int,
+    Kind.LONG: Long,
+    Kind.FLOAT: float,
+    Kind.DECIMAL: Decimal,
+    Kind.BOOLEAN: bool,
+    Kind.DATE: Date,
+    Kind.DATETIME: DateTime,
+}
+_EQUAL = {"eq": "Equal to this.", "ne": "Not equal to this; a node without a value is not."}
+_ONE_OF = {"in": "Equal to one of these."}
+_RANGE = {
+    "lt": "Less than this.",
+    "lte": "Less than or equal to this.",
+    "gt": "Greater than this.",
+    "gte": "Greater than or equal to this.",
+}
+_OF_TEXT = {"startsWith": "Begins with this, case and accents aside.", "contains": "Contains this, likewise."}
+_IS_NULL = "Whether the node has no value."
+
+_ABOUT = {
+    "name": "Display name, in the first of `languages` that the node has a name in.",
+    "key": "Last segment of the path.",
+    "level": "Level, in the order in which the hierarchy defines them.",
+    "child_count": "Number of children.",
+    "updated_at": "Time of the last write of the content.",
+}
+_LANGUAGES = argument(
+    "languages", list[str] | None, "Language tags of BCP 47, the best first, of the names in orderBy and where."
+)
+
+
+@strawberry.enum(description="Direction of an order; nodes without a value come last in both.")
+class OrderDirection(Enum):
+    ASC = strawberry.enum_value("ASC", description="From the least to the greatest.")
+    DESC = strawberry.enum_value("DESC", description="From the greatest to the least.")
+
+
+_conditions: dict[tuple[Any, bool], Any] = {}
+"""The inputs with the operators of each type that all hierarchies share, and of lists of it."""
+
+
+class ListInputs:
+    """The inputs of one hierarchy, `level` being the enum of its levels."""
+
+    def __init__(self, cls: type[Node], level: Any) -> None:
+        self._title = f"{cls.prefix}{cls.title}"
+        self._cls, self._level = cls, level
+        self._values = list_values(cls)
+        declared = {name: one for level in cls.levels.values() for name, one in level.attributes.items()}
+        self._hints = {name: hint for name, (hint, _) in declared.items()}
+        self._attributes = {name: attribute for name, (_, attribute) in declared.items()}
+        self._sorted = {name.upper(): value for name, value in self._values.items() if not value.many}
+        order: Any = self._order()
+        condition: Any = self._condition()
+        self.arguments: list[Parameter] = [
+            argument("orderBy", list[order] | None, "Order of the list, by the first field, then by the next ones."),
+            argument("where", condition | None, "Only nodes that meet this; it is tested for all nodes of the list."),
+            _LANGUAGES,
+        ]
+
+    def register(self, schema: GraphQLSchema) -> None:
+        """Give graphql-core's inputs the values that their fields stand for."""
+        kinds = schema.type_map
+        kinds[f"{self._title}OrderField"].extensions[ORDER_VALUES] = self._sorted
+        values = {camel(name): value for name, value in self._values.items()}
+        kinds[f"{self._title}Condition"].extensions[CONDITION_VALUES] = values
+
+    def _order(self) -> type:
+        make: Any = Enum  # mypy follows only enums that are written out
+        about = _ABOUT | {name: one.description for name, one in self._attributes.items()}
+        members = {
+            name: strawberry.enum_value(name, description=about[value.name]) for name, value in self._sorted.items()
+        }
+        plain = make(f"{self._title}OrderField", members)
+        fields = strawberry.enum(plain, description=f"Values that lists of the hierarchy {self._cls.name} sort by.")
+        parts = {
+            "field": (fields, "Value to sort by; texts sort without regard to case and accents.", {}),
+            "direction": (OrderDirection, "Direction.", {"default": OrderDirection.ASC}),
+        }
+        return _input(f"{self._title}OrderBy", "A value to sort a list by.", parts)
+
+    def _condition(self) -> type:
+        name = f"{self._title}Condition"
+        made = type(name, (), {})
+        parts: dict[str, tuple[Any, str, Mapping[str, Any]]] = {
+            "and": (list[made] | None, "All of these; met if there is none.", _OPTIONAL),  # type: ignore[valid-type]
+            "or": (list[made] | None, "One of these; not met if there is none.", _OPTIONAL),  # type: ignore[valid-type]
+            "not": (made | None, "Not this.", _OPTIONAL),
+        }
+        for value in self._values.values():
+            text = f"Condition on `{camel(value.name)}`."
+            parts[camel(value.name)] = (self._comparison(value) | None, text, _OPTIONAL)
+        return _input(name, "A condition on a node; all of its fields have to be met.", parts, made)
+
+    def _comparison(self, value: NodeValue) -> Any:
+        """The input with the operators of a value's type."""
+        if value.name == "level":
+            return _comparison(f"{self._title}Level", self._level, value)
+        enum = enum_of(self._hints.get(value.name))
+        kind = _TYPES.get(value.kind, enum)
+        if (kind, value.many) not in _conditions:
+            _conditions[kind, value.many] = _comparison(enum.__name__ if enum else value.kind.value, kind, value)
+        return _conditions[kind, value.many]
+
+
+_OPTIONAL: Mapping[str, Any] = {"default": strawberry.UNSET}
+
+
+def _comparison(title: str, kind: Any, value: NodeValue) -> type:
+    if value.many:
+        operators = {"contains": "Has this among its values."}
+        title = f"{title}List"
+    else:
+        operators = _EQUAL | ({} if value.kind is Kind.BOOLEAN else _ONE_OF)
+        operators |= {} if value.kind in (Kind.BOOLEAN, Kind.ENUM) else _RANGE
+        operators |= _OF_TEXT if value.kind is Kind.TEXT else {}
+    parts = {name: (list[kind] if name == "in" else kind, text) for name, text in operators.items()}
+    parts["isNull"] = (bool, _IS_NULL)
+    text = f"A condition on a value of the type {title}; all operators have to be met."
+    fields = {name: (each | None, about, _OPTIONAL) for name, (each, about) in parts.items()}
+    return _input(f"{title}Condition", text, fields)
+
+
+def _input(
+    name: str, description: str, parts: Mapping[str, tuple[Any, str, Mapping[str, Any]]], cls: type | None = None
+) -> type:
+    """An input with these fields: type, description and default of each by its name in the schema."""
+    made = type(name, (), {}) if cls is None else cls
+    made.__annotations__ = {f"part{number}": kind for number, (kind, _, _) in enumerate(parts.values())}
+    for number, (part, (_, text, default)) in enumerate(parts.items()):
+        setattr(made, f"part{number}", strawberry.field(name=part, description=text, **default))
+    return strawberry.input(made, name=name, description=description)

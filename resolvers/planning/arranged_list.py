@@ -1,0 +1,192 @@
+"""Arranged list: a whole list that was read, sorted and filtered in memory, and its pages.
+
+DynamoDB orders a list by its keys alone, and a FilterExpression is applied after the units were consumed and cuts pages
+where it likes. So the list is read as without order and conditions, by whoever reads lists otherwise, and the result is
+cached beside it.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, cmp_to_key
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from resolvers.access.redacted_node import RedactedNode, total_withheld
+from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.planning.cursors import CursorKind, decode_cursor, encode_cursor
+from resolvers.planning.list_request import ListRequest
+from resolvers.planning.page import Cursors, Page, page_of
+from resolvers.planning.relations import Relation
+from resolvers.session.budget import TooManyNodes
+from resolvers.session.page_cache import RECORD_BYTES
+from resolvers.session.request import Request
+from resolvers.sorting.ordering import LIST_ORDER, NODES_A_CHUNK, Ordering, SortValue
+from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
+from store.errors import BadCursor, BudgetExceeded, CladeError
+from store.model.paths import format_path
+from store.model.records import Record
+from store.text import shorten
+
+Outcome = Page | Exception
+Position = tuple[list[SortValue], str]  # what the list is sorted by, then the place in the list's own order
+
+
+@dataclass(frozen=True)
+class ArrangedCursors:
+    """The cursors of a sorted or filtered list. `owner` names the list, with its order and conditions.
+
+    A cursor has the values that its node was sorted by, so it is valid even if the node has changed or is gone.
+    `listed` are the cursors of the list in its own order, None for an empty one.
+    """
+
+    ordering: Ordering
+    owner: str
+    listed: Cursors | None
+
+    def cursor(self, record: Record) -> str:
+        values = msgspec.json.encode(self.ordering.plain_values(record)).decode()
+        return encode_cursor(CursorKind.ARRANGED, self.owner, f"{values}\n{self.position(record)}")
+
+    def position(self, record: Record) -> str:
+        assert self.listed is not None  # only an empty page has none  # noqa: S101
+        return self.listed.position(record)
+
+    def decode(self, cursor: str) -> Position:
+        """The position of a cursor; raises BadCursor for one of another list, order or condition."""
+        values, _, position = decode_cursor(cursor, CursorKind.ARRANGED, self.owner).partition("\n")
+        try:
+            return self.ordering.checked(msgspec.json.decode(values)), position
+        except ValueError:  # msgspec's errors are among them
+            message = f'"{shorten(cursor)}" is a cursor of another list; use a cursor of the same list and order.'
+            raise BadCursor(message) from None
+
+    def compare(self, one: Position, other: Position) -> int:
+        """-1, 0 or 1: whether one position comes before the other."""
+        return self.ordering.compare(one[0], other[0]) or (one[1] > other[1]) - (one[1] < other[1])
+
+
+@dataclass(frozen=True)
+class ArrangedList:
+    """The nodes that meet the conditions, in the order requested."""
+
+    records: list[Record]
+    cursors: ArrangedCursors
+
+    def page(self, window: ConnectionArguments, *, total: bool) -> Page:
+        """One page; raises BadCursor."""
+        after, before = [None if one is None else self.cursors.decode(one) for one in (window.after, window.before)]
+        low, high = (before, after) if window.reverse else (after, before)
+        lo = 0 if low is None else bisect_right(self.records, self._key(low), key=self._key_of)
+        hi = len(self.records) if high is None else bisect_left(self.records, self._key(high), key=self._key_of)
+        limit = len(self.records) if window.limit is None else window.limit
+        if window.descending:
+            records = self.records[max(lo, hi - limit) : hi][::-1]
+        else:
+            records = self.records[lo : min(hi, lo + limit)]
+        return page_of(records, window, len(self.records) if total else None, self.cursors)
+
+    @cached_property
+    def _key(self) -> Callable[[Position], Any]:
+        return cmp_to_key(self.cursors.compare)
+
+    def _key_of(self, record: Record) -> Any:
+        return self._key((self.cursors.ordering.values(record), self.cursors.position(record)))
+
+
+async def read_arranged(
+    request: Request,
+    lists: Sequence[ListRequest],
+    read: Callable[[Request, Sequence[ListRequest]], Awaitable[list[Outcome]]],
+) -> list[Outcome]:
+    """The pages of lists, in order; `read` reads those that are neither sorted nor filtered, and whole lists.
+
+    An error is in place of each page that it concerns.
+    """
+    if not any(relation.window.is_arranged for relation in {one.relation for one in lists}):
+        return await read(request, lists)
+    whole = {one: type(one)(one.owner, one.relation.whole) for one in lists if one.window.is_arranged}
+    outcomes = await read(request, [whole.get(one, one) for one in lists])
+    pages: list[Outcome] = []
+    for number, (requested, outcome) in enumerate(zip(lists, outcomes, strict=True)):
+        if requested in whole:
+            outcome = await _arranged(request, requested, outcome)
+            if number % CHUNK_LENGTH == 0:
+                await yield_to_loop()
+        pages.append(outcome)
+    return pages
+
+
+async def read_arranged_roots(
+    request: Request,
+    hierarchy: str,
+    relation: Relation,
+    read: Callable[[Request, str, Relation], Awaitable[Page]],
+) -> Page:
+    """A page of roots; `read` reads one that is neither sorted nor filtered. Raises its errors, and BadCursor."""
+    if not relation.window.is_arranged:
+        return await read(request, hierarchy, relation)
+    try:
+        whole = await read(request, hierarchy, relation.whole)
+    except TooManyNodes as error:
+        raise whole_list_error(error) from None
+    return _page(await arrange(relation, f"{CursorKind.ROOTS}{hierarchy}", whole), relation)
+
+
+async def _arranged(request: Request, requested: ListRequest, outcome: Outcome) -> Outcome:
+    relation, owner = requested.relation, requested.owner
+    if isinstance(outcome, Exception):
+        return relation.shared_error(whole_list_error(outcome)) if isinstance(outcome, CladeError) else outcome
+    is_redacted = isinstance(owner, RedactedNode)
+    name = format_path(owner.path) if is_redacted else owner.id
+    try:
+        if relation.total and is_redacted:
+            raise total_withheld(owner)
+        # A list of nodes of several trees depends on all of them, so it is arranged anew.
+        may_cache = request.grants is None and requested.tree is not None
+        key = ("arranged", owner.pk, owner.sk, _arrangement(relation)) if may_cache else None
+        found = request.state.pages.get(requested.tree, key) if may_cache else None
+        if found is None:
+            found = await arrange(relation, f"{requested.cursor_kind}{name}", outcome)
+            if may_cache:
+                weight = len(found.records) + len(found.cursors.owner) // RECORD_BYTES
+                request.state.pages.put(requested.tree, key, found, weight)
+        return _page(found, relation)
+    except CladeError as error:
+        return relation.shared_error(error)
+
+
+def _page(found: ArrangedList, relation: Relation) -> Page:
+    page = found.page(relation.window, total=relation.total)
+    return page if relation.nodes else Page([], total=page.total)
+
+
+def _arrangement(relation: Relation) -> object:
+    """The part of a cache key that says which list it is, in which order and under which conditions."""
+    window = relation.window
+    return relation.whole.page_key, window.ordering, window.where
+
+
+async def arrange(relation: Relation, owner: str, whole: Page) -> ArrangedList:
+    """A whole list in the order and under the conditions of a relation; `owner` names the list."""
+    window, records = relation.window, whole.records
+    ordering = window.ordering or LIST_ORDER
+    if window.where is not None:
+        test, found = window.where.test, []
+        async for chunk in in_chunks(records, NODES_A_CHUNK):
+            found += [record for record in chunk if test(record)]
+        records = found
+    identity = (ordering.identity, None if window.where is None else window.where.identity)
+    digest = blake2b(repr(identity).encode(), digest_size=16).hexdigest()
+    cursors = ArrangedCursors(ordering, f"{owner}\n{digest}", whole.cursors)
+    return ArrangedList(await ordering.sorted(records), cursors)
+
+
+def whole_list_error(error: CladeError) -> CladeError:
+    """The error of a whole list, with what to do about it where the list is too long."""
+    if not isinstance(error, TooManyNodes):
+        return error
+    way_out = "orderBy and where take the whole list: narrow it with level, from and to, or ask without them by pages"
+    return BudgetExceeded(f"{error.fact} {way_out}, or raise CLADE_MAX_NODES.")

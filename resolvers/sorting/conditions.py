@@ -1,0 +1,164 @@
+"""Conditions: what the nodes of a list have to meet, as comparisons of their values joined by and, or and not.
+
+A comparison with a value that a node lacks is false, except `ne` and `isNull`. `eq`, `ne` and `in` compare texts as
+they are; the others compare them folded, as the order does (`node_values.py`).
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+from resolvers.sorting.node_values import NodeValue
+from store.errors import BadInput
+from store.model.attributes import Kind
+from store.model.records import Record
+
+MAX_CONDITIONS = 50  # of one list, and, or and not among them: each is tested for every node
+MAX_DEPTH = 5  # of and, or and not in each other
+MAX_OPERANDS = 100  # of one `in`
+MAX_CHARACTERS = 4_000  # of all texts to compare with: they are cached with the list
+
+Test = Callable[[Record], bool]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One comparison: a value of nodes, the operator as the schema names it, and what to compare with.
+
+    The operand of `in` is a tuple, that of `isNull` a boolean.
+    """
+
+    value: NodeValue
+    operator: str
+    operand: Hashable
+
+    @property
+    def identity(self) -> object:
+        """Plain values that are equal for equal comparisons."""
+        return self.value.name, self.value.languages, self.operator, self.operand
+
+    @cached_property
+    def test(self) -> Test:
+        """Whether a node meets it."""
+        value, operand = self.value, self.operand
+        match self.operator:
+            case "isNull":
+                of = value.of if value.many else value.comparable_of
+                return lambda record: (of(record) is None) is operand
+            case "contains" if value.many:
+                return self._has_element()
+            case "eq" | "ne" | "in":
+                return self._equality()
+        of, wanted = value.comparable_of, value.comparable(operand)
+        meets = _MEETS[self.operator]
+        return lambda record: (found := of(record)) is not None and meets(found, wanted)
+
+    def _exact(self, operand: Any) -> Hashable:
+        """An operand in the form that is equal for equal values."""
+        return operand if self.value.kind in (Kind.TEXT, Kind.ENUM) else self.value.comparable(operand)
+
+    def _equality(self) -> Test:
+        is_exact = self.value.kind in (Kind.TEXT, Kind.ENUM)
+        of: Callable[[Record], Any] = self.value.of if is_exact else self.value.comparable_of
+        operands: Any = self.operand if self.operator == "in" else (self.operand,)
+        wanted = frozenset(map(self._exact, operands))
+        if self.operator == "ne":
+            return lambda record: of(record) not in wanted
+        return lambda record: of(record) in wanted
+
+    def _has_element(self) -> Test:
+        of, exact, wanted = self.value.of, self._exact, self._exact(self.operand)
+
+        def test(record: Record) -> bool:
+            elements = of(record)
+            return elements is not None and any(exact(one) == wanted for one in elements)
+
+        return test
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Conditions joined by `and` or `or`, or the one that `not` negates. `and` of none is met, `or` of none is not."""
+
+    operator: str
+    parts: tuple["Condition", ...]
+
+    @property
+    def identity(self) -> object:
+        """Plain values that are equal for equal conditions."""
+        return self.operator, [part.identity for part in self.parts]
+
+    @cached_property
+    def test(self) -> Test:
+        """Whether a node meets it."""
+        tests = [part.test for part in self.parts]
+        match self.operator:
+            case "and":
+                return lambda record: all(test(record) for test in tests)
+            case "or":
+                return lambda record: any(test(record) for test in tests)
+        (negated,) = tests
+        return lambda record: not negated(record)
+
+
+Condition = Comparison | Combination
+
+
+class ConditionParser:
+    """Parses one condition as clients write it: by name of a value its operators, or and, or and not."""
+
+    def __init__(self, values: Mapping[str, NodeValue]) -> None:
+        """`values` are those of the hierarchy by their names in the schema."""
+        self._values = values
+        self._conditions_left = MAX_CONDITIONS
+        self._characters_left = MAX_CHARACTERS
+
+    def parse(self, given: Mapping[str, Any], depth: int = 1) -> Condition:
+        """The condition; raises BadInput for one that is too large, and for null inside it."""
+        if depth > MAX_DEPTH:
+            raise BadInput(f"where has more than {MAX_DEPTH} levels of and, or and not; write it flatter.")
+        parts: list[Condition] = []
+        for name, inner in given.items():
+            if inner is None:
+                raise BadInput(f"{name} is null in where; leave it out, or write isNull: true.")
+            if name in ("and", "or"):
+                parts.append(self._combination(name, inner, depth))
+            elif name == "not":
+                parts.append(self._combination(name, [inner], depth))
+            else:
+                parts += [self._comparison(name, operator, operand) for operator, operand in inner.items()]
+        return parts[0] if len(parts) == 1 else self._counted(Combination("and", tuple(parts)))
+
+    def _combination(self, operator: str, given: Sequence[Mapping[str, Any]], depth: int) -> Condition:
+        return self._counted(Combination(operator, tuple([self.parse(one, depth + 1) for one in given])))
+
+    def _comparison(self, name: str, operator: str, operand: Any) -> Condition:
+        if operand is None:
+            raise BadInput(f"{operator} of {name} is null in where; leave it out, or write isNull: true.")
+        given = operand if isinstance(operand, list) else [operand]
+        if len(given) > MAX_OPERANDS:
+            raise BadInput(f"in of {name} has {len(given):,} values in where; at most {MAX_OPERANDS} are taken.")
+        operands = tuple([one.name if isinstance(one, Enum) else one for one in given])
+        self._characters_left -= sum([len(one) for one in operands if isinstance(one, str)])
+        if self._characters_left < 0:
+            raise BadInput(f"where has texts of more than {MAX_CHARACTERS:,} characters; compare with shorter ones.")
+        whole: Hashable = operands if isinstance(operand, list) else operands[0]
+        return self._counted(Comparison(self._values[name], operator, whole))
+
+    def _counted(self, condition: Condition) -> Condition:
+        self._conditions_left -= 1
+        if self._conditions_left < 0:
+            raise BadInput(f"where has more than {MAX_CONDITIONS} conditions; leave some out.")
+        return condition
+
+
+_MEETS: dict[str, Callable[[Any, Any], bool]] = {
+    "lt": lambda found, wanted: found < wanted,
+    "lte": lambda found, wanted: found <= wanted,
+    "gt": lambda found, wanted: found > wanted,
+    "gte": lambda found, wanted: found >= wanted,
+    "startsWith": lambda found, wanted: found.startswith(wanted),
+    "contains": lambda found, wanted: wanted in found,
+}

@@ -1,0 +1,149 @@
+"""Node values: the values of nodes that lists are sorted and filtered by, and the forms in which they compare.
+
+Text compares *folded*: decomposed (NFKD), without combining marks and without case, so that Évora stands beside Evora
+in every language. No other collation is installed wherever Python is.
+"""
+
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import cached_property, lru_cache
+from typing import Any
+
+from resolvers.access.redacted_node import RedactedNode
+from store.model.attributes import Kind, Value
+from store.model.keys import decode_segment, last_segment
+from store.model.languages import lookup
+from store.model.records import Record
+
+MAX_CACHED_CHARACTERS = 100  # of a text whose folded form is cached: names, not descriptions
+
+Comparable = str | int | float | bool | Decimal
+
+_NUMBERS = (int, float)
+_PYTHON_TYPES: dict[Kind, tuple[type, ...]] = {
+    Kind.INT: _NUMBERS,
+    Kind.LONG: _NUMBERS,
+    Kind.FLOAT: _NUMBERS,
+    Kind.BOOLEAN: (bool,),
+}
+"""The Python types of stored values; those of all other kinds are texts."""
+
+
+@dataclass(frozen=True)
+class NodeValue:
+    """A value of every node: `name`, `key`, `level`, `child_count`, `updated_at`, or the attribute of this name.
+
+    `members` are the values of an enum in their order, which is also that of levels. `languages` are those that names
+    are looked up in. A value that is missing, or of another type than its kind, is None; so is what is withheld of a
+    redacted node, so that neither order nor conditions disclose it.
+    """
+
+    name: str
+    kind: Kind
+    many: bool = False
+    members: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+
+    @cached_property
+    def of(self) -> Callable[[Record], Any]:
+        """The stored value of a node, a list where the attribute is one."""
+        read = _READ.get(self.name) or self._attribute
+        if self.name == "name" and self.languages:
+            read = self._localized_name
+        types = (list,) if self.many else _PYTHON_TYPES.get(self.kind, (str,))
+
+        def checked(record: Record) -> Any:
+            value = read(record)
+            return value if type(value) in types else None
+
+        return checked
+
+    @cached_property
+    def comparable_of(self) -> Callable[[Record], Comparable | None]:
+        """The value of a node in the form that compares; not of a list."""
+        of, comparable = self.of, self.comparable
+        if comparable is _unchanged:
+            return of
+
+        def compared(record: Record) -> Comparable | None:
+            value = of(record)
+            return None if value is None else comparable(value)
+
+        return compared
+
+    @cached_property
+    def comparable(self) -> Callable[[Any], Comparable | None]:
+        """A value of this kind in the form that compares; None for one that has no such form."""
+        match self.kind:
+            case Kind.TEXT:
+                return folded
+            case Kind.DECIMAL:
+                return _decimal
+            case Kind.DATETIME:
+                return _moment
+            case Kind.ENUM:
+                return {member: place for place, member in enumerate(self.members)}.get
+        return _unchanged
+
+    def _attribute(self, record: Record) -> Value:
+        return None if isinstance(record, RedactedNode) else record.attributes.get(self.name)
+
+    def _localized_name(self, record: Record) -> Value:
+        names = record.names
+        language = lookup(names, self.languages)
+        return record.name if language is None else names[language]
+
+
+def folded(text: str) -> str:
+    """Text in the form in which it compares: of `München` that is `munchen`."""
+    if text.isascii():
+        return text.lower()
+    return _folded(text) if len(text) <= MAX_CACHED_CHARACTERS else _fold(text)
+
+
+def _fold(text: str) -> str:
+    return "".join([c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)]).casefold()
+
+
+_folded = lru_cache(20_000)(_fold)
+
+
+def _key(record: Record) -> Value:
+    return decode_segment(last_segment(record.pk, record.sk))
+
+
+def _child_count(record: Record) -> Value:
+    return None if isinstance(record, RedactedNode) else sum(record.kids.values())
+
+
+def _updated_at(record: Record) -> Value:
+    return None if isinstance(record, RedactedNode) else record.updated_at
+
+
+_READ: dict[str, Callable[[Record], Value]] = {
+    "name": lambda record: record.name,
+    "key": _key,
+    "level": lambda record: record.level,
+    "child_count": _child_count,
+    "updated_at": _updated_at,
+}
+
+
+def _decimal(value: str) -> Decimal | None:
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _moment(value: str) -> str:
+    """Without the Z and the zeros at the end of a fraction, so that equal times are equal, and texts sort as times."""
+    moment = value.removesuffix("Z")
+    return moment.rstrip("0").rstrip(".") if "." in moment else moment
+
+
+def _unchanged(value: Comparable) -> Comparable:
+    return value

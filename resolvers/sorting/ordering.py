@@ -1,0 +1,130 @@
+"""Ordering: the order that a client requests for a list, by values of its nodes.
+
+Nodes without a value come last in either direction, and nodes with equal values stay in the order of the list.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from resolvers.sorting.node_values import Comparable, NodeValue, folded
+from store.concurrency import in_chunks
+from store.errors import BadInput
+from store.model.attributes import Kind
+from store.model.records import Record
+
+MAX_ORDER_FIELDS = 4  # of one list: each is sorted by anew, and is in cursors
+NODES_A_CHUNK = 100  # between two points at which the event loop may run others
+MAX_SORTED_CHARACTERS = 100  # of a text; texts that begin alike stay in the order of the list
+
+SortValue = Comparable | None
+
+
+@dataclass(frozen=True)
+class OrderField:
+    """A value to sort by, and its direction."""
+
+    value: NodeValue
+    descending: bool = False
+
+    @cached_property
+    def of(self) -> Callable[[Record], SortValue]:
+        """The value of a node that is sorted by, which its cursors contain."""
+        if self.value.kind is not Kind.TEXT:
+            return self.value.comparable_of
+        read = self.value.of
+
+        def beginning(record: Record) -> SortValue:
+            text = read(record)
+            return None if text is None else folded(text[:MAX_SORTED_CHARACTERS])[:MAX_SORTED_CHARACTERS]
+
+        return beginning
+
+    def compare(self, one: SortValue, other: SortValue) -> int:
+        """-1, 0 or 1: whether a node with one value comes before a node with the other."""
+        if one is None or other is None:
+            return (one is None) - (other is None)
+        sign = (one > other) - (one < other)  # type: ignore[operator]  # of the same kind
+        return -sign if self.descending else sign
+
+    def checked(self, value: object) -> SortValue:
+        """A value out of a cursor; raises ValueError for one that no node can have."""
+        expected: tuple[type, ...] = (str,)
+        match self.value.kind:
+            case Kind.INT | Kind.LONG | Kind.FLOAT:
+                expected = (int, float)
+            case Kind.ENUM:
+                expected = (int,)
+            case Kind.BOOLEAN:
+                expected = (bool,)
+        if value is None:
+            return None
+        found: Any = value if type(value) in expected else None
+        if self.value.kind is Kind.DECIMAL and found is not None:
+            found = self.value.comparable(found)
+        if found is None:
+            raise ValueError(value)
+        return found  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """The fields to sort by, the first before the others; none for the order of the list itself.
+
+    Raises BadInput for more than 4, and for one that is given twice.
+    """
+
+    fields: tuple[OrderField, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.fields) > MAX_ORDER_FIELDS:
+            raise BadInput(f"orderBy has {len(self.fields)} fields; at most {MAX_ORDER_FIELDS} are taken.")
+        names = [field.value.name for field in self.fields]
+        for name in names:
+            if names.count(name) > 1:
+                raise BadInput(f"orderBy has {name.upper()} twice; leave one out.")
+
+    @property
+    def identity(self) -> object:
+        """Plain values that are equal for equal orders."""
+        return [(field.value.name, field.value.languages, field.descending) for field in self.fields]
+
+    async def sorted(self, records: Sequence[Record]) -> list[Record]:
+        """The nodes in this order, yielding to the event loop in between."""
+        found = list(records)
+        for field in reversed(self.fields):  # sorting is stable
+            values: list[SortValue] = []
+            async for chunk in in_chunks(found, NODES_A_CHUNK):
+                values += map(field.of, chunk)
+            places = [place for place, value in enumerate(values) if value is not None]
+            places.sort(key=values.__getitem__, reverse=field.descending)  # type: ignore[arg-type]  # all of one kind
+            missing = [place for place, value in enumerate(values) if value is None]
+            found = [found[place] for place in places + missing]
+        return found
+
+    def values(self, record: Record) -> list[SortValue]:
+        """What a node is sorted by."""
+        return [field.of(record) for field in self.fields]
+
+    def plain_values(self, record: Record) -> list[str | int | float | bool | None]:
+        """The same as JSON has it."""
+        return [str(value) if isinstance(value, Decimal) else value for value in self.values(record)]
+
+    def checked(self, values: object) -> list[SortValue]:
+        """Values out of a cursor; raises ValueError where they are not of this order."""
+        if not isinstance(values, list) or len(values) != len(self.fields):
+            raise ValueError(values)
+        return [field.checked(value) for field, value in zip(self.fields, values, strict=True)]
+
+    def compare(self, one: Sequence[SortValue], other: Sequence[SortValue]) -> int:
+        """-1, 0 or 1: whether a node with these values comes before a node with the others; 0 if the list decides."""
+        for field, mine, theirs in zip(self.fields, one, other, strict=True):
+            if sign := field.compare(mine, theirs):
+                return sign
+        return 0
+
+
+LIST_ORDER = Ordering()
+"""The order that a list has by itself."""

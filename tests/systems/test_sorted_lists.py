@@ -1,0 +1,245 @@
+"""Sorted and filtered lists: what they read, what they spend, and which arguments are refused."""
+
+import uuid
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+import pytest
+
+from resolvers.planning.cursors import CursorKind, encode_cursor
+from resolvers.session.page_cache import PageCache
+from resolvers.session.tree_version_cache import TreeVersionCache
+from resolvers.sorting.conditions import MAX_CHARACTERS, MAX_CONDITIONS, MAX_DEPTH, MAX_OPERANDS
+from resolvers.sorting.ordering import MAX_ORDER_FIELDS
+from store.connect import open_store
+from store.edits.create_update import Update
+from store.edits.delete import Delete
+from store.engine.usage import ReadUsage
+from store.sqlite.store import SQLiteStore
+from store.writer.writer import EditOptions, Writer
+from tests.model import Ground
+from tests.sorted_model import Thing
+from tests.systems.asking import Client, plant
+
+NODES = [(("r",), "AREA")] + [(("r", f"a{area}"), "AREA") for area in range(10)]
+NODES += [(("r", f"a{area}", f"p{plot}"), "PLOT") for area in range(10) for plot in range(10)]
+NODES += [(("s",), "AREA")]
+NESTED = '{ area(path: "r") { children%s { nodes { path children%s { nodes { path } } } } } }'
+ARRANGED = ["(orderBy: [{field: NAME, direction: DESC}])", '(where: {key: {contains: "3"}})']
+LISTS = [
+    '{ area(path: "r") { children%s { nodes { path } } } }',
+    '{ area(path: "r") { descendants(level: PLOT%s) { nodes { path } } } }',
+    '{ area(path: "r") { descendants(maxDepth: 1%s) { nodes { path } totalCount } } }',
+    '{ area(path: "r/a3") { siblings%s { nodes { path } } } }',
+    "{ grounds%s { nodes { path } } }",
+]
+
+
+def reads(reply: Any) -> tuple[Any, ...]:
+    return reply.requests, reply.rounds, reply.items, reply.units
+
+
+def inserted(query: str, arguments: str) -> str:
+    """A query with these arguments, among those that it has already."""
+    has_others = "(level" in query or "(max" in query
+    return query % (arguments and f", {arguments[1:-1]}" if has_others else arguments)
+
+
+@pytest.mark.parametrize("arguments", [*ARRANGED, '(first: 2, orderBy: [{field: KEY}], where: {name: {ne: ""}})'])
+async def test_a_sorted_or_filtered_list_reads_what_the_whole_list_reads(store, arguments):
+    await plant(store, Ground, NODES)
+    asked = Client(store, Ground)
+    for query in LISTS:
+        plain, arranged = await asked.ask(inserted(query, "")), await asked.ask(inserted(query, arguments))
+        assert not arranged.errors
+        assert (query, reads(arranged)) == (query, reads(plain))
+        assert arranged.nodes == plain.nodes
+
+
+async def test_sorted_lists_below_sorted_lists_are_read_in_one_round(store):
+    await plant(store, Ground, NODES)
+    asked = Client(store, Ground)
+    plain = await asked.ask(NESTED % ("", ""))
+    for inner in ARRANGED:
+        nested = await asked.ask(NESTED % (ARRANGED[0], inner))
+        assert reads(nested) == reads(plain)
+
+
+async def test_below_a_filtered_list_only_the_lists_of_its_nodes_are_read(store):
+    await plant(store, Ground, NODES)
+    reply = await Client(store, Ground).ask(NESTED % (ARRANGED[1], ""))
+    assert reply.data["area"]["children"]["nodes"] == [
+        {"path": "r/a3", "children": {"nodes": [{"path": f"r/a3/p{plot}"} for plot in range(10)]}}
+    ]
+    assert reply.nodes == 1 + 10 + 10
+
+
+async def test_a_warm_list_reads_the_version_of_its_tree_and_nothing_else(engine):
+    async with open_store(engine.address(f"clade-{uuid.uuid4().hex}")) as store:
+        await store.create()
+        await plant(store, Ground, NODES)
+        asked = Client(store, Ground, page_cache=lambda: PageCache(10_000_000, TreeVersionCache(0.0)))
+        for arguments in ARRANGED:
+            query = LISTS[0] % arguments
+            cold, _, warm = [await asked.ask(query) for _ in range(3)]  # settled from the second on
+            assert warm.data == cold.data
+            assert (warm.requests, warm.rounds, warm.items, warm.units) == (1, 1, 1, 1.0)
+            assert (warm.nodes, warm.fields) == (cold.nodes, cold.fields)
+        other_page = await asked.ask(LISTS[0] % "(last: 2, orderBy: [{field: NAME}])")
+        assert (other_page.requests, other_page.items) == (1, 1), "another order of a list that was read"
+
+
+async def test_a_list_longer_than_the_budget_is_refused_before_it_is_read(store):
+    await plant(store, Ground, NODES)
+    asked = Client(store, Ground, max_nodes=50)
+    lookup = await asked.ask('{ area(path: "r") { path childCount } }')
+    plain = await asked.ask('{ area(path: "r") { descendants { nodes { path } } } }')
+    for arguments in ("orderBy: [{field: NAME}], first: 1", 'where: {key: {eq: "p3"}}, first: 1'):
+        reply = await asked.ask(f'{{ area(path: "r") {{ descendants({arguments}) {{ nodes {{ path }} }} }} }}')
+        (error,) = reply.errors
+        assert error["extensions"]["code"] == "BUDGET_EXCEEDED"
+        assert "narrow it with level" in error["message"]
+        assert reads(reply) == reads(plain)
+        # On DynamoDB a list of a path comes beside the node, up to the budget; its counts are not known before.
+        assert reply.items == (lookup.items if isinstance(store, SQLiteStore) else lookup.items + 51)
+    roots = await asked.ask('{ grounds(where: {key: {eq: "s"}}) { nodes { path } } }')
+    assert roots.data == {"grounds": {"nodes": [{"path": "s"}]}}
+
+
+async def test_a_cursor_stays_valid_when_its_node_changes_or_is_deleted(store):
+    rows = [(("box", f"k{n}"), "ITEM", f"N{n}", {"pieces": n // 2}) for n in range(8)]
+    await plant(store, Thing, [(("box",), "BOX", "Box"), *rows])
+    asked = Client(store, Thing)
+
+    async def keys(**paging: Any) -> list[tuple[str, str]]:
+        given = ", ".join(f"{name}: {orjson.dumps(value).decode()}" for name, value in paging.items())
+        order = "orderBy: [{field: PIECES, direction: DESC}]"
+        reply = await asked.ask(
+            f'{{ box(path: "box") {{ children({order}, {given}) {{ edges {{ cursor node {{ key }} }} }} }} }}'
+        )
+        return [(edge["node"]["key"], edge["cursor"]) for edge in reply.data["box"]["children"]["edges"]]
+
+    before = await keys(first=8)
+    assert [key for key, _ in before] == ["k6", "k7", "k4", "k5", "k2", "k3", "k0", "k1"]
+    cursors, definition, usage = dict(before), Thing.definition(), ReadUsage()
+    writer = Writer(store)
+    await writer.write(Delete(definition, ("box", "k4"), "refuse", None), usage, EditOptions())
+    await writer.write(Update(definition, ("box", "k2"), None, None, {"pieces": 9}, None), usage, EditOptions())
+    assert [key for key, _ in await keys(after=cursors["k4"])] == ["k5", "k3", "k0", "k1"]
+    assert [key for key, _ in await keys(after=cursors["k2"])] == ["k3", "k0", "k1"]
+    assert [key for key, _ in await keys(before=cursors["k4"])] == ["k2", "k6", "k7"]
+
+
+async def test_cursors_that_no_list_has_made_are_refused(store):
+    await plant(store, Thing, [(("box",), "BOX", "Box", {"price": "1.5"}), (("box", "a"), "ITEM", "A", {"price": "2"})])
+    asked = Client(store, Thing)
+    listing = '{ thing(path: "box") { children(orderBy: [{field: PRICE}, {field: PIECES}], %s) { nodes { key } } } }'
+    made = await asked.ask(listing.replace("nodes { key }", "edges { cursor }") % "first: 1")
+    cursor = made.data["thing"]["children"]["edges"][0]["cursor"]
+    assert not (await asked.ask(listing % f'after: "{cursor}"')).errors
+    record = (await asked.ask('{ thing(path: "box") { id } }')).data["thing"]["id"]
+    forged = [
+        ("", "ITEM#a#"), ("[]", "x"), ("{}", "x"), ('["2"]', "x"), ('["2", 1, 1]', "x"), ("[2, 1]", "x"),
+        ('["NaN", 1]', "x"), ('["two", 1]', "x"), ('["2", "1"]', "x"), ('["2", true]', "x"), ('["2", [1]]', "x"),
+    ]  # fmt: skip
+    owner = f"c{record}\n{digest_of(cursor, record)}"
+    for values, place in forged:
+        other = encode_cursor(CursorKind.ARRANGED, owner, f"{values}\n{place}")
+        assert other[:9] == cursor[:9], "it is of the same list"
+        (error,) = (await asked.ask(listing % f'after: "{other}"')).errors
+        assert (values, error["extensions"]["code"]) == (values, "BAD_CURSOR")
+
+
+def digest_of(cursor: str, record: str) -> str:
+    """The digest of the order of the test above, by which its cursors name their list."""
+    identity = ([("price", (), False), ("pieces", (), False)], None)
+    return blake2b(repr(identity).encode(), digest_size=16).hexdigest()
+
+
+ORDERED_BY = "NAME KEY LEVEL CHILD_COUNT UPDATED_AT".split()[: MAX_ORDER_FIELDS + 1]
+ORDER = ", ".join(f"{{field: {name}}}" for name in ORDERED_BY)
+MANY = ", ".join('{key: {ne: "x"}}' for _ in range(MAX_CONDITIONS))
+OPERANDS = ", ".join(['"x"'] * (MAX_OPERANDS + 1))
+REFUSED = [
+    f"orderBy: [{ORDER}]",
+    "orderBy: [{field: NAME}, {field: NAME, direction: DESC}]",
+    f"where: {{and: [{MANY}]}}",
+    f"where: {{or: [{', '.join(['{}'] * (MAX_CONDITIONS + 1))}]}}",
+    "where: " + "{not: " * MAX_DEPTH + '{key: {eq: "x"}}' + "}" * MAX_DEPTH,
+    f"where: {{key: {{in: [{OPERANDS}]}}}}",
+    f'where: {{name: {{contains: "{"x" * (MAX_CHARACTERS + 1)}"}}}}',
+    "where: {name: {eq: null}}",
+    "where: {name: null}",
+    "where: {not: null}",
+    'orderBy: [{field: NAME}], languages: ["no tag"]',
+    "level: AREA, levels: [PLOT]",
+    "levels: []",
+]
+
+
+@pytest.mark.parametrize("arguments", REFUSED)
+async def test_more_than_is_taken_is_refused_before_anything_is_read(arguments):
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        asked = Client(store, Ground)
+        reply = await asked.ask(f"{{ grounds({arguments}) {{ nodes {{ path }} }} }}")
+        (error,) = reply.errors
+        assert error["extensions"]["code"] == "BAD_USER_INPUT"
+        assert reply.requests == 0
+
+
+async def test_as_much_as_is_taken_is_answered():
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        await plant(store, Ground, NODES)
+        most = ", ".join('{key: {ne: "x"}}' for _ in range(MAX_CONDITIONS - 1))
+        deepest = "{not: " * (MAX_DEPTH - 1) + '{key: {eq: "r"}}' + "}" * (MAX_DEPTH - 1)
+        operands = ", ".join(['"r"'] * MAX_OPERANDS)
+        for where in (f"{{and: [{most}]}}", deepest, f"{{key: {{in: [{operands}]}}}}"):
+            reply = await Client(store, Ground).ask(f"{{ grounds(where: {where}) {{ nodes {{ key }} }} }}")
+            assert {"key": "r"} in reply.data["grounds"]["nodes"]
+
+
+async def test_bounds_of_keys_are_refused_for_levels_that_may_lie_deeper(store):
+    await plant(store, Ground, NODES)
+    asked = Client(store, Ground)
+    for arguments in ("level: PLOT", "levels: [PLOT, TREE]", "level: PLOT, maxDepth: 2"):
+        query = f'{{ area(path: "r") {{ descendants({arguments}, from: "p2", to: "p4") {{ nodes {{ key }} }} }} }}'
+        (error,) = (await asked.ask(query)).errors
+        assert error["extensions"]["code"] == "BAD_USER_INPUT"
+        assert "may lie deeper" in error["message"]
+    ways = 'from: "a2", to: "a4"', 'level: AREA, maxDepth: 1, from: "a2", to: "a4"'
+    for arguments in ways:
+        query = f'{{ area(path: "r") {{ descendants({arguments}) {{ nodes {{ key }} }} }} }}'
+        assert {"key": "a3"} in (await asked.ask(query)).data["area"]["descendants"]["nodes"]
+    of_plot = await asked.ask('{ plot(path: "r/a3/p3") { descendants(level: TREE, from: "a") { nodes { key } } } }')
+    assert of_plot.data == {"plot": {"descendants": {"nodes": []}}}, "trees stand right below plots and nowhere else"
+
+
+async def test_nodes_by_many_paths_are_one_read(store):
+    await plant(store, Ground, NODES)
+    asked = Client(store, Ground)
+    paths = [f"r/a{area}/p{plot}" for area in range(4) for plot in range(10)]
+    query = "query($paths: [Path!]!) { groundsByPath(paths: $paths) { path } }"
+    reply = await asked.ask(query, paths=[*paths, "r/none", "none", paths[0]])
+    expected = [{"path": path} for path in paths]
+    assert reply.data["groundsByPath"] == [*expected, None, None, expected[0]]
+    assert reply.rounds <= 2, "the second one looks for redirects of missing paths"
+    found = await asked.ask(query, paths=paths)
+    assert (found.requests, found.rounds) == (1, 1)
+    assert (await asked.ask(query, paths=[])).data == {"groundsByPath": []}
+    (error,) = (await Client(store, Ground, max_nodes=39).ask(query, paths=paths)).errors
+    assert error["extensions"]["code"] == "BUDGET_EXCEEDED"
+
+
+async def test_several_levels_are_read_by_their_own_ranges(store):
+    rows = [(("r",), "AREA")]
+    rows += [(("r", f"{level}{n}"), level) for level in ("AREA", "PLOT", "TREE") for n in range(5)]
+    await plant(store, Ground, rows)
+    asked = Client(store, Ground)
+    reply = await asked.ask('{ area(path: "r") { children(levels: [TREE, AREA]) { totalCount nodes { level } } } }')
+    levels = [node["level"] for node in reply.data["area"]["children"]["nodes"]]
+    assert (levels, reply.data["area"]["children"]["totalCount"]) == (["AREA"] * 5 + ["TREE"] * 5, 10)
+    whole = await asked.ask('{ area(path: "r") { children { nodes { level } } } }')
+    assert whole.items - reply.items == 5
