@@ -1,9 +1,7 @@
 """Import job: reads a file, moves existing nodes, writes the differences to the store, and reports them."""
 
 import asyncio
-import csv
 import gc
-import io
 import os
 import time
 from contextlib import nullcontext
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import typer
 
+from commands.importing.source import Source
 from commands.options import interruptible
 from commands.output_file import output_file
 from commands.progress import progress
@@ -23,6 +22,7 @@ from store.metadata.change_log import Event
 from store.store_url import SQLiteUrl, parse_store_url
 from store.text import quantity
 from store.transfer.formats import Format
+from store.transfer.formats.rejected import RejectedRows
 from store.transfer.load import LoadResult, load
 from store.transfer.move_existing import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan
@@ -35,15 +35,13 @@ METER_ROWS = 1000
 GC_THRESHOLD = 200_000
 
 MAX_REASONS = 5
-HEADING = ("row", "reason", "content")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters that spreadsheets read as a formula
 
 
 @dataclass
 class ImportJob:
     """One import: the file, the plan of its nodes, the store, and the outcome so far."""
 
-    file: Path
+    source: Source
     format: Format
     plan: ImportPlan
     url: str
@@ -66,14 +64,14 @@ class ImportJob:
                 typer.echo(self._progress("Failed"), err=True)
             raise
         size = f"{quantity(self.plan.rows, 'row')}, {quantity(self.plan.nodes, 'node')}"
-        typer.echo(f"{self.file.name}: {size} in {time.monotonic() - started:.1f} s.")
+        typer.echo(f"{self.source.name}: {size} in {time.monotonic() - started:.1f} s.")
 
     def _progress(self, state: str) -> str:
         return f"{state}: {quantity(self.outcome.written, 'node')} written. Run the same command to continue."
 
     def _read(self) -> None:
         with progress("Reading", "rows") as meter:
-            for _, row in self.format(self.file):
+            for _, row in self.format.read(self.source.file):
                 self.plan.take(row)
                 if self.plan.rows % METER_ROWS == 0:
                     meter(METER_ROWS)
@@ -123,14 +121,18 @@ class ImportJob:
         self._report_rejected()
 
     def _report_rejected(self) -> None:
-        # Of several reasons for one row, the first is reported.
-        reasons = {rejection.number: rejection.reason for rejection in reversed(self.outcome.rejections)}
-        target, place = self.file.with_suffix(".rejected.csv"), ""
+        reasons: dict[int, str] = {}
+        for rejection in self.outcome.rejections:
+            earlier = reasons.get(rejection.number)
+            if earlier is None or rejection.reason not in earlier:
+                reasons[rejection.number] = f"{earlier} {rejection.reason}" if earlier else rejection.reason
+        rejected = self.format.rejected(self.source.file)
+        target, place = self.source.rejected(rejected.ending), ""
         try:
             if reasons and not self.dry_run:
-                self._write_rejected(target, reasons)
+                self._write_rejected(target, rejected, reasons)
                 place = f"; written to {target}"
-            elif not self.dry_run and _is_file_of_rejected_rows(target):
+            elif not self.dry_run and _is_file_of_rejected_rows(target, rejected):
                 target.unlink()  # of an earlier import
         except BadInput as error:
             typer.echo(error, err=True)
@@ -138,19 +140,17 @@ class ImportJob:
             first = f". The first {MAX_REASONS}:" if len(reasons) > MAX_REASONS else ":"
             typer.echo(f"rejected: {quantity(len(reasons), 'row')}{place}{first}", err=True)
             for number in sorted(reasons)[:MAX_REASONS]:
-                typer.echo(f"  row {number}: {reasons[number]}", err=True)
+                typer.echo(f"  {self.source.name}, row {number}: {reasons[number]}", err=True)
 
-    def _write_rejected(self, target: Path, reasons: dict[int, str]) -> None:
+    def _write_rejected(self, target: Path, rejected: RejectedRows, reasons: dict[int, str]) -> None:
         """Write the rows with `reasons` by row number. Raises BadInput if the name belongs to anything else."""
-        if os.path.lexists(target) and not _is_file_of_rejected_rows(target):
+        if os.path.lexists(target) and not _is_file_of_rejected_rows(target, rejected):
             raise BadInput(f"{target} is not a file of rejected rows; move it away and import again.")
-        with output_file(target) as file, io.TextIOWrapper(file, "utf-8", newline="") as output:
-            writer = csv.writer(output)
-            writer.writerow(HEADING)
-            for text, row in self.format(self.file):
+        with output_file(target) as output:
+            output.write(rejected.head)
+            for text, row in self.format.read(self.source.file):
                 if row.number in reasons:
-                    content = text.rstrip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-                    writer.writerow([row.number, _cell(reasons[row.number]), _cell(content)])
+                    output.write(rejected.line(text, f"row {row.number}: {reasons[row.number]}"))
 
 
 async def _has_table(url: str) -> bool:
@@ -164,15 +164,11 @@ async def _has_table(url: str) -> bool:
         return False
 
 
-def _is_file_of_rejected_rows(target: Path) -> bool:
-    """Whether this is a regular file that an import may replace: empty or with the heading."""
+def _is_file_of_rejected_rows(target: Path, rejected: RejectedRows) -> bool:
+    """Whether this is a regular file that an import may replace: empty, or begun as one of rejected rows."""
     if target.is_symlink() or not target.is_file():
         return False
+    start = rejected.mark
     with target.open("rb") as file:
-        line = file.readline(100)
-    return not line or line.strip() == ",".join(HEADING).encode()
-
-
-def _cell(text: str) -> str:
-    """A text that spreadsheets do not read as a formula."""
-    return f"'{text}" if text.startswith(FORMULA) else text
+        found = file.read(len(start))
+    return not found or found == start

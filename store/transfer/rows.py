@@ -20,6 +20,7 @@ from store.model.undefined_values import undefined_values
 from store.text import shorten
 
 NOTHING: Mapping[str, object] = {}
+NO_COLUMNS: Mapping[str, str] = {}
 Names = dict[str, Value]
 _NO_VALUES: dict[str, Value] = {}
 
@@ -28,7 +29,8 @@ class Part(NamedTuple):
     """One node of a row. None is what the row leaves open; None as the value of an attribute removes it.
 
     `rank` is its rank among its siblings without the level. `undefined` are attributes to store although the level does
-    not define them; where it is given, the level need not be defined either.
+    not define them; where it is given, the level need not be defined either. `columns` are the columns of a table by
+    attribute, `name` and `id`, for messages.
     """
 
     level: str
@@ -37,14 +39,19 @@ class Part(NamedTuple):
     attributes: Mapping[str, object] = NOTHING
     rank: object = None
     undefined: object = None
+    columns: Mapping[str, str] = NO_COLUMNS
 
 
 class Row(NamedTuple):
-    """One row: a path, and a part for each of its last segments. `number` is its line, counted from 1."""
+    """One row: a path, and a part for each of its last segments. `number` is its line, counted from 1.
+
+    `columns` are the columns of a table that the segments come from, for messages.
+    """
 
     number: int
     path: Sequence[object]
     parts: Sequence[Part]
+    columns: Sequence[str] = ()
 
 
 class Rejection(NamedTuple):
@@ -120,7 +127,8 @@ class ImportPlan:
                 raise BadPath(row.reason)
             root, keys = _keys(row.path)
         except BadPath as error:
-            self.rejections.append(Rejection(row.number, str(error)))
+            reason = str(error) if isinstance(row, Rejection) else _in_columns(row, str(error))
+            self.rejections.append(Rejection(row.number, reason))
             self.pathless += 1
             return
         pk = f"{self.hierarchy.name}#{root}"
@@ -145,30 +153,53 @@ class ImportPlan:
         return uuid4().hex if derived_id(self.hierarchy.name, node.path) in self.ids else None
 
     def _nodes(self, row: Row, keys: list[str], tree: Tree) -> list[Node]:
-        """The nodes of a row that are new or have more content; raises BadInput for one that is not valid."""
+        """The nodes of a row that are new or have more content; raises BadInput with all reasons against them."""
         found: list[Node] = []
+        reasons: list[str] = []
         whole = len(row.parts) == len(row.path)
         above: Level | None = None
         for sk, part in zip(keys, row.parts, strict=True):
-            level = self.hierarchy.levels.get(part.level) or self._level(part)
+            try:
+                level = self.hierarchy.levels.get(part.level) or self._level(part)
+            except BadInput as error:
+                raise BadInput(" ".join([*reasons, str(error)])) from None
             if (above or whole) and not may_stand(self.hierarchy, level.name, above.name if above else None):
-                raise BadInput(misplaced(level, above.name if above else None))
+                reasons.append(misplaced(level, above.name if above else None))
             above = level
             earlier = tree.nodes.get(sk)
             if earlier is not None and earlier.level == level.name and part == Part(part.level):
                 continue
-            node = Node(tree.pk, sk, level.name, checked_name(part.name), None, self._values(level, part), row.number)
-            if part.rank is not None:
-                node.rank = manual_rank(level.name, part.rank)
-            if part.id is not None:
-                node.id = self._id(part.id, node, found)
-            if earlier is not None:
-                _check_agreement(earlier, node)
-            elif len(sk) > MAX_SORT_KEY_BYTES // 8 or len(tree.pk) > MAX_ROOT_BYTES // 8:
-                # Raises BadPath where the rank, which contains the level, is too long.
-                Record.new(self.hierarchy.name, node.path, level.name, "", "", "", {}, above=[])
-            found.append(node)
+            try:
+                found.append(self._node(row, part, level, Key(tree.pk, sk), earlier, found))
+            except BadInput as error:
+                reasons.append(str(error))
+        if reasons:
+            raise BadInput(" ".join(dict.fromkeys(reasons)))
         return found
+
+    def _node(self, row: Row, part: Part, level: Level, key: Key, earlier: Node | None, found: list[Node]) -> Node:
+        """The node of a part; raises BadInput with all reasons against it."""
+        reasons: list[str] = []
+        node = Node(key.pk, key.sk, level.name, None, None, self._values(level, part, reasons), row.number)
+        try:
+            node.name = checked_name(part.name)
+        except BadInput as error:
+            reasons.append(_in_column(part, "name", str(error)))
+        if part.rank is not None:
+            node.rank = manual_rank(level.name, part.rank)
+        if part.id is not None:
+            try:
+                node.id = self._id(part.id, node, found)
+            except BadInput as error:
+                reasons.append(_in_column(part, "id", str(error)))
+        if reasons:
+            raise BadInput(" ".join(reasons))
+        if earlier is not None:
+            _check_agreement(earlier, node)
+        elif len(key.sk) > MAX_SORT_KEY_BYTES // 8 or len(key.pk) > MAX_ROOT_BYTES // 8:
+            # Raises BadPath where the rank, which contains the level, is too long.
+            Record.new(self.hierarchy.name, node.path, level.name, "", "", "", {}, above=[])
+        return node
 
     def _id(self, given: object, node: Node, found: list[Node]) -> str:
         node_id = checked_id(given)
@@ -185,19 +216,23 @@ class ImportPlan:
             raise BadInput(f'"{shorten(part.level)}" is not a valid name of a level; use capitals, digits and _.')
         return Level(part.level, part.level, "", frozenset())
 
-    def _values(self, level: Level, part: Part) -> dict[str, Value]:
+    def _values(self, level: Level, part: Part, reasons: list[str]) -> dict[str, Value]:
+        """The attributes of a part as stored; what is wrong with them is added to `reasons`."""
         if not part.attributes and not part.undefined:
             return _NO_VALUES
         values = undefined_values(level, part.undefined) if part.undefined else {}
         for name, value in part.attributes.items():
             attribute = level.attributes.get(name)
-            if name == NAMES:
-                values[name] = checked_names(value)
-            elif attribute is not None:
-                values[name] = None if value is None else attribute.parse(value)
-            elif not self.ignore_unknown:
-                defined = ", ".join(level.attributes) or "none"
-                raise BadInput(f'{level.name} has no attribute "{shorten(name)}"; it has {defined}.')
+            try:
+                if name == NAMES:
+                    values[name] = checked_names(value)
+                elif attribute is not None:
+                    values[name] = None if value is None else attribute.parse(value)
+                elif not self.ignore_unknown:
+                    defined = ", ".join(level.attributes) or "none"
+                    raise BadInput(f'{level.name} has no attribute "{shorten(name)}"; it has {defined}.')
+            except BadInput as error:
+                reasons.append(_in_column(part, name, str(error)))
         return values
 
     def _add(self, node: Node, tree: Tree) -> None:
@@ -215,6 +250,22 @@ class ImportPlan:
             earlier.values = {**earlier.values, **more} if more else earlier.values
         if node.id is not None:
             self.ids.setdefault(node.id, earlier)
+
+
+def _in_column(part: Part, name: str, reason: str) -> str:
+    """A reason with the column that the value comes from, if that has another name."""
+    column = part.columns.get(name)
+    return reason if column in (None, name) else f'Column "{column}": {reason}'
+
+
+def _in_columns(row: Row, reason: str) -> str:
+    """A reason against a path with the column of the first segment that is not valid."""
+    for column, segment in zip(row.columns, row.path, strict=False):
+        try:
+            _encoded(segment)
+        except BadPath:
+            return f'Column "{column}": {reason}'
+    return reason
 
 
 def path_text(pk: str, sk: str) -> str:
