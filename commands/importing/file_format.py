@@ -19,7 +19,7 @@ from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_lev
 from store.transfer.formats.matching import ColumnOptions, match_columns
 from store.transfer.formats.parquet import parquet_table
 from store.transfer.formats.path_table import is_path_table
-from store.transfer.formats.rejected import rejected_json, rejected_table, rejected_taxonomy
+from store.transfer.formats.rejected import JSON_REASON, rejected_json, rejected_table, rejected_taxonomy
 from store.transfer.formats.row_reader import PLAIN, CellFormat, LevelColumns
 from store.transfer.formats.source import content_name
 from store.transfer.formats.table import Table, read_path_table, read_table
@@ -80,7 +80,7 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
         return FileFormat(
             Format(
                 lambda file: csv_file.read_path_csv(hierarchy, file, dialect),
-                lambda file: csv_file.rejected_csv(file, dialect),
+                lambda file: csv_file.rejected_csv(file, dialect, JSON_REASON),
             )
         )
     found, levels, guesses = _columns(hierarchy, header, options.columns)
@@ -101,7 +101,9 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
 def _table(hierarchy: Hierarchy, table: Table, options: FileOptions) -> FileFormat:
     if is_path_table(table.header) and not options.columns.levels:
         _refuse_columns(options)
-        return FileFormat(Format(lambda _: read_path_table(hierarchy, table), lambda _: rejected_table(table.header)))
+        return FileFormat(
+            Format(lambda _: read_path_table(hierarchy, table), lambda _: rejected_table(table.header, JSON_REASON))
+        )
     found, levels, guesses = _columns(hierarchy, table.header, options.columns)
     return FileFormat(
         Format(lambda _: read_table(levels, table, options.cells), lambda _: rejected_table(table.header)),

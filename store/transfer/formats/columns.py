@@ -74,7 +74,7 @@ def sample_rows(file: Path, count: int, dialect: Dialect | None = None) -> list[
     return [cells for cells in found if cells]
 
 
-def rejected_csv(file: Path, dialect: Dialect | None = None) -> RejectedRows:
+def rejected_csv(file: Path, dialect: Dialect | None = None, reason_column: str = REASON) -> RejectedRows:
     """Rejected rows of a CSV file: its own header and bytes, with one more column for the reason."""
     dialect = (dialect or Dialect()).resolved(file)
     delimiter, encoding = dialect.delimiter or ",", dialect.text_encoding
@@ -86,7 +86,7 @@ def rejected_csv(file: Path, dialect: Dialect | None = None) -> RejectedRows:
         return written + f"{delimiter}{csv_line([reason], always_quoted=True)}{end}".encode(encoding, "replace")
 
     bom = "\ufeff" if dialect.encoding in ("utf-8-sig", "utf-16", "utf-32") else ""
-    head = f"{bom}{text.rstrip(END)}{delimiter}{free_name(REASON, header)}"
+    head = f"{bom}{text.rstrip(END)}{delimiter}{free_name(reason_column, header)}"
     mark = head.encode(encoding, dialect.errors)
     return RejectedRows(".csv", mark + end.encode(encoding), mark, line)
 

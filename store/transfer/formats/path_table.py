@@ -9,7 +9,7 @@ from store.model.names import NAMES
 from store.model.paths import format_path
 from store.text import quantity, shorten
 from store.transfer.formats.lines import row_of
-from store.transfer.formats.rejected import csv_line
+from store.transfer.formats.rejected import JSON_REASON, csv_line
 from store.transfer.formats.row_reader import text_of
 from store.transfer.rows import Rejection, Row
 
@@ -54,6 +54,8 @@ class PathRowReader:
         level = self._hierarchy.levels.get(texts["level"].strip().upper())
         attributes = level.attributes if level else {}
         for name, text in texts.items():
+            if name.startswith(JSON_REASON):
+                continue
             if name in AS_JSON or (name in attributes and attributes[name].many and text.startswith("[")):
                 try:
                     fields |= {name: orjson.loads(text)} if text else {}

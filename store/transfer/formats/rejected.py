@@ -27,9 +27,9 @@ class RejectedRows(NamedTuple):
     line: Callable[[str, str], bytes]
 
 
-def rejected_table(header: Sequence[str]) -> RejectedRows:
+def rejected_table(header: Sequence[str], reason_column: str = REASON) -> RejectedRows:
     """Rejected rows of a table that is no text: CSV with its columns; the text of a row is a line of CSV."""
-    head = csv_line([*header, free_name(REASON, header)]).encode()
+    head = csv_line([*header, free_name(reason_column, header)]).encode()
     return RejectedRows(
         ".csv", head + b"\n", head, lambda text, reason: f"{text},{csv_line([reason])}\n".encode("utf-8", "replace")
     )

@@ -46,14 +46,14 @@ def read_path_table(hierarchy: Hierarchy, table: Table) -> Iterator[tuple[str, R
 
 def _rows(table: Table, reader: RowReader | PathRowReader) -> Iterator[tuple[str, Row | Rejection]]:
     for number, cells, reason in table.rows():
-        if any(cell not in (None, "") for cell in cells):
+        if reason is not None or any(cell not in (None, "") for cell in cells):
             text = csv_line([text_of(cell) for cell in cells])
             yield text, reader.row(number, cells) if reason is None else Rejection(number, reason)
 
 
 def unreadable(number: int, value: object, header: Sequence[str], reason: str) -> TableRow:
-    """The row of a value that has no cells: it is in the first column."""
-    return number, [orjson.dumps(value, default=str).decode(), *[None] * (len(header) - 1)], reason
+    """The row of a value that has no cells, which the reason has instead."""
+    return number, [None] * len(header), f"{reason} It is {orjson.dumps(value, default=str).decode()}."
 
 
 def flat(fields: dict[str, Any], prefix: str = "", depth: int = 0) -> dict[str, object]:
