@@ -11,9 +11,12 @@ from store.transfer.formats.matching import NUMERIC, ColumnOptions
 from store.transfer.formats.row_reader import LevelColumns
 
 
-def columns(hierarchy: Hierarchy, options: ColumnOptions) -> list[LevelColumns]:
-    """The columns that the options describe, by level. Raises BadInput for the first wrong option."""
-    mapping = _level_columns(hierarchy, options.levels)
+def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str] = ()) -> list[LevelColumns]:
+    """The columns that the options describe, by level. Raises BadInput for the first wrong option.
+
+    Levels that are `in_keys` have no column of their own.
+    """
+    mapping = _level_columns(hierarchy, options.levels, in_keys)
 
     def mapped(option: str, name: str) -> LevelColumns:
         level = hierarchy.level(name)
@@ -42,9 +45,9 @@ def columns(hierarchy: Hierarchy, options: ColumnOptions) -> list[LevelColumns]:
     return list(mapping.values())
 
 
-def _level_columns(hierarchy: Hierarchy, options: Iterable[str]) -> dict[str, LevelColumns]:
+def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterable[str]) -> dict[str, LevelColumns]:
     """The columns of `--level` by level; each level must be allowed below an earlier one, as in the rows."""
-    mapping: dict[str, LevelColumns] = {}
+    mapping = {name: LevelColumns(name, "") for name in in_keys}
     for option in options:
         name, column = _split("--level", option)
         level = hierarchy.level(name)

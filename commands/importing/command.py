@@ -1,5 +1,7 @@
 """`clade import`: the nodes of a file into the store."""
 
+from typing import NamedTuple
+
 import typer
 
 from commands.importing.describe import describe_file
@@ -16,6 +18,8 @@ from commands.importing.options import (
     FormatName,
     Ids,
     IgnoreUnknown,
+    KeyNames,
+    KeyTemplates,
     Levels,
     Moves,
     Names,
@@ -23,12 +27,25 @@ from commands.importing.options import (
     Nulls,
     Numbers,
     Prune,
+    ReadUnits,
+    Segments,
     Sheet,
     SourceName,
 )
-from commands.importing.source import source_at
+from commands.importing.source import Source, source_at
+from commands.importing.tables import (
+    NO_TEMPLATE,
+    SCHEME,
+    TableOptions,
+    describe_table,
+    is_table,
+    table_at,
+    table_format,
+)
 from commands.options import HierarchyName, StoreUrl, hierarchy_named
 from graph.settings import Settings
+from store.errors import BadInput
+from store.transfer.formats import Format
 from store.transfer.formats.dialect import Dialect, delimiter_named
 from store.transfer.formats.matching import ColumnOptions
 from store.transfer.formats.numbers import NumberFormat
@@ -42,11 +59,12 @@ def import_file(
     hierarchy: HierarchyName, file: SourceName, levels: Levels = None, names: Names = None, names_in: NamesIn = None,
     ids: Ids = None, attributes: Attributes = None, case_insensitive: CaseInsensitive = None, nulls: Nulls = None,
     numbers: Numbers = None, delimiter: Delimiter = None, encoding: Encoding = None, sheet: Sheet = None,
+    key: KeyTemplates = None, keys: KeyNames = None, read_units: ReadUnits = None, segments: Segments = 4,
     format_name: FormatName = None, ignore_unknown: IgnoreUnknown = False, describe: Describe = False,
     dry_run: DryRun = False, prune: Prune = False, moves: Moves = False, allow_rejects: AllowRejects = False,
     store: StoreUrl = None,
 ) -> None:  # fmt: skip
-    """Import the nodes of a file into the store.
+    """Import the nodes of a file or of a DynamoDB table into the store.
 
     Nodes that the file does not have stay. Importing the same file again changes nothing. Rejected rows are written to
     FILE.rejected.csv, or another extension, with their reasons, and the exit status is 1. That file can be corrected
@@ -59,18 +77,67 @@ def import_file(
         levels or [], names or [], ids or [], attributes or [], case_insensitive or [], names_in or []
     )
     options = FileOptions(columns, Dialect(encoding, delimiter_named(delimiter)), _cells(nulls or [], numbers), sheet)
-    with source_at(file) as source:
-        found = format_of(definition, source.file, format_name, options)
-        if describe:
-            return describe_file(hierarchy, file, source, found, options)
-        for guess in found.guesses:
-            typer.echo(f"{source.name}: {guess}", err=True)
-        plan = ImportPlan(definition, ignore_unknown=ignore_unknown)
-        job = ImportJob(source, found.format, plan, store or Settings().store, prune, moves, dry_run)
+    key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
+    table_options = TableOptions(key or [], key_names, read_units, segments)
+    plan = ImportPlan(definition, ignore_unknown=ignore_unknown)
+    target = ImportTarget(plan, store or Settings().store, prune, moves, dry_run, allow_rejects)
+    if is_table(file, table_options):
+        _import_table(file, options, table_options, target, describe=describe)
+    else:
+        _import_file(file, format_name, options, target, describe=describe)
+
+
+class ImportTarget(NamedTuple):
+    """Where an import goes, and how."""
+
+    plan: ImportPlan
+    store: str
+    prune: bool
+    moves: bool
+    dry_run: bool
+    allow_rejects: bool
+
+    def load(self, source: Source, form: Format) -> None:
+        """Import a source and report it; ends the command with status 1 where rows were rejected."""
+        job = ImportJob(source, form, self.plan, self.store, self.prune, self.moves, self.dry_run)
         job.run()
         job.report()
-        if job.outcome.rejections and not allow_rejects:
+        if job.outcome.rejections and not self.allow_rejects:
             raise typer.Exit(EXIT_REJECTED)
+
+
+def _import_file(
+    address: str, format_name: str | None, options: FileOptions, target: ImportTarget, *, describe: bool
+) -> None:
+    hierarchy = target.plan.hierarchy
+    with source_at(address) as source:
+        found = format_of(hierarchy, source.file, format_name, options)
+        if describe:
+            return describe_file(hierarchy.name, address, source, found)
+        for guess in found.guesses:
+            typer.echo(f"{source.name}: {guess}", err=True)
+        target.load(source, found.format)
+
+
+def _import_table(
+    address: str, options: FileOptions, table_options: TableOptions, target: ImportTarget, *, describe: bool
+) -> None:
+    hierarchy = target.plan.hierarchy
+    if options != FileOptions(options.columns):
+        raise BadInput("--null, --numbers, --delimiter, --encoding and --sheet are for files, not for DynamoDB tables.")
+    if not describe and not table_options.templates:
+        raise BadInput(NO_TEMPLATE)
+    with table_at(address, table_options, one_page=target.dry_run or describe) as table:
+        if describe:
+            return describe_table(hierarchy, address, table, table_options)
+        if target.prune and (table.export.is_incremental or (target.dry_run and address.startswith(SCHEME))):
+            raise BadInput("--prune needs a whole table; this has a part of it.")
+        form, reader = table_format(hierarchy, table, options.columns, table_options)
+        try:
+            target.load(table.source, form)
+        finally:
+            for sentence in reader.sentences():
+                typer.echo(sentence, err=True)
 
 
 def _cells(nulls: list[str], numbers: str | None) -> CellFormat:

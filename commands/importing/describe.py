@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from commands.importing.file_format import FileFormat, FileOptions
+from commands.importing.file_format import FileFormat
 from commands.importing.source import Source
 from store.errors import BadInput
 from store.text import shorten
@@ -17,7 +17,7 @@ SHOWN_VALUES = 3
 NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
 
 
-def describe_file(hierarchy: str, address: str, source: Source, found: FileFormat, given: FileOptions) -> None:
+def describe_file(hierarchy: str, address: str, source: Source, found: FileFormat) -> None:
     """Print the columns of a table with values of the first rows, what was guessed, and the proposed command."""
     for guess in found.guesses:
         typer.echo(f"{source.name}: {guess}")

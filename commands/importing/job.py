@@ -19,6 +19,7 @@ from store.connect import opened
 from store.engine.protocol import Store
 from store.errors import BadInput, CladeError, NoTable
 from store.metadata.change_log import Event
+from store.model.keys import Key
 from store.store_url import SQLiteUrl, parse_store_url
 from store.text import quantity
 from store.transfer.formats import Format
@@ -26,6 +27,8 @@ from store.transfer.formats.rejected import RejectedRows
 from store.transfer.load import LoadResult, load
 from store.transfer.move_existing import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan
+from store.transfer.tables.deletions import delete_nodes, leave_wanted_out
+from store.transfer.tables.versions import arrange_versions, leave_existing_out
 from store.writer.writer import Writer
 
 METER_ROWS = 1000
@@ -49,6 +52,8 @@ class ImportJob:
     moves: bool
     dry_run: bool
     outcome: LoadResult = field(default_factory=LoadResult)
+    _versions: list[tuple[ImportPlan, dict[Key, int]]] = field(default_factory=list)
+    _kept: int = 0
 
     def run(self) -> None:
         """Read the file and write its nodes. After an interrupt or an error, print the number of written nodes."""
@@ -75,20 +80,32 @@ class ImportJob:
                 self.plan.take(row)
                 if self.plan.rows % METER_ROWS == 0:
                     meter(METER_ROWS)
+        self._versions = arrange_versions(self.plan)
+        leave_wanted_out(self.plan)
 
     async def _write(self) -> None:
         url = "sqlite://:memory:" if self.dry_run and not await _has_table(self.url) else self.url
         async with opened(url, make=not self.dry_run or url != self.url) as store:
-            # Moves depend on each other, so that their dry run needs a copy.
-            is_scratch = self.moves and self.dry_run
+            # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
+            is_scratch = self.dry_run and bool(self.moves or self._versions or self.plan.deleted)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
                 if self.moves:
                     await self._move(target)
+                await self._load_versions(target)
                 await self._load(target)
+                self._kept = await delete_nodes(target, self.plan, self.outcome)
 
     async def _move(self, store: Store) -> None:
         with progress("Moving", "nodes", len(self.plan.ids)) as meter:
             await ImportMoves(store, Writer(store, Settings().move_timing), self.plan, self.outcome).run(meter)
+
+    async def _load_versions(self, store: Store) -> None:
+        """Write the former versions of nodes, oldest first."""
+        with progress("Writing versions", "versions", len(self._versions)) as meter:
+            for plan, revisions in self._versions:
+                await leave_existing_out(store, plan, revisions)
+                await load(store, plan, self.outcome)
+                meter(1)
 
     async def _load(self, store: Store) -> None:
         with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:
@@ -116,6 +133,9 @@ class ImportJob:
             typer.echo(f"unchanged: {outcome.unchanged:,}")
         if moved := sum(rejection.moved for rejection in outcome.rejections):
             typer.echo(f"not moved: {moved:,}")
+        if self._kept:
+            nodes = quantity(self._kept, "node")
+            typer.echo(f"not removed: {nodes}, whose items were deleted, since other items lie below.")
         if self.prune and self.plan.pathless:
             typer.echo("Nothing was removed, because some rejected rows do not identify their nodes.", err=True)
         self._report_rejected()

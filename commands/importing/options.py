@@ -7,7 +7,8 @@ import typer
 SourceName = Annotated[
     str,
     typer.Argument(
-        help="File to import, such as stores.csv, .xlsx or .jsonl.gz; - for the standard input; an http(s) address.",
+        help="File to import, such as stores.csv, .xlsx or .jsonl.gz; - for the standard input; an http(s) address; "
+        "a table such as dynamodb://ProductCatalog?region=eu-west-1; a folder of an export of a table to S3.",
         metavar="FILE",
     ),
 ]
@@ -66,6 +67,23 @@ FormatName = Annotated[
     Literal["csv", "jsonl", "taxonomy", "excel", "parquet", "json", "geojson"] | None,
     typer.Option("--format", help="File format; from the file's extension by default."),
 ]
+KeyTemplates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key",
+        help='DynamoDB: levels in the keys, such as "CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]"; of '
+        "several the first that matches.",
+    ),
+]
+KeyNames = Annotated[
+    str | None,
+    typer.Option("--keys", help="DynamoDB export: names of the key attributes, such as PK,SK; found by default."),
+]
+ReadUnits = Annotated[
+    float | None,
+    typer.Option("--read-units", help="DynamoDB table: most read units a second; no limit by default.", min=0.5),
+]
+Segments = Annotated[int, typer.Option("--segments", help="DynamoDB table: parallel segments.", min=1, max=64)]
 IgnoreUnknown = Annotated[bool, typer.Option("--ignore-unknown", help="Skip attributes that a level does not define.")]
 Describe = Annotated[
     bool, typer.Option("--describe", help="Print what the file has and a command that imports it; import nothing.")

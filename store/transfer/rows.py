@@ -45,13 +45,16 @@ class Part(NamedTuple):
 class Row(NamedTuple):
     """One row: a path, and a part for each of its last segments. `number` is its line, counted from 1.
 
-    `columns` are the columns of a table that the segments come from, for messages.
+    `columns` are the columns of a table that the segments come from, for messages. A row with a `version` is one of the
+    former versions of its node, counted from 1. A row that `is_deleted` says that its node is no more.
     """
 
     number: int
     path: Sequence[object]
     parts: Sequence[Part]
     columns: Sequence[str] = ()
+    version: int | None = None
+    is_deleted: bool = False
 
 
 class Rejection(NamedTuple):
@@ -104,7 +107,7 @@ class ImportPlan:
 
     `trees` are by partition. `ids` are the nodes with a given id, `rejected_ids` those of rejected rows, `unmoved`
     why a node at another path was not moved to the one in the file, by id. `pathless` counts the rejected rows without
-    a valid path.
+    a valid path. `versions` are the former versions of nodes by number, `deleted` the rows of nodes that are no more.
     """
 
     def __init__(self, hierarchy: Hierarchy, *, ignore_unknown: bool = False) -> None:
@@ -118,6 +121,8 @@ class ImportPlan:
         self.rows = 0
         self.nodes = 0
         self.pathless = 0
+        self.versions: dict[int, ImportPlan] = {}
+        self.deleted: dict[Key, int] = {}
 
     def take(self, row: Row | Rejection) -> None:
         """Add the nodes of a row, all or none."""
@@ -132,6 +137,13 @@ class ImportPlan:
             self.pathless += 1
             return
         pk = f"{self.hierarchy.name}#{root}"
+        if row.is_deleted:
+            self.deleted[Key(pk, keys[-1])] = row.number
+            return
+        if row.version is not None:
+            if row.version not in self.versions:
+                self.versions[row.version] = ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown)
+            return self.versions[row.version].take(row._replace(version=None))
         if (tree := self.trees.get(pk)) is None:
             tree = self.trees[pk] = Tree(pk)
         keys = keys[len(keys) - len(row.parts) :]

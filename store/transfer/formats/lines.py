@@ -33,7 +33,7 @@ def read_jsonl(file: Path) -> Iterator[tuple[str, Row | Rejection]]:
 
 def json_lines(file: Path) -> Iterator[tuple[int, str, dict[str, Any] | Rejection]]:
     """Number, text and object of each line, without the reasons in a file of rejected rows."""
-    for number, text, problem in _lines(file):
+    for number, text, problem in text_lines(file):
         fields = problem or _json_object(number, text)
         if isinstance(fields, Rejection) or fields.keys() != {JSON_REASON}:
             yield number, text, fields
@@ -44,7 +44,7 @@ def read_taxonomy(level: str, file: Path) -> Iterator[tuple[str, Row | Rejection
 
     All nodes of a path are of one level, and the id is that of the last one. Lines that begin with # are skipped.
     """
-    for number, text, problem in _lines(file):
+    for number, text, problem in text_lines(file):
         if not text.startswith("#"):
             node_id = _ID.match(text)
             path = [segment.strip() for segment in _DIVIDER.split(f" {text[node_id.end() if node_id else 0 :]} ")]
@@ -95,7 +95,7 @@ def _json_object(number: int, text: str) -> dict[str, Any] | Rejection:
     return fields
 
 
-def _lines(file: Path) -> Iterator[tuple[int, str, Rejection | None]]:
+def text_lines(file: Path) -> Iterator[tuple[int, str, Rejection | None]]:
     """Number and text of each line that is not blank; of one that is too long, the beginning alone.
 
     Lines are split as bytes, so that one that is not valid UTF-8 does not affect others. Raises BadInput for UTF-16.

@@ -84,7 +84,9 @@ def test_what_is_too_large_too_slow_or_elsewhere_is_one_sentence(
     assert "the status is 302, expected 200; its location is /cities.csv" in str(moved.exception)
     monkeypatch.setattr(source, "MAX_BYTES", len(CITIES) - 1)
     assert f"larger than {len(CITIES) - 1} bytes" in str(clade("import", "location", f"{address}/cities.csv").exception)
-    assert f"more than {len(CITIES) - 1} bytes" in str(clade("import", "location", "-", "--format", "csv", stdin=CITIES).exception)
+    assert f"more than {len(CITIES) - 1} bytes" in str(
+        clade("import", "location", "-", "--format", "csv", stdin=CITIES).exception
+    )
     monkeypatch.setattr(source, "DOWNLOAD_SECONDS", 0.2)
     slow = clade("import", "location", f"{address}/slow.csv")
     assert isinstance(slow.exception, BadInput)
