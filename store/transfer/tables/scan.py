@@ -151,8 +151,8 @@ async def _page(client: DynamoDBClient, **parameters: Any) -> Any:
 
 def _items_a_second(info: TableInfo, limit: UnitLimit) -> int:
     """The number of items of a page that takes about the units of one second."""
-    bytes_an_item = info.bytes / info.items if info.items else UNIT_BYTES
-    return max(1, min(MAX_LIMIT, int(limit.units_per_second * UNIT_BYTES / max(bytes_an_item, 1.0))))
+    bytes_an_item = info.bytes / info.items if info.items and info.bytes else UNIT_BYTES
+    return max(1, min(MAX_LIMIT, int(limit.units_per_second * UNIT_BYTES / bytes_an_item)))
 
 
 def encode_item(item: WireItem) -> dict[str, Any]:
