@@ -36,7 +36,7 @@ async def test_each_item_is_read_once_with_all_its_types(engine: engines.Engine,
     assert sorted(item["PK"]["S"] for item in found) == sorted(item["PK"] for item in items)
     assert sum(calls) == scan.items == 600
     if engine.exact:
-        assert len(calls) > 3, "there were pages"
+        assert len(calls) >= 3, "there were pages"
         assert scan.units == pytest.approx(600 * 5_200 / 8_192, rel=0.2)
     one = found[0]
     assert one["list"] == {"L": [{"S": "a"}, {"N": "1"}, {"NULL": True}, {"BOOL": True}]}
