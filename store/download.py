@@ -23,6 +23,8 @@ async def download_to(url: str, target: BinaryIO, *, seconds: float, max_bytes: 
                 if size > max_bytes:
                     raise OSError(f"the response is larger than {max_bytes:,} bytes")
                 target.write(part)
+    except aiohttp.ClientResponseError as error:
+        raise OSError(f"the status is {error.status}, expected 200") from error  # without the address and its secrets
     except (aiohttp.ClientError, ValueError) as error:
         raise OSError(str(error) or type(error).__name__) from error
 

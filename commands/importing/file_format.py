@@ -75,23 +75,23 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
 def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     dialect = options.dialect.resolved(file)
     header = csv_file.csv_header(file, dialect)
+    said = [sentence] if (sentence := dialect.sentence(options.dialect)) else []
     if is_path_table(header) and not options.columns.levels:
         _refuse_columns(options)
         return FileFormat(
             Format(
                 lambda file: csv_file.read_path_csv(hierarchy, file, dialect),
                 lambda file: csv_file.rejected_csv(file, dialect, JSON_REASON),
-            )
+            ),
+            said,
         )
     found, levels, guesses = _columns(hierarchy, header, options.columns)
-    if sentence := dialect.sentence(options.dialect):
-        guesses = [sentence, *guesses]
     return FileFormat(
         Format(
             lambda file: csv_file.read_csv(levels, file, dialect, options.cells),
             lambda file: csv_file.rejected_csv(file, dialect),
         ),
-        guesses,
+        [*said, *guesses],
         found,
         header,
         lambda count: csv_file.sample_rows(file, count, dialect),

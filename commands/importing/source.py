@@ -49,12 +49,13 @@ def source_at(address: str) -> Iterator[Source]:
             if address == STDIN:
                 _copy_stdin(target)
             else:
+                shown = address.partition("?")[0]  # what follows may be a signature
                 try:
                     asyncio.run(download_to(address, target, seconds=DOWNLOAD_SECONDS, max_bytes=MAX_BYTES))
                 except TimeoutError:
-                    raise BadInput(f"{address} was not received within {DOWNLOAD_SECONDS:,.0f} seconds.") from None
+                    raise BadInput(f"{shown} was not received within {DOWNLOAD_SECONDS:,.0f} seconds.") from None
                 except OSError as error:
-                    raise BadInput(f"{address} cannot be read: {error}.") from error
+                    raise BadInput(f"{shown} cannot be read: {error}.") from error
         yield Source(file, name, Path())
 
 

@@ -132,7 +132,7 @@ class ImportPlan:
                 raise BadPath(row.reason)
             root, keys = _keys(row.path)
         except BadPath as error:
-            reason = str(error) if isinstance(row, Rejection) else _in_columns(row, str(error))
+            reason = str(error) if isinstance(row, Rejection) else self._reasons(row, str(error))
             self.rejections.append(Rejection(row.number, reason))
             self.pathless += 1
             return
@@ -155,6 +155,14 @@ class ImportPlan:
             for sk in keys:
                 tree.rejected.setdefault(sk, row.number)
             self.rejected_ids.update([part.id for part in row.parts if isinstance(part.id, str)])
+
+    def _reasons(self, row: Row, reason: str) -> str:
+        """All reasons against a row whose path is not valid."""
+        reasons = [_in_columns(row, reason)]
+        for part in row.parts:
+            if level := self.hierarchy.levels.get(part.level):
+                self._values(level, part, reasons)
+        return " ".join(reasons)
 
     def id_of(self, node: Node) -> str | None:
         """The id that the file gives a node, without its hierarchy's prefix; None for the default id made from its
@@ -182,42 +190,49 @@ class ImportPlan:
             if earlier is not None and earlier.level == level.name and part == Part(part.level):
                 continue
             try:
-                found.append(self._node(row, part, level, Key(tree.pk, sk), earlier, found))
+                node = self._node(row.number, part, level, tree.pk, sk)
+                if part.id is not None:
+                    node.id = self._id(part, node, found)
+                if earlier is not None:
+                    _check_agreement(earlier, node)
+                elif len(sk) > MAX_SORT_KEY_BYTES // 8 or len(tree.pk) > MAX_ROOT_BYTES // 8:
+                    # Raises BadPath where the rank, which contains the level, is too long.
+                    Record.new(self.hierarchy.name, node.path, level.name, "", "", "", {}, above=[])
+                found.append(node)
             except BadInput as error:
                 reasons.append(str(error))
         if reasons:
             raise BadInput(" ".join(dict.fromkeys(reasons)))
         return found
 
-    def _node(self, row: Row, part: Part, level: Level, key: Key, earlier: Node | None, found: list[Node]) -> Node:
-        """The node of a part; raises BadInput with all reasons against it."""
+    def _node(self, number: int, part: Part, level: Level, pk: str, sk: str) -> Node:
+        """The node of a part without its id; raises BadInput with all reasons against it."""
         reasons: list[str] = []
-        node = Node(key.pk, key.sk, level.name, None, None, self._values(level, part, reasons), row.number)
+        node = Node(pk, sk, level.name, None, None, self._values(level, part, reasons), number)
         try:
             node.name = checked_name(part.name)
         except BadInput as error:
             reasons.append(_in_column(part, "name", str(error)))
         if part.rank is not None:
             node.rank = manual_rank(level.name, part.rank)
-        if part.id is not None:
-            try:
-                node.id = self._id(part.id, node, found)
-            except BadInput as error:
-                reasons.append(_in_column(part, "id", str(error)))
         if reasons:
+            if part.id is not None:
+                try:
+                    self._id(part, node, [])
+                except BadInput as error:
+                    reasons.append(str(error))
             raise BadInput(" ".join(reasons))
-        if earlier is not None:
-            _check_agreement(earlier, node)
-        elif len(key.sk) > MAX_SORT_KEY_BYTES // 8 or len(key.pk) > MAX_ROOT_BYTES // 8:
-            # Raises BadPath where the rank, which contains the level, is too long.
-            Record.new(self.hierarchy.name, node.path, level.name, "", "", "", {}, above=[])
         return node
 
-    def _id(self, given: object, node: Node, found: list[Node]) -> str:
-        node_id = checked_id(given)
-        other = self.ids.get(node_id) or next((node for node in found if node.id == node_id), None)
-        if other is not None and other.key != node.key:
-            raise BadInput(f"The id {node_id} is that of {other} already, in row {other.number}.")
+    def _id(self, part: Part, node: Node, found: list[Node]) -> str:
+        """The id of a part; raises BadInput where it is not valid, or that of another node."""
+        try:
+            node_id = checked_id(part.id)
+            other = self.ids.get(node_id) or next((node for node in found if node.id == node_id), None)
+            if other is not None and other.key != node.key:
+                raise BadInput(f"The id {node_id} is that of {other} already, in row {other.number}.")
+        except BadInput as error:
+            raise BadInput(_in_column(part, "id", str(error))) from None
         return node_id
 
     def _level(self, part: Part) -> Level:

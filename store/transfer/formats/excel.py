@@ -29,7 +29,7 @@ def excel_table(file: Path, sheet: str | None = None) -> Table:
     start = next((number for number, row in enumerate(cells, start=1) if any(cell != "" for cell in row)), None)
     if start is None:
         raise BadInput(f'"{file.name}" has no header: the first row of its sheet must name the columns.')
-    names = [text_of(cell) for cell in cells[start - 1]]
+    names = [text_of(cell).strip() for cell in cells[start - 1]]
     while not names[-1]:
         names.pop()
     return Table(names, lambda: _rows(enumerate(cells[start:], start=start + 1), len(names)))

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
+from typing import NamedTuple
 
 from store.errors import BadInput
 from store.model.names import NAMES
@@ -57,6 +58,16 @@ class CellFormat:
 PLAIN = CellFormat()
 
 
+class _NotLike(NamedTuple):
+    """A number that is not in the format of numbers, which no attribute takes."""
+
+    text: str
+    example: str
+
+    def __repr__(self) -> str:
+        return f"'{self.text}', which is not written like {self.example},"
+
+
 class RowReader:
     """Turns cells into rows; remembers how the first of the siblings of a folded level was written."""
 
@@ -85,25 +96,16 @@ class RowReader:
                     key, name = self._folded(tuple(path), key, name)
                 path.append(key)
                 columns.append(level.key)
-                try:
-                    parts.append(constant_part or self._part(cells, level, name, own_columns))
-                except BadInput as error:
-                    return Rejection(number, str(error))
+                parts.append(constant_part or self._part(cells, level, name, own_columns))
         if not path:
             return Rejection(number, "The row has no key in any column of a level.")
         return Row(number, path, parts, columns)
 
     def _part(self, cells: Sequence[object], level: LevelColumns, name: str | None, columns: dict[str, str]) -> Part:
         attributes: dict[str, object] = {}
-        problems: list[str] = []
         for attribute, column in level.attributes.items():
             is_number = attribute in level.numeric
-            try:
-                attributes[attribute] = self._number(cells, column) if is_number else self._cell(cells, column)
-            except BadInput as error:
-                problems.append(f'Column "{column}": {attribute}: {error}')
-        if problems:
-            raise BadInput(" ".join(problems))
+            attributes[attribute] = self._number(cells, column) if is_number else self._cell(cells, column)
         if level.names:
             attributes[NAMES] = {language: self._cell(cells, column) for language, column in level.names.items()}
         return Part(level.level, name, self._cell(cells, level.id), attributes or NOTHING, columns=columns)
@@ -120,7 +122,10 @@ class RowReader:
         index = self._index[column]
         text = self._text(cells, index)
         if isinstance(cells[index], str) and text and self._numbers:
-            return self._numbers.plain(text)
+            try:
+                return self._numbers.plain(text)
+            except BadInput:
+                return _NotLike(text, self._numbers.example)
         return text or None
 
     def _folded(self, above: tuple[str, ...], key: str, name: str | None) -> tuple[str, str | None]:
@@ -135,6 +140,8 @@ def text_of(cell: object) -> str:
     match cell:
         case None:
             return ""
+        case str():
+            return cell
         case bool():
             return str(cell).lower()
         case float() if cell.is_integer() and abs(cell) < 1e15:
@@ -146,7 +153,7 @@ def text_of(cell: object) -> str:
         case list() | tuple():
             return ";".join(text_of(one) for one in cell)
         case _:
-            return str(cell).strip()
+            return str(cell)
 
 
 def check_columns(header: Sequence[str], levels: Iterable[LevelColumns]) -> None:

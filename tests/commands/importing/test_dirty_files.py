@@ -101,6 +101,18 @@ FILES = {
         [(b"many,north,a b", b"7,8.5,ab")],
         3,
     ),
+    "all reasons of a row whose key is not valid": Dirty(
+        "c.csv",
+        b"Country;City;Population;Latitude\nUS;Om\x07aha;1.5;1,5\nUS;Ames;1.500;2,5\n",
+        ["--numbers", "1.234,56"],
+        2,
+        {
+            2: 'Column "City": A path\'s segment holds the character U+0007, which no key may hold. '
+            "Column \"Population\": population: '1.5', which is not written like 1.234,56, is no Int"
+        },
+        [(b"\x07", b""), (b"1.5;", b"1.500;")],
+        3,
+    ),
     "rows that are too short and too long": Dirty(
         "c.csv",
         f"{CITIES}US\nUS,Omaha,1,2\n\nUS,Lincoln,3\n".encode(),
@@ -115,7 +127,7 @@ FILES = {
         GERMAN.encode("cp1252"),
         GERMAN_OPTIONS,
         3,
-        {3: POPULATION.format("Einwohner") + '"1,5 Mio" is no number like 1.234,56.'},
+        {3: POPULATION.format("Einwohner") + "'1,5 Mio', which is not written like 1.234,56, is no Int"},
         [(b"1,5 Mio", b"1.073.096")],
         4,
         "encoding cp1252 and delimiter ;, guessed; --encoding and --delimiter set them.",
@@ -175,8 +187,9 @@ FILES = {
         ["--numbers", "1 234,56"],
         2,
         {
-            3: 'Column "Population": population: "522 96" is no number like 1 234,56. '
-            'Column "Latitude": latitude: "1.5" is no number'
+            3: "Column \"Population\": population: '522 96', which is not written like 1 234,56, "
+            "is no Int (a whole number of 32 bits). "
+            "Column \"Latitude\": latitude: '1.5', which is not written like 1 234,56, is no Float"
         },
         [(b"522 96\t1.5", b"522 960\t1,5")],
         3,

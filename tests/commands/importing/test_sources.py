@@ -70,7 +70,9 @@ def test_the_standard_input_is_imported_and_its_rejected_rows_are_in_the_working
 @pytest.mark.parametrize("name", ["cities.csv", "cities.csv.gz", "cities.csv?token=a/b.jsonl"])
 def test_a_web_address_is_imported(clade: Callable[..., Any], tmp_path: Path, address: str, name: str) -> None:
     if "?" in name:
-        assert "cannot be read: 404" in str(clade("import", "location", f"{address}/{name}").exception)
+        assert "cities.csv cannot be read: the status is 404, expected 200." in str(
+            clade("import", "location", f"{address}/{name}").exception
+        )
         return
     result = clade("import", "location", f"{address}/{name}")
     assert f"{name}: 2 rows, 2 nodes" in result.stdout, result.output + repr(result.exception)
