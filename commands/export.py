@@ -1,10 +1,10 @@
-"""`clade export`: the nodes of a hierarchy or of a subtree as JSON lines."""
+"""`clade export`: the nodes of a hierarchy or of a subtree as JSON lines or CSV."""
 
 import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, Literal
 
 import typer
 
@@ -16,21 +16,31 @@ from store.connect import opened
 from store.engine.protocol import Store
 from store.model.paths import parse_path
 from store.model.undefined_values import Undefined
-from store.transfer.export import count, export
+from store.transfer.export import count, export, json_line
+from store.transfer.formats.path_table import path_header, path_line
+from store.transfer.formats.rejected import csv_line
+
+Subtree = Annotated[
+    str | None, typer.Argument(help="Path of a subtree, such as US/NE; all nodes by default.", metavar="PATH")
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="File to write; the standard output by default.", dir_okay=False),
+]
+FormatName = Annotated[
+    Literal["jsonl", "csv"] | None,
+    typer.Option("--format", help="Format of the lines; from the file's extension by default, else jsonl."),
+]
 
 
 def export_file(
     hierarchy: HierarchyName,
-    path: Annotated[
-        str | None, typer.Argument(help="Path of a subtree, such as US/NE; all nodes by default.", metavar="PATH")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write; the standard output by default.", dir_okay=False),
-    ] = None,
+    path: Subtree = None,
+    output: Output = None,
+    format_name: FormatName = None,
     store: StoreUrl = None,
 ) -> None:
-    """Write the nodes of a hierarchy or of a subtree as JSON lines, which clade import reads.
+    """Write the nodes of a hierarchy or of a subtree as JSON lines or CSV, which clade import reads.
 
     The lines are in path order. Stored attributes and levels that no class defines are written, too, and counted on
     the error output. Histories, redirects and change logs are not written; use clade copy for these.
@@ -40,10 +50,13 @@ def export_file(
     definition = hierarchy_named(hierarchy)
     start = None if path is None else parse_path(path)
     undefined = Undefined(definition)
+    header = path_header(definition) if _is_csv(format_name, output) else None
+    line = json_line if header is None else lambda fields: f"{path_line(header, fields)}\n".encode()
 
     async def write(store: Store, target: BinaryIO) -> None:
         with progress("Exporting", "nodes", await count(store, definition, start)) as meter:
-            async for lines in export(store, definition, start, undefined=undefined):
+            target.write(b"" if header is None else f"{csv_line(header)}\n".encode())
+            async for lines in export(store, definition, start, undefined=undefined, line=line):
                 target.write(lines)
                 meter(lines.count(b"\n"))
         target.flush()
@@ -59,3 +72,7 @@ def export_file(
     else:
         for sentence in undefined.sentences():
             typer.echo(sentence, err=True)
+
+
+def _is_csv(name: str | None, output: Path | None) -> bool:
+    return name == "csv" or (name is None and output is not None and output.suffix.lower() == ".csv")

@@ -1,6 +1,32 @@
 """Bounded HTTP download: one GET with a deadline and a maximum size; redirects are not followed."""
 
+from io import BytesIO
+from typing import BinaryIO
+
 import aiohttp
+
+PART_BYTES = 65_536
+HEADERS = {"user-agent": "clade", "accept-encoding": "identity"}
+
+
+async def download_to(url: str, target: BinaryIO, *, seconds: float, max_bytes: int) -> None:
+    """Write the body of a response to a file, part by part; otherwise as `download`."""
+    size = 0
+    try:
+        async with _session(seconds) as session, session.get(url, allow_redirects=False, headers=HEADERS) as response:
+            if response.status != 200:
+                location = response.headers.get("location")
+                hint = f"; its location is {location}" if location else ""
+                raise OSError(f"the status is {response.status}, expected 200{hint}")
+            async for part in response.content.iter_chunked(PART_BYTES):
+                size += len(part)
+                if size > max_bytes:
+                    raise OSError(f"the response is larger than {max_bytes:,} bytes")
+                target.write(part)
+    except aiohttp.ClientResponseError as error:
+        raise OSError(f"the status is {error.status}, expected 200") from error  # without the address and its secrets
+    except (aiohttp.ClientError, ValueError) as error:
+        raise OSError(str(error) or type(error).__name__) from error
 
 
 async def download(url: str, *, seconds: float, max_bytes: int) -> bytes:
@@ -8,19 +34,12 @@ async def download(url: str, *, seconds: float, max_bytes: int) -> bytes:
 
     Raises OSError for any other status, for a body of more than `max_bytes`, and where there is no response in time.
     """
-    session = aiohttp.ClientSession(
+    body = BytesIO()
+    await download_to(url, body, seconds=seconds, max_bytes=max_bytes)
+    return body.getvalue()
+
+
+def _session(seconds: float) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=seconds), trust_env=True, auto_decompress=False, raise_for_status=True
     )
-    try:
-        headers = {"user-agent": "clade", "accept-encoding": "identity"}
-        async with session, session.get(url, allow_redirects=False, headers=headers) as response:
-            if response.status != 200:
-                raise OSError(f"the status is {response.status}, expected 200")
-            body = bytearray()
-            async for part in response.content.iter_chunked(65_536):
-                body += part
-                if len(body) > max_bytes:
-                    raise OSError(f"the response is larger than {max_bytes:,} bytes")
-            return bytes(body)
-    except (aiohttp.ClientError, ValueError) as error:
-        raise OSError(str(error) or type(error).__name__) from error

@@ -1,7 +1,6 @@
 """Misuse of the command line: each mistake gets one clear message, and no data is lost."""
 
 import asyncio
-import csv
 import json
 import os
 import signal
@@ -74,12 +73,11 @@ def test_a_file_is_imported_except_for_its_mistakes_and_each_is_explained(clade,
     status, said = clade("import", "location", "places.jsonl")
     assert status == 1
     assert "added: 3 (1 COUNTRY, 1 STATE, 1 CITY)" in said
-    assert "rejected: 12 rows; written to places.rejected.csv." in said
-    with (tmp_path / "places.rejected.csv").open() as file:
-        rejected = list(csv.DictReader(file))
-    assert [row["content"] for row in rejected] == list(MISTAKES)
-    for row, reason in zip(rejected, MISTAKES.values(), strict=True):
-        assert row["reason"].startswith(reason)
+    assert "rejected: 12 rows; written to places.rejected.jsonl." in said
+    lines = (tmp_path / "places.rejected.jsonl").read_text().splitlines()
+    assert lines[1::2] == list(MISTAKES)
+    for line, (number, reason) in zip(lines[::2], enumerate(MISTAKES.values(), start=4), strict=True):
+        assert json.loads(line)["$reason"].startswith(f"row {number}: {reason}")
     assert clade("tree", "location", "--depth", "2")[1].splitlines()[-1] == "    └── Omaha CITY"
 
 
@@ -87,8 +85,8 @@ def test_a_file_is_imported_except_for_its_mistakes_and_each_is_explained(clade,
     ("file", "content", "options", "sentence"),
     [
         ("empty.csv", "", ["--level", "country=Country"], '"empty.csv" has no header: its first line must name the'),
-        ("levels.csv", "Country\nUS\n", [], 'A CSV file needs its levels from the root down, such as --level country='),
-        ("list.weird", "US\n", [], 'Unknown extension of "list.weird"; add --format csv, jsonl, taxonomy.'),
+        ("levels.csv", "Land\nUS\n", [], "No column is named like a level of location; name the columns of its levels"),
+        ("list.weird", "US\n", [], 'Unknown extension of "list.weird"; add --format csv, jsonl, taxonomy,'),
         ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and is allowed under itself"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Column options of a CSV file: `--level city=City`, `--name`, `--name-in city.de=Stadt`, `--id`,
+"""Column options of a table: `--level city=City`, `--name`, `--name-in city.de=Stadt`, `--id`,
 `--attr store.street=Street`, `--fold-case`.
 """
 
@@ -7,20 +7,16 @@ from collections.abc import Iterable
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.languages import canonical_language
-from store.transfer.formats.columns import LevelColumns
+from store.transfer.formats.matching import NUMERIC, ColumnOptions
+from store.transfer.formats.row_reader import LevelColumns
 
 
-def columns(
-    hierarchy: Hierarchy,
-    levels: Iterable[str],
-    names: Iterable[str],
-    ids: Iterable[str],
-    attributes: Iterable[str],
-    case_insensitive: Iterable[str],
-    names_in: Iterable[str] = (),
-) -> list[LevelColumns]:
-    """The columns that the options describe, by level. Raises BadInput for the first wrong option."""
-    mapping = _level_columns(hierarchy, levels)
+def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str] = ()) -> list[LevelColumns]:
+    """The columns that the options describe, by level. Raises BadInput for the first wrong option.
+
+    Levels that are `in_keys` have no column of their own.
+    """
+    mapping = _level_columns(hierarchy, options.levels, in_keys)
 
     def mapped(option: str, name: str) -> LevelColumns:
         level = hierarchy.level(name)
@@ -28,30 +24,30 @@ def columns(
             raise BadInput(f"{option} {name} needs a column for this level; add --level {name}=Column.")
         return mapping[level.name]
 
-    for option in names:
+    for option in options.names:
         name, column = _split("--name", option)
         mapped("--name", name).name = column
-    for option in names_in:
+    for option in options.names_in:
         name, language, column = _split_target("--name-in", option, "no language", 'city.de="Column"')
         mapped("--name-in", name).names[canonical_language(language)] = column
-    for option in ids:
+    for option in options.ids:
         name, column = _split("--id", option)
         mapped("--id", name).id = column
-    for option in attributes:
+    for option in options.attributes:
         name, attribute, column = _split_target("--attr", option, "no attribute", 'store.street="Column"')
         level = mapped("--attr", name)
         defined = hierarchy.levels[level.level].attributes
         if attribute not in defined:
             raise BadInput(f'{level.level} has no attribute "{attribute}"; it has {", ".join(defined) or "none"}.')
         level.attributes[attribute] = column
-    for name in case_insensitive:
+    for name in options.case_insensitive:
         mapped("--fold-case", name).fold = True
     return list(mapping.values())
 
 
-def _level_columns(hierarchy: Hierarchy, options: Iterable[str]) -> dict[str, LevelColumns]:
+def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterable[str]) -> dict[str, LevelColumns]:
     """The columns of `--level` by level; each level must be allowed below an earlier one, as in the rows."""
-    mapping: dict[str, LevelColumns] = {}
+    mapping = {name: LevelColumns(name, "") for name in in_keys}
     for option in options:
         name, column = _split("--level", option)
         level = hierarchy.level(name)
@@ -60,10 +56,12 @@ def _level_columns(hierarchy: Hierarchy, options: Iterable[str]) -> dict[str, Le
         if not level.under & {None, *mapping}:
             places = ", ".join(sorted(above or "the root" for above in level.under))
             raise BadInput(f"--level {name} is in the wrong position: {level.name} is allowed under {places}.")
-        mapping[level.name] = LevelColumns(level.name, column)
+        numeric = frozenset(name for name, attribute in level.attributes.items() if attribute.kind in NUMERIC)
+        mapping[level.name] = LevelColumns(level.name, column, numeric=numeric)
     if not mapping:
         raise BadInput(
-            'A CSV file needs its levels from the root down, such as --level country="Country" --level city=City.'
+            f"No column is named like a level of {hierarchy.name}; name the columns of its levels from the root down, "
+            'such as --level country="Country" --level city=City.'
         )
     return mapping
 

@@ -1,9 +1,7 @@
 """Import job: reads a file, moves existing nodes, writes the differences to the store, and reports them."""
 
 import asyncio
-import csv
 import gc
-import io
 import os
 import time
 from contextlib import nullcontext
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import typer
 
+from commands.importing.source import Source
 from commands.options import interruptible
 from commands.output_file import output_file
 from commands.progress import progress
@@ -20,12 +19,16 @@ from store.connect import opened
 from store.engine.protocol import Store
 from store.errors import BadInput, CladeError, NoTable
 from store.metadata.change_log import Event
+from store.model.keys import Key
 from store.store_url import SQLiteUrl, parse_store_url
 from store.text import quantity
 from store.transfer.formats import Format
+from store.transfer.formats.rejected import RejectedRows
 from store.transfer.load import LoadResult, load
 from store.transfer.move_existing import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan
+from store.transfer.tables.deletions import delete_nodes, leave_wanted_out
+from store.transfer.tables.versions import arrange_versions, leave_existing_out
 from store.writer.writer import Writer
 
 METER_ROWS = 1000
@@ -35,15 +38,13 @@ METER_ROWS = 1000
 GC_THRESHOLD = 200_000
 
 MAX_REASONS = 5
-HEADING = ("row", "reason", "content")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters that spreadsheets read as a formula
 
 
 @dataclass
 class ImportJob:
     """One import: the file, the plan of its nodes, the store, and the outcome so far."""
 
-    file: Path
+    source: Source
     format: Format
     plan: ImportPlan
     url: str
@@ -51,6 +52,8 @@ class ImportJob:
     moves: bool
     dry_run: bool
     outcome: LoadResult = field(default_factory=LoadResult)
+    _versions: list[tuple[ImportPlan, dict[Key, int]]] = field(default_factory=list)
+    _kept: int = 0
 
     def run(self) -> None:
         """Read the file and write its nodes. After an interrupt or an error, print the number of written nodes."""
@@ -66,32 +69,44 @@ class ImportJob:
                 typer.echo(self._progress("Failed"), err=True)
             raise
         size = f"{quantity(self.plan.rows, 'row')}, {quantity(self.plan.nodes, 'node')}"
-        typer.echo(f"{self.file.name}: {size} in {time.monotonic() - started:.1f} s.")
+        typer.echo(f"{self.source.name}: {size} in {time.monotonic() - started:.1f} s.")
 
     def _progress(self, state: str) -> str:
         return f"{state}: {quantity(self.outcome.written, 'node')} written. Run the same command to continue."
 
     def _read(self) -> None:
         with progress("Reading", "rows") as meter:
-            for _, row in self.format(self.file):
+            for _, row in self.format.read(self.source.file):
                 self.plan.take(row)
                 if self.plan.rows % METER_ROWS == 0:
                     meter(METER_ROWS)
+        self._versions = arrange_versions(self.plan)
+        leave_wanted_out(self.plan)
 
     async def _write(self) -> None:
         url = "sqlite://:memory:" if self.dry_run and not await _has_table(self.url) else self.url
         async with opened(url, make=not self.dry_run or url != self.url) as store:
-            # Moves depend on each other, so that their dry run needs a copy.
-            is_scratch = self.moves and self.dry_run
+            # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
+            is_scratch = self.dry_run and bool(self.moves or self._versions or self.plan.deleted)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
                 if self.moves:
                     await self._move(target)
+                await self._load_versions(target)
                 await self._load(target)
+                self._kept = await delete_nodes(target, self.plan, self.outcome)
 
     async def _move(self, store: Store) -> None:
         with progress("Moving", "nodes", len(self.plan.ids)) as meter:
             writer = Writer(store, Settings().move_timing, {self.plan.hierarchy.name: self.plan.hierarchy})
             await ImportMoves(store, writer, self.plan, self.outcome).run(meter)
+
+    async def _load_versions(self, store: Store) -> None:
+        """Write the former versions of nodes, oldest first."""
+        with progress("Writing versions", "versions", len(self._versions)) as meter:
+            for plan, revisions in self._versions:
+                await leave_existing_out(store, plan, revisions)
+                await load(store, plan, self.outcome)
+                meter(1)
 
     async def _load(self, store: Store) -> None:
         with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:
@@ -119,19 +134,26 @@ class ImportJob:
             typer.echo(f"unchanged: {outcome.unchanged:,}")
         if moved := sum(rejection.moved for rejection in outcome.rejections):
             typer.echo(f"not moved: {moved:,}")
+        if self._kept:
+            nodes = quantity(self._kept, "node")
+            typer.echo(f"not removed: {nodes}, whose items were deleted, since other items lie below.")
         if self.prune and self.plan.pathless:
             typer.echo("Nothing was removed, because some rejected rows do not identify their nodes.", err=True)
         self._report_rejected()
 
     def _report_rejected(self) -> None:
-        # Of several reasons for one row, the first is reported.
-        reasons = {rejection.number: rejection.reason for rejection in reversed(self.outcome.rejections)}
-        target, place = self.file.with_suffix(".rejected.csv"), ""
+        reasons: dict[int, str] = {}
+        for rejection in self.outcome.rejections:
+            earlier = reasons.get(rejection.number)
+            if earlier is None or rejection.reason not in earlier:
+                reasons[rejection.number] = f"{earlier} {rejection.reason}" if earlier else rejection.reason
+        rejected = self.format.rejected(self.source.file)
+        target, place = self.source.rejected(rejected.ending), ""
         try:
             if reasons and not self.dry_run:
-                self._write_rejected(target, reasons)
+                self._write_rejected(target, rejected, reasons)
                 place = f"; written to {target}"
-            elif not self.dry_run and _is_file_of_rejected_rows(target):
+            elif not self.dry_run and _is_file_of_rejected_rows(target, rejected):
                 target.unlink()  # of an earlier import
         except BadInput as error:
             typer.echo(error, err=True)
@@ -139,19 +161,17 @@ class ImportJob:
             first = f". The first {MAX_REASONS}:" if len(reasons) > MAX_REASONS else ":"
             typer.echo(f"rejected: {quantity(len(reasons), 'row')}{place}{first}", err=True)
             for number in sorted(reasons)[:MAX_REASONS]:
-                typer.echo(f"  row {number}: {reasons[number]}", err=True)
+                typer.echo(f"  {self.source.name}, row {number}: {reasons[number]}", err=True)
 
-    def _write_rejected(self, target: Path, reasons: dict[int, str]) -> None:
+    def _write_rejected(self, target: Path, rejected: RejectedRows, reasons: dict[int, str]) -> None:
         """Write the rows with `reasons` by row number. Raises BadInput if the name belongs to anything else."""
-        if os.path.lexists(target) and not _is_file_of_rejected_rows(target):
+        if os.path.lexists(target) and not _is_file_of_rejected_rows(target, rejected):
             raise BadInput(f"{target} is not a file of rejected rows; move it away and import again.")
-        with output_file(target) as file, io.TextIOWrapper(file, "utf-8", newline="") as output:
-            writer = csv.writer(output)
-            writer.writerow(HEADING)
-            for text, row in self.format(self.file):
+        with output_file(target) as output:
+            output.write(rejected.head)
+            for text, row in self.format.read(self.source.file):
                 if row.number in reasons:
-                    content = text.rstrip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-                    writer.writerow([row.number, _cell(reasons[row.number]), _cell(content)])
+                    output.write(rejected.line(text, f"row {row.number}: {reasons[row.number]}"))
 
 
 async def _has_table(url: str) -> bool:
@@ -165,15 +185,11 @@ async def _has_table(url: str) -> bool:
         return False
 
 
-def _is_file_of_rejected_rows(target: Path) -> bool:
-    """Whether this is a regular file that an import may replace: empty or with the heading."""
+def _is_file_of_rejected_rows(target: Path, rejected: RejectedRows) -> bool:
+    """Whether this is a regular file that an import may replace: empty, or begun as one of rejected rows."""
     if target.is_symlink() or not target.is_file():
         return False
+    start = rejected.mark
     with target.open("rb") as file:
-        line = file.readline(100)
-    return not line or line.strip() == ",".join(HEADING).encode()
-
-
-def _cell(text: str) -> str:
-    """A text that spreadsheets do not read as a formula."""
-    return f"'{text}" if text.startswith(FORMULA) else text
+        found = file.read(len(start))
+    return not found or found == start

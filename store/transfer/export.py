@@ -1,7 +1,7 @@
 """Export: the nodes of a hierarchy or a subtree as JSON lines, in path order, a page at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import nullcontext
 from typing import cast
 
@@ -31,8 +31,18 @@ INDEX_WAITS = 20  # how often the list of roots is read again while the index is
 INDEX_WAIT_SECONDS = 0.25
 
 
+def json_line(fields: dict[str, object]) -> bytes:
+    """The line of JSON of a node."""
+    return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+
+
 async def export(
-    store: Store, hierarchy: Hierarchy, path: Path | None = None, *, undefined: Undefined | None = None
+    store: Store,
+    hierarchy: Hierarchy,
+    path: Path | None = None,
+    *,
+    undefined: Undefined | None = None,
+    line: Callable[[dict[str, object]], bytes] = json_line,
 ) -> AsyncIterator[bytes]:
     """The lines of all nodes of a hierarchy, or of a node and all below it; an import reads them.
 
@@ -50,7 +60,7 @@ async def export(
         before = await tree_versions(source, trees, reads)
         for top in tops:
             async for page in _visible_pages(source, subtree(*top), reads):
-                yield b"".join([_line(hierarchy, Record.of(item), undefined) for item in page])
+                yield b"".join([line(_fields(hierarchy, Record.of(item), undefined)) for item in page])
         after = await tree_versions(source, trees, reads)
         for top, then, now in zip(tops, before, after, strict=True):
             if now.number != then.number:
@@ -126,8 +136,8 @@ async def _moves(store: Store, partition: str, reads: ReadUsage) -> ActiveMoves:
     return await active_moves(store, (await tree_version(store, partition, reads)).moves, reads)
 
 
-def _line(hierarchy: Hierarchy, record: Record, undefined: Undefined) -> bytes:
-    """The line of a node, with the attributes that its level does not define apart."""
+def _fields(hierarchy: Hierarchy, record: Record, undefined: Undefined) -> dict[str, object]:
+    """The fields of a node's line, with the attributes that its level does not define apart."""
     others = undefined.see(record.level, record.attributes)
     fields: dict[str, object] = {
         "path": record.path, "level": record.level, "name": record.name,
@@ -140,4 +150,4 @@ def _line(hierarchy: Hierarchy, record: Record, undefined: Undefined) -> bytes:
         fields["rank"] = rank
     if others or record.level not in hierarchy.levels:
         fields["undefined"] = others
-    return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+    return fields

@@ -166,7 +166,7 @@ async def scratch_copy(store: Store, plan: ImportPlan) -> AsyncIterator[Store]:
 
 async def _scratch_items(store: Store, plan: ImportPlan) -> AsyncIterator[Sequence[Item | None]]:
     reads, name = ReadUsage(), plan.hierarchy.name
-    trees = set(plan.trees)
+    trees = {*plan.trees, *(key.pk for key in plan.deleted)}
     async for ids in in_chunks(list(plan.ids), PAGE_ITEMS):
         items = await store.get([id_key(f"{name}:{node_id}") for node_id in ids], reads, strong=True)
         trees |= {place.pk for item in items if (place := current_key(item))}

@@ -20,6 +20,7 @@ from store.model.undefined_values import undefined_values
 from store.text import shorten
 
 NOTHING: Mapping[str, object] = {}
+NO_COLUMNS: Mapping[str, str] = {}
 Names = dict[str, Value]
 _NO_VALUES: dict[str, Value] = {}
 
@@ -28,7 +29,8 @@ class Part(NamedTuple):
     """One node of a row. None is what the row leaves open; None as the value of an attribute removes it.
 
     `rank` is its rank among its siblings without the level. `undefined` are attributes to store although the level does
-    not define them; where it is given, the level need not be defined either.
+    not define them; where it is given, the level need not be defined either. `columns` are the columns of a table by
+    attribute, `name` and `id`, for messages.
     """
 
     level: str
@@ -37,14 +39,22 @@ class Part(NamedTuple):
     attributes: Mapping[str, object] = NOTHING
     rank: object = None
     undefined: object = None
+    columns: Mapping[str, str] = NO_COLUMNS
 
 
 class Row(NamedTuple):
-    """One row: a path, and a part for each of its last segments. `number` is its line, counted from 1."""
+    """One row: a path, and a part for each of its last segments. `number` is its line, counted from 1.
+
+    `columns` are the columns of a table that the segments come from, for messages. A row with a `version` is one of the
+    former versions of its node, counted from 1. A row that `is_deleted` says that its node is no more.
+    """
 
     number: int
     path: Sequence[object]
     parts: Sequence[Part]
+    columns: Sequence[str] = ()
+    version: int | None = None
+    is_deleted: bool = False
 
 
 class Rejection(NamedTuple):
@@ -97,7 +107,7 @@ class ImportPlan:
 
     `trees` are by partition. `ids` are the nodes with a given id, `rejected_ids` those of rejected rows, `unmoved`
     why a node at another path was not moved to the one in the file, by id. `pathless` counts the rejected rows without
-    a valid path.
+    a valid path. `versions` are the former versions of nodes by number, `deleted` the rows of nodes that are no more.
     """
 
     def __init__(self, hierarchy: Hierarchy, *, ignore_unknown: bool = False) -> None:
@@ -111,6 +121,8 @@ class ImportPlan:
         self.rows = 0
         self.nodes = 0
         self.pathless = 0
+        self.versions: dict[int, ImportPlan] = {}
+        self.deleted: dict[Key, int] = {}
 
     def take(self, row: Row | Rejection) -> None:
         """Add the nodes of a row, all or none."""
@@ -120,10 +132,18 @@ class ImportPlan:
                 raise BadPath(row.reason)
             root, keys = _keys(row.path)
         except BadPath as error:
-            self.rejections.append(Rejection(row.number, str(error)))
+            reason = str(error) if isinstance(row, Rejection) else self._reasons(row, str(error))
+            self.rejections.append(Rejection(row.number, reason))
             self.pathless += 1
             return
         pk = f"{self.hierarchy.name}#{root}"
+        if row.is_deleted:
+            self.deleted[Key(pk, keys[-1])] = row.number
+            return
+        if row.version is not None:
+            if row.version not in self.versions:
+                self.versions[row.version] = ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown)
+            return self.versions[row.version].take(row._replace(version=None))
         if (tree := self.trees.get(pk)) is None:
             tree = self.trees[pk] = Tree(pk)
         keys = keys[len(keys) - len(row.parts) :]
@@ -136,6 +156,14 @@ class ImportPlan:
                 tree.rejected.setdefault(sk, row.number)
             self.rejected_ids.update([part.id for part in row.parts if isinstance(part.id, str)])
 
+    def _reasons(self, row: Row, reason: str) -> str:
+        """All reasons against a row whose path is not valid."""
+        reasons = [_in_columns(row, reason)]
+        for part in row.parts:
+            if level := self.hierarchy.levels.get(part.level):
+                self._values(level, part, reasons)
+        return " ".join(reasons)
+
     def id_of(self, node: Node) -> str | None:
         """The id that the file gives a node, without its hierarchy's prefix; None for the default id made from its
         path, and a random one where the file gives that to another node.
@@ -145,36 +173,66 @@ class ImportPlan:
         return uuid4().hex if derived_id(self.hierarchy.name, node.path) in self.ids else None
 
     def _nodes(self, row: Row, keys: list[str], tree: Tree) -> list[Node]:
-        """The nodes of a row that are new or have more content; raises BadInput for one that is not valid."""
+        """The nodes of a row that are new or have more content; raises BadInput with all reasons against them."""
         found: list[Node] = []
+        reasons: list[str] = []
         whole = len(row.parts) == len(row.path)
         above: Level | None = None
         for sk, part in zip(keys, row.parts, strict=True):
-            level = self.hierarchy.levels.get(part.level) or self._level(part)
+            try:
+                level = self.hierarchy.levels.get(part.level) or self._level(part)
+            except BadInput as error:
+                raise BadInput(" ".join([*reasons, str(error)])) from None
             if (above or whole) and not may_stand(self.hierarchy, level.name, above.name if above else None):
-                raise BadInput(misplaced(level, above.name if above else None))
+                reasons.append(misplaced(level, above.name if above else None))
             above = level
             earlier = tree.nodes.get(sk)
             if earlier is not None and earlier.level == level.name and part == Part(part.level):
                 continue
-            node = Node(tree.pk, sk, level.name, checked_name(part.name), None, self._values(level, part), row.number)
-            if part.rank is not None:
-                node.rank = manual_rank(level.name, part.rank)
-            if part.id is not None:
-                node.id = self._id(part.id, node, found)
-            if earlier is not None:
-                _check_agreement(earlier, node)
-            elif len(sk) > MAX_SORT_KEY_BYTES // 8 or len(tree.pk) > MAX_ROOT_BYTES // 8:
-                # Raises BadPath where the rank, which contains the level, is too long.
-                Record.new(self.hierarchy.name, node.path, level.name, "", "", "", {}, above=[])
-            found.append(node)
+            try:
+                node = self._node(row.number, part, level, tree.pk, sk)
+                if part.id is not None:
+                    node.id = self._id(part, node, found)
+                if earlier is not None:
+                    _check_agreement(earlier, node)
+                elif len(sk) > MAX_SORT_KEY_BYTES // 8 or len(tree.pk) > MAX_ROOT_BYTES // 8:
+                    # Raises BadPath where the rank, which contains the level, is too long.
+                    Record.new(self.hierarchy.name, node.path, level.name, "", "", "", {}, above=[])
+                found.append(node)
+            except BadInput as error:
+                reasons.append(str(error))
+        if reasons:
+            raise BadInput(" ".join(dict.fromkeys(reasons)))
         return found
 
-    def _id(self, given: object, node: Node, found: list[Node]) -> str:
-        node_id = checked_id(given)
-        other = self.ids.get(node_id) or next((node for node in found if node.id == node_id), None)
-        if other is not None and other.key != node.key:
-            raise BadInput(f"The id {node_id} is that of {other} already, in row {other.number}.")
+    def _node(self, number: int, part: Part, level: Level, pk: str, sk: str) -> Node:
+        """The node of a part without its id; raises BadInput with all reasons against it."""
+        reasons: list[str] = []
+        node = Node(pk, sk, level.name, None, None, self._values(level, part, reasons), number)
+        try:
+            node.name = checked_name(part.name)
+        except BadInput as error:
+            reasons.append(_in_column(part, "name", str(error)))
+        if part.rank is not None:
+            node.rank = manual_rank(level.name, part.rank)
+        if reasons:
+            if part.id is not None:
+                try:
+                    self._id(part, node, [])
+                except BadInput as error:
+                    reasons.append(str(error))
+            raise BadInput(" ".join(reasons))
+        return node
+
+    def _id(self, part: Part, node: Node, found: list[Node]) -> str:
+        """The id of a part; raises BadInput where it is not valid, or that of another node."""
+        try:
+            node_id = checked_id(part.id)
+            other = self.ids.get(node_id) or next((node for node in found if node.id == node_id), None)
+            if other is not None and other.key != node.key:
+                raise BadInput(f"The id {node_id} is that of {other} already, in row {other.number}.")
+        except BadInput as error:
+            raise BadInput(_in_column(part, "id", str(error))) from None
         return node_id
 
     def _level(self, part: Part) -> Level:
@@ -185,19 +243,23 @@ class ImportPlan:
             raise BadInput(f'"{shorten(part.level)}" is not a valid name of a level; use capitals, digits and _.')
         return Level(part.level, part.level, "", frozenset())
 
-    def _values(self, level: Level, part: Part) -> dict[str, Value]:
+    def _values(self, level: Level, part: Part, reasons: list[str]) -> dict[str, Value]:
+        """The attributes of a part as stored; what is wrong with them is added to `reasons`."""
         if not part.attributes and not part.undefined:
             return _NO_VALUES
         values = undefined_values(level, part.undefined) if part.undefined else {}
         for name, value in part.attributes.items():
             attribute = level.attributes.get(name)
-            if name == NAMES:
-                values[name] = checked_names(value)
-            elif attribute is not None:
-                values[name] = None if value is None else attribute.parse(value)
-            elif not self.ignore_unknown:
-                defined = ", ".join(level.attributes) or "none"
-                raise BadInput(f'{level.name} has no attribute "{shorten(name)}"; it has {defined}.')
+            try:
+                if name == NAMES:
+                    values[name] = checked_names(value)
+                elif attribute is not None:
+                    values[name] = None if value is None else attribute.parse(value)
+                elif not self.ignore_unknown:
+                    defined = ", ".join(level.attributes) or "none"
+                    raise BadInput(f'{level.name} has no attribute "{shorten(name)}"; it has {defined}.')
+            except BadInput as error:
+                reasons.append(_in_column(part, name, str(error)))
         return values
 
     def _add(self, node: Node, tree: Tree) -> None:
@@ -215,6 +277,22 @@ class ImportPlan:
             earlier.values = {**earlier.values, **more} if more else earlier.values
         if node.id is not None:
             self.ids.setdefault(node.id, earlier)
+
+
+def _in_column(part: Part, name: str, reason: str) -> str:
+    """A reason with the column that the value comes from, if that has another name."""
+    column = part.columns.get(name)
+    return reason if column in (None, name) else f'Column "{column}": {reason}'
+
+
+def _in_columns(row: Row, reason: str) -> str:
+    """A reason against a path with the column of the first segment that is not valid."""
+    for column, segment in zip(row.columns, row.path, strict=False):
+        try:
+            _encoded(segment)
+        except BadPath:
+            return f'Column "{column}": {reason}'
+    return reason
 
 
 def path_text(pk: str, sk: str) -> str:

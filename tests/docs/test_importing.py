@@ -12,8 +12,10 @@ PAGE = (DOCS / "importing.md").read_text("utf-8")
 
 def test_all_commands_of_the_page_run(tmp_path: Path) -> None:
     (tmp_path / "stores.csv").write_text(blocks("csv", PAGE)[0])
-    (tmp_path / "more.jsonl").write_text(blocks("json", PAGE)[0])
-    (tmp_path / "moving.jsonl").write_text(blocks("json", PAGE)[1])
+    (tmp_path / "staedte.csv").write_text(blocks("csv", PAGE)[1])
+    (tmp_path / "more.jsonl").write_text(blocks("json", PAGE)[1])
+    (tmp_path / "tree.json").write_text(blocks("json", PAGE)[0])
+    (tmp_path / "moving.jsonl").write_text(blocks("json", PAGE)[2])
     (tmp_path / "taxonomy.txt").write_text(blocks("text", PAGE)[0])
     output = subprocess.run(
         ["sh", "-ec", "\n".join(blocks("sh", PAGE))],
@@ -31,4 +33,8 @@ def test_all_commands_of_the_page_run(tmp_path: Path) -> None:
     assert "New York City CITY" not in output.stdout
     assert "Copied " in output.stdout
     assert "no findings" in output.stdout
+    assert "Proposed command:\n  clade import location stores.csv --level country=Country" in output.stdout
+    assert "staedte.csv: 2 rows, 3 nodes" in output.stdout
+    assert "delimiter ;, guessed" in output.stderr
+    assert (tmp_path / "nodes.csv").read_text().startswith("path,level,name,id,code,")
     assert (tmp_path / "nebraska.jsonl").read_text().count("\n") == 7

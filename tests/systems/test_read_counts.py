@@ -19,6 +19,7 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from store.transfer.formats.columns import read_csv
 from store.transfer.formats.lines import read_taxonomy, taxonomy_level
+from store.transfer.formats.matching import ColumnOptions
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Rejection, Row
 from tests.real_files import STARBUCKS, TAXONOMY, real_file
@@ -32,7 +33,9 @@ STATES_TO_STORES = """{ country(path: "US") { id children { nodes { id children 
 
 def stores_of_the_chain() -> list[ImportPlan]:
     wanted = ImportPlan(Location.definition())
-    form = columns(wanted.hierarchy, LEVELS, ["store=Store Name"], [], ["store.street=Street Address"], ["city"])
+    form = columns(
+        wanted.hierarchy, ColumnOptions(LEVELS, ["store=Store Name"], [], ["store.street=Street Address"], ["city"])
+    )
     for _, row in read_csv(form, real_file(STARBUCKS)):
         if not isinstance(row, Rejection) and row.path[0] == "US":
             wanted.take(row)

@@ -1,107 +1,108 @@
 """CSV and TSV: a column for each level, from the root down, so that a row has a whole path."""
 
 import csv
-import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import io
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
 from store.errors import BadInput
-from store.model.names import NAMES
-from store.text import quantity, shorten
+from store.model.hierarchy import Hierarchy
+from store.transfer.formats.dialect import Dialect
 from store.transfer.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
-from store.transfer.rows import Part, Rejection, Row
+from store.transfer.formats.path_table import PathRowReader
+from store.transfer.formats.rejected import REASON, RejectedRows, csv_line, free_name
+from store.transfer.formats.row_reader import PLAIN, CellFormat, LevelColumns, RowReader, check_columns
+from store.transfer.formats.source import opened
+from store.transfer.rows import Rejection, Row
 
 MAX_CELL_CHARACTERS = 1 << 20  # more than any item holds; csv's own limit is less than some
+END = "\r\n"  # the characters at the end of a line
+_SEPARATOR_LINE = re.compile("\ufeff?sep=.\r?\n")
 
 Record = tuple[int, str, list[str] | Rejection]  # the number of its first line, its text, its cells
 
 
-@dataclass
-class LevelColumns:
-    """The names of the columns of one level: for its key, and optionally for name, id and attributes, and for names in
-    other languages by language tag.
+def read_csv(
+    levels: Sequence[LevelColumns], file: Path, dialect: Dialect | None = None, cell_format: CellFormat = PLAIN
+) -> Iterator[tuple[str, Row | Rejection]]:
+    """The records of a CSV or TSV file, each with its row; without a dialect, that is guessed.
 
-    With `fold`, siblings that differ in case only are one node, written as the first of them.
+    An empty cell skips its level, and an empty cell of an attribute means no value. The text may have surrogates for
+    bytes of another encoding. Raises BadInput where the file has no header, or not exactly one column of each name, and
+    where a quote is never closed.
     """
-
-    level: str
-    key: str
-    name: str | None = None
-    id: str | None = None
-    attributes: dict[str, str] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
-    fold: bool = False
-
-    @property
-    def constant_part(self) -> Part | None:
-        """The part that all rows have for a level with a column for its key alone, else None."""
-        return None if self.name or self.id or self.attributes or self.names else Part(self.level)
+    dialect = (dialect or Dialect()).resolved(file)
+    records = _records(file, dialect)
+    _, header = _header(file, records)
+    check_columns(header, levels)
+    yield from _rows(records, RowReader(levels, header, cell_format), dialect)
 
 
-def read_csv(levels: Sequence[LevelColumns], file: Path) -> Iterator[tuple[str, Row | Rejection]]:
-    """The records of a CSV file, of a TSV file by its extension, each with its row.
+def read_path_csv(
+    hierarchy: Hierarchy, file: Path, dialect: Dialect | None = None
+) -> Iterator[tuple[str, Row | Rejection]]:
+    """The records of a CSV file with the columns `path` and `level`, as `clade export` writes it."""
+    dialect = (dialect or Dialect()).resolved(file)
+    records = _records(file, dialect)
+    _, header = _header(file, records)
+    yield from _rows(records, PathRowReader(hierarchy, header), dialect)
 
-    An empty cell skips its level, and an empty cell of an attribute means no value. The text may have surrogate escapes
-    for bytes that are not UTF-8. Raises BadInput where the file has no header, or not exactly one column of each name.
-    """
-    records = _records(file)
-    header = _header(file, records, levels)
-    reader = _RowReader(levels, header)
+
+def _rows(
+    records: Iterator[Record], reader: RowReader | PathRowReader, dialect: Dialect
+) -> Iterator[tuple[str, Row | Rejection]]:
     for number, text, cells in records:
         if isinstance(cells, Rejection):
             yield text, cells
         elif cells:  # a blank line has none
-            yield text, reader.row(number, cells)
+            row = reader.row(number, cells)
+            yield text, row if _is_valid(text) else Rejection(number, _invalid(dialect))
 
 
-class _RowReader:
-    """Turns cells into rows; remembers how the first of the siblings of a folded level was written."""
-
-    def __init__(self, levels: Sequence[LevelColumns], header: Sequence[str]) -> None:
-        self._index = {column: index for index, column in enumerate(header)}
-        self._width = len(header)
-        self._levels = [(level, self._index[level.key], level.constant_part) for level in levels]
-        self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
-
-    def row(self, number: int, cells: list[str]) -> Row | Rejection:
-        if len(cells) != self._width:
-            return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {self._width}.")
-        try:
-            "".join(cells).encode()
-        except UnicodeEncodeError:
-            return Rejection(number, "The row is not valid UTF-8.")
-        path: list[str] = []
-        parts: list[Part] = []
-        for level, index, constant_part in self._levels:
-            key = cells[index].strip()
-            if key:
-                name = None if constant_part else self._cell(cells, level.name)
-                if level.fold:
-                    key, name = self._folded(tuple(path), key, name)
-                path.append(key)
-                parts.append(constant_part or self._part(cells, level, name))
-        return Row(number, path, parts) if path else Rejection(number, "The row has no key in any column of a level.")
-
-    def _part(self, cells: list[str], level: LevelColumns, name: str | None) -> Part:
-        attributes: dict[str, object] = {name: self._cell(cells, column) for name, column in level.attributes.items()}
-        if level.names:
-            attributes[NAMES] = {language: self._cell(cells, column) for language, column in level.names.items()}
-        return Part(level.level, name, self._cell(cells, level.id), attributes)
-
-    def _cell(self, cells: list[str], column: str | None) -> str | None:
-        return None if column is None else cells[self._index[column]].strip() or None
-
-    def _folded(self, above: tuple[str, ...], key: str, name: str | None) -> tuple[str, str | None]:
-        first_key, first_name = self._first.setdefault((above, _fold(key)), (key, name))
-        if name and first_name and _fold(name) == _fold(first_name):
-            name = first_name
-        return first_key, name
+def csv_header(file: Path, dialect: Dialect | None = None) -> list[str]:
+    """The names of the columns. Raises BadInput without a header."""
+    return _header(file, _records(file, (dialect or Dialect()).resolved(file)))[1]
 
 
-def _fold(text: str) -> str:
-    return unicodedata.normalize("NFC", text).casefold()
+def sample_rows(file: Path, count: int, dialect: Dialect | None = None) -> list[list[str]]:
+    """The cells of the first rows below the header, without those that cannot be read."""
+    records = _records(file, (dialect or Dialect()).resolved(file))
+    _header(file, records)
+    found = [cells for (_, _, cells), _ in zip(records, range(count), strict=False) if isinstance(cells, list)]
+    return [cells for cells in found if cells]
+
+
+def rejected_csv(file: Path, dialect: Dialect | None = None, reason_column: str = REASON) -> RejectedRows:
+    """Rejected rows of a CSV file: its own header and bytes, with one more column for the reason."""
+    dialect = (dialect or Dialect()).resolved(file)
+    delimiter, encoding = dialect.delimiter or ",", dialect.text_encoding
+    text, header = _header(file, _records(file, dialect))
+    end = text[len(text.rstrip(END)) :] or "\n"
+
+    def line(content: str, reason: str) -> bytes:
+        written = content.rstrip(END).encode(encoding, dialect.errors)
+        return written + f"{delimiter}{csv_line([reason], always_quoted=True)}{end}".encode(encoding, "replace")
+
+    bom = "\ufeff" if dialect.encoding in ("utf-8-sig", "utf-16", "utf-32") else ""
+    head = f"{bom}{text.rstrip(END)}{delimiter}{free_name(reason_column, header)}"
+    mark = head.encode(encoding, dialect.errors)
+    return RejectedRows(".csv", mark + end.encode(encoding), mark, line)
+
+
+def _is_valid(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _invalid(dialect: Dialect) -> str:
+    return f"The row is not valid {'UTF-8' if dialect.text_encoding == 'utf-8' else dialect.encoding}."
 
 
 # -- the lines below the columns ---------------------------------------------------------------------------------------
@@ -123,13 +124,18 @@ class _RecordedLines:
     def __iter__(self) -> Iterator[str]:
         return self
 
+    @property
+    def count(self) -> int:
+        """The number of lines since the last `take_text`."""
+        return len(self._lines)
+
     def __next__(self) -> str:
         """Raises _TooLong at the end of a line where the lines of a row are too long; keeps their beginning alone."""
         line = self._source.readline(self._bytes_left + 1)
         if not line:
             raise StopIteration
         self._lines.append(line)
-        self._bytes_left -= len(line.encode("utf-8", "surrogateescape"))
+        self._bytes_left -= len(line) if line.isascii() else len(line.encode("utf-8", "surrogatepass"))
         if self._bytes_left < 0:
             while line and not line.endswith("\n"):
                 line = self._source.readline(MAX_LINE_BYTES)
@@ -145,37 +151,50 @@ class _RecordedLines:
         return number, "".join(lines)
 
 
-def _records(file: Path) -> Iterator[Record]:
-    """The records of a file; a quoted cell may have several lines, and the number is that of the first."""
-    with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as source:
-        lines = _RecordedLines(source)
+def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
+    """The records of a file; a quoted cell may have several lines, and the number is that of the first.
+
+    Raises BadInput for a quote that is never closed, since it would swallow all rows after it.
+    """
+    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+    delimiter = dialect.delimiter or ","
+    with opened(file) as source:
+        lines = _RecordedLines(io.TextIOWrapper(source, encoding, dialect.errors, newline=""))
         csv.field_size_limit(MAX_CELL_CHARACTERS)
-        delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
-        reader = csv.reader(lines, delimiter=delimiter)
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
         while True:
             try:
                 cells: list[str] | Rejection = next(reader)
             except StopIteration:
                 return
+            except UnicodeDecodeError as error:
+                raise BadInput(
+                    f"{file.name} is no {dialect.encoding} from line {lines.number} on: {error.reason}."
+                ) from error
             except _TooLong:
+                if lines.count > 1:
+                    raise _unclosed(file, lines.number) from None
                 cells = Rejection(lines.number, TOO_LONG)
-                reader = csv.reader(lines, delimiter=delimiter)  # the old one is in the middle of a row
+                reader = csv.reader(lines, delimiter=delimiter, strict=True)  # the old one is in the middle of a row
             except csv.Error as error:
+                if lines.count > 1 or "unexpected end" in str(error):
+                    raise _unclosed(file, lines.number) from None
                 cells = Rejection(lines.number, f"The row is not valid CSV: {error}.")
             number, text = lines.take_text()
-            yield number, text, cells
+            if number > 1 or not _SEPARATOR_LINE.fullmatch(text):
+                yield number, text, cells
 
 
-def _header(file: Path, records: Iterator[Record], levels: Iterable[LevelColumns]) -> list[str]:
-    """The names of the columns; raises BadInput unless each column of the levels is there once."""
-    _, _, cells = next(records, (1, "", []))
+def _unclosed(file: Path, number: int) -> BadInput:
+    return BadInput(
+        f"{file.name}, line {number}: a quote in this row is not closed; close it, or double it if it is part of the "
+        "text. Nothing was imported."
+    )
+
+
+def _header(file: Path, records: Iterator[Record]) -> tuple[str, list[str]]:
+    """The first line, and the names of the columns in it."""
+    _, text, cells = next(records, (1, "", []))
     if isinstance(cells, Rejection) or not any(cells):
         raise BadInput(f'"{file.name}" has no header: its first line must name the columns.')
-    header = [cell.strip() for cell in cells]
-    for level in levels:
-        for column in (level.key, level.name, level.id, *level.attributes.values(), *level.names.values()):
-            if column is not None and header.count(column) != 1:
-                found = "two columns" if column in header else "no column"
-                names = ", ".join(f'"{shorten(name)}"' for name in header)
-                raise BadInput(f'The file has {found} "{column}"; it has {names}.')
-    return header
+    return text.removeprefix("\ufeff"), [cell.removeprefix("\ufeff").strip() for cell in cells]

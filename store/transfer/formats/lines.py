@@ -1,6 +1,7 @@
 """Formats with one row per line: JSON lines, as exports have them, and taxonomies."""
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from store.errors import BadInput, BadPath
 from store.model.hierarchy import Hierarchy
 from store.model.paths import parse_path
 from store.text import shorten
+from store.transfer.formats.rejected import JSON_REASON
+from store.transfer.formats.source import opened
 from store.transfer.rows import Part, Rejection, Row
 
 MAX_LINE_BYTES = 10_000_000  # far more than the largest item
@@ -24,8 +27,20 @@ _DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
 
 def read_jsonl(file: Path) -> Iterator[tuple[str, Row | Rejection]]:
     """The lines of a file with one JSON object per line, each with its row (see `row_of`)."""
-    for number, text, problem in _lines(file):
-        yield text, problem or _json_row(number, text)
+    for number, text, problem in text_lines(file):
+        fields = problem or _json_object(number, text)
+        if isinstance(fields, Rejection):
+            yield text, fields
+        elif JSON_REASON not in fields or len(fields) > 1:
+            yield text, row_of(number, fields)
+
+
+def json_lines(file: Path) -> Iterator[tuple[int, str, dict[str, Any] | Rejection]]:
+    """Number, text and object of each line, without the reasons in a file of rejected rows."""
+    for number, text, problem in text_lines(file):
+        fields = problem or _json_object(number, text)
+        if isinstance(fields, Rejection) or JSON_REASON not in fields or len(fields) > 1:
+            yield number, text, fields
 
 
 def read_taxonomy(level: str, file: Path) -> Iterator[tuple[str, Row | Rejection]]:
@@ -33,7 +48,7 @@ def read_taxonomy(level: str, file: Path) -> Iterator[tuple[str, Row | Rejection
 
     All nodes of a path are of one level, and the id is that of the last one. Lines that begin with # are skipped.
     """
-    for number, text, problem in _lines(file):
+    for number, text, problem in text_lines(file):
         if not text.startswith("#"):
             node_id = _ID.match(text)
             path = [segment.strip() for segment in _DIVIDER.split(f" {text[node_id.end() if node_id else 0 :]} ")]
@@ -74,24 +89,26 @@ def row_of(number: int, fields: Mapping[str, Any]) -> Row | Rejection:
     return Row(number, segments, [part])
 
 
-def _json_row(number: int, text: str) -> Row | Rejection:
+def _json_object(number: int, text: str) -> dict[str, Any] | Rejection:
     try:
         fields = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         return Rejection(number, f"The line is not valid JSON: {error}.")
     if not isinstance(fields, dict):
         return Rejection(number, f"The line is not a JSON object: {shorten(text)}.")
-    return row_of(number, fields)
+    return fields
 
 
-def _lines(file: Path) -> Iterator[tuple[int, str, Rejection | None]]:
+def text_lines(file: Path) -> Iterator[tuple[int, str, Rejection | None]]:
     """Number and text of each line that is not blank; of one that is too long, the beginning alone.
 
-    Lines are split as bytes, so that one that is not valid UTF-8 does not affect others.
+    Lines are split as bytes, so that one that is not valid UTF-8 does not affect others. Raises BadInput for UTF-16.
     """
-    with file.open("rb") as source:
+    with opened(file) as source:
         for number, line in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES + 1), b""), start=1):
             reason = None
+            if number == 1 and line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+                raise BadInput(f"{file.name} is UTF-16; write it as UTF-8.")
             if len(line) > MAX_LINE_BYTES:
                 reason, rest = TOO_LONG, line
                 while rest and not rest.endswith(b"\n"):
@@ -101,6 +118,6 @@ def _lines(file: Path) -> Iterator[tuple[int, str, Rejection | None]]:
             try:
                 text = content.decode()
             except UnicodeDecodeError:
-                text, reason = content.decode(errors="replace"), reason or "The line is not valid UTF-8."
+                text, reason = content.decode(errors="surrogateescape"), reason or "The line is not valid UTF-8."
             if text or reason:
                 yield number, text, Rejection(number, reason) if reason else None

@@ -1,7 +1,6 @@
 """`clade import` and `clade export`: output, files and exit status."""
 
 import asyncio
-import csv
 import json
 import os
 import re
@@ -121,15 +120,16 @@ def test_rejected_rows_are_written_beside_the_file(clade: Clade, tmp_path: Path)
     assert result.exit_code == 1
     assert "added: 2" in result.stdout
     assert "rejected: 3 rows" in result.stderr
-    assert (tmp_path / "places.rejected.csv").read_text(encoding="utf-8").splitlines()[:3] == [
-        "row,reason,content",
-        '3,"US/NE has the level STATE in row 2 already, not CITY.","{""path"": ""US/NE"", ""level"": ""CITY""}"',
-        '4,Parent US/IA is neither in the file nor in the table.,"{""path"": ""US/IA/Ames"", ""level"": ""CITY""}"',
+    assert (tmp_path / "places.rejected.jsonl").read_text(encoding="utf-8").splitlines()[:4] == [
+        '{"$reason":"row 3: US/NE has the level STATE in row 2 already, not CITY."}',
+        '{"path": "US/NE", "level": "CITY"}',
+        '{"$reason":"row 4: Parent US/IA is neither in the file nor in the table."}',
+        '{"path": "US/IA/Ames", "level": "CITY"}',
     ]
     assert clade("import", "location", file, "--allow-rejects").exit_code == 0
     written(file, json.dumps(rows[0]))
     assert clade("import", "location", file).exit_code == 0
-    assert not (tmp_path / "places.rejected.csv").exists(), "an earlier import's are taken away"
+    assert not (tmp_path / "places.rejected.jsonl").exists(), "an earlier import's are taken away"
 
 
 def test_a_dry_run_prints_the_changes_and_writes_nothing(clade: Clade, shops: Path, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_nothing_is_pruned_if_a_rejected_row_does_not_identify_its_node(clade: C
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "A CSV file needs its levels from the root down"),
+        (["--name", "region=Name"], "--name region needs a column for this level; add --level region=Column."),
         (["--level", "planet=Country"], 'location has no level "planet"; it has COUNTRY,'),
         (["--level", "contry=Country"], "POSTAL_CODE, STORE. Did you mean COUNTRY?"),
         (["--level", "country"], '--level country has no column; use --level country="Column".'),
@@ -197,7 +197,13 @@ def test_nothing_is_pruned_if_a_rejected_row_does_not_identify_its_node(clade: C
         ([*LEVELS, "--attr", "street=Street"], "--attr street=Street has no attribute; use --attr"),
         ([*LEVELS, "--attr", "store.color=Street"], 'STORE has no attribute "color"; it has'),
         ([*LEVELS, "--fold-case", "town"], 'location has no level "town"'),
-        (["--format", "jsonl", *LEVELS], "need a CSV file; add --format csv if it is one."),
+        (["--format", "jsonl", *LEVELS], "need a table, such as a CSV file; add --format csv if it is one."),
+        (["--format", "jsonl", "--delimiter", ";"], "--delimiter and --encoding need a CSV file; add --format csv if"),
+        (["--sheet", "x"], "--sheet needs an Excel file; add --format excel if it is one."),
+        ([*LEVELS, "--delimiter", "ab"], "A delimiter is one character, such as ; or tab, not 'ab'."),
+        ([*LEVELS, "--encoding", "utf-9"], '"utf-9" is no encoding; use utf-8, utf-8-sig, utf-16, cp1252 or latin-1.'),
+        ([*LEVELS, "--numbers", "1.0"], '"1.0" is no format of numbers; use "1,234.56" or'),
+        ([*LEVELS, "--null", "Land=NA"], 'The file has no column "Land" for --null; it has "Country", "State"'),
     ],
 )
 def test_a_wrong_option_is_one_sentence(clade: Clade, shops: Path, options: list[str], message: str) -> None:
@@ -210,7 +216,9 @@ def test_a_wrong_option_is_one_sentence(clade: Clade, shops: Path, options: list
 def test_the_error_for_an_unknown_hierarchy_or_format_lists_the_known_ones(clade: Clade, shops: Path) -> None:
     assert "CLADE_HIERARCHIES has location, category." in str(clade("import", "places", shops).exception)
     other = shops.rename(shops.with_suffix(".dat"))
-    assert "add --format csv, jsonl, taxonomy." in str(clade("import", "location", other).exception)
+    assert "add --format csv, jsonl, taxonomy, excel, parquet, json, geojson." in str(
+        clade("import", "location", other).exception
+    )
 
 
 def test_an_import_creates_the_sqlite_file_and_a_dry_run_does_not(shops: Path, tmp_path: Path) -> None:
@@ -357,6 +365,10 @@ def test_what_is_not_a_file_of_rejected_rows_is_neither_written_nor_removed(
 def test_a_file_of_rejected_rows_is_replaced_and_then_removed(clade: Clade, tmp_path: Path) -> None:
     target = tmp_path / "bad.rejected.csv"
     rejected(clade, tmp_path)
+    heading, *rows = target.read_text().splitlines()
+    assert heading == "Country,State,City,Shop,Name,Street,reason"
+    assert rows[0] == 'US,NE,"row 5: The row has 2 columns, the header 6."'
+    assert rows[1].startswith('=1+1,@x,+2,-3,4,"row 6: The row has 5 columns'), "the bytes of the row are unchanged"
     written(target, target.read_text() + "9,more,rows\n" * 100)
     assert "written to" in rejected(clade, tmp_path).stderr
     assert len(target.read_text().splitlines()) == 3
@@ -364,12 +376,21 @@ def test_a_file_of_rejected_rows_is_replaced_and_then_removed(clade: Clade, tmp_
     assert not target.exists()
 
 
-@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_no_cell_of_rejected_rows_is_a_formula(clade: Clade, tmp_path: Path) -> None:
-    lines = ["=1+1 > x", '{"path": 1}', "\t=2", "@SUM(A1)"]
-    clade("import", "location", written(tmp_path / "bad.jsonl", "\n".join(lines)))
-    with (tmp_path / "bad.rejected.csv").open(newline="") as file:
-        heading, *rows = csv.reader(file)
-    assert len(rows) == 4
-    assert [row[2] for row in rows] == ["'=1+1 > x", '{"path": 1}', "'=2", "'@SUM(A1)"]
-    assert not any(cell[0] in "=+-@\t\r" for row in [heading, *rows] for cell in row)
+def test_an_export_as_csv_imports_as_the_same(clade: Clade, tmp_path: Path) -> None:
+    nodes = [
+        {"path": "A/B", "level": "CATEGORY", "name": 'B, "quoted"\nand long', "id": "b1", "names": {"de": "Ä;"}},
+        {"path": "A", "level": "CATEGORY"},
+        {"path": "A/B/x%2Fy", "level": "PRODUCT", "price": "799.90", "brand": "=1+1"},
+        {"path": "A/B/x%2Fy/v", "level": "VARIANT", "stock": 0, "undefined": {"old": ["a;b", 7]}},
+    ]
+    file = json_lines(tmp_path / "nodes.jsonl", nodes)
+    assert clade("import", "category", file).exit_code == 0
+    exported = tmp_path / "nodes.csv"
+    assert clade("export", "category", "--output", exported).exit_code == 0
+    assert exported.read_text().splitlines()[0] == ("path,level,name,id,brand,price,color,stock,names,rank,undefined")
+    assert "Nothing changed.\nunchanged: 4" in clade("import", "category", exported).stdout
+    lines = [json.loads(line) for line in clade("export", "category").stdout.splitlines()]
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    assert clade("import", "category", exported, "--store", other).exit_code == 0
+    assert [json.loads(line) for line in clade("export", "category", "--store", other).stdout.splitlines()] == lines
+    assert clade("export", "category", "--format", "csv").stdout == exported.read_bytes().decode()

@@ -10,6 +10,7 @@ from graph.hierarchies.registry import hierarchies
 from store.engine.protocol import Store
 from store.transfer.formats.columns import read_csv
 from store.transfer.formats.lines import read_taxonomy, taxonomy_level
+from store.transfer.formats.matching import ColumnOptions
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests import invariants
@@ -26,7 +27,9 @@ async def imported(store: Store, wanted: ImportPlan) -> LoadResult:
 
 def stores(kind: str = "store") -> ImportPlan:
     location = hierarchies()["location"]
-    form = columns(location, LEVELS, [f"{kind}=Store Name"], [], [f"{kind}.street=Street Address"], ["city"])
+    form = columns(
+        location, ColumnOptions(LEVELS, [f"{kind}=Store Name"], [], [f"{kind}.street=Street Address"], ["city"])
+    )
     wanted = ImportPlan(location)
     for _, row in read_csv(form, real_file(STARBUCKS)):
         wanted.take(row)

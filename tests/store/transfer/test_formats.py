@@ -115,26 +115,35 @@ def test_one_key_for_two_levels_is_rejected(tmp_path: Path) -> None:
 
 def test_an_id_of_two_nodes_is_rejected(tmp_path: Path) -> None:
     wanted = read(tmp_path, HEADER + "US,NE,Omaha,1,,s1,,\nUS,NE,Omaha,2,,s1,,\n", PLACES)
-    assert reasons(wanted) == {3: "The id s1 is that of US/NE/Omaha/1 already, in row 2."}
+    assert reasons(wanted) == {3: 'Column "Id": The id s1 is that of US/NE/Omaha/1 already, in row 2.'}
 
 
 def test_an_id_of_two_nodes_of_one_row_is_rejected(tmp_path: Path) -> None:
     form = partial(read_csv, [LevelColumns("COUNTRY", "C", id="I"), LevelColumns("CITY", "T", id="I")])
     wanted = read(tmp_path, "C,T,I\nUS,Omaha,1\n", form)
-    assert reasons(wanted) == {2: "The id 1 is that of US already, in row 2."}
+    assert reasons(wanted) == {2: 'Column "I": The id 1 is that of US already, in row 2.'}
 
 
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("US,NE,Omaha,1,,,,12.5", "square_feet: '12.5' is no Int (a whole number of 32 bits)."),
-        ("US,NE,Omaha,1,,,,99999999999", "square_feet: '99999999999' is no Int (a whole number of 32 bits)."),
-        ("US,NE,Omaha,1,,a b,,", 'The id "a b" holds white space, a control character, # or :, which no id may.'),
+        ("US,NE,Omaha,1,,,,12.5", "Column \"Square Feet\": square_feet: '12.5' is no Int (a whole number of 32 bits)."),
+        (
+            "US,NE,Omaha,1,,,,99999999999",
+            "Column \"Square Feet\": square_feet: '99999999999' is no Int (a whole number of 32 bits).",
+        ),
+        (
+            "US,NE,Omaha,1,,a b,,",
+            'Column "Id": The id "a b" holds white space, a control character, # or :, which no id may.',
+        ),
         ("US,NE,Omaha", "The row has 3 columns, the header 8."),
         ("US,NE,Omaha,1,,,,,", "The row has 9 columns, the header 8."),
         (",,,,,,,", "The row has no key in any column of a level."),
         (",NE,Omaha,1,,,,", "STATE may not stand as a root, only under COUNTRY, under REGION."),
-        ("US,NE,Oma\x07ha,1,,,,", "A path's segment holds the character U+0007, which no key may hold."),
+        (
+            "US,NE,Oma\x07ha,1,,,,",
+            'Column "City": A path\'s segment holds the character U+0007, which no key may hold.',
+        ),
     ],
 )
 def test_a_rejected_row_has_a_reason(tmp_path: Path, row: str, reason: str) -> None:
@@ -155,9 +164,13 @@ def test_keys_that_are_too_long_name_the_size_and_the_limit(tmp_path: Path) -> N
 
 
 def test_a_line_that_is_not_utf8_affects_no_other(tmp_path: Path) -> None:
-    wanted = read(tmp_path, b"Country\nUS\nK\xf6ln\nFR\n", partial(read_csv, [LevelColumns("COUNTRY", "Country")]))
-    assert reasons(wanted) == {3: "The row is not valid UTF-8."}
-    assert list(nodes(wanted)) == ["US", "FR"]
+    wanted = read(
+        tmp_path,
+        "Country\nUS\nÖ\nK\udcf6ln\nFR\n".encode(errors="surrogateescape"),
+        partial(read_csv, [LevelColumns("COUNTRY", "Country")]),
+    )
+    assert reasons(wanted) == {4: "The row is not valid UTF-8."}
+    assert list(nodes(wanted)) == ["US", "Ö", "FR"]
 
 
 def test_rows_are_counted_by_the_line_they_begin_on(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from store.errors import BadInput
 from store.transfer.export import export
 from store.transfer.formats.columns import read_csv
 from store.transfer.formats.lines import read_jsonl
+from store.transfer.formats.matching import ColumnOptions
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests import invariants
@@ -72,7 +73,7 @@ async def test_csv_columns_hold_names_in_languages(store: Store, tmp_path: Path)
     file = tmp_path / "cities.csv"
     file.write_text(CSV, "utf-8")
     options = ["country.DE=Land", "country.fr=Pays", "city.de=Stadt"]
-    found = columns(LOCATION, ["country=Country", "city=City"], [], [], [], [], options)
+    found = columns(LOCATION, ColumnOptions(["country=Country", "city=City"], [], [], [], [], options))
     for written in (3, 0):
         assert (await take(store, read_csv(found, file))).written == written
     assert await names(store) == {
@@ -89,7 +90,7 @@ async def test_csv_columns_hold_names_in_languages(store: Store, tmp_path: Path)
 )  # fmt: skip
 def test_wrong_options_are_refused_with_a_way_out(option: str, reason: str) -> None:
     with pytest.raises(BadInput, match=reason):
-        columns(LOCATION, ["country=Country", "city=City"], [], [], [], [], [option])
+        columns(LOCATION, ColumnOptions(["country=Country", "city=City"], [], [], [], [], [option]))
 
 
 async def test_rows_with_invalid_or_contradicting_names_are_rejected(store: Store, tmp_path: Path) -> None:

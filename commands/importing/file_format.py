@@ -1,0 +1,143 @@
+"""Format of a file to import, by its extension and the options of the command."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from commands.importing.columns import columns
+from store.errors import BadInput
+from store.model.hierarchy import Hierarchy
+from store.transfer import formats
+from store.transfer.formats import Format
+from store.transfer.formats import columns as csv_file
+from store.transfer.formats.dialect import Dialect
+from store.transfer.formats.excel import excel_table
+from store.transfer.formats.geojson import LINE_ENDINGS, geojson_table
+from store.transfer.formats.json_file import is_nodes, json_table, read_nodes, read_objects
+from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_level
+from store.transfer.formats.matching import ColumnOptions, match_columns
+from store.transfer.formats.parquet import parquet_table
+from store.transfer.formats.path_table import is_path_table
+from store.transfer.formats.rejected import JSON_REASON, rejected_json, rejected_table, rejected_taxonomy
+from store.transfer.formats.row_reader import PLAIN, CellFormat, LevelColumns
+from store.transfer.formats.source import content_name
+from store.transfer.formats.table import Table, read_path_table, read_table
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """The options about the content of a file."""
+
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+    dialect: Dialect = field(default_factory=Dialect)
+    cells: CellFormat = PLAIN
+    sheet: str | None = None
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """The format of a file, what was guessed about it, and, of a table, its columns and a sample of its rows."""
+
+    format: Format
+    guesses: Sequence[str] = ()
+    options: ColumnOptions | None = None
+    header: Sequence[str] = ()
+    sample: Callable[[int], list[list[str]]] | None = None
+
+
+def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileOptions) -> FileFormat:
+    """The format of this name, by default that of the file's extension. Raises BadInput for options of another one."""
+    name = name or formats.name_of(file)
+    if name is None:
+        raise BadInput(f'Unknown extension of "{file.name}"; add --format {", ".join(formats.NAMES)}.')
+    if name != "csv" and options.dialect != Dialect():
+        raise BadInput("--delimiter and --encoding need a CSV file; add --format csv if it is one.")
+    if name != "excel" and options.sheet is not None:
+        raise BadInput("--sheet needs an Excel file; add --format excel if it is one.")
+    if name == "csv":
+        return _csv(hierarchy, file, options)
+    if name in ("excel", "parquet", "geojson"):
+        return _table(hierarchy, _read_table(file, name, options), options)
+    if name == "json":
+        objects = read_objects(file)
+        if not is_nodes(objects) or options.columns.levels:
+            return _table(hierarchy, json_table(file, objects), options)
+        _refuse_columns(options)
+        return FileFormat(Format(lambda _: read_nodes(objects), lambda _: rejected_json()))
+    _refuse_columns(options)
+    if name == "jsonl":
+        return FileFormat(Format(read_jsonl, lambda _: rejected_json()))
+    level = taxonomy_level(hierarchy)
+    return FileFormat(Format(partial(read_taxonomy, level), lambda _: rejected_taxonomy()))
+
+
+def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
+    dialect = options.dialect.resolved(file)
+    header = csv_file.csv_header(file, dialect)
+    said = [sentence] if (sentence := dialect.sentence(options.dialect)) else []
+    if is_path_table(header) and not options.columns.levels:
+        _refuse_columns(options)
+        return FileFormat(
+            Format(
+                lambda file: csv_file.read_path_csv(hierarchy, file, dialect),
+                lambda file: csv_file.rejected_csv(file, dialect, JSON_REASON),
+            ),
+            said,
+        )
+    found, levels, guesses = _columns(hierarchy, header, options.columns)
+    return FileFormat(
+        Format(
+            lambda file: csv_file.read_csv(levels, file, dialect, options.cells),
+            lambda file: csv_file.rejected_csv(file, dialect),
+        ),
+        [*said, *guesses],
+        found,
+        header,
+        lambda count: csv_file.sample_rows(file, count, dialect),
+    )
+
+
+def _table(hierarchy: Hierarchy, table: Table, options: FileOptions) -> FileFormat:
+    if is_path_table(table.header) and not options.columns.levels:
+        _refuse_columns(options)
+        return FileFormat(
+            Format(lambda _: read_path_table(hierarchy, table), lambda _: rejected_table(table.header, JSON_REASON))
+        )
+    found, levels, guesses = _columns(hierarchy, table.header, options.columns)
+    return FileFormat(
+        Format(lambda _: read_table(levels, table, options.cells), lambda _: rejected_table(table.header)),
+        guesses,
+        found,
+        table.header,
+        table.sample,
+    )
+
+
+def _read_table(file: Path, name: str, options: FileOptions) -> Table:
+    match name:
+        case "excel":
+            return excel_table(file, options.sheet)
+        case "parquet":
+            return parquet_table(file)
+        case _:
+            return geojson_table(file, is_lines=content_name(file).lower().endswith(LINE_ENDINGS))
+
+
+def _columns(
+    hierarchy: Hierarchy, header: Sequence[str], given: ColumnOptions
+) -> tuple[ColumnOptions, list[LevelColumns], list[str]]:
+    """The options with those that follow from the names of the columns, where none of a level is given."""
+    if given.levels:
+        return given, columns(hierarchy, given), []
+    found = given.merged(match_columns(hierarchy, header))
+    words = " ".join(f"{option} {value}" for option, value in found.pairs())
+    return found, columns(hierarchy, found), [f"columns {words}, by their names; --level sets them."]
+
+
+def _refuse_columns(options: FileOptions) -> None:
+    if any(options.columns.pairs()) or options.cells != PLAIN:
+        raise BadInput(
+            "--level, --name, --name-in, --id, --attr, --fold-case, --null and --numbers need a table, such as a CSV "
+            "file; add --format csv if it is one."
+        )

@@ -1,0 +1,73 @@
+"""Sources of imports: a file, the standard input as `-`, or a web address, which are first copied to a file."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import typer
+
+from store.download import download_to
+from store.errors import BadInput
+from store.text import shorten
+from store.transfer.formats.source import BLOCK_BYTES, content_name
+
+STDIN = "-"
+MAX_BYTES = 4_000_000_000  # of the standard input and of a download
+DOWNLOAD_SECONDS = 1_800.0
+
+
+class Source(NamedTuple):
+    """A file to import, its name in messages, and the folder of its rejected rows."""
+
+    file: Path
+    name: str
+    folder: Path
+
+    def rejected(self, ending: str) -> Path:
+        """The file of its rejected rows."""
+        return self.folder / f"{Path(content_name(self.file)).stem}.rejected{ending}"
+
+
+@contextmanager
+def source_at(address: str) -> Iterator[Source]:
+    """The source at an address while the block runs. Raises BadInput where it cannot be read."""
+    if address != STDIN and urlsplit(address).scheme not in ("http", "https"):
+        file = Path(address)
+        if not file.is_file():
+            raise typer.BadParameter(f"file '{shorten(address, 200)}' does not exist.", param_hint="FILE")
+        yield Source(file, file.name, file.parent)
+        return
+    with TemporaryDirectory(prefix="clade-") as folder:
+        name = "stdin" if address == STDIN else _name(address)
+        file = Path(folder) / name
+        with file.open("xb") as target:
+            if address == STDIN:
+                _copy_stdin(target)
+            else:
+                shown = address.partition("?")[0]  # what follows may be a signature
+                try:
+                    asyncio.run(download_to(address, target, seconds=DOWNLOAD_SECONDS, max_bytes=MAX_BYTES))
+                except TimeoutError:
+                    raise BadInput(f"{shown} was not received within {DOWNLOAD_SECONDS:,.0f} seconds.") from None
+                except OSError as error:
+                    raise BadInput(f"{shown} cannot be read: {error}.") from error
+        yield Source(file, name, Path())
+
+
+def _name(address: str) -> str:
+    name = Path(unquote(urlsplit(address).path)).name
+    return name if 0 < len(name) <= 200 and name.isprintable() else "download"
+
+
+def _copy_stdin(target: BinaryIO) -> None:
+    size = 0
+    while block := sys.stdin.buffer.read(BLOCK_BYTES):
+        size += len(block)
+        if size > MAX_BYTES:
+            raise BadInput(f"The standard input has more than {MAX_BYTES:,} bytes; import it as a file.")
+        target.write(block)

@@ -1,0 +1,82 @@
+"""Tables with a path and a level in each row, as exports have them, also for levels that nest in themselves."""
+
+from collections.abc import Mapping, Sequence
+
+import orjson
+
+from store.model.hierarchy import Hierarchy
+from store.model.names import NAMES
+from store.model.paths import format_path
+from store.text import quantity, shorten
+from store.transfer.formats.lines import row_of
+from store.transfer.formats.rejected import JSON_REASON, csv_line
+from store.transfer.formats.row_reader import text_of
+from store.transfer.rows import Rejection, Row
+
+FIXED = ("path", "level", "name", "id")
+AS_JSON = (NAMES, "undefined")
+LAST = (NAMES, "rank", "undefined")
+
+
+def is_path_table(header: Sequence[str]) -> bool:
+    """Whether a table has a path and a level in each row."""
+    return header.count("path") == header.count("level") == 1
+
+
+def path_header(hierarchy: Hierarchy) -> list[str]:
+    """The columns of an export: the attributes of all levels, each once."""
+    attributes = dict.fromkeys(name for level in hierarchy.levels.values() for name in level.attributes)
+    return [*FIXED, *attributes, *LAST]
+
+
+def path_line(header: Sequence[str], fields: Mapping[str, object]) -> str:
+    """The line of CSV of a node, given as in JSON lines. Names in languages and undefined attributes are JSON."""
+    cells = {**fields, "path": format_path(tuple(str(segment) for segment in _list(fields["path"])))}
+    for name in AS_JSON:
+        if name in cells:
+            cells[name] = orjson.dumps(cells[name]).decode()
+    return csv_line([_text(cells.get(name)) for name in header])
+
+
+class PathRowReader:
+    """Turns cells into rows. An empty cell means no value, and nothing for an attribute that the level lacks."""
+
+    def __init__(self, hierarchy: Hierarchy, header: Sequence[str]) -> None:
+        self._hierarchy = hierarchy
+        self._header = header
+
+    def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
+        """The row of cells, as those of JSON lines."""
+        if len(cells) != len(self._header):
+            return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {len(self._header)}.")
+        fields: dict[str, object] = {}
+        texts = dict(zip(self._header, map(text_of, cells), strict=True))
+        level = self._hierarchy.levels.get(texts["level"].strip().upper())
+        attributes = level.attributes if level else {}
+        for name, text in texts.items():
+            if name.startswith(JSON_REASON):
+                continue
+            if name in AS_JSON or (name in attributes and attributes[name].many and text.startswith("[")):
+                try:
+                    fields |= {name: orjson.loads(text)} if text else {}
+                except orjson.JSONDecodeError as error:
+                    return Rejection(number, f'Column "{name}": {shorten(text)} is not valid JSON: {error}.')
+            elif text or name in attributes:
+                fields[name] = text or None
+        return row_of(number, {**fields, "path": texts["path"].strip(), "level": texts["level"].strip()})
+
+
+def _list(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _text(value: object) -> str:
+    """A value as a cell; a list is JSON where its parts would not be found again."""
+    if isinstance(value, list) and any(_is_ambiguous(one) for one in value):
+        return orjson.dumps(value).decode()
+    return text_of(value)
+
+
+def _is_ambiguous(one: object) -> bool:
+    text = text_of(one)
+    return not isinstance(one, str) or ";" in text or one != text or not text or text.startswith("[")

@@ -1,0 +1,176 @@
+"""Rows of a table: cells, by a column for each level from the root down, become a path with its nodes."""
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from typing import NamedTuple
+
+from store.errors import BadInput
+from store.model.names import NAMES
+from store.text import quantity, shorten
+from store.transfer.formats.numbers import NumberFormat
+from store.transfer.rows import NOTHING, Part, Rejection, Row
+
+NO_NULLS: frozenset[str] = frozenset()
+MAX_NAMED_COLUMNS = 40  # in a message
+
+
+@dataclass
+class LevelColumns:
+    """The names of the columns of one level: for its key, and optionally for name, id and attributes, and for names in
+    other languages by language tag.
+
+    With `fold`, siblings that differ in case only are one node, written as the first of them. `numeric` are the
+    attributes that are numbers.
+    """
+
+    level: str
+    key: str
+    name: str | None = None
+    id: str | None = None
+    attributes: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    fold: bool = False
+    numeric: frozenset[str] = frozenset()
+
+    @property
+    def constant_part(self) -> Part | None:
+        """The part that all rows have for a level with a column for its key alone, else None."""
+        return None if self.name or self.id or self.attributes or self.names else Part(self.level)
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns by attribute, with those of the name and the id."""
+        own = {"name": self.name, "id": self.id}
+        return {**{name: column for name, column in own.items() if column}, **self.attributes}
+
+
+@dataclass(frozen=True)
+class CellFormat:
+    """How cells are written: texts that mean no value, in all columns or in one, and the format of numbers."""
+
+    nulls: frozenset[str] = NO_NULLS
+    nulls_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    numbers: NumberFormat | None = None
+
+
+PLAIN = CellFormat()
+
+
+class _NotLike(NamedTuple):
+    """A number that is not in the format of numbers, which no attribute takes."""
+
+    text: str
+    example: str
+
+    def __repr__(self) -> str:
+        return f"'{self.text}', which is not written like {self.example},"
+
+
+class RowReader:
+    """Turns cells into rows; remembers how the first of the siblings of a folded level was written."""
+
+    def __init__(self, levels: Sequence[LevelColumns], header: Sequence[str], cell_format: CellFormat = PLAIN) -> None:
+        self._index = {column: index for index, column in enumerate(header)}
+        self._width = len(header)
+        self._nulls = [cell_format.nulls | cell_format.nulls_of.get(column, NO_NULLS) for column in header]
+        self._numbers = cell_format.numbers
+        self._levels = [(level, self._index[level.key], level.constant_part, level.columns) for level in levels]
+        self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
+        if unknown := cell_format.nulls_of.keys() - self._index.keys():
+            raise BadInput(f'The file has no column "{min(unknown)}" for --null; it has {named(header)}.')
+
+    def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
+        """The row of cells: texts, or numbers, truth values, dates and times where the format has types."""
+        if len(cells) != self._width:
+            return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {self._width}.")
+        path: list[str] = []
+        parts: list[Part] = []
+        columns: list[str] = []
+        for level, index, constant_part, own_columns in self._levels:
+            key = self._text(cells, index)
+            if key:
+                name = None if constant_part else self._cell(cells, level.name)
+                if level.fold:
+                    key, name = self._folded(tuple(path), key, name)
+                path.append(key)
+                columns.append(level.key)
+                parts.append(constant_part or self._part(cells, level, name, own_columns))
+        if not path:
+            return Rejection(number, "The row has no key in any column of a level.")
+        return Row(number, path, parts, columns)
+
+    def _part(self, cells: Sequence[object], level: LevelColumns, name: str | None, columns: dict[str, str]) -> Part:
+        attributes: dict[str, object] = {}
+        for attribute, column in level.attributes.items():
+            is_number = attribute in level.numeric
+            attributes[attribute] = self._number(cells, column) if is_number else self._cell(cells, column)
+        if level.names:
+            attributes[NAMES] = {language: self._cell(cells, column) for language, column in level.names.items()}
+        return Part(level.level, name, self._cell(cells, level.id), attributes or NOTHING, columns=columns)
+
+    def _text(self, cells: Sequence[object], index: int) -> str:
+        cell = cells[index]
+        text = cell.strip() if isinstance(cell, str) else text_of(cell)
+        return "" if text in self._nulls[index] else text
+
+    def _cell(self, cells: Sequence[object], column: str | None) -> str | None:
+        return None if column is None else self._text(cells, self._index[column]) or None
+
+    def _number(self, cells: Sequence[object], column: str) -> object:
+        index = self._index[column]
+        text = self._text(cells, index)
+        if isinstance(cells[index], str) and text and self._numbers:
+            try:
+                return self._numbers.plain(text)
+            except BadInput:
+                return _NotLike(text, self._numbers.example)
+        return text or None
+
+    def _folded(self, above: tuple[str, ...], key: str, name: str | None) -> tuple[str, str | None]:
+        first_key, first_name = self._first.setdefault((above, _fold(key)), (key, name))
+        if name and first_name and _fold(name) == _fold(first_name):
+            name = first_name
+        return first_key, name
+
+
+def text_of(cell: object) -> str:
+    """A typed cell as a text file would have it: 7 for 7.0, true, 2026-11-22, nothing for None."""
+    match cell:
+        case None:
+            return ""
+        case str():
+            return cell
+        case bool():
+            return str(cell).lower()
+        case float() if cell.is_integer() and abs(cell) < 1e15:
+            return str(int(cell))
+        case datetime() if cell.time() == time() and cell.tzinfo is None:
+            return cell.date().isoformat()
+        case date() | time():  # a datetime is a date
+            return cell.isoformat()
+        case list() | tuple():
+            return ";".join(text_of(one) for one in cell)
+        case _:
+            return str(cell)
+
+
+def check_columns(header: Sequence[str], levels: Iterable[LevelColumns]) -> None:
+    """Raise BadInput unless each column of the levels is in the header exactly once."""
+    for level in levels:
+        for column in (level.key, level.name, level.id, *level.attributes.values(), *level.names.values()):
+            if column is not None and header.count(column) != 1:
+                found = "two columns" if column in header else "no column"
+                raise BadInput(f'The file has {found} "{column}"; it has {named(header)}.')
+
+
+def named(header: Sequence[str]) -> str:
+    """The names of the columns, for a message."""
+    names = [f'"{shorten(name)}"' for name in header[:MAX_NAMED_COLUMNS]]
+    more = len(header) - len(names)
+    return ", ".join(names) + (f" and {more:,} more" if more else "")
+
+
+def _fold(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()

@@ -1,0 +1,156 @@
+"""Items of somebody's table as rows: their keys by a template, their attributes by name."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from store.errors import BadInput
+from store.model.hierarchy import Hierarchy
+from store.text import shorten
+from store.transfer.formats.matching import fold
+from store.transfer.formats.row_reader import LevelColumns
+from store.transfer.rows import NOTHING, Part, Rejection, Row
+from store.transfer.tables.key_template import KeyTemplate, Match
+
+WireItem = Mapping[str, Any]
+MAX_SHOWN_ATTRIBUTES = 20
+
+
+class ItemReader:
+    """Turns items in DynamoDB JSON into rows. Of several templates the first that matches counts.
+
+    `columns` are attributes of items: for levels below those of the keys, for names, ids and attributes. Attributes of
+    an item that are named like those of its level need no option; `unused` counts the others.
+    """
+
+    def __init__(
+        self,
+        hierarchy: Hierarchy,
+        templates: Sequence[KeyTemplate],
+        keys: Sequence[str],
+        columns: Sequence[LevelColumns] = (),
+    ) -> None:
+        self._templates = templates
+        self._keys = keys
+        self._columns = {one.level: one for one in columns}
+        self._below = [one for one in columns if one.key]
+        self._by_name = {
+            level.name: {fold(name): name for name in level.attributes} for level in hierarchy.levels.values()
+        }
+        self.unused: Counter[str] = Counter()
+
+    def row(self, number: int, item: WireItem) -> Row | Rejection:
+        """The row of an item."""
+        match = self.match(item)
+        if match is None:
+            return Rejection(number, f"The keys {shorten(self.keys_text(item), 200)} match no --key.")
+        levels, path = list(match.levels), list(match.path)
+        for column in self._below:
+            if text := _text(item.get(column.key)):
+                levels.append(column.level)
+                path.append(text)
+        last = len(levels) - 1
+        parts = [self._part(level, item, is_last=number == last) for number, level in enumerate(levels)]
+        return Row(number, path, parts, version=match.version or None)
+
+    def deletion(self, number: int, keys: WireItem) -> Row | Rejection | None:
+        """The row of an item that was deleted; None for a former version, which stays in the history."""
+        match = self.match(keys)
+        if match is None:
+            return Rejection(number, f"The keys {shorten(self.keys_text(keys), 200)} match no --key.")
+        if match.version or self._below:
+            return None
+        return Row(number, match.path, [], is_deleted=True)
+
+    def match(self, item: WireItem) -> Match | None:
+        keys = [_text(item.get(name)) for name in self._keys]
+        for template in self._templates:
+            found = template.match(*(keys if template.has_sort_key else keys[:1]))
+            if found is not None and all(keys):
+                return found
+        return None
+
+    def keys_text(self, item: WireItem) -> str:
+        """The keys of an item, for messages."""
+        return ", ".join(f"{name} = {_text(item.get(name)) or 'none'}" for name in self._keys)
+
+    def _part(self, level: str, item: WireItem, *, is_last: bool) -> Part:
+        columns = self._columns.get(level)
+        if columns is None and not is_last:
+            return Part(level)
+        attributes: dict[str, object] = {}
+        used = set(self._keys)
+        name = node_id = None
+        if columns is not None:
+            name, node_id = (_text(item.get(column)) or None for column in (columns.name or "", columns.id or ""))
+            used |= {column for column in (columns.key, columns.name, columns.id) if column}
+            used |= set(columns.attributes.values())
+            for attribute, column in columns.attributes.items():
+                if is_last or column in item:
+                    attributes[attribute] = plain(item.get(column))
+        if is_last:
+            self._add_by_name(level, item, attributes, used)
+        shown = columns.columns if columns else {}
+        return Part(level, name, node_id, attributes or NOTHING, columns=shown)
+
+    def _add_by_name(self, level: str, item: WireItem, attributes: dict[str, object], used: set[str]) -> None:
+        for column, value in item.items():
+            if column in used:
+                continue
+            attribute = self._by_name[level].get(fold(column))
+            if attribute is None or attribute in attributes:
+                self.unused[column] += 1
+            else:
+                attributes[attribute] = plain(value)
+
+    def sentences(self) -> list[str]:
+        """What was not imported."""
+        if not self.unused:
+            return []
+        names = [f"{name} ({count:,})" for name, count in self.unused.most_common(MAX_SHOWN_ATTRIBUTES)]
+        more = len(self.unused) - len(names)
+        return [
+            f"Attributes of items without a place in their level, not imported: {', '.join(names)}"
+            f"{f' and {more} more' if more else ''}; --attr gives them one."
+        ]
+
+
+def plain(value: Any) -> object:
+    """A value of DynamoDB JSON; numbers are texts, so that none loses digits, sets are lists, bytes are base64."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return None
+    ((kind, content),) = value.items()
+    match kind:
+        case "L":
+            return [plain(one) for one in content]
+        case "M":
+            return {name: plain(one) for name, one in content.items()}
+        case "NULL":
+            return None
+        case "SS" | "NS" | "BS":
+            return sorted(content)
+        case _:
+            return content
+
+
+def item_of(text: str) -> tuple[str, Any]:
+    """Kind and content of a line of an export: `Item`, `NewImage` or `Keys` of what was deleted. Raises BadInput."""
+    try:
+        line = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise BadInput(f"The line is not valid JSON: {error}.") from None
+    for kind in ("Item", "NewImage", "Keys"):
+        content = line.get(kind) if isinstance(line, dict) else None
+        if content:
+            if isinstance(content, dict) and all(isinstance(value, dict) for value in content.values()):
+                return kind, content
+            break
+    raise BadInput('The line has no "Item" in DynamoDB JSON.')
+
+
+def _text(value: Any) -> str:
+    """A key, which is a text or a number; nothing for any other value."""
+    content = value.get("S") or value.get("N") if isinstance(value, dict) else None
+    return content if isinstance(content, str) else ""

@@ -1,0 +1,169 @@
+"""Scan of somebody's DynamoDB table into a file: parallel segments, and at most so many read units a second.
+
+Nothing is ever written to the table: DescribeTable and Scan are the only calls.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, cast
+
+import orjson
+
+from store.dynamodb.client import DynamoDBClient
+from store.dynamodb.codec import WireItem, WireValue
+from store.errors import NoTable, Unavailable
+from store.retry import RetryPolicy
+from store.store_url import DynamoDBUrl
+from store.text import quantity
+
+UNIT_BYTES = 8_192  # an eventually consistent read unit
+MAX_LIMIT = 10_000
+RETRIES = RetryPolicy(0.2, 5.0, attempts=8)
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """A table: its key attributes, and its size as DynamoDB last counted it, some hours ago."""
+
+    name: str
+    keys: tuple[str, ...]
+    items: int
+    bytes: int
+
+    @property
+    def units(self) -> int:
+        """The read units of a whole scan."""
+        return -(-self.bytes // UNIT_BYTES)
+
+    def sentence(self) -> str:
+        return (
+            f"The scan of {self.name} reads some {quantity(self.items, 'item')} of {self.bytes:,} bytes: "
+            f"{quantity(self.units, 'read unit')}, as counted by DynamoDB within the last hours."
+        )
+
+
+@dataclass
+class UnitLimit:
+    """A limit on read units a second: the time before which no page may be read."""
+
+    units_per_second: float
+    _next: float = 0.0
+
+    def wait_seconds(self, now: float) -> float:
+        """How long to wait before the next page."""
+        return max(0.0, self._next - now)
+
+    def spend(self, units: float, now: float) -> None:
+        """Count the units of a page."""
+        self._next = max(self._next, now) + units / self.units_per_second
+
+
+@dataclass
+class TableScan:
+    """A scan of one table; `units` and `items` are those that were read so far."""
+
+    url: DynamoDBUrl
+    segments: int = 4
+    units_per_second: float | None = None
+    on_items: Callable[[int], None] = lambda items: None
+    units: float = 0.0
+    items: int = 0
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def client(self) -> DynamoDBClient:
+        """A client of the table, to be used as an async context manager."""
+        return DynamoDBClient(self.url.table, self.url.region, self.url.endpoint)
+
+    async def describe(self, client: DynamoDBClient) -> TableInfo:
+        """Keys and size of the table. Raises NoTable."""
+        try:
+            found = (await client.call("describe_table", TableName=client.table))["Table"]
+        except NoTable:
+            raise NoTable(f'There is no table "{client.table}" in this region and account.') from None
+        order = sorted(found["KeySchema"], key=lambda key: key["KeyType"])  # HASH before RANGE
+        keys = tuple(key["AttributeName"] for key in order)
+        return TableInfo(client.table, keys, found.get("ItemCount", 0), found.get("TableSizeBytes", 0))
+
+    async def run(self, client: DynamoDBClient, info: TableInfo, target: BinaryIO, *, one_page: bool = False) -> None:
+        """Write the items to a file, each a line of DynamoDB JSON as in an export; with `one_page` the first ones."""
+        limit = UnitLimit(self.units_per_second) if self.units_per_second else None
+        if one_page:
+            return await self._segment(client, info, target, limit, 0, 1, one_page=True)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for segment in range(self.segments):
+                    group.create_task(self._segment(client, info, target, limit, segment, self.segments))
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+
+    async def _segment(
+        self,
+        client: DynamoDBClient,
+        info: TableInfo,
+        target: BinaryIO,
+        limit: UnitLimit | None,
+        segment: int,
+        segments: int,
+        *,
+        one_page: bool = False,
+    ) -> None:
+        start: dict[str, Any] = {}
+        parts = {"Segment": segment, "TotalSegments": segments} if segments > 1 else {}
+        while True:
+            if limit is None:
+                page = await _page(client, **parts, **start)
+            else:
+                page = await self._limited_page(client, limit, Limit=_items_a_second(info, limit), **parts, **start)
+            self.units += page["ConsumedCapacity"]["CapacityUnits"] if page.get("ConsumedCapacity") else 0.0
+            found = page["Items"]
+            target.write(b"".join([orjson.dumps({"Item": encode_item(item)}) + b"\n" for item in found]))
+            self.items += len(found)
+            self.on_items(len(found))
+            if one_page or not page.get("LastEvaluatedKey"):
+                return
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+    async def _limited_page(self, client: DynamoDBClient, limit: UnitLimit, **parameters: Any) -> Any:
+        """A page when the limit allows it; pages follow one another, since a page's units are known after it."""
+        async with self._lock:
+            await asyncio.sleep(limit.wait_seconds(time.monotonic()))
+            page = await _page(client, **parameters)
+            units = (page.get("ConsumedCapacity") or {}).get("CapacityUnits", 0.0)
+            limit.spend(units, time.monotonic())
+            return page
+
+
+async def _page(client: DynamoDBClient, **parameters: Any) -> Any:
+    """One page, with retries, since a scan of hours should not end with one failure."""
+    error: Unavailable | None = None
+    for delay in RETRIES.delays():
+        await asyncio.sleep(delay)
+        try:
+            return await client.call("scan", TableName=client.table, ReturnConsumedCapacity="TOTAL", **parameters)
+        except NoTable:
+            raise
+        except Unavailable as failed:
+            error = failed
+    raise cast(Unavailable, error)
+
+
+def _items_a_second(info: TableInfo, limit: UnitLimit) -> int:
+    """The number of items of a page that takes about the units of one second."""
+    bytes_an_item = info.bytes / info.items if info.items and info.bytes else UNIT_BYTES
+    return max(1, min(MAX_LIMIT, int(limit.units_per_second * UNIT_BYTES / bytes_an_item)))
+
+
+def encode_item(item: WireItem) -> dict[str, Any]:
+    """An item of a response as DynamoDB JSON."""
+    return {name: _encode(value) for name, value in item.items()}
+
+
+def _encode(value: WireValue) -> dict[str, Any]:
+    for kind in ("S", "N", "BOOL", "B", "SS", "NS", "BS"):
+        if (content := getattr(value, kind)) is not None:
+            return {kind: content}
+    if value.M is not None:
+        return {"M": encode_item(value.M)}
+    return {"NULL": True} if value.L is None else {"L": [_encode(one) for one in value.L]}

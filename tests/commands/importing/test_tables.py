@@ -1,0 +1,316 @@
+"""`clade import` of DynamoDB tables: four tables of common key patterns, made as their authors print them."""
+
+import asyncio
+import json
+import shlex
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import aioboto3
+import pytest
+from typer.testing import CliRunner
+
+from commands.main import app_of
+from store.connect import open_store
+from store.engine.usage import ReadUsage
+from store.errors import BadInput, NoTable
+from store.metadata.history import current_key, revisions
+from store.model.keys import id_key
+from tests import engines, invariants
+
+STORES = [
+    {"Country": "USA", "State#City#Zip": "NE#OMAHA#68118", "street": "100 St Andrews lane", "squareFeet": 921},
+    {"Country": "USA", "State#City#Zip": "NY#NEWYORKCITY#10001", "street": "675 6th Ave", "squareFeet": 1211},
+    {"Country": "USA", "State#City#Zip": "NY#NEWYORKCITY#10019", "street": "1500 Broadway", "squareFeet": 1924},
+    {
+        "Country": "FRANCE",
+        "State#City#Zip": "ILE-DE-FRANCE#PARIS#75001",
+        "street": "26 Avenue de l'Opera",
+        "squareFeet": 2102,
+    },
+]
+PRODUCTS = [
+    {"PK": "CATEGORY#Electronics", "SK": "PRODUCT#TV-LG-55", "productName": "LG 55-inch 4K Smart TV", "brand": "LG",
+     "price": Decimal("799.99")},
+    {"PK": "CATEGORY#Electronics", "SK": "PRODUCT#TV-LG-55#VARIANT#Black", "color": "Black", "stock": 15},
+    {"PK": "CATEGORY#Electronics", "SK": "PRODUCT#TV-LG-55#VARIANT#Silver", "color": "Silver", "stock": 8},
+    {"PK": "CATEGORY#Electronics", "SK": "PRODUCT#LAPTOP-DELL-XPS", "productName": "Dell XPS 13 Laptop",
+     "brand": "Dell", "price": Decimal("1299.00")},
+    {"PK": "CATEGORY#Electronics", "SK": "PRODUCT#LAPTOP-DELL-XPS#VARIANT#Silver", "color": "Silver", "stock": 25},
+]  # fmt: skip
+FILES = [
+    {"PK": "DRIVE#a91", "SK": path, **({"bytes": size} if size else {})}
+    for path, size in {
+        "root/": 0, "root/photos/": 0, "root/photos/2026/": 0, "root/photos/2026/beach.jpg": 284_910,
+        "root/photos/2026/sunset.jpg": 512_004, "root/docs/": 0, "root/docs/taxes.pdf": 88_210,
+    }.items()
+]  # fmt: skip
+AUDITS = [
+    {"PK": "Equipment_1", "SK": "v0_Audit", "Latest": 3, "auditor": "Bo", "result": "PASSED", "findings": {"none"}},
+    {"PK": "Equipment_1", "SK": "v001_Audit", "auditor": "Al", "result": "OPEN"},
+    {"PK": "Equipment_1", "SK": "v002_Audit", "auditor": "Al", "result": "FAILED", "findings": {"rust"}},
+    {"PK": "Equipment_1", "SK": "v003_Audit", "auditor": "Bo", "result": "PASSED", "findings": {"none"}},
+]
+SYSTEMS: dict[str, tuple[str, list[dict[str, Any]], list[str], dict[str, str]]] = {
+    "stores": (
+        "location", STORES,
+        ["--key", "{country} / {state}#{city}#{postal_code}", "--level", "store=street"],
+        {"COUNTRY": 2, "STATE": 3, "CITY": 3, "POSTAL_CODE": 4, "STORE": 4},
+    ),
+    "products": (
+        "category", PRODUCTS,
+        ["--key", "CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]", "--name", "product=productName"],
+        {"CATEGORY": 1, "PRODUCT": 2, "VARIANT": 3},
+    ),
+    "drives": (
+        "drive", FILES, ["--key", "DRIVE#{drive} / root/{folder*}/[{file}]"], {"DRIVE": 1, "FOLDER": 3, "FILE": 3},
+    ),
+    "audits": ("asset", AUDITS, ["--key", "{equipment} / v{version}_{audit}"], {"EQUIPMENT": 1, "AUDIT": 1}),
+}  # fmt: skip
+
+
+@pytest.fixture
+def clade(store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Runs a command on a table of its own, in a directory of its own."""
+
+    async def create() -> None:
+        async with open_store(store_url) as store:
+            await store.create()
+
+    asyncio.run(create())
+    monkeypatch.chdir(tmp_path)
+    hierarchies = "graph.hierarchies.locations,graph.hierarchies.categories,clade.examples.drive,clade.examples.asset"
+    environment = {"CLADE_STORE": store_url, "CLADE_HIERARCHIES": hierarchies}
+    monkeypatch.setenv("CLADE_HIERARCHIES", hierarchies)
+    return lambda *words: CliRunner().invoke(app_of(), [str(word) for word in words], env=environment)
+
+
+async def fill(engine: engines.Engine, name: str, items: list[dict[str, Any]], *, create: bool = True) -> None:
+    """Make a table with plain aioboto3, its keys the first two attributes, and put the items into it."""
+    session = aioboto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name="eu-west-1")
+    async with session.resource("dynamodb", endpoint_url=engine.url) as dynamodb:
+        if create:
+            keys = list(items[0])[:2]
+            await dynamodb.create_table(
+                TableName=name,
+                BillingMode="PAY_PER_REQUEST",
+                AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
+                KeySchema=[
+                    {"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, ("HASH", "RANGE"), strict=True)
+                ],
+            )
+        table = await dynamodb.Table(name)
+        async with table.batch_writer() as batch:
+            for item in items:
+                await batch.put_item(Item=item)
+
+
+@pytest.fixture
+def table(engine: engines.Engine) -> Callable[[list[dict[str, Any]]], str]:
+    """Makes a table of these items; returns its URL."""
+
+    def make(items: list[dict[str, Any]]) -> str:
+        name = f"theirs-{uuid.uuid4().hex}"
+        asyncio.run(fill(engine, name, items))
+        return engine.address(name)
+
+    return make
+
+
+def exported(clade: Callable[..., Any], hierarchy: str) -> list[dict[str, Any]]:
+    result = clade("export", hierarchy)
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def imported(result: Any) -> str:
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return result.stdout
+
+
+def consistent(store_url: str) -> None:
+    async def check() -> None:
+        async with open_store(store_url) as store:
+            await invariants.check(store)
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_table_comes_out_with_its_levels_and_counts_and_again_unchanged(
+    clade: Callable[..., Any], table: Callable[..., str], store_url: str, system: str
+) -> None:
+    hierarchy, items, options, counts = SYSTEMS[system]
+    url = table(items)
+    result = clade("import", hierarchy, url, *options)
+    assert f": {sum(counts.values())} (" in imported(result)
+    for level, count in counts.items():
+        assert f"{count} {level}" in result.stdout
+    assert "The scan of theirs-" in result.stderr
+    assert f"Read {len(items)} items with " in result.stderr
+    nodes = exported(clade, hierarchy)
+    assert {level: sum(node["level"] == level for node in nodes) for level in counts} == counts
+    consistent(store_url)
+    assert "Nothing changed." in imported(clade("import", hierarchy, url, *options))
+    assert exported(clade, hierarchy) == nodes
+
+
+def test_attributes_and_names_are_those_of_the_items(clade: Callable[..., Any], table: Callable[..., str]) -> None:
+    for system in ("stores", "products", "drives"):
+        hierarchy, items, options, _ = SYSTEMS[system]
+        imported(clade("import", hierarchy, table(items), *options))
+    shop = exported(clade, "location")[-1]
+    assert shop["path"] == ["USA", "NY", "NEWYORKCITY", "10019", "1500 Broadway"]
+    assert shop["square_feet"] == 1924
+    _, laptop, silver, tv, black, _ = exported(clade, "category")
+    assert (laptop["name"], laptop["brand"], laptop["price"]) == ("Dell XPS 13 Laptop", "Dell", "1299")
+    assert (silver["path"][1:], silver["stock"]) == (["LAPTOP-DELL-XPS", "Silver"], 25)
+    assert (tv["price"], black["stock"], black["color"]) == ("799.99", 15, "Black")
+    files = {"/".join(node["path"]): node.get("bytes") for node in exported(clade, "drive")}
+    assert files == {
+        "a91": None, "a91/photos": None, "a91/photos/2026": None, "a91/photos/2026/beach.jpg": 284_910,
+        "a91/photos/2026/sunset.jpg": 512_004, "a91/docs": None, "a91/docs/taxes.pdf": 88_210,
+    }  # fmt: skip
+
+
+async def _history(store_url: str, node_id: str) -> list[tuple[Any, ...]]:
+    async with open_store(store_url) as store:
+        (item,) = await store.get([id_key(node_id)], ReadUsage(), strong=True)
+        key = current_key(item)
+        assert key is not None
+        (node,) = await store.get([key], ReadUsage(), strong=True)
+        assert node is not None
+        former = await store.range(revisions(node_id, node["revision"]), ReadUsage())
+        return [
+            (one["revision"], one.get("auditor"), one.get("result"), one.get("findings")) for one in [*former, node]
+        ]
+
+
+def test_versions_become_the_history_and_new_ones_are_added(
+    clade: Callable[..., Any], table: Callable[..., str], engine: engines.Engine, store_url: str
+) -> None:
+    hierarchy, items, options, _ = SYSTEMS["audits"]
+    url = table(items)
+    dry = imported(clade("import", hierarchy, url, *options, "--dry-run"))
+    assert "would be added: 2 (1 EQUIPMENT, 1 AUDIT)" in dry
+    assert "would be changed: 2 (2 AUDIT)" in dry
+    assert exported(clade, hierarchy) == []
+    assert "changed: 2 (2 AUDIT)" in imported(clade("import", hierarchy, url, *options))
+    node_id = f"asset:{exported(clade, hierarchy)[1]['id']}"
+    expected = [(1, "Al", "OPEN", None), (2, "Al", "FAILED", ["rust"]), (3, "Bo", "PASSED", ["none"])]
+    assert asyncio.run(_history(store_url, node_id)) == expected
+    assert "Nothing changed." in imported(clade("import", hierarchy, url, *options))
+    newer = {"PK": "Equipment_1", "auditor": "Cy", "result": "OPEN"}
+    name = url.removeprefix("dynamodb://").partition("?")[0]
+    changed = [{**newer, "SK": "v004_Audit"}, {**newer, "SK": "v0_Audit", "Latest": 4}]
+    asyncio.run(fill(engine, name, changed, create=False))
+    assert "changed: 1 (1 AUDIT)" in imported(clade("import", hierarchy, url, *options))
+    assert asyncio.run(_history(store_url, node_id)) == [*expected, (4, "Cy", "OPEN", None)]
+    consistent(store_url)
+
+
+def test_what_has_changed_comes_with_the_same_command(
+    clade: Callable[..., Any], table: Callable[..., str], engine: engines.Engine
+) -> None:
+    hierarchy, items, options, _ = SYSTEMS["products"]
+    url = table(items)
+    imported(clade("import", hierarchy, url, *options))
+    name = url.removeprefix("dynamodb://").partition("?")[0]
+    asyncio.run(fill(engine, name, [{**items[0], "price": Decimal("749.5")}], create=False))
+    assert "changed: 1 (1 PRODUCT)\nunchanged: 5" in imported(clade("import", hierarchy, url, *options))
+
+
+def test_items_that_do_not_match_are_rejected_with_their_keys_and_can_be_mended(
+    clade: Callable[..., Any], table: Callable[..., str], tmp_path: Path
+) -> None:
+    hierarchy, items, options, _ = SYSTEMS["products"]
+    strange = [
+        {"PK": "ORDER#7", "SK": "LINE#1", "total": 7},
+        {"PK": "CATEGORY#Electronics", "SK": "PRODUCT#TV#VARIANT#Red#EXTRA", "stock": 1},
+        {"PK": "CATEGORY#Electronics", "SK": "PRODUCT#Radio", "price": "cheap", "weight": Decimal("1.5")},
+    ]
+    url = table([*items, *strange])
+    name = url.removeprefix("dynamodb://").partition("?")[0]
+    result = clade("import", hierarchy, url, *options)
+    assert result.exit_code == 1
+    assert "The keys PK = ORDER#7, SK = LINE#1 match no --key." in result.stderr
+    assert "PK = CATEGORY#Electronics, SK = PRODUCT#TV#VARIANT#Red#EXTRA match no --key." in result.stderr
+    assert "price: 'cheap' is no Decimal." in result.stderr
+    assert "not imported: weight (1)" in result.stderr
+    assert len(exported(clade, hierarchy)) == 6
+    rejected = tmp_path / f"{name}.rejected.json"
+    lines = rejected.read_text().splitlines()
+    assert len(lines) == 6
+    assert [json.loads(line)["Item"]["SK"]["S"] for line in lines[1::2]] != []
+    rejected.write_text(rejected.read_text().replace('"cheap"', '"9.90"').replace("#EXTRA", ""))
+    mended = clade("import", hierarchy, rejected.name, *options)
+    assert "added: 3 (2 PRODUCT, 1 VARIANT)" in mended.stdout, mended.output + repr(mended.exception)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_described_command_imports_the_table(
+    clade: Callable[..., Any], table: Callable[..., str], system: str
+) -> None:
+    hierarchy, items, options, _ = SYSTEMS[system]
+    described = clade("import", hierarchy, table(items), "--describe")
+    command = shlex.split(imported(described).splitlines()[-1])
+    assert f"The template matches {len(items)} of {len(items)} items." in described.stdout
+    proposed = "Equipment_{equipment} / v{version}_{audit}" if system == "audits" else options[1]
+    assert command[4:6] == ["--key", proposed]
+    result = clade(*command[1:], "--ignore-unknown")
+    assert "added: " in imported(result)
+    assert exported(clade, hierarchy)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_dry_run_reads_one_page_and_writes_nothing(
+    clade: Callable[..., Any], table: Callable[..., str], engine: engines.Engine, exact: None
+) -> None:
+    items = [{"PK": "CATEGORY#A", "SK": f"PRODUCT#{n:03}", "brand": "x" * 10_000} for n in range(250)]
+    url = table(items)
+    options = ["--key", "CATEGORY#{category} / PRODUCT#{product}"]
+    dry = clade("import", "category", url, *options, "--dry-run")
+    assert "Reading the first page" in dry.stderr
+    read = int(dry.stderr.partition("Read ")[2].split()[0])
+    assert 90 <= read < 120, "a page has at most 1 MB"
+    assert f"would be added: {read + 1} (1 CATEGORY, {read} PRODUCT)" in imported(dry)
+    assert exported(clade, "category") == []
+    assert "added: 251 " in imported(clade("import", "category", url, *options, "--segments", "3"))
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "A table needs --key with the levels in its keys, such as --key"),
+        (["--key", "{planet}"], 'category has no level "planet"; it has CATEGORY, PRODUCT, VARIANT.'),
+        (["--key", "a / b / c"], "has 3 parts; a table has one or two keys"),
+        (["--key", "PRODUCT"], '--key "PRODUCT" names no level in braces'),
+        (["--key", "{category}[#{product}"], "a [ has no ]"),
+        (["--key", "{category}]"], "a ] has no ["),
+        (["--key", "{category"], 'a level is in braces, such as {city}, not "{category"'),
+        (["--key", "{category}{product}"], "nothing stands between {category} and the next level"),
+        (["--key", "{product*}/"], "PRODUCT may not stand under PRODUCT, so {product*} is not possible"),
+        (["--key", "{category*}"], "{category*} has no delimiter; write {category*/} or {category*}/"),
+        (["--key", "{category}", "--delimiter", ";"], "are for files, not for DynamoDB tables."),
+        (["--key", "{category}", "--name", "variant=x"], "--name variant needs a column for this level"),
+        (["--key", "{category}", "--prune", "--dry-run"], "--prune needs a whole table; this has a part of it."),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(
+    clade: Callable[..., Any], table: Callable[..., str], options: list[str], message: str
+) -> None:
+    result = clade("import", "category", table(PRODUCTS), *options)
+    assert isinstance(result.exception, BadInput), result.output + repr(result.exception)
+    assert message in str(result.exception)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_table_that_is_not_there_is_one_sentence(clade: Callable[..., Any], engine: engines.Engine) -> None:
+    result = clade("import", "category", engine.address("absent"), "--key", "{category} / {product}")
+    assert isinstance(result.exception, NoTable)
+    assert str(result.exception) == 'There is no table "absent" in this region and account.'

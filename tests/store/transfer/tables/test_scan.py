@@ -1,0 +1,82 @@
+"""Scans: parallel segments read each item once, the limit of units is kept, and failures are retried."""
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from store.store_url import DynamoDBUrl
+from store.transfer.tables.scan import TableScan, UnitLimit
+from tests import engines
+from tests.commands.importing.test_tables import fill
+
+
+async def scanned(url: str, **options: Any) -> tuple[TableScan, list[dict[str, Any]], Any]:
+    scan = TableScan(DynamoDBUrl.parse(url.removeprefix("dynamodb://")), **options)
+    target = io.BytesIO()
+    async with scan.client() as client:
+        info = await scan.describe(client)
+        await scan.run(client, info, target)
+    return scan, [json.loads(line)["Item"] for line in target.getvalue().splitlines()], info
+
+
+@pytest.mark.parametrize("segments", [1, 5])
+async def test_each_item_is_read_once_with_all_its_types(engine: engines.Engine, segments: int) -> None:
+    values: dict[str, Any] = {
+        "list": ["a", 1, None, True], "map": {"x": {"y": 2}}, "set": {"a", "b"}, "numbers": {1, 2}, "bytes": b"\0x",
+        "no": None, "empty": "", "digits": 12345678901234567890123456789012345678,
+    }  # fmt: skip
+    items = [{"PK": f"A#{number}", "SK": "B", **values, "text": "x" * 5_000} for number in range(600)]
+    await fill(engine, "scan-" + str(segments), items)
+    calls: list[int] = []
+    scan, found, info = await scanned(engine.address(f"scan-{segments}"), segments=segments, on_items=calls.append)
+    assert info.keys == ("PK", "SK")
+    assert sorted(item["PK"]["S"] for item in found) == sorted(item["PK"] for item in items)
+    assert sum(calls) == scan.items == 600
+    if engine.exact:
+        assert len(calls) >= 3, "there were pages"
+        assert scan.units == pytest.approx(600 * 5_200 / 8_192, rel=0.2)
+    one = found[0]
+    assert one["list"] == {"L": [{"S": "a"}, {"N": "1"}, {"NULL": True}, {"BOOL": True}]}
+    assert one["map"] == {"M": {"x": {"M": {"y": {"N": "2"}}}}}
+    assert sorted(one["set"]["SS"]) == ["a", "b"]
+    assert sorted(one["numbers"]["NS"]) == ["1", "2"]
+    assert (one["bytes"], one["no"], one["empty"]) == ({"B": "AHg="}, {"NULL": True}, {"S": ""})
+    assert one["digits"] == {"N": "12345678901234567890123456789012345678"}
+
+
+async def test_a_limit_of_units_makes_small_pages_that_wait_for_one_another(
+    engine: engines.Engine, monkeypatch: pytest.MonkeyPatch, exact: None
+) -> None:
+    items = [{"PK": f"A#{number}", "SK": "B", "text": "x" * 8_000} for number in range(60)]
+    await fill(engine, "scan-limit", items)
+    waits: list[float] = []
+    spent: list[float] = []
+    monkeypatch.setattr(UnitLimit, "wait_seconds", _recorded(UnitLimit.wait_seconds, waits))
+    monkeypatch.setattr(UnitLimit, "spend", lambda limit, units, now: spent.append(units))
+    scan, found, _ = await scanned(engine.address("scan-limit"), units_per_second=10.0, segments=3)
+    assert len(found) == 60
+    assert sum(spent) == scan.units
+    assert max(spent) <= 11, "no page reads much more than a second's units"
+    assert len(waits) == len(spent), "each page waits for its turn"
+
+
+def _recorded(function: Callable[..., float], values: list[float]) -> Callable[..., float]:
+    def call(*arguments: Any) -> float:
+        values.append(function(*arguments))
+        return values[-1]
+
+    return call
+
+
+def test_pages_wait_until_their_units_are_earned() -> None:
+    limit = UnitLimit(10.0)
+    assert limit.wait_seconds(100.0) == 0
+    limit.spend(25.0, 100.0)
+    assert limit.wait_seconds(100.0) == pytest.approx(2.5)
+    assert limit.wait_seconds(101.0) == pytest.approx(1.5)
+    limit.spend(5.0, 102.5)
+    assert limit.wait_seconds(102.5) == pytest.approx(0.5)
+    assert limit.wait_seconds(200.0) == 0
