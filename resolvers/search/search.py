@@ -222,7 +222,7 @@ class _Limits:
             return cls(200, 150)
         match len(word):
             case 1 | 2 | 3:  # the items by weight are all of this word
-                return cls(first + 5, 3 * first + 5)
+                return cls(first + 2, 2 * first + 5)
             case 4:
                 return cls(40 + first, 6 * first)
             case _:

@@ -124,6 +124,8 @@ class Moves:
 
     def depth(self, line: Lineage) -> int:
         """The present depth of a node, by a lineage that it has or had."""
+        if not self._moved:
+            return _depth(line)
         found = steps(line)
         for index in range(len(found) - 1, -1, -1):
             if found[index] in self._moved:
