@@ -1,8 +1,8 @@
 """Search engine that speaks the part of Typesense's API which writes documents, with faults on demand.
 
-Collections are created with fields; documents are imported as JSON lines with `action=upsert`, each answered by a line of
-its own; they are deleted by `filter_by`, of which it knows `:=` with a list of quoted values, `:<` with a number, `&&`,
-`||` and parentheses.
+Collections are created with fields; documents are imported as JSON lines with `action=upsert`, each answered by a line
+of its own; they are deleted by `filter_by`, of which it supports `:=` with a list of quoted values, `:<` with a number,
+`&&`, `||` and parentheses.
 """
 
 import asyncio
