@@ -152,6 +152,18 @@ def test_each_kind_of_change_arrives(places):
     }
 
 
+def test_a_node_that_came_back_has_none_of_its_former_descendants(places):
+    plant(places)
+    assert places.create("US/KS", "STATE", id="kansas")
+    assert places.create("US/KS/Wichita", "CITY")
+    places.follow()
+    assert places.write("moveLocation", 'path: "US/KS", to: "FR"')
+    assert places.write("deleteLocation", 'path: "FR", policy: CASCADE')
+    assert places.create("US/KS", "STATE", id="kansas")  # undoes its deletion alone
+    places.follow()
+    assert places.indexed() == places.documents()
+
+
 def test_without_changes_nothing_is_written(places):
     plant(places)
     places.follow()
