@@ -1,5 +1,7 @@
-# The server, as somebody without rights, in production's settings. What it serves it is told by CLADE_STORE; without that
-# it is an SQLite file in /data, which `clade table create` or `clade import` makes. Nothing is made or filled at its start.
+# The server, without rights and in production's settings. CLADE_STORE names the store; without it that is an SQLite file in
+# /data, which `clade table create` or `clade import` makes. Nothing is made or filled at the start, unless CLADE_DEMO=1
+# asks for the demo data. Hierarchies of your own are mounted at /hierarchies: CLADE_HIERARCHIES=/hierarchies/shop.py.
+# The root file system may be read-only: docker run --read-only --tmpfs /tmp.
 FROM python:3.13.12-slim-trixie AS build
 WORKDIR /src
 RUN python -m venv /opt/clade
@@ -11,11 +13,12 @@ RUN /opt/clade/bin/pip install --no-cache-dir --no-deps .
 FROM python:3.13.12-slim-trixie
 COPY --from=build /opt/clade /opt/clade
 ENV PATH=/opt/clade/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 CLADE_PRODUCTION=1
-RUN useradd --system --uid 10001 clade && install -d -o clade /data
+RUN useradd --system --uid 10001 clade && install -d /hierarchies && install -d -o clade /data
 WORKDIR /data
 USER clade
 VOLUME /data
 EXPOSE 8000
+# By bash alone, so that no check starts an interpreter.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s CMD \
-    ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
+    ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8000 && printf 'GET /healthz HTTP/1.0\\r\\nHost: 127.0.0.1\\r\\n\\r\\n' >&3 && read -r -t 2 _ status _ <&3 && [ \"$status\" = 200 ]"]
 CMD ["clade", "serve", "--host", "0.0.0.0"]

@@ -18,9 +18,10 @@ from bench.queries import MENU, PLACES, Query
 from bench.report import Report, growth_markdown
 from bench.servers import Server
 from bench.start import first_answer_seconds
-from bench.stores import TAXONOMY, Stores
+from bench.stores import Stores
 from bench.tree import Tree, menu
 from tests import engines
+from tests.real_files import TAXONOMY, real_file
 
 COUNTRY = "US"
 CONNECTIONS = (1, 8, 32)
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as passing:
         directory = Path(options.data or passing).resolve()
         directory.mkdir(parents=True, exist_ok=True)
-        stores = Stores(directory, TAXONOMY if TAXONOMY.exists() else None)
+        stores = Stores(directory, real_file(TAXONOMY))
         for data in wanted:
             report = compare(data, stores, schedule)
             report.write(directory / f"{data.name}.results.json")

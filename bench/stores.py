@@ -6,9 +6,7 @@ from pathlib import Path
 
 from bench import places, processes
 from bench.places import Place
-from bench.processes import CHECKOUT, CLADE
-
-TAXONOMY = CHECKOUT.parent / "shared" / "data" / "google-product-taxonomy.txt"
+from bench.processes import CLADE
 
 
 @dataclass(frozen=True)

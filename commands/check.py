@@ -45,9 +45,9 @@ class _Scan:
 def check(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
     """Check that the table is consistent, and print each finding.
 
-    Checked are parents, ids, counts, revisions, tree versions, change logs and redirects. The whole table is read;
-    servers may write meanwhile. The exit status is 1 if there are findings. Stored attributes and levels that no class
-    defines are counted; such attributes are not findings and are not served.
+    Checked are parents, ids, counts, revisions, tree versions, change logs, redirects and search items. The
+    whole table is read; servers may write meanwhile. The exit status is 1 if there are findings. Stored attributes and
+    levels that no class defines are counted; such attributes are not findings and are not served.
 
     Example: clade check location
     """
@@ -74,8 +74,9 @@ def check(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
 def repair(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
     """Repair derived data, and print each repair.
 
-    Derived data are counts, levels above, keys, id records and tree versions. A move that a server left unfinished is
-    completed, 30 seconds after that server's last sign of life.
+    Derived data are counts, levels above, keys, id records, tree versions and search items. A hierarchy that gets
+    `search=` when it has nodes already is searched after a repair, which writes the items of all nodes. A move that a
+    server left unfinished is completed, 30 seconds after that server's last sign of life.
 
     Data of the node itself and of its history are never changed or deleted: findings there are printed, and the exit
     status is 1. Servers may write meanwhile. After an interrupt the same command continues.

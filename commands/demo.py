@@ -1,6 +1,7 @@
 """`clade demo`: demo data, real places and a small catalogue, for an empty store."""
 
 import time
+from asyncio import sleep
 from collections.abc import Iterable
 from functools import partial
 from typing import Annotated, Any
@@ -10,16 +11,19 @@ import typer
 from commands.options import StoreUrl, interruptible, with_store
 from graph.hierarchies.registry import hierarchies
 from graph.settings import Settings
-from store.connect import opened
+from store.connect import open_store, opened
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.errors import BadInput
+from store.errors import BadInput, Unavailable
 from store.model.hierarchy import Hierarchy
 from store.model.keys import tree_version_key
+from store.retry import RetryPolicy
 from store.text import quantity
 from store.transfer.formats.lines import row_of
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
+
+STARTING = RetryPolicy(0.5, 4.0, deadline_seconds=60.0)  # until an engine that starts as well must respond
 
 
 def load_demo(
@@ -37,6 +41,22 @@ def load_demo(
     """
     with interruptible(lambda: "Stopped: the demo data is incomplete; clade demo --again loads the rest."):
         with_store(opened(store or Settings().store, make=True), partial(_load_demo, again=again))
+
+
+async def prepare_demo(url: str) -> None:
+    """Create the table of the store unless it exists, and load the demo data into it if it is empty.
+
+    An engine that starts at the same time is waited for. Raises Unavailable.
+    """
+    for delay in STARTING.delays():
+        await sleep(delay)
+        try:
+            async with open_store(url) as store:
+                await store.create()
+                return await _load_demo(store, again=False)
+        except Unavailable as error:
+            failure = error
+    raise failure
 
 
 async def _load_demo(store: Store, *, again: bool) -> None:

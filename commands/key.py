@@ -6,11 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from commands.options import StoreUrl, with_store
-from graph.hierarchies.registry import hierarchies
+from commands.options import StoreUrl, hierarchy_named, with_store
 from graph.settings import Settings
 from resolvers.access.grants import Grants
 from store.api_keys import ApiKey, add_key, find_keys, new_key, revoke_key
@@ -45,9 +42,8 @@ def create(
 
     Example: clade key create --name shop --grant read:location --grant write:location/US/NE --expires 90d
     """
-    parsed, served = Grants.parse(grant), hierarchies()
-    if unknown := parsed.read.keys() - served.keys():
-        raise BadInput(f"Unknown hierarchy {', '.join(sorted(unknown))}; served are {', '.join(served)}.")
+    for hierarchy in sorted(Grants.parse(grant).read):
+        hierarchy_named(hierarchy)  # raises where it is not served
     if name is not None and (not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable()):
         raise BadInput(f"Invalid name; use 1 to {MAX_NAME_CHARACTERS} printable characters.")
     key, text = new_key(name or "", grant, None if expires is None else until(expires))
@@ -62,6 +58,9 @@ def list_keys(store: StoreUrl = None) -> None:
 
     Example: clade key list
     """
+    from rich.console import Console  # for this command alone: its import takes a tenth of a second
+    from rich.table import Table
+
     table = Table()
     for heading in ("id", "name", "grants", "created", "state"):
         table.add_column(heading, overflow="fold")  # grants must be readable in full

@@ -1,40 +1,52 @@
-"""Command line: the list of commands; a command's module is imported when it is called."""
+"""Command line: the list of commands. A command's module is imported when it is called, for the list none is."""
 
+import os
 import sys
 from collections.abc import Collection
 from importlib import import_module
-from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from graph.settings import ignored_variables
 from store.errors import CladeError
 
+
+class Command(NamedTuple):
+    """A command: its function or Typer application as `module:name`, and its line in the help of all commands."""
+
+    target: str
+    summary: str
+
+
 COMMANDS = {
-    "Server": {"serve": "commands.serving.command:serve", "schema": "commands.schema:schema"},
+    "Server": {
+        "serve": Command("commands.serving.command:serve", "Start the server, with GraphiQL for browsers."),
+        "schema": Command("commands.schema:schema", "Write the GraphQL schema of the served hierarchies."),
+    },
     "Data": {
-        "demo": "commands.demo:load_demo",
-        "import": "commands.importing.command:import_file",
-        "export": "commands.export:export_file",
-        "tree": "commands.tree:tree",
+        "demo": Command("commands.demo:load_demo", "Load the demo data into an empty store."),
+        "import": Command("commands.importing.command:import_file", "Import the nodes of a file into the store."),
+        "export": Command("commands.export:export_file", "Write the nodes of a hierarchy or of a subtree."),
+        "tree": Command("commands.tree:tree", "Show a node and its descendants, or the served hierarchies."),
     },
     "Store": {
-        "table": "commands.table:app",
-        "check": "commands.check:check",
-        "repair": "commands.check:repair",
-        "backup": "commands.backup:backup",
-        "restore": "commands.backup:restore",
-        "copy": "commands.copy:copy_store",
+        "table": Command("commands.table:app", "Create, describe and migrate the table, and print its template."),
+        "check": Command("commands.check:check", "Check that the table is consistent, and print each finding."),
+        "repair": Command("commands.check:repair", "Repair derived data, and print each repair."),
+        "backup": Command("commands.backup:backup", "Copy a SQLite store into one file."),
+        "restore": Command("commands.backup:restore", "Replace the whole content of a SQLite store with a backup."),
+        "copy": Command("commands.copy:copy_store", "Copy a whole store into a new one, SQLite or DynamoDB."),
     },
-    "Access": {"key": "commands.key:app"},
+    "Access": {"key": Command("commands.key:app", "Create, list and revoke API keys.")},
 }
-"""The module and the function, or Typer application, of each command, by panels of the help."""
+"""The commands by name, by panels of the help."""
 NAMES = [name for commands in COMMANDS.values() for name in commands]
 
 
 def _print_version(is_requested: bool) -> None:
     if is_requested:
+        from importlib.metadata import version  # which reads the metadata of all packages
+
         typer.echo(f"clade {version('clade-graphql')}")
         raise typer.Exit
 
@@ -48,7 +60,7 @@ def clade(
 
 
 def app_of(names: Collection[str] = NAMES) -> typer.Typer:
-    """The command line with these commands only."""
+    """The command line with these commands; the others only have their lines in the help of all commands."""
     app = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode="rich",
@@ -60,23 +72,40 @@ def app_of(names: Collection[str] = NAMES) -> typer.Typer:
     )
     app.callback()(clade)
     for panel, commands in COMMANDS.items():
-        for name in filter(names.__contains__, commands):
-            module, _, attribute = commands[name].partition(":")
-            command = getattr(import_module(module), attribute)
+        for name, (target, summary) in commands.items():
+            command = load_command(target) if name in names else _not_loaded
             if isinstance(command, typer.Typer):
                 app.add_typer(command, name=name, rich_help_panel=panel)
             else:
-                app.command(name, rich_help_panel=panel)(command)
+                app.command(name, rich_help_panel=panel, short_help=summary)(command)
     return app
+
+
+def load_command(target: str) -> Any:
+    """The function or Typer application of a command, whose module is imported."""
+    module, _, attribute = target.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def _not_loaded() -> None:
+    """A command whose module was not imported; it is listed, and never called."""
+
+
+def _warn_of_ignored_variables() -> None:
+    if not any(variable.upper().startswith("CLADE_") for variable in os.environ):
+        return
+    from graph.settings import ignored_variables  # with pydantic, which the help of all commands does without
+
+    for variable in ignored_variables():
+        print(f"clade: {variable} is not a setting and is ignored; see docs/reference/settings.md.", file=sys.stderr)
 
 
 def run() -> None:
     """The entry point. An error of Clade or of the system is one line on the error output and exit status 1."""
-    for variable in ignored_variables():
-        print(f"clade: {variable} is not a setting and is ignored; see docs/reference/settings.md.", file=sys.stderr)
-    command = sys.argv[1:2]
-    try:  # a server starts faster without the modules of the other commands
-        (app_of(command) if set(command) & set(NAMES) else app_of())()
+    _warn_of_ignored_variables()
+    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    try:  # a command starts faster without the modules of the others
+        app_of(words[:1])()
     except CladeError as error:
         sys.exit(f"clade: {error}")
     except OSError as error:

@@ -11,6 +11,7 @@ from graph.hierarchies.registry import hierarchies
 from store.engine.protocol import Store
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
+from store.text import shorten, suggestion
 
 EXIT_INTERRUPTED = 130
 
@@ -32,7 +33,8 @@ def hierarchy_named(name: str) -> Hierarchy:
     """The served hierarchy of this name. Raises BadInput."""
     served = hierarchies()
     if name not in served:
-        raise BadInput(f'Unknown hierarchy "{name}"; CLADE_HIERARCHIES has {", ".join(served)}.')
+        near = suggestion(name, served)
+        raise BadInput(f'Unknown hierarchy "{shorten(name)}"; CLADE_HIERARCHIES has {", ".join(served)}.{near}')
     return served[name]
 
 

@@ -5,35 +5,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.text import Text
-
 LINE_SECONDS = 5.0
 
 
 @contextmanager
 def progress(activity: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
     """A meter of finished steps, of `total` if known, that is shown on the error output while the block runs."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         yield _Lines(activity, unit, total)
         return
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(unit), TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(activity, total=total)
-        yield lambda steps: bar.advance(task, steps)
+    from commands.progress_bar import progress_bar  # with rich, whose import takes a tenth of a command's start
 
-
-class _Rate(ProgressColumn):
-    def __init__(self, unit: str) -> None:
-        super().__init__()
-        self._unit = unit
-
-    def render(self, task: Task) -> Text:
-        return Text(f"{task.speed or 0:,.0f} {self._unit}/s")
+    with progress_bar(activity, unit, total) as meter:
+        yield meter
 
 
 class _Lines:

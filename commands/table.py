@@ -1,13 +1,13 @@
-"""`clade table`: create, describe and migrate the table, and print its IAM policy."""
+"""`clade table`: create, describe and migrate the table, and print its template and its IAM policy."""
 
 import json
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from commands.options import StoreUrl, with_store
+from commands.templates.cloudformation import cloudformation
+from commands.templates.terraform import terraform
 from graph.settings import Settings
 from store.checking import migration
 from store.connect import open_store
@@ -36,6 +36,7 @@ IndexUnits = Annotated[
 ]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="Tag, such as team=maps; repeatable.")]
 Key = Annotated[str | None, typer.Option(help="KMS key, such as alias/clade; a key of DynamoDB by default.")]
+TemplateFormat = Annotated[Literal["cloudformation", "terraform"], typer.Option("--format", help="Format to print.")]
 For = Annotated[Use, typer.Option("--for", help="Use that the policy allows.")]
 Account = Annotated[str | None, typer.Option(help="AWS account id, such as 123456789012; any by default.")]
 
@@ -58,9 +59,7 @@ def create(
     Example: CLADE_STORE="dynamodb://clade?region=eu-west-1" clade table create --tag team=maps
     """
     url = store or Settings().store
-    options = TableOptions(
-        recovery, protection, _capacity(units), _capacity(index_units), dict(map(_tag, tags or [])), kms_key
-    )
+    options = _options(recovery, protection, units, index_units, tags, kms_key)
     is_new = with_store(open_store(url), lambda store: store.create(options))
     print(f"{url}: the table is made.{_disabled(url, options)}" if is_new else f"{url}: the table exists.")
 
@@ -71,6 +70,9 @@ def describe(store: StoreUrl = None) -> None:
 
     Example: clade table describe
     """
+    from rich.console import Console  # for this command alone: its import takes a tenth of a second
+    from rich.table import Table
+
     description = with_store(open_store(store or Settings().store), lambda store: store.describe())
     table = Table("", "", show_header=False)
     for name, value in description.items():
@@ -94,17 +96,57 @@ def migrate(store: StoreUrl = None) -> None:
     print(f"{url}: layout {LAYOUT}{previous}{rewritten}.")
 
 
+@app.command("template")
+def print_template(
+    template_format: TemplateFormat,
+    recovery: Recovery = None,
+    protection: Protection = None,
+    units: Units = None,
+    index_units: IndexUnits = None,
+    tags: Tags = None,
+    kms_key: Key = None,
+    store: StoreUrl = None,
+) -> None:
+    """Print a CloudFormation template or a Terraform configuration of the table, with alarms and policies.
+
+    It has the table that clade table create makes with the same options, an alarm for throttled reads, one for
+    throttled writes and one for errors of DynamoDB, and the policies of clade table policy. Run clade table create once
+    afterwards: it marks the empty table with the layout version, and changes nothing else.
+
+    Example: clade table template --format cloudformation --store "dynamodb://clade?region=eu-west-1" > table.json
+    """
+    options = _options(recovery, protection, units, index_units, tags, kms_key)
+    write = {"cloudformation": cloudformation, "terraform": terraform}[template_format]
+    print(write(_dynamodb(store).table, options))
+
+
 @app.command("policy")
 def print_policy(use: For = Use.READING, account: Account = None, store: StoreUrl = None) -> None:
     """Print the minimal IAM policy of a reading server, a writing server, or all commands.
 
     Example: clade table policy --for writing --account 123456789012
     """
+    named = _dynamodb(store)
+    print(json.dumps(policy(use, named.table, region=named.region, account=account), indent=2))
+
+
+def _dynamodb(store: str | None) -> DynamoDBUrl:
+    """The DynamoDB table that is named by --store or CLADE_STORE. Raises BadInput."""
     url = store or Settings().store
     named = parse_store_url(url)
     if not isinstance(named, DynamoDBUrl):
         raise BadInput(f'"{url}" is not a DynamoDB table; name one with --store.')
-    print(json.dumps(policy(use, named.table, region=named.region, account=account), indent=2))
+    return named
+
+
+def _options(
+    recovery: bool | None, protection: bool | None, units: str | None, index_units: str | None,
+    tags: list[str] | None, kms_key: str | None,
+) -> TableOptions:  # fmt: skip
+    """The options of the command line. Raises BadInput."""
+    return TableOptions(
+        recovery, protection, _capacity(units), _capacity(index_units), dict(map(_tag, tags or [])), kms_key
+    )
 
 
 def _disabled(url: str, options: TableOptions) -> str:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from commands.options import HierarchyName, StoreUrl, hierarchy_named, with_store
+from commands.options import StoreUrl, hierarchy_named, with_store
+from graph.hierarchies.registry import hierarchies
 from graph.settings import Settings
 from resolvers.pages import read_all_pages
 from resolvers.planner import list_requests
@@ -34,7 +35,12 @@ _ROOTS = Relation(RelationKind.CHILDREN, ConnectionArguments(), NoSelection(), c
 
 
 def tree(
-    hierarchy: HierarchyName,
+    hierarchy: Annotated[
+        str | None,
+        typer.Argument(
+            help="Name of a hierarchy, such as location; the served ones are listed by default.", metavar="HIERARCHY"
+        ),
+    ] = None,
     path: Annotated[
         str | None, typer.Argument(help="Path of a node, such as US/NE; all roots by default.", metavar="PATH")
     ] = None,
@@ -43,8 +49,14 @@ def tree(
 ) -> None:
     """Show a node and its descendants, each with its level and the number of its descendants.
 
+    Without a hierarchy, list the served hierarchies with their levels.
+
     Example: clade tree location US/NE --depth 2
     """
+    if hierarchy is None:
+        for name, served in hierarchies().items():
+            typer.echo(f"{typer.style(name, bold=True)}: {', '.join(served.levels)}")
+        return
     definition = hierarchy_named(hierarchy)
     start = None if path is None else parse_path(path)
     try:

@@ -1,10 +1,13 @@
 """Settings, each with its default and a description that names the unit; nothing else reads the environment."""
 
+import ast
+import inspect
 import os
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
@@ -12,8 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from graph.federation_exposure import exposed
-from graph.operation.document_limits import DocumentLimits
-from graph.operation.graphql_request import read_trusted
+from graph.operation.limit_values import LimitValues
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
 from store.background_moves.timing import MoveTiming
 from store.errors import BadInput
@@ -51,9 +53,18 @@ def _check_traces(traces: str) -> None:
         raise ValueError("install clade-graphql[traces] first")
 
 
+def _check_trusted(file: str) -> None:
+    from graph.operation.graphql_request import read_trusted  # with graphql-core, which commands do without
+
+    read_trusted(file)
+
+
 _CHECKS: dict[str, Callable[[str], object]] = {
-    "federation_expose": exposed, "traces": _check_traces, "metrics": host_and_port, "trusted_documents": read_trusted,
-}  # fmt: skip
+    "federation_expose": exposed,
+    "traces": _check_traces,
+    "metrics": host_and_port,
+    "trusted_documents": _check_trusted,
+}
 """Checks of values by the names of their settings; they raise ValueError or BadInput."""
 
 
@@ -63,9 +74,7 @@ class Settings(BaseSettings):
     Raises BadInput for an invalid value, and for a variable whose name is a former or misspelt name of a setting.
     """
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_ignore_empty=True, allow_inf_nan=False, frozen=True, use_attribute_docstrings=True
-    )
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, allow_inf_nan=False, frozen=True)
 
     def __init__(self, **values: Any) -> None:
         _reject_misspelt()
@@ -101,19 +110,19 @@ class Settings(BaseSettings):
     the same way."""
     max_entities: int = Field(1_000, ge=1)
     """Maximum number of representations in `_entities` per request."""
-    max_tokens: int = Field(DocumentLimits.max_tokens, ge=1)
+    max_tokens: int = Field(LimitValues.max_tokens, ge=1)
     """Maximum number of tokens in a document; also its maximum number of comments."""
-    max_depth: int = Field(DocumentLimits.max_depth, ge=1)
+    max_depth: int = Field(LimitValues.max_depth, ge=1)
     """Maximum depth of nested fields in a document; `edges`, `node`, `nodes` and introspection are not counted."""
-    max_fields: int = Field(DocumentLimits.max_fields, ge=1)
+    max_fields: int = Field(LimitValues.max_fields, ge=1)
     """Maximum number of fields and fragment spreads in a document, with all fragments expanded."""
-    max_aliases: int = Field(DocumentLimits.max_aliases, ge=0)
+    max_aliases: int = Field(LimitValues.max_aliases, ge=0)
     """Maximum number of aliases in a document; aliases of `_entities` are not counted."""
-    max_root_fields: int = Field(DocumentLimits.max_root_fields, ge=1)
+    max_root_fields: int = Field(LimitValues.max_root_fields, ge=1)
     """Maximum number of root fields in a document; `_entities` is not counted."""
-    max_directives: int = Field(DocumentLimits.max_directives, ge=0)
+    max_directives: int = Field(LimitValues.max_directives, ge=0)
     """Maximum number of directives in a document."""
-    request_seconds: float = Field(DocumentLimits.request_seconds, gt=0)
+    request_seconds: float = Field(LimitValues.request_seconds, gt=0)
     """Maximum time to receive a request, and maximum time to answer it, in seconds."""
     max_parallel_reads: int = Field(32, ge=1)
     """Maximum number of parallel store reads per request."""
@@ -164,6 +173,8 @@ class Settings(BaseSettings):
     """Additional fields in the subgraph schema, comma-separated: `node`, `nodes`, `changes`, `history`, `moves`,
     `mutations`."""
 
+    demo: bool = False
+    """Load the demo data when `clade serve` starts, into an empty store, whose table it creates."""
     production: bool = False
     """Production mode: introspection and GraphiQL are off unless set, and any `Host` is accepted."""
     introspection: bool = True
@@ -217,6 +228,20 @@ class Settings(BaseSettings):
         if value and info.field_name:
             _CHECKS[info.field_name](value)
         return value
+
+
+def descriptions() -> dict[str, str]:
+    """The description of each setting: the docstring below it, or the `description` of its field.
+
+    pydantic would read the docstrings at each start of a command; only the reference page needs them.
+    """
+    found = {name: field.description or "" for name, field in Settings.model_fields.items()}
+    statements = ast.parse(inspect.getsource(Settings)).body[0].body  # type: ignore[attr-defined]
+    for statement, following in pairwise(statements):
+        match statement, following:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = inspect.cleandoc(text)
+    return {name: " ".join(text.split()) for name, text in found.items()}
 
 
 def ignored_variables() -> list[str]:

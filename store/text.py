@@ -1,6 +1,10 @@
 """Formatting for messages: quantities, shortened text, times."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from difflib import get_close_matches
+
+MAX_SUGGESTED_CHARACTERS = 64  # of a name for which a similar one is looked for
 
 
 def quantity(number: int, thing: str, things: str = "") -> str:
@@ -12,6 +16,13 @@ def shorten(text: str, limit: int = 60) -> str:
     """`text` for a message: at most `limit` characters, those that cannot be printed replaced."""
     clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:limit])
     return clean + ("…" if len(text) > limit else "")
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """` Did you mean COUNTRY?`, the most similar of the names in any case, or nothing."""
+    by_lower = {one.lower(): one for one in names}
+    near = get_close_matches(name[:MAX_SUGGESTED_CHARACTERS].lower(), by_lower, n=1)
+    return f" Did you mean {by_lower[near[0]]}?" if near else ""
 
 
 def rfc3339(seconds: float) -> str:

@@ -1,14 +1,21 @@
 """Invariants of a whole table, checked from all its items by code that is independent of the store's."""
 
 from collections import Counter
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 
+from graph.hierarchies.registry import hierarchies as default_hierarchies
 from store.dynamodb import codec
 from store.dynamodb.store import DynamoDBStore
 from store.engine.protocol import Store
+from store.model.hierarchy import Hierarchy, SearchScope
+from store.search.lineage import STEP, MovedNode, Moves, id_hash, steps
+from store.search.node_items import made_of
 from store.sqlite.store import SQLiteStore
+from tests.search_model import NodeWords
 
 
 async def all_items(store: Store) -> list[dict[str, Any]]:
@@ -33,10 +40,14 @@ async def nodes(store: Store, hierarchy: str) -> dict[str, dict[str, Any]]:
     return {key: item for key, item in found.items() if item["pk"].startswith(f"{hierarchy}#")}
 
 
-async def check(store: Store) -> None:
-    """Fail if a count, an id record, a tree version, a log or a parent is wrong."""
+async def check(store: Store, hierarchies: Mapping[str, Hierarchy] | None = None) -> None:
+    """Fail if a count, an id record, a tree version, a log, a parent or a search item is wrong.
+
+    `hierarchies` define what is searched, by default those that are served without settings.
+    """
     table = _Table(await all_items(store))
     table.check_nodes()
+    table.check_search(hierarchies)
     table.check_counts()
     table.check_ids()
     table.check_stamps()
@@ -48,7 +59,12 @@ class _Table:
         self.nodes = {item["pk"] + item["sk"]: item for item in items if "tier" in item}
         self.ids = {item["pk"]: item for item in items if item["pk"].startswith("id#") and item["sk"] == "v0"}
         self.versions = {(i["pk"], i["sk"]): i for i in items if i["pk"].startswith("id#") and i["sk"] != "v0"}
-        self.stamps = {item["pk"]: item for item in items if item["sk"] == "!"}
+        self.words = [item for item in items if item["pk"].startswith("words/")]
+        search = [item for item in items if item["pk"].startswith("search/")]
+        self.markers = {item["pk"][7:]: item for item in search if item["sk"] == "!"}
+        self.running = [item for item in search if item["sk"].startswith("~")]
+        self.moved = [item for item in search if item["sk"] != "!" and not item["sk"].startswith("~")]
+        self.stamps = {i["pk"]: i for i in items if i["sk"] == "!" and not i["pk"].startswith("search/")}
         self.logs = [item for item in items if item["sk"].startswith("!") and item["sk"] != "!"]
         self.aliases = {(item["pk"], item["sk"]): item["id"] for item in items if item["pk"].startswith("alias#")}
         self.layout = [item for item in items if item["pk"] == "!"]
@@ -57,7 +73,7 @@ class _Table:
         self.keys = [item for item in items if item["pk"] == "keys"]
         kinds = [
             self.nodes, self.ids, self.versions, self.stamps, self.logs, self.aliases, self.once, self.moves,
-            self.layout, self.keys,
+            self.layout, self.keys, self.words, self.markers, self.moved, self.running,
         ]  # fmt: skip
         assert sum(map(len, kinds)) == len(items), "There are items of no known kind."
 
@@ -123,3 +139,93 @@ class _Table:
         assert {owner.removeprefix("alias#") for owner, _ in self.aliases} <= self.stamps.keys()
         assert {f"id#{node_id}" for node_id in self.aliases.values()} <= self.ids.keys()
         assert {pk for pk in logs if "#" in pk} == {pk for pk in self.stamps if "#" in pk}
+
+    def check_search(self, hierarchies: Mapping[str, Hierarchy] | None) -> None:
+        """Hierarchies with a marker have all search items, others none."""
+        if hierarchies is None:
+            hierarchies = default_hierarchies() if self.markers else {}
+        assert {item["pk"].split("/")[1].split("#")[0] for item in [*self.words, *self.moved]} <= self.markers.keys()
+        for name, marker in self.markers.items():
+            assert marker["made_of"] == made_of(hierarchies[name]), f"marker of {name}"
+            _SearchItems(hierarchies[name], self).check()
+
+
+class _SearchItems:
+    """The search items of one hierarchy, compared with its nodes."""
+
+    def __init__(self, hierarchy: Hierarchy, table: "_Table") -> None:
+        assert hierarchy.search is not None
+        self.hierarchy = hierarchy
+        self.search = hierarchy.search
+        self.nodes = {key: node for key, node in table.nodes.items() if node["pk"].startswith(f"{hierarchy.name}#")}
+        self.moved = [item for item in table.moved if item["pk"] == f"search/{hierarchy.name}"]
+        self.moves = Moves([MovedNode.of(item) for item in self.moved])
+        self.items: dict[str, dict[str, dict[str, Any]]] = {node["id"]: {} for node in self.nodes.values()}
+        for item in table.words:
+            if item["pk"].startswith(f"words/{hierarchy.name}#"):
+                node_id = f"{hierarchy.name}:{item['sk'].rpartition('#')[2]}"
+                assert node_id in self.items, f"{item['sk']} is of no node"
+                text = item["sk"].partition("#")[0]
+                assert self.items[node_id].setdefault(text, item) is item, f"{text} of {node_id} is there twice"
+
+    def check(self) -> None:
+        assert {item["sk"] for item in self.moved} <= self.items.keys(), "There are moved nodes that do not exist."
+        weights: set[tuple[Decimal, str]] = set()
+        for key, node in self.nodes.items():
+            ids = [self.nodes[above]["id"] for above in _ancestors(node)] + [node["id"]]
+            line = [id_hash(one) for one in ids]
+            words = NodeWords(self.hierarchy, node)
+            found = self.items[node["id"]]
+            assert found.keys() == words.found.keys(), key
+            for text, item in found.items():
+                weight, depth = self.check_item(node, words, text, item)
+                weights.add((_weight(self.search.weight, node), weight))
+                self.check_lineage(line, depth, item)
+        numbers = dict(weights)
+        assert len(numbers) == len(weights), "One weight is written in two ways."
+        assert sorted(numbers, reverse=True) == sorted(numbers, key=lambda number: numbers[number])
+
+    def check_item(self, node: dict[str, Any], words: NodeWords, text: str, item: dict[str, Any]) -> tuple[str, int]:
+        """Check one item except for what may be outdated; returns its weight as it is written, and its depth."""
+        own_id = node["id"].partition(":")[2]
+        name = words.names.get("", "")
+        is_name, begins = words.found[text], text in words.names.values()
+        weight: str = item["sk"].removeprefix(f"{text}#{int(not is_name)}").removesuffix(f"#{own_id}")
+        assert item["sk"] == f"{text}#{int(not is_name)}{weight}#{own_id}"
+        depth = item["rank"].removeprefix(f"{int(not begins)}{weight}")[:2]
+        assert item["rank"] == f"{int(not begins)}{weight}{depth}{name}#{own_id}"
+        assert item["level"] == node["level"]
+        assert item.get("names", {}) == {language: one for language, one in words.names.items() if language}
+        assert item.get("others", "") == "+".join(words.others)
+        assert item["at"].endswith("#")
+        root = item["pk"].split("#")[1] + "#" if self.search.scope is SearchScope.TREE else ""
+        assert item["pk"] == f"words/{self.hierarchy.name}#{root}{text[0]}"
+        first = text.split("+")[0]
+        is_han = "\u4e00" <= text[0] <= "\u9fff"
+        assert item["parent"] == f"words/{self.hierarchy.name}#{root}{first[: 1 if is_han else 3]}"
+        return weight, int(depth)
+
+    def check_lineage(self, line: list[str], depth: int, item: dict[str, Any]) -> None:
+        """A search below each ancestor finds the item, its depth follows from its lineage, and the `depth` that it
+        says is too great by `rise` at most.
+        """
+        own = item["line"]
+        assert own.endswith(line[-1])
+        for above in line[:-1]:
+            assert not self.moves.below({above}).isdisjoint(steps(own[:-STEP])), item
+        assert self.moves.depth(own) == len(line) - 1, item
+        assert depth - (len(line) - 1) <= self.moves.rise, item
+        if self.search.scope is SearchScope.TREE:
+            root = item["pk"].split("#")[1]
+            assert root == line[0] or root in self.moves.trees(self.moves.below({line[0]})), item
+
+
+def _ancestors(node: dict[str, Any]) -> list[str]:
+    """The partition and sort keys of all ancestors, the root's first."""
+    ends = [place for place, sign in enumerate(node["sk"][:-1]) if sign == "#"]
+    return [node["pk"] + node["sk"][: end + 1] for end in ends]
+
+
+def _weight(attribute: str | None, node: dict[str, Any]) -> Decimal:
+    value = node.get(attribute) if attribute else None
+    return Decimal(0) if value is None else Decimal(str(value))

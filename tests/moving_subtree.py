@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import httpx
 
+from graph.hierarchies.categories import CategoryNode
 from store.engine.protocol import Store
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from tests.hierarchies import CATEGORY
 from tests.servers import Server
 
 HERE, THERE = "r/here/moving", "r/there/moving"
@@ -51,7 +51,7 @@ class MovingSubtree:
 
     async def plant(self, store: Store) -> None:
         """Write its tree into a store, with fixed ids."""
-        wanted = ImportPlan(CATEGORY)
+        wanted = ImportPlan(CategoryNode.definition())
         paths = ["r", "r/here", "r/there", "r/there/other", *self.at(HERE)]
         for number, path in enumerate(paths):
             part = Part("CATEGORY", id=path.replace("/", "."))

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-import graph.app  # noqa: F401 - loaded here so that no server has to
+import graph.app  # noqa: F401 - both are loaded here so that no server has to
 from commands.serving.command import serve
 from tests.engines import free_port
 

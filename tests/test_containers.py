@@ -64,18 +64,17 @@ def test_every_image_has_a_version():
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 
 
-@pytest.mark.parametrize("name", ["clade", "demo"])
-def test_services_have_no_rights_and_a_memory_limit(name):
-    service = COMPOSE[name]
+def test_the_server_has_no_rights_and_a_memory_limit():
+    service = COMPOSE["clade"]
     assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert service["mem_limit"]
 
 
-def test_only_the_demo_service_fills_the_store():
+def test_only_the_compose_file_asks_for_the_demo_data():
+    assert COMPOSE["clade"]["environment"]["CLADE_DEMO"] == "1"
     assert "command" not in COMPOSE["clade"]
-    assert COMPOSE["clade"]["depends_on"] == {"demo": {"condition": "service_completed_successfully"}}
-    assert "restart" not in COMPOSE["demo"]
+    assert "CLADE_DEMO" not in final_stage()["ENV"]
 
 
 # -- what is installed -------------------------------------------------------------------------------------------------

@@ -1,139 +1,25 @@
 """`clade serve`: start the server."""
 
-import asyncio
-import contextlib
 import os
-import socket
-import sys
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-import uvicorn
 
-from commands.serving.http_protocol import ServerConfig
-from commands.serving.workers import Workers
-from graph.auth.authentication import tokens_of
-from graph.auth.loopback import is_loopback
-from graph.hierarchies.example_queries import Example, Sample, example_queries, read_samples
-from graph.hierarchies.node import Node
-from graph.hierarchies.registry import served
-from graph.observability import log_handler
-from graph.observability.metrics_server import exported
-from graph.settings import Settings, host_and_port
-from store.connect import opened
-from store.errors import BadInput, Unavailable, WrongLayout
-from store.store_url import SQLiteUrl, parse_store_url
-
-STORE_CHECK_SECONDS = 2.0
-MAX_UNACKNOWLEDGED_MILLISECONDS = 30_000  # of a client that does not read its response
-OTHER_DESCRIPTORS = 512  # for the store, the log and the port, in addition to client connections
+from commands.options import StoreUrl
 
 
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all addresses.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8000,
     workers: Annotated[int, typer.Option(help="Number of processes that share the port.", min=1)] = 1,
+    store: StoreUrl = None,
 ) -> None:
     """Start the server at http://HOST:PORT/graphql, with GraphiQL for browsers.
 
     Example: clade serve --port 8080 --workers 2
     """
-    settings = Settings()
-    classes = served(settings.hierarchies)  # errors in the settings are reported before the server listens
-    tokens_of(settings)
-    store = parse_store_url(settings.store)
-    if isinstance(store, SQLiteUrl) and store.is_in_memory and workers > 1:
-        raise BadInput(f"A store in memory needs one process; remove --workers {workers}, or set another CLADE_STORE.")
-    if settings.writes == "on" and not is_loopback(f"[{host}]" if ":" in host else host):
-        os.environ["CLADE_WRITES"] = "granted"  # read by the worker processes
-        print(f"clade: {host} is not a loopback address, so CLADE_WRITES=on is changed to granted.", file=sys.stderr)
-    _check_port(host, port, "use another --port or --host")
-    if settings.metrics:
-        _check_port(*host_and_port(settings.metrics), "set another CLADE_METRICS")
-    samples = asyncio.run(_check_store(settings.store, classes))
-    _print_examples(settings.store, host, port, example_queries(classes, samples))
-    _raise_file_limit(settings.max_connections)
-    with exported(settings.metrics, workers):
-        _run(_config(settings, host, port, workers), settings.drain_seconds)
+    from commands.serving.server import start  # with uvicorn and the whole server, which the help does without
 
-
-def _config(settings: Settings, host: str, port: int, workers: int) -> ServerConfig:
-    return ServerConfig(
-        "commands.serving.workers:worker_app",
-        max_connections=settings.max_connections,
-        max_body_bytes=settings.max_body_bytes,
-        head_seconds=settings.request_seconds,
-        factory=True,
-        host=host,
-        port=port,
-        workers=workers,
-        log_config=log_handler.config(settings.log_level, settings.log_format),
-        log_level="error",  # its warnings are about invalid HTTP, which the access log has
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=settings.stop_seconds,
-    )
-
-
-def _run(config: uvicorn.Config, drain_seconds: float) -> None:
-    """Serve until the process is stopped, with one or several worker processes."""
-    listener = config.bind_socket()
-    if hasattr(socket, "TCP_USER_TIMEOUT"):
-        # Connections inherit the option: those whose client acknowledges nothing are closed, and their memory is freed.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, MAX_UNACKNOWLEDGED_MILLISECONDS)
-    with contextlib.suppress(KeyboardInterrupt):
-        if config.workers > 1:
-            Workers(config, [listener], drain_seconds).run()
-        else:
-            uvicorn.Server(config).run([listener])
-
-
-def _raise_file_limit(connections: int) -> None:
-    """Raise the limit of open files, as far as allowed, so that the limit of connections is reached first."""
-    try:
-        import resource
-    except ImportError:  # on Windows
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + OTHER_DESCRIPTORS
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _check_port(host: str, port: int, way_out: str) -> None:
-    """Exit with a message if the port is not available."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            reason = error.strerror or str(error)
-            sys.exit(f"clade: {host}:{port} is not available ({reason.lower()}); {way_out}.")
-
-
-async def _check_store(url: str, classes: Sequence[type[Node]]) -> dict[str, Sample]:
-    """Sample nodes of the store. Print a warning if it is unavailable, as it may start later than the server.
-
-    Raises WrongLayout.
-    """
-    try:
-        async with asyncio.timeout(STORE_CHECK_SECONDS), opened(url) as store:
-            return await read_samples(store, classes)
-    except WrongLayout:
-        raise
-    except (Unavailable, TimeoutError) as error:
-        reason = error if isinstance(error, Unavailable) else f"{url} does not respond."
-        print(f"clade: {reason}\nUntil the store is available, queries return errors.\n", file=sys.stderr)
-    return {}
-
-
-def _print_examples(store: str, host: str, port: int, examples: Sequence[Example]) -> None:
-    reachable = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
-    print(f"Clade serves {store} at http://{reachable}:{port}/graphql\n\nQueries to try:\n")
-    for example in examples:
-        print(f"  {example.one_line()}")
-    print("\nPress Ctrl-C to stop.", flush=True)
+    if store is not None:
+        os.environ["CLADE_STORE"] = store  # read by the worker processes
+    start(host, port, workers)

@@ -7,7 +7,7 @@ both. A cached document has passed, and is not checked again.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from graphql import (
     DocumentNode,
@@ -24,6 +24,7 @@ from graphql import (
 )
 
 from graph.errors import LIMIT_EXCEEDED
+from graph.operation.limit_values import LimitValues
 from store.errors import Forbidden
 
 # Wrappers of nodes: a list of nodes is one level of depth, also for a gateway.
@@ -34,23 +35,8 @@ INTROSPECTION = frozenset(("__schema", "__type", "_service"))
 ROOT, ELSEWHERE = 0, -1  # positions; all others are numbered from 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class DocumentLimits:
-    """Limits of one document, each fragment counted wherever it is spread; `request_seconds` is its time limit.
-
-    `introspection` is whether it may select the schema.
-    """
-
-    max_tokens: int = 2_000
-    max_depth: int = 15
-    max_fields: int = 2_000
-    max_repeats: ClassVar[int] = 100
-    """Of one field in one selection set of the response; fixed, so without a setting."""
-    max_aliases: int = 30
-    max_root_fields: int = 20
-    max_directives: int = 50
-    request_seconds: float = 10.0
-    introspection: bool = True
+class DocumentLimits(LimitValues):
+    """The limits of one document, and the parser that applies them."""
 
     def parse(self, query: str) -> DocumentNode:
         """The parsed document. Raises GraphQLError for a syntax error, and for one that exceeds a limit."""

@@ -21,6 +21,7 @@ from store.background_moves.timing import MoveTiming
 from store.concurrency import TreeLocks
 from store.edits.read_set import ReadSet, WriteContext
 from store.edits.reader import Reader
+from store.edits.search_changes import moved_keys
 from store.edits.transaction import TransactionBuilder, shape_of
 from store.edits.transaction_batches import Step, in_transactions
 from store.engine.protocol import Store
@@ -39,7 +40,7 @@ from store.model.ranges import subtree
 from store.model.records import Record
 from store.reading.pages import Pages
 from store.retry import RetryPolicy
-from store.search.lineage import moved_key, running_key
+from store.search.lineage import running_key
 from store.search.node_items import is_indexed, removals
 from store.text import rfc3339, shorten
 
@@ -125,11 +126,13 @@ class MoveJob:
         rewrite = None if target is None else (await self._rewrite())[1]
         keys = [source, *ancestor_keys(source), redirect_key(source)]
         keys += [] if target is None else [*ancestor_keys(target), redirect_key(target)]
-        keys += [] if self._indexed is None else [moved_key(self._indexed.name, self.move.top_id)]
 
         async def changes() -> list[Change]:
-            read_set = await self._read(keys)
+            reader = Reader(self._store, ReadUsage())
+            read_set = await reader.read(self.move.running.partitions, keys)
             top, now = _existing(read_set, source), time.time()
+            if self._indexed is not None:
+                await reader.read_into(read_set, [], moved_keys(self._indexed, read_set, top))
             context = WriteContext(rfc3339(now), now, self.move.changed_by)
             transaction = TransactionBuilder(self._indexed, read_set, context, top)
             if rewrite is None:

@@ -1,11 +1,11 @@
 """Check: whether every node, id, count, version and log of some hierarchies is as each write leaves it.
 
 The whole table is scanned once. For each root on a page its tree is checked in key order, with its metadata; so is a
-tree without a root, when its version or any node of it is on the page. For each id it is checked that its record,
-history and node agree. So no item of the hierarchies is left out, and in memory are never more than a few pages and the
-ancestors of one node. Of a running move it is checked that its record and the tree versions refer to each other; what
-it hides is its own. Not checked are other hierarchies, expired items, idempotency keys and API keys; nor can a check
-know that a whole log and its version were removed.
+tree without a root, when its version or any node of it is on the page. Then come its search items. For each id it is
+checked that its record, history and node agree. So no item of the hierarchies is left out, and in memory are never more
+than a few pages and the ancestors of one node. Of a running move it is checked that its record and the tree versions
+refer to each other; what it hides is its own. Not checked are other hierarchies, expired items, idempotency keys and
+API keys; nor can a check know that a whole log and its version were removed.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from typing import cast
 
 from store.checking.findings import Finding, Fix, counts_text, mismatch, path_text, value_text
 from store.checking.ids import OrphanCheck
+from store.checking.search_items import SearchCheck
 from store.checking.trees import TreeReader, TreeReport, number_of
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
@@ -55,22 +56,37 @@ class Check:
         self._on_items = on_items
         self._reads = reads = ReadUsage()
         self._trees = {name: TreeReader(store, one, reads, on_nodes) for name, one in hierarchies.items()}
+        self.searches = {name: SearchCheck(store, one, reads) for name, one in hierarchies.items()}
+        self.seen: set[str] = set()
+        """The hierarchies of which there are nodes, by all pages so far."""
         self._orphans = [OrphanCheck(store, one, reads, at) for one in hierarchies.values()]
 
     async def findings(self) -> AsyncIterator[Finding]:
         """All findings, as they are made. Raises Damaged where the engine itself finds the table damaged."""
         await self.store.check_integrity()
         rootless: set[str] = set()
+        searched = {name for name, one in self.searches.items() if one.is_indexed and await one.marker() is None}
         async for page in self.pages():
             for finding in await self.orphans(page):
                 yield finding
+            for search in self.searches.values():
+                for stray in await search.strays(page):
+                    yield stray.finding
             for pk in await self.trees(page, rootless):
                 report = await self.tree(pk)
                 self.undefined[hierarchy_of(pk)].add(report.undefined)
                 for finding in report.findings:
                     yield finding
+                if hierarchy_of(pk) in searched:
+                    async for finding in self.searches[hierarchy_of(pk)].tree(pk):
+                        yield finding
         for finding in await self.moves():
             yield finding
+        for name, search in self.searches.items():
+            async for moved in search.moved():
+                yield moved.finding
+            if (marker := await search.marker(has_nodes=name in self.seen)) is not None:
+                yield marker
         for name in self.hierarchies:
             if (of_roots := await self.roots(name)) is not None:
                 yield of_roots
@@ -78,6 +94,7 @@ class Check:
     async def pages(self) -> AsyncIterator[list[Item]]:
         """The items of the whole table."""
         async for page in self.store.scan(self._reads):
+            self.seen |= {hierarchy_of(pk) for item in page if (pk := self._tree_of(item)) and item["sk"] == "#"}
             yield page
             self._on_items(len(page))
             await asyncio.sleep(0)  # SQLite never waits, so Ctrl-C is served here

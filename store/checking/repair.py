@@ -4,7 +4,7 @@ Each transaction on a tree increments its version and adds an empty log item, as
 of the version. Nothing that only a node contains is ever changed or deleted, except that a node gets its id back.
 
 Interrupted moves are finished first. Then come ids, while their records still tell which node has lost its own; then
-the trees, which write id records anew; then ids without a node; the roots are counted last.
+the trees, which write id records anew, each with its search items; then ids without a node; the roots are counted last.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from store.background_moves.timing import MoveTiming
 from store.background_moves.worker import MoveWorker
 from store.checking.check import Check
 from store.checking.findings import Finding, Fix, path_text
+from store.checking.search_repair import SearchRepair
 from store.checking.trees import TreeReport, number_of
 from store.concurrency import in_chunks
 from store.edits.transaction_batches import Step, in_transactions
@@ -49,6 +50,7 @@ class Repair:
         self._check = check
         self._store = check.store
         self._move_worker = MoveWorker(check.store, timing, hierarchies=check.hierarchies)
+        self._search = SearchRepair(check)
         self._reads = ReadUsage()
 
     async def run(self) -> AsyncIterator[RepairResult]:
@@ -63,14 +65,24 @@ class Repair:
             async for result in self._ids(page, only_nodes=True):
                 if result.is_fixed:
                     yield result
+        async for found in self._search.begin():
+            yield RepairResult(*found)
         rootless: set[str] = set()
         async for page in self._check.pages():
             for pk in await self._check.trees(page, rootless):
                 async for result in self._tree(pk):
                     yield result
+                async for found in self._search.tree(pk):
+                    yield RepairResult(*found)
+        async for found in self._search.fill():
+            yield RepairResult(*found)
         async for page in self._check.pages():
             async for result in self._ids(page, only_nodes=False):
                 yield result
+            async for found in self._search.strays(page):
+                yield RepairResult(*found)
+        async for found in self._search.markers():
+            yield RepairResult(*found)
         for name in self._check.hierarchies:
             if (finding := await self._check.roots(name)) is not None:
                 yield await self._fix_one(finding)

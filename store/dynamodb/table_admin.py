@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from store.dynamodb import codec
 from store.dynamodb.client import DynamoDBClient, Refused
 from store.dynamodb.codec import Json
-from store.dynamodb.table_definition import differences, table_definition, table_summary
+from store.dynamodb.table_definition import RECOVERY, TTL, differences, table_definition, table_summary
 from store.engine.table_options import TableOptions
 from store.errors import BadInput, NoTable, Unavailable
 from store.metadata.layout_version import (
@@ -125,9 +125,8 @@ class TableAdmin:
         with _unless_unknown():
             if await self._has_ttl():
                 return
-            setting = {"Enabled": True, "AttributeName": "expires"}
             try:
-                await self._client.call("update_time_to_live", TableName=self._table, TimeToLiveSpecification=setting)
+                await self._client.call("update_time_to_live", TableName=self._table, TimeToLiveSpecification=TTL)
             except Refused:
                 if not await self._has_ttl():  # unless another process has enabled it
                     raise
@@ -138,12 +137,11 @@ class TableAdmin:
 
     async def _enable_recovery(self) -> None:
         """Enable point-in-time recovery, retried while a new table is not ready for it."""
-        setting = {"PointInTimeRecoveryEnabled": True}
         for delay in POLLS.delays():
             await sleep(delay)
             try:
                 await self._client.call(
-                    "update_continuous_backups", TableName=self._table, PointInTimeRecoverySpecification=setting
+                    "update_continuous_backups", TableName=self._table, PointInTimeRecoverySpecification=RECOVERY
                 )
                 return
             except Refused as error:

@@ -5,6 +5,11 @@ from store.engine.table_options import Capacity, TableOptions
 from store.model.attributes import Value
 from store.model.keys import Index, index_name
 
+TTL: Json = {"Enabled": True, "AttributeName": "expires"}
+"""The setting of the time to live."""
+RECOVERY: Json = {"PointInTimeRecoveryEnabled": True}
+"""The setting of point-in-time recovery."""
+
 
 def table_definition(table: str, options: TableOptions = TableOptions()) -> Json:
     """The parameters of CreateTable: the table, both indexes with all attributes, and the options."""

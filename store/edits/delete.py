@@ -103,7 +103,9 @@ class Delete:
     ) -> None:
         name = self.hierarchy.name
         keys = [
-            key for subtree, target in moves for key in keys_of_move(self.hierarchy, subtree[0], node_key(name, target))
+            key
+            for subtree, target in moves
+            for key in keys_of_move(self.hierarchy, transaction.read_set, subtree[0], node_key(name, target))
         ]
         # At once what each move would else read by itself.
         await reader.read_into(transaction.read_set, touched(name, *[target for _, target in moves]), keys)

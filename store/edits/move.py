@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 from store.edits.create_update import existing, levels_above, touched
-from store.edits.read_set import WriteContext
+from store.edits.read_set import ReadSet, WriteContext
 from store.edits.reader import Reader
-from store.edits.search_changes import changes_of_move
+from store.edits.search_changes import changes_of_move, moved_keys
 from store.edits.transaction import TransactionBuilder
 from store.errors import Misplaced
 from store.metadata.move_record import new_move
@@ -18,8 +18,6 @@ from store.model.key_rewrite import SubtreeRewrite
 from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import format_path
 from store.model.records import Record
-from store.search.lineage import moved_key
-from store.search.node_items import is_indexed
 from store.text import shorten
 
 MAX_CHECKED_NODES = 100_000  # which take seconds; a request has ten, and a move of any size has to begin within it
@@ -57,7 +55,7 @@ class Move:
             raise Misplaced(f"{shorten(format_path(self.path))} cannot be moved below itself.")
         transaction = TransactionBuilder(self.hierarchy, read_set, context, top)
         key = node_key(self.hierarchy.name, self.target)
-        keys = keys_of_move(self.hierarchy, top, key)
+        keys = keys_of_move(self.hierarchy, read_set, top, key)
         await reader.read_into(read_set, touched(self.hierarchy.name, self.target), keys)
         records = await reader.subtree(
             read_set, top, [*ancestor_keys(top.key), *ancestor_keys(key)], partial(changes_of_move, self.hierarchy)
@@ -74,10 +72,12 @@ class Move:
         return transaction
 
 
-def keys_of_move(hierarchy: Hierarchy, top: Record, target: Key) -> list[Key]:
-    """The keys to read for the move of a node to another key: nodes, redirects, and what search has of its moves."""
-    moved = [moved_key(hierarchy.name, top.id)] if is_indexed(hierarchy) else []
-    return [target, *ancestor_keys(target), redirect_key(top.key), redirect_key(target), *moved]
+def keys_of_move(hierarchy: Hierarchy, read_set: ReadSet, top: Record, target: Key) -> list[Key]:
+    """The keys to read for the move of a node, whose ancestors were read, to another key: nodes, redirects, and what
+    search has of their moves.
+    """
+    redirects = [redirect_key(top.key), redirect_key(target)]
+    return [target, *ancestor_keys(target), *redirects, *moved_keys(hierarchy, read_set, top)]
 
 
 async def move_subtree(
@@ -110,7 +110,8 @@ async def _rewrite(
 ) -> SubtreeRewrite:
     """The rewrite of keys; adds a collision to the transaction where another node is at the target and not leaving."""
     key = node_key(hierarchy.name, target)
-    await reader.read_into(transaction.read_set, touched(hierarchy.name, target), keys_of_move(hierarchy, top, key))
+    keys = keys_of_move(hierarchy, transaction.read_set, top, key)
+    await reader.read_into(transaction.read_set, touched(hierarchy.name, target), keys)
     above = levels_above(transaction.read_set, hierarchy, target, top.level)
     transaction.check_not_moving(key)
     if transaction.read_set.item(key) is not None and target != leaving:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from store.concurrency import in_chunks
 from store.edits.read_set import ReadSet
 from store.model.hierarchy import Hierarchy
-from store.model.items import Change, Item, Put, key_of
+from store.model.items import Change, Delete, Item, Put, key_of
 from store.model.keys import Key, ancestor_keys
 from store.model.records import Record
 from store.search.lineage import MovedNode, moved_key, running_key
@@ -17,7 +17,7 @@ from store.search.node_items import Located, is_indexed, marker, removals, searc
 
 def changes_of_move(hierarchy: Hierarchy, records: Sequence[Record]) -> int:
     """The maximum number of changes of search items for the move of a subtree, its top first."""
-    return 2 * len(removals(hierarchy, records[0], "")) + 1 if is_indexed(hierarchy) else 0
+    return 2 * len(removals(hierarchy, records[0], "")) if is_indexed(hierarchy) else 0
 
 
 def changes_of_removal(hierarchy: Hierarchy, records: Sequence[Record]) -> int:
@@ -25,8 +25,16 @@ def changes_of_removal(hierarchy: Hierarchy, records: Sequence[Record]) -> int:
     return sum([len(removals(hierarchy, record, "")) for record in records]) if is_indexed(hierarchy) else 0
 
 
+def moved_keys(hierarchy: Hierarchy, read_set: ReadSet, record: Record) -> list[Key]:
+    """The keys of what search has of the moves of a node's ancestors, which were read, and of its own as the last."""
+    if not is_indexed(hierarchy):
+        return []
+    above = [read_set.record(key) for key in ancestor_keys(record.key)]
+    return [moved_key(hierarchy.name, one.id) for one in (*above, record) if one is not None]
+
+
 class SearchChanges:
-    """The `changes` so far, by key. The ancestors of each node have to be in the read set."""
+    """The `changes` so far, by key. The read set has the ancestors of each node, and of a moved one `moved_keys`."""
 
     def __init__(self, hierarchy: Hierarchy, read_set: ReadSet) -> None:
         self.changes: dict[Key, Change] = {}
@@ -53,10 +61,15 @@ class SearchChanges:
         """Write the items of a moved node, and if there are nodes below it, what shows where these are."""
         before, after = self._located(old), self._located(new)
         self._add(before, after)
-        if old.kids and before.line != after.line:
-            key = moved_key(self._hierarchy.name, old.id)
-            found = MovedNode.after(self._read_set.item(key), old.id, before.line, after.line)
+        if before.line == after.line:
+            return
+        *above, former = [self._read_set.item(key) for key in moved_keys(self._hierarchy, self._read_set, old)]
+        if old.kids:
+            items = [item for item in (*above, former) if item is not None]
+            found = MovedNode.after(old.id, before.line, after.line, items)
             self._put(found.item(self._hierarchy.name))
+        elif former is not None:
+            self.changes[key_of(former)] = Delete(key_of(former))
 
     def begin(self, move_id: str) -> None:
         """Show that a background move is running."""

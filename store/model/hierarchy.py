@@ -7,7 +7,7 @@ from functools import cached_property
 
 from store.errors import BadInput
 from store.model.attributes import NUMBERS, Attribute
-from store.text import shorten
+from store.text import shorten, suggestion
 
 MAX_NAME_CHARACTERS = 64  # of the names of a hierarchy and of a level, which are parts of keys
 LEVEL_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -93,7 +93,7 @@ class Hierarchy:
             return self.levels[name.upper()]
         except KeyError:
             wrong = f'{self.name} has no level "{shorten(name)}"; it' if name else f"The level is missing; {self.name}"
-            raise BadInput(f"{wrong} has {', '.join(self.levels)}.") from None
+            raise BadInput(f"{wrong} has {', '.join(self.levels)}.{suggestion(name, self.levels)}") from None
 
     def _possible(self) -> set[str]:
         """The levels that can be reached from the roots."""

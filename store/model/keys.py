@@ -12,6 +12,9 @@ partition (`location#US`). The others make the sort key, each closed by `#`: `#N
 | id of a node: its key, or a tombstone | `id#location:5074472` | `v0` | metadata/history.py |
 | former revision of a node | `id#location:5074472` | `v0000000001` | metadata/history.py |
 | redirect from a former place | `alias#location#US` | `#NE#Omaha#` | metadata/redirects.py |
+| word of a node, for search | `words/location#o` | `omaha#0<weight>#5074472` | search/word_items.py |
+| marker: the search items of all nodes are written | `search/location` | `!` | search/node_items.py |
+| node that was moved with others below it, for search | `search/location` | `location:5074472` | search/lineage.py |
 | move in the background | `moves` | the move's id | metadata/move_record.py |
 | result of a write, by idempotency key | `once#location:KEY` | `v0` | metadata/idempotency.py |
 | API key | `keys` | the key's id | api_keys.py |
@@ -21,9 +24,11 @@ partition (`location#US`). The others make the sort key, each closed by `#`: `#N
 | --- | --- | --- | --- |
 | the table | `pk` | `sk` | all items; a subtree: one range |
 | `by_parent` | `parent`: `location#US#NE#`, of roots `location` | `rank`: `CITY#Omaha#` | nodes; children: one range |
+| | `words/location#oma` | `0<weight><depth><name>#<id>` | word items: search/word_items.py |
 | `by_level` | `tier`: `location#US@CITY@2` | `sk` | nodes; a level at one depth of a subtree: one range |
 
-Only nodes have `parent`, `rank` and `tier`, so only they are in the two indexes, which hold whole items.
+Only nodes have `tier`, so only they are in `by_level`. Only nodes and word items have `parent` and `rank`, in
+partitions of their own. The indexes hold whole items.
 
 In a key every character up to and including `%` is percent-encoded, all others stay as they are. So the `#` that
 closes a segment and the `$` that ends a range sort below any character of a name, and the byte order of keys is the

@@ -19,7 +19,8 @@ from typing import NamedTuple, cast
 
 from store.model.attributes import Value
 from store.model.items import Item
-from store.model.keys import MAX_SEGMENTS, Key
+from store.model.keys import MAX_SEGMENTS, Index, Key
+from store.model.ranges import KeyRange
 
 STEP = 6  # characters of an id
 RUNNING = "~"  # begins the sort keys of running moves, after all others
@@ -66,16 +67,28 @@ class MovedNode(NamedTuple):
         }  # fmt: skip
 
     @classmethod
-    def after(cls, before: Item | None, node_id: str, old: Lineage, new: Lineage) -> "MovedNode":
-        """The node after a further move, from one lineage to another; `before` is the item that it has so far."""
-        former = cls.of(before) if before else cls(node_id, new, 0, ())
-        left = former.left if old[:STEP] == new[:STEP] else (*former.left, old[:STEP])
-        return cls(node_id, new, max(former.deepest, _depth(old), _depth(new)), tuple(dict.fromkeys(left)))
+    def after(cls, node_id: str, old: Lineage, new: Lineage, former: Iterable[Item]) -> "MovedNode":
+        """The node after a move from one lineage to another.
+
+        `former` are the items of moved nodes that it and its ancestors had before: those below it may have search items
+        from before these moves, too.
+        """
+        deepest, left = max(_depth(old), _depth(new)), [old[:STEP]] if old[:STEP] != new[:STEP] else []
+        for moved in map(cls.of, former):
+            distance = len(steps(old)) - 1 - steps(old).index(id_hash(moved.id))
+            deepest = max(deepest, moved.deepest + distance)
+            left += moved.left
+        return cls(node_id, new, min(deepest, MAX_SEGMENTS - 1), tuple(dict.fromkeys(left)))
 
 
 def moved_key(hierarchy: str, node_id: str) -> Key:
     """The key of the item of a moved node; `node_id` is full, such as `location:5074472`."""
     return Key(f"search/{hierarchy}", node_id)
+
+
+def moved_nodes(hierarchy: str) -> KeyRange:
+    """The range of the items of all moved nodes of a hierarchy."""
+    return KeyRange(Index.TABLE, f"search/{hierarchy}", f"{hierarchy}:", f"{hierarchy};")
 
 
 def running_key(hierarchy: str, move_id: str) -> Key:

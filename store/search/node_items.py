@@ -62,8 +62,8 @@ def search_items(hierarchy: Hierarchy, node: Located) -> list[Item]:
 def removals(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Change]:
     """The changes that remove all search items of a node in the tree of this root."""
     items = search_items(hierarchy, Located(record, id_hash(root_id)))
-    moved = [Delete(moved_key(hierarchy.name, record.id))] if record.kids else []
-    return [*[Delete(key_of(item)) for item in items], *moved]
+    # It may have been moved when it had nodes below it.
+    return [*[Delete(key_of(item)) for item in items], Delete(moved_key(hierarchy.name, record.id))]
 
 
 def search_changes(hierarchy: Hierarchy, old: Located | None, new: Located | None) -> list[Change]:

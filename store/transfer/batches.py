@@ -170,8 +170,11 @@ class _BatchBuilder:
         """The changes of the search items of a node that changes from one record to another."""
         if self._indexed is None:
             return []
-        self._ancestors = self._ancestors_of(cast(Record, new or old).sk)
+        sk = cast(Record, new or old).sk
+        self._ancestors = self._ancestors_of(sk)
         above = [counted.record for counted in reversed(self._ancestors)]
+        if sk != "#" and not above[0].is_root:  # whose counts only its children change
+            above.insert(0, self._records["#"].record)
         if new is None:
             removed = cast(Record, old)
             return removals(self._indexed, removed, [*above, removed][0].id)

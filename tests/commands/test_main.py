@@ -1,7 +1,9 @@
 """Command line: help, version and errors."""
 
 import os
+import re
 import subprocess
+import sys
 from importlib.metadata import version
 
 import pytest
@@ -53,6 +55,43 @@ def test_every_option_and_argument_has_a_description(name):
     assert [one.name for one in ALL[name].params if not getattr(one, "help", None)] == []
 
 
+@pytest.mark.parametrize("name", main.NAMES)
+def test_the_list_of_commands_has_the_summary_of_each(name):
+    """The list is made without importing the commands, so their summaries stand there as well."""
+    ((target, summary),) = [commands[name] for commands in main.COMMANDS.values() if name in commands]
+    first = main.load_command(target).info.help if name in ("table", "key") else ALL[name].help
+    words = re.findall(r"\w+", summary.lower())
+    assert target.startswith("commands.")
+    assert summary.endswith(".")
+    assert words[0] == re.findall(r"\w+", first.lower())[0]
+
+
+@pytest.mark.parametrize("name", [None, *main.NAMES])
+def test_a_command_starts_without_the_libraries_of_others(name):
+    """Each of them takes a tenth of a second or more."""
+    code = "import sys; from commands import main; main.app_of(sys.argv[1:]); print(*sys.modules)"
+    started = subprocess.run(
+        [sys.executable, "-c", code, *([name] if name else [])], capture_output=True, text=True, timeout=60, check=True
+    )
+    heavy = {
+        "aiobotocore",
+        "graphql",
+        "opentelemetry",
+        "prometheus_client",
+        "rich",
+        "starlette",
+        "strawberry",
+        "uvicorn",
+    }
+    assert heavy & set(started.stdout.split()) == set()
+    assert ("pydantic" in started.stdout.split()) == (name is not None), "which reads the settings"
+
+
+@pytest.mark.parametrize("name", sorted(ALL.keys() - {"schema", "copy"}))
+def test_every_command_that_opens_a_store_takes_its_url(name):
+    assert "--store" in {option for one in ALL[name].params for option in one.opts}
+
+
 def test_help_lists_every_command_and_names_the_store_setting():
     shown = invoke("--help").output
     for name in ALL:
@@ -89,6 +128,12 @@ def test_an_internal_error_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr(main, "app_of", lambda *_: fail)
     with pytest.raises(OSError, match="a socket that nobody named"):
         main.run()
+
+
+@pytest.mark.parametrize("words", [["tree"], ["--", "tree"]])
+def test_a_command_is_run_wherever_it_stands(words):
+    shown = subprocess.run([CLADE, *words], capture_output=True, text=True, timeout=60)
+    assert (shown.returncode, shown.stdout.partition(":")[0]) == (0, "location")
 
 
 def test_an_unknown_variable_is_a_warning():

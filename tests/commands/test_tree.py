@@ -123,3 +123,22 @@ async def test_a_tree_is_read_again_if_a_move_commits_meanwhile(engine, monkeypa
     assert [one.path[1:] for one in children[top.key]] == [("0",), ("b",)]
     assert {one.path[1:] for child in children[top.key] for one in children[child.key]} == {("b", "a"), ("b", "c")}
     assert len(read) == 2
+
+
+# -- hierarchies -------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_hierarchy_the_served_ones_are_listed_with_their_levels():
+    shown = CliRunner().invoke(app_of(["tree"]), ["tree"])
+    listed = {name: f"{name}: {', '.join(one.levels)}" for name, one in hierarchies().items()}
+    assert shown.output.splitlines() == [*listed.values()]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("locaton", " Did you mean location?"), ("Location", " Did you mean location?"), ("x" * 10_000, "")],
+)
+def test_an_unknown_hierarchy_is_answered_with_the_most_similar_one(name, sentence):
+    refused = CliRunner().invoke(app_of(["tree"]), ["tree", name])
+    assert str(refused.exception).endswith(f"CLADE_HIERARCHIES has location, category.{sentence}")
+    assert len(str(refused.exception)) < 200

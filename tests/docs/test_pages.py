@@ -11,7 +11,9 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
     *DOCS.rglob("*.md"),
 ]
-NAMED = re.compile(r"`((?:clade|commands|graph|resolvers|store|scripts|docs|bench|tests|\.ci)/[\w./-]*)`")
+NAMED = re.compile(
+    r"`((?:clade|commands|deploy|graph|resolvers|store|scripts|docs|bench|tests|\.ci|\.github)/[\w./-]*)`"
+)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from graph.settings import FORMER, Settings, ignored_variables
+from graph.settings import FORMER, Settings, descriptions, ignored_variables
 from store.errors import BadInput
 
 NUMBERS = [name for name, field in Settings.model_fields.items() if field.annotation in (int, float)]
@@ -60,7 +60,7 @@ def test_settings_cannot_be_changed():
 @pytest.mark.parametrize(("name", "field"), Settings.model_fields.items())
 def test_every_setting_has_a_default_and_a_sentence_with_its_unit(name, field):
     assert not field.is_required()
-    description = " ".join(field.description.split())
+    description = descriptions()[name]
     assert re.fullmatch(r"[A-Z].*\.", description)
     if name in NUMBERS:
         assert re.search(r"^Maximum (number|depth) |, in (seconds|MB|bytes)\b", description)

@@ -1,10 +1,8 @@
 """What queries over real data cost at most, counted on both stores: requests, rounds, items and read units."""
 
 import asyncio
-import os
 import sqlite3
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -23,9 +21,9 @@ from store.transfer.formats.columns import read_csv
 from store.transfer.formats.lines import read_taxonomy, taxonomy_level
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Rejection, Row
+from tests.real_files import STARBUCKS, TAXONOMY, real_file
 from tests.systems.asking import BOUNDLESS, Client, count_nodes, plant, write
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
 LEVELS = ["country=Country", "state=State/Province", "city=City", "postal_code=Postcode", "store=Store Number"]
 OWN = frozenset(("path", "level", "name", "id"))
 STATES_TO_STORES = """{ country(path: "US") { id children { nodes { id children { nodes { id children { nodes { id
@@ -35,7 +33,7 @@ STATES_TO_STORES = """{ country(path: "US") { id children { nodes { id children 
 def stores_of_the_chain() -> list[ImportPlan]:
     wanted = ImportPlan(Location.definition())
     form = columns(wanted.hierarchy, LEVELS, ["store=Store Name"], [], ["store.street=Street Address"], ["city"])
-    for _, row in read_csv(form, DATA / "starbucks.csv"):
+    for _, row in read_csv(form, real_file(STARBUCKS)):
         if not isinstance(row, Rejection) and row.path[0] == "US":
             wanted.take(row)
     return [wanted]
@@ -43,7 +41,7 @@ def stores_of_the_chain() -> list[ImportPlan]:
 
 def taxonomy() -> list[ImportPlan]:
     wanted = ImportPlan(CategoryNode.definition())
-    for _, row in read_taxonomy(taxonomy_level(wanted.hierarchy), DATA / "google-product-taxonomy.txt"):
+    for _, row in read_taxonomy(taxonomy_level(wanted.hierarchy), real_file(TAXONOMY)):
         wanted.take(row)
     return [wanted]
 
@@ -66,9 +64,6 @@ SOURCES = {"chain": stores_of_the_chain, "taxonomy": taxonomy, "demo": demo_data
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The addresses of SQLite files that hold each source, imported once for all tests."""
-    if not DATA.exists():
-        missing = f"there is no real data: {DATA} is missing"
-        pytest.fail(missing) if os.environ.get("CI") == "true" else pytest.skip(missing)
     place = tmp_path_factory.mktemp("real")
     urls = {name: f"sqlite:///{place / name}.db" for name in SOURCES}
     for name, source in SOURCES.items():

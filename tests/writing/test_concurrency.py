@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from pathlib import Path
 
+from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.registry import hierarchies
 from store.checking.check import Check
 from store.connect import open_store
@@ -18,7 +19,6 @@ from store.reading.change_feed import transactions
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests import invariants
-from tests.hierarchies import CATEGORY
 from tests.moving_subtree import HERE, THERE, MovingSubtree
 from tests.servers import Server
 from tests.writing.crowd import PLACES, TREES, Client
@@ -32,7 +32,7 @@ CHANGES = int(os.environ.get("CLADE_TEST_CHANGES", "5"))  # that each client mak
 async def plant(store: Store) -> list[str]:
     """Two trees of two places each; their paths."""
     paths = [*TREES, *(f"{tree}/{place}" for tree in TREES for place in PLACES)]
-    wanted = ImportPlan(CATEGORY)
+    wanted = ImportPlan(CategoryNode.definition())
     for number, path in enumerate(paths):
         wanted.take(Row(number, tuple(path.split("/")), [Part("CATEGORY")]))
     await store.create()

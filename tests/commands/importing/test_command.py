@@ -188,6 +188,7 @@ def test_nothing_is_pruned_if_a_rejected_row_does_not_identify_its_node(clade: C
     [
         ([], "A CSV file needs its levels from the root down"),
         (["--level", "planet=Country"], 'location has no level "planet"; it has COUNTRY,'),
+        (["--level", "contry=Country"], "POSTAL_CODE, STORE. Did you mean COUNTRY?"),
         (["--level", "country"], '--level country has no column; use --level country="Column".'),
         (["--level", "country=Land"], 'has no column "Land"; it has "Country", "State"'),
         (["--level", "country=Country", "--level", "country=State"], "--level country is given twice."),

@@ -1,12 +1,9 @@
-"""Real files with their dirt: every level's count as other code counts it. They lie beside the checkout."""
+"""Real files with their dirt: every level's count as other code counts it."""
 
 import csv
 import re
 import unicodedata
 from collections import Counter
-from pathlib import Path
-
-import pytest
 
 from commands.importing.columns import columns
 from graph.hierarchies.registry import hierarchies
@@ -16,13 +13,9 @@ from store.transfer.formats.lines import read_taxonomy, taxonomy_level
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests import invariants
+from tests.real_files import STARBUCKS, TAXONOMY, real_file
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
-STARBUCKS = DATA / "starbucks.csv"
-TAXONOMY = DATA / "google-product-taxonomy.txt"
 LEVELS = ["country=Country", "state=State/Province", "city=City", "postal_code=Postcode", "store=Store Number"]
-
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"there are no real files: {DATA} is missing")
 
 
 async def imported(store: Store, wanted: ImportPlan) -> LoadResult:
@@ -35,7 +28,7 @@ def stores(kind: str = "store") -> ImportPlan:
     location = hierarchies()["location"]
     form = columns(location, LEVELS, [f"{kind}=Store Name"], [], [f"{kind}.street=Street Address"], ["city"])
     wanted = ImportPlan(location)
-    for _, row in read_csv(form, STARBUCKS):
+    for _, row in read_csv(form, real_file(STARBUCKS)):
         wanted.take(row)
     return wanted
 
@@ -45,7 +38,7 @@ def counted() -> dict[str, int]:
     found: dict[str, set[tuple[str, ...]]] = {
         name: set() for name in ("COUNTRY", "STATE", "CITY", "POSTAL_CODE", "STORE")
     }
-    with STARBUCKS.open(encoding="utf-8-sig", newline="") as source:
+    with real_file(STARBUCKS).open(encoding="utf-8-sig", newline="") as source:
         for row in csv.DictReader(source):
             cells = [row[name] for name in ("Country", "State/Province", "City", "Postcode", "Store Number")]
             country, state, city, postcode, number = (unicodedata.normalize("NFC", cell.strip()) for cell in cells)
@@ -71,10 +64,10 @@ async def test_all_stores_of_a_coffee_chain_are_imported(store: Store) -> None:
 async def test_the_whole_taxonomy_is_imported(store: Store) -> None:
     category = hierarchies()["category"]
     wanted = ImportPlan(category)
-    for _, row in read_taxonomy(taxonomy_level(category), TAXONOMY):
+    for _, row in read_taxonomy(taxonomy_level(category), real_file(TAXONOMY)):
         wanted.take(row)
     outcome = await imported(store, wanted)
-    lines = re.findall(r"^[^#\n].*$", TAXONOMY.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    lines = re.findall(r"^[^#\n].*$", real_file(TAXONOMY).read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert outcome.rejections == []
     assert dict(outcome.added) == {"CATEGORY": len(lines)}
     await invariants.check(store)

@@ -1,0 +1,305 @@
+"""Check of search items: every node has those by which it is found, and there are no others.
+
+Nodes are read a page at a time with their items. Others may write meanwhile: a page is read again where the version of
+its tree has changed, and an item that seems to be of no node is only reported where the node and the record of its id
+are the same after the item was read as before. Of a node whose ancestors were renamed or moved the items may have
+another key, lineage and depth than now, as long as what search has of the moves leads from them to the present ones.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import NamedTuple, cast
+
+from store.checking.findings import Finding, Fix, path_text
+from store.checking.lineages import PresentLineages, is_moved_node, is_only_outdated
+from store.checking.trees import number_of
+from store.engine.protocol import Store
+from store.engine.usage import ReadUsage
+from store.errors import Damaged
+from store.metadata.history import current_key
+from store.metadata.tree_version import decode_moves
+from store.model.attributes import Value
+from store.model.hierarchy import Hierarchy, SearchScope
+from store.model.items import Change, Check, Delete, Item, Put, key_of
+from store.model.keys import MAX_SEGMENTS, Key, ancestor_keys, depth_of, id_key, tree_version_key
+from store.model.ranges import subtree
+from store.model.records import Record
+from store.reading.active_moves import active_moves
+from store.reading.pages import Pages
+from store.search.lineage import STEP, MovedNode, Moves, moved_nodes
+from store.search.node_items import Located, is_indexed, located, marker, marker_key, search_items
+from store.text import quantity, shorten
+
+PAGE_NODES = 200  # some thousand items at most
+ATTEMPTS = 10  # to read a page while nobody writes to its tree
+
+
+class NodesPage(NamedTuple):
+    """Nodes of one tree in key order, with all items at the keys of their search items, as of a tree version.
+
+    `lineages` is None where all items have the present lineage; `last` is the sort key after which the tree continues,
+    None at its end.
+    """
+
+    version: Item | None
+    nodes: list[Located]
+    stored: dict[Key, Item | None]
+    lineages: PresentLineages | None
+    last: str | None
+
+
+class NodeFinding(NamedTuple):
+    """A problem with the search items of one node, and the changes that mend it."""
+
+    finding: Finding
+    changes: list[Change]
+
+
+class SearchCheck:
+    """Checks the search items of one hierarchy; of one without search that there are none."""
+
+    def __init__(self, store: Store, hierarchy: Hierarchy, reads: ReadUsage) -> None:
+        self.store = store
+        self.hierarchy = hierarchy
+        self.is_indexed = is_indexed(hierarchy)
+        self._is_by_tree = hierarchy.search is not None and hierarchy.search.scope is SearchScope.TREE
+        self._reads = reads
+
+    async def marker(self, *, has_nodes: bool = True) -> Finding | None:
+        """The finding on the marker, which is only written with all items; its fix is the marker."""
+        name = self.hierarchy.name
+        found, roots = await self._get([marker_key(name), tree_version_key(name)])
+        if not self.is_indexed:
+            fix = Fix(marker_key(name), None, {"made_of": (found or {}).get("made_of")})
+            return None if found is None else Finding(name, "", "marked as searched, but its class has no search=", fix)
+        if found == marker(self.hierarchy) or (found is None and not has_nodes and not number_of(roots)):
+            return None
+        if found is None:
+            problem = "the items of search are not complete, since its class had no search= when nodes were written"
+        else:
+            problem = "the items of search are outdated, since its class has another search= or searched attributes"
+        values: dict[str, Value] = {**dict.fromkeys(found or (), None), **marker(self.hierarchy)}
+        fix = Fix.of(marker_key(name), found, values)
+        return Finding(name, "", f"{problem}; nothing is searched until clade repair has written them", fix)
+
+    # -- nodes ---------------------------------------------------------------------------------------------------------
+
+    async def tree(self, pk: str) -> AsyncIterator[Finding]:
+        """The findings on the items of all nodes of a tree."""
+        after: str | None = ""
+        while after is not None:
+            page = await self.page(pk, after)
+            if page is None:
+                text = "the search items were not checked, since other writes to the tree did not stop"
+                yield Finding(self.hierarchy.name, path_text(pk, "#"), f"{text}; check again later")
+                return
+            for node in page.nodes:
+                if problem := self.problem(page, node):
+                    yield self.finding(node.record.key, problem)
+            after = page.last
+
+    async def page(self, pk: str, after: str) -> NodesPage | None:
+        """The nodes of a tree after a sort key, None where other writes to it do not stop."""
+        for _ in range(ATTEMPTS):
+            (version,) = await self._get([tree_version_key(pk)])
+            page = await self._read_page(pk, after, version)
+            if await self._get([tree_version_key(pk)]) == [version]:
+                return page
+        return None
+
+    async def _read_page(self, pk: str, after: str, version: Item | None) -> NodesPage:
+        running = await active_moves(self.store, decode_moves(version), self._reads)
+        pages = Pages(self.store, subtree(pk, "#").after(after), self._reads, limit=PAGE_NODES)
+        items = await pages.next()
+        records = _records(running.visible(items))
+        keys = ancestor_keys(records[0].key) if records else []
+        above = _records([one for one in await self._get(keys) if one is not None])
+        nodes = list(located(above, records))
+        wanted = [key_of(item) for node in nodes for item in search_items(self.hierarchy, node)]
+        stored = dict(zip(wanted, await self._get(wanted), strict=True))
+        lines = {_bare_id(node.record.id): node.line for node in nodes}
+        is_present = all(
+            item is not None and item.get("line") == lines[key.sk.rpartition("#")[2]] for key, item in stored.items()
+        )
+        moves = None if is_present else PresentLineages(await self.moves())
+        if moves is not None and self._is_by_tree:
+            stored |= await self._in_left_trees(pk, nodes, stored, moves.moves)
+        return NodesPage(version, nodes, stored, moves, cast(str, items[-1]["sk"]) if pages.has_next else None)
+
+    async def _in_left_trees(
+        self, pk: str, nodes: Sequence[Located], stored: Mapping[Key, Item | None], moves: Moves
+    ) -> dict[Key, Item]:
+        """The missing items that nodes moved with an ancestor still have in the tree that they have left."""
+        own = nodes[0].line[:STEP] if nodes else ""
+        missing = [key for key, item in stored.items() if item is None]
+        found: dict[Key, Item] = {}
+        for root in moves.trees(moves.below({own})):
+            former = [key._replace(pk=key.pk.replace(f"#{own}#", f"#{root}#", 1)) for key in missing]
+            for key, item in zip(missing, await self._get(former), strict=True):
+                if item is not None:
+                    found[key] = {**item, "pk": key.pk, "parent": str(item.get("parent")).replace(root, own, 1)}
+        return found
+
+    def changes(self, page: NodesPage, node: Located) -> list[Change]:
+        """The changes that write the items of a node as they are made now, also where they are only outdated."""
+        items = search_items(self.hierarchy, node)
+        return [Put(item) for item in items if page.stored[key_of(item)] != item]
+
+    def problem(self, page: NodesPage, node: Located) -> str | None:
+        """The problem of the items of a node, None where they are right, though perhaps outdated."""
+        missing, wrong = 0, 0
+        for item in search_items(self.hierarchy, node):
+            found = page.stored[key_of(item)]
+            missing += found is None
+            wrong += found is not None and found != item and not is_only_outdated(found, item, page.lineages)
+        problems = [f"{quantity(missing, 'search item')} missing"] if missing else []
+        problems += [f"{quantity(wrong, 'search item')} not as the node is"] if wrong else []
+        return " and ".join(problems) or None
+
+    # -- items of no node ----------------------------------------------------------------------------------------------
+
+    async def strays(self, items: Sequence[Item]) -> list[NodeFinding]:
+        """The findings on word items of a page of the table that no node has."""
+        prefix = f"words/{self.hierarchy.name}#"
+        of_node: dict[str, list[Key]] = {}
+        for item in items:
+            if cast(str, item["pk"]).startswith(prefix):
+                bare_id = cast(str, item["sk"]).rpartition("#")[2]
+                of_node.setdefault(f"{self.hierarchy.name}:{bare_id}", []).append(key_of(item))
+        if not self.is_indexed:
+            return [self._unwanted([key for keys in of_node.values() for key in keys])] if of_node else []
+        before = await self._nodes(list(of_node))
+        suspects = {
+            one: others
+            for one, keys in of_node.items()
+            if (others := [key for key in keys if before[one].keys.get(key.sk) != key])
+        }
+        # Those of a node that was moved with an ancestor may be in the tree that it has left.
+        twins = {key: before[one].keys.get(key.sk, key) for one, keys in suspects.items() for key in keys}
+        wanted = [*twins.keys(), *twins.values()]
+        present = {key for key, item in zip(wanted, await self._get(wanted), strict=True) if item is not None}
+        remaining = {key for key, twin in twins.items() if key in present and twin in present}
+        again = await self._nodes(list(suspects))
+        return [
+            self._stray(node_id, again[node_id], rest)
+            for node_id, keys in suspects.items()
+            if again[node_id] == before[node_id]
+            and not again[node_id].is_moving
+            and (rest := [key for key in keys if key in remaining])
+        ]
+
+    def _unwanted(self, keys: Sequence[Key]) -> NodeFinding:
+        text = quantity(len(keys), "search item")
+        finding = Finding(self.hierarchy.name, "", f"{text}, but its class has no search=")
+        return NodeFinding(finding, [*map(Delete, keys)])
+
+    def _stray(self, node_id: str, node: "_Node", keys: Sequence[Key]) -> NodeFinding:
+        text = quantity(len(keys), "search item")
+        if node.item is None:
+            finding = Finding(self.hierarchy.name, "", f"{text} of the node {shorten(node_id)}, which does not exist")
+        else:
+            finding = self.finding(key_of(node.item), f"{text} of words that it does not have")
+        checks = []
+        if node.item is not None:
+            checks.append(Check(key_of(node.item), {"id": node_id, "revision": node.item.get("revision")}))
+        record = {name: (node.record or {}).get(name) for name in ("tree", "key", "deleted")}
+        return NodeFinding(finding, [*map(Delete, keys), Check(id_key(node_id), record), *checks])
+
+    async def _nodes(self, ids: Sequence[str]) -> dict[str, "_Node"]:
+        """The nodes of these ids, with their id records and the keys of their items."""
+        records = await self._get([id_key(node_id) for node_id in ids])
+        places = [current_key(record) or Key("", "") for record in records]
+        trees = [key for place in places if place.pk for key in (Key(place.pk, "#"), tree_version_key(place.pk))]
+        wanted = [*trees, *[place for place in places if place.pk]]
+        found = dict(zip(wanted, await self._get(wanted), strict=True))
+        nodes = {}
+        for node_id, record, place in zip(ids, records, places, strict=True):
+            item = found.get(place)
+            if item is None or item.get("id") != node_id:
+                moving = bool(place.pk) and bool(decode_moves(found[tree_version_key(place.pk)]))
+                nodes[node_id] = _Node(record, None, moving, {})
+                continue
+            above = _records([root] if (root := found[Key(place.pk, "#")]) is not None and place.sk != "#" else [])
+            items = [one for own in _records([item]) for one in search_items(self.hierarchy, Located.below(above, own))]
+            keys = {key.sk: key for key in map(key_of, items)}
+            moving = bool(decode_moves(found[tree_version_key(place.pk)]))
+            nodes[node_id] = _Node(record, item, moving, keys)
+        return nodes
+
+    # -- moved nodes ---------------------------------------------------------------------------------------------------
+
+    async def moves(self) -> Moves:
+        """All moved nodes of the hierarchy whose items are not damaged."""
+        moved: list[MovedNode] = []
+        async for page in Pages(self.store, moved_nodes(self.hierarchy.name), self._reads):
+            moved += [MovedNode.of(item) for item in page if is_moved_node(item)]
+        return Moves(moved)
+
+    async def moved(self) -> AsyncIterator[NodeFinding]:
+        """The findings on the items of moved nodes."""
+        async for page in Pages(self.store, moved_nodes(self.hierarchy.name), self._reads):
+            for item in page:
+                for _ in range(ATTEMPTS):
+                    found = await self._moved(item)
+                    (again,) = await self._get([key_of(item)])
+                    if again == item or again is None:
+                        break
+                    item = again
+                if found is not None and again == item:
+                    yield found
+
+    async def _moved(self, item: Item) -> NodeFinding | None:
+        """The finding on one item of a moved node, whose lineage may only be outdated by moves of its ancestors."""
+        node_id, name = cast(str, item["sk"]), self.hierarchy.name
+        when = {attribute: item.get(attribute) for attribute in ("line", "deepest", "left")}
+        (record,) = await self._get([id_key(node_id)])
+        place = current_key(record)
+        delete: list[Change] = [Delete(key_of(item), when)]
+        if place is None or not self.is_indexed:
+            problem = "which does not exist" if self.is_indexed else "but its class has no search="
+            return NodeFinding(Finding(name, "", f"search has a move of {shorten(node_id)}, {problem}"), delete)
+        (version,) = await self._get([tree_version_key(place.pk)])
+        above = _records([one for one in await self._get([*ancestor_keys(place), place]) if one is not None])
+        moves = await self.moves()
+        if await self._get([tree_version_key(place.pk)]) != [version] or decode_moves(version):
+            return None
+        if len(above) != depth_of(place.sk) + 1 or above[-1].id != node_id:
+            return None  # found by the check of nodes and ids
+        line = Located.below(above[:-1], above[-1]).line
+        if is_moved_node(item) and PresentLineages(moves).lead(cast(str, item["line"]), line):
+            return None
+        mended = MovedNode(node_id, line, MAX_SEGMENTS - 1, ()).item(name)
+        change: list[Change] = [Put(mended, when), Check(id_key(node_id), {"tree": place.pk, "key": place.sk})]
+        return NodeFinding(self.finding(place, "what search has of its move is wrong"), change)
+
+    # -- both ----------------------------------------------------------------------------------------------------------
+
+    def finding(self, key: Key, problem: str) -> Finding:
+        """A finding on a node, which has no fix of one item."""
+        return Finding(self.hierarchy.name, path_text(*key), problem)
+
+    async def _get(self, keys: Sequence[Key]) -> list[Item | None]:
+        return await self.store.get(keys, self._reads, strong=True)
+
+
+class _Node(NamedTuple):
+    """The node of an id: its id record, its item, whether a move runs in its tree, and the keys of its search items."""
+
+    record: Item | None
+    item: Item | None
+    is_moving: bool
+    keys: dict[str, Key]
+
+
+def _records(items: Iterable[Item]) -> list[Record]:
+    """The records of nodes, without those that the check of nodes finds damaged."""
+    records = []
+    for item in items:
+        if all(isinstance(item.get(name), str) for name in ("name", "level", "id")):
+            with contextlib.suppress(Damaged):
+                records.append(Record.of(item))
+    return records
+
+
+def _bare_id(node_id: str) -> str:
+    return node_id.partition(":")[2]

@@ -1,0 +1,176 @@
+"""Functions of the Lambda template behind a stand-in of Lambda: events of a function URL, freezing, the schedule."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from store.dynamodb.iam_policy import ACTIONS, Use
+from tests.conftest import CLADE
+from tests.deploy.lambda_runtime import Environment, FunctionError, function_variables
+from tests.deploy.templates import DEPLOY, function_environment, template
+from tests.engines import Engine
+from tests.proxy import Proxy
+from tests.readme import ROOT
+from tests.store.dynamodb.test_iam_policy import actions
+
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+NODES = [
+    {"path": "US", "level": "COUNTRY"}, {"path": "US/NE", "level": "STATE"}, {"path": "US/KS", "level": "STATE"},
+    {"path": "US/NE/Omaha", "level": "CITY", "name": 'Omaha "the gateway"'},
+    *({"path": f"US/NE/Omaha/{n:03}", "level": "STORE"} for n in range(120)),
+]  # fmt: skip
+NAME = '{ city(path: "US/NE/Omaha") { name } }'
+MOVE = 'mutation { moveLocation(path: "US/NE/Omaha", to: "US/KS") { move { id state } } }'
+SCHEDULE = {"version": "0", "source": "aws.scheduler", "detail-type": "Scheduled Event", "detail": {}}
+
+
+@pytest.fixture
+def url(engine: Engine, tmp_path: Path) -> str:
+    """The URL of a table with some nodes."""
+    found = engine.address(f"lambda-{uuid.uuid4().hex}")
+    (tmp_path / "nodes.jsonl").write_text("\n".join(map(json.dumps, NODES)))
+    run(found, "table", "create")
+    run(found, "import", "location", str(tmp_path / "nodes.jsonl"))
+    return found
+
+
+@pytest.fixture
+def key(url: str) -> str:
+    return run(url, "key", "create", "--grant", "write:location").strip()
+
+
+@pytest.fixture
+def function(url: str, tmp_path: Path) -> Iterator[Callable[..., Environment]]:
+    """Starts environments of a function of the template; all end with the test."""
+    running: list[Environment] = []
+
+    def start(name: str = "Server", store: str = url, **settings: str) -> Environment:
+        given = function_environment(name, Writes="granted", Reads="open")
+        variables = {**given, **image_variables(), **function_variables(), **CREDENTIALS, **settings}
+        variables["CLADE_STORE"] = store
+        environment = Environment(tmp_path, command_of(name, variables["AWS_LWA_PORT"]), variables)
+        running.append(environment)
+        return environment.__enter__()
+
+    yield start
+    for environment in running:
+        environment.__exit__()
+
+
+def run(url: str, *arguments: str) -> str:
+    ended = subprocess.run([CLADE, *arguments, "--store", url], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def image_variables() -> dict[str, str]:
+    """CLADE_ variables of the image."""
+    return dict(re.findall(r"(CLADE_\w+)=(\S+)", (ROOT / "Dockerfile").read_text().rpartition("FROM")[2]))
+
+
+def command_of(name: str, port: str) -> list[str]:
+    """The command of the image or of the function, on a loopback address and from the checkout."""
+    given = template("lambda/template.yaml")["Resources"][name]["Properties"].get("ImageConfig", {}).get("Command")
+    if given:
+        assert given == ["python", "/opt/clade-lambda/repair.py"]
+        return [sys.executable, str(DEPLOY / "lambda" / "repair.py")]
+    return [str(CLADE), "serve", "--host", "127.0.0.1", "--port", port]
+
+
+def event(query: str, key: str = "", **more: Any) -> dict[str, Any]:
+    """The event of a function URL for a query, as a browser's client sends it."""
+    headers = {"content-type": "application/json", "accept": "application/json", "host": "x.lambda-url.example"}
+    if key:
+        headers["authorization"] = f"Bearer {key}"
+    context = {"http": {"method": "POST", "path": "/graphql", "sourceIp": "203.0.113.7"}, "stage": "$default"}
+    return {
+        "version": "2.0", "rawPath": "/graphql", "rawQueryString": "", "headers": headers, "requestContext": context,
+        "body": json.dumps({"query": query}), "isBase64Encoded": False, **more,
+    }  # fmt: skip
+
+
+def data(result: dict[str, Any]) -> Any:
+    assert (result["statusCode"], result["isBase64Encoded"]) == (200, False), result
+    body = json.loads(result["body"])
+    assert "errors" not in body, body
+    return body["data"]
+
+
+def test_the_image_has_the_port_and_the_check_that_the_adapter_needs() -> None:
+    text = (DEPLOY / "lambda" / "Dockerfile").read_text()
+    assert "AWS_LWA_PORT=8000" in text
+    assert f"AWS_LWA_READINESS_CHECK_PATH={function_variables()['AWS_LWA_READINESS_CHECK_PATH']}" in text
+    assert "/opt/extensions/lambda-adapter" in text
+
+
+def test_events_of_a_function_url_are_answered(function) -> None:
+    server = function()
+    assert data(server.invoke(event(NAME))) == {"city": {"name": 'Omaha "the gateway"'}}
+    get = event("", rawQueryString="query=%7B__typename%7D", body="")
+    get["requestContext"]["http"]["method"] = "GET"
+    assert data(server.invoke(get)) == {"__typename": "Query"}
+    missing = server.invoke({**event(""), "rawPath": "/nothing"})
+    assert missing["statusCode"] == 404
+
+
+def test_an_environment_that_was_frozen_answers_with_what_others_wrote_meanwhile(function, key) -> None:
+    first, second = function(), function()
+    assert data(first.invoke(event(NAME)))["city"]["name"] == 'Omaha "the gateway"'
+    renamed = 'mutation { updateLocation(path: "US/NE/Omaha", name: "Omaha") { node { name } } }'
+    assert data(second.invoke(event(renamed, key)))["updateLocation"]["node"] == {"name": "Omaha"}
+    time.sleep(3)  # longer than the settings let indexes lag, so that caches may be used
+    assert data(first.invoke(event(NAME)))["city"]["name"] == "Omaha"
+
+
+def test_a_response_above_the_limit_of_the_template_is_an_error_and_not_a_lost_response(function) -> None:
+    server = function(CLADE_MAX_RESPONSE_BYTES="3000")
+    result = server.invoke(event('{ city(path: "US/NE/Omaha") { children { nodes { id name key } } } }'))
+    assert [error["extensions"]["code"] for error in json.loads(result["body"])["errors"]] == ["BUDGET_EXCEEDED"]
+
+
+async def test_a_move_that_is_frozen_is_completed_by_the_scheduled_repair(function, engine, url, key) -> None:
+    quick = {"CLADE_REQUEST_SECONDS": "2", "CLADE_SETTLE_SECONDS": "0"}
+    server = await asyncio.to_thread(function, **quick)
+    moved = await asyncio.to_thread(server.invoke, event(MOVE, key))
+    assert data(moved)["moveLocation"]["move"]["state"] == "COPYING"  # and now it is frozen
+
+    async with Proxy(engine.url) as proxy:
+        repair = await asyncio.to_thread(
+            function, "Repair", url.replace(engine.url, proxy.url), PATH=f"{CLADE.parent}:/usr/bin:/bin", **quick
+        )
+        result = await asyncio.to_thread(repair.invoke, SCHEDULE, 120.0)
+        called = set().union(*map(actions, proxy.calls))
+    assert result["statusCode"] == 200
+    assert "1 repaired" in json.loads(result["body"])["output"]
+    (policy,) = template("lambda/template.yaml")["Resources"]["Repair"]["Properties"]["Policies"]
+    allowed = {action.removeprefix("dynamodb:") for action in policy["Statement"][0]["Action"]}
+    assert called <= allowed
+    assert ACTIONS[Use.WRITING] < allowed
+
+    place = 'query { city(path: "US/KS/Omaha") { path descendantCount } old: city(path: "US/NE/Omaha") { path } }'
+    after = data(await asyncio.to_thread(server.invoke, event(place)))
+    assert after == {"city": {"path": "US/KS/Omaha", "descendantCount": 120}, "old": {"path": "US/KS/Omaha"}}
+    assert "no findings" in await asyncio.to_thread(run, url, "check")
+
+
+async def test_a_server_that_does_not_write_needs_the_reading_policy_alone(function, engine, url) -> None:
+    async with Proxy(engine.url) as proxy:
+        store = url.replace(engine.url, proxy.url)
+        server = await asyncio.to_thread(function, "Server", store, CLADE_WRITES="off")
+        assert data(await asyncio.to_thread(server.invoke, event(NAME)))["city"]
+        assert set().union(*map(actions, proxy.calls)) <= ACTIONS[Use.READING]
+
+
+def test_a_repair_that_fails_is_a_failed_invocation(function) -> None:
+    repair = function("Repair", "sqlite:///missing.db", PATH=f"{CLADE.parent}:/usr/bin:/bin")
+    with pytest.raises(FunctionError, match=r"missing\.db"):
+        repair.invoke(SCHEDULE)

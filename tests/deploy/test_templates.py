@@ -1,0 +1,189 @@
+"""Files of `deploy/`: valid for their linters, like the table's definition and policies, with settings that exist."""
+
+import json
+import re
+import subprocess
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from commands.templates.cloudformation import cloudformation
+from graph.settings import Settings
+from store.dynamodb.iam_policy import ACTIONS, Use
+from store.engine.table_options import TableOptions
+from tests.cloudformation import findings
+from tests.deploy.templates import (
+    DEPLOY,
+    ECS,
+    LAMBDA,
+    function_environment,
+    manifests,
+    pod,
+    pod_environment,
+    task_environment,
+    template,
+)
+from tests.readme import ROOT
+from tests.test_containers import final_stage
+
+TABLE = json.loads(cloudformation("clade", TableOptions()))["Resources"]
+GIVEN = {"Store": "dynamodb://clade?region=eu-west-1", "Writes": "granted"}
+ENVIRONMENTS = {
+    "the function": function_environment("Server", **GIVEN) | {"CLADE_STORE": GIVEN["Store"]},
+    "the repair": function_environment("Repair", **GIVEN) | {"CLADE_STORE": GIVEN["Store"]},
+    "the task": task_environment(**GIVEN),
+    "the pod": pod_environment(),
+}
+
+
+def settings(environment: dict[str, str], patch: pytest.MonkeyPatch) -> Settings:
+    for name, value in environment.items():
+        patch.setenv(name, value)
+    return Settings()
+
+
+# -- linters -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", [LAMBDA, ECS], ids=lambda file: str(file.relative_to(DEPLOY)))
+def test_a_template_has_no_finding_of_its_linter(file) -> None:
+    assert findings(file.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "right", "wrong"), [(LAMBDA, "!GetAtt Table.Arn", "!GetAtt Tables.Arn"), (ECS, "[FARGATE]", "[FAR]")]
+)
+def test_the_linter_finds_a_mistake(file, right: str, wrong: str) -> None:
+    text = file.read_text()
+    assert right in text
+    assert findings(text.replace(right, wrong))
+
+
+@pytest.mark.parametrize("kind", ["ServiceAccount", "ConfigMap", "Deployment", "Service", "PodDisruptionBudget"])
+def test_a_manifest_matches_the_schema_of_kubernetes(kind: str) -> None:
+    assert len(manifests()) == 5
+    kubernetes_validate.validate(manifests()[kind], kubernetes_validate.latest_version(), strict=True)
+
+
+def test_the_schema_of_kubernetes_finds_a_mistake() -> None:
+    wrong = manifests()["Deployment"]
+    wrong["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError, match="readynessProbe"):
+        kubernetes_validate.validate(wrong, kubernetes_validate.latest_version(), strict=True)
+
+
+# -- table and policies ------------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_the_lambda_template_is_that_of_clade_table_template() -> None:
+    found = template("lambda/template.yaml")["Resources"]["Table"]
+    assert found["Properties"].pop("TableName") == {"Ref": "TableName"}
+    assert TABLE["Table"]["Properties"].pop("TableName") == "clade"
+    assert found == TABLE["Table"]
+
+
+@pytest.mark.parametrize("use", [Use.READING, Use.WRITING])
+def test_the_policies_of_the_function_are_those_of_clade_table_template(use: Use) -> None:
+    name = f"{use.value.title()}Policy"
+    assert template("lambda/template.yaml")["Resources"][name] == TABLE[name]
+
+
+def test_the_policy_of_the_repair_allows_items_of_the_table_and_nothing_else() -> None:
+    (found,) = template("lambda/template.yaml")["Resources"]["Repair"]["Properties"]["Policies"]
+    table, indexes = found["Statement"]
+    allowed = {action.removeprefix("dynamodb:") for action in table["Action"]}
+    assert ACTIONS[Use.WRITING] < allowed < ACTIONS[Use.ADMIN]
+    assert table["Resource"] == {"Fn::GetAtt": ["Table", "Arn"]}
+    assert indexes == TABLE["ReadingPolicy"]["Properties"]["PolicyDocument"]["Statement"][1]
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_every_setting_exists_and_has_a_valid_value(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = ENVIRONMENTS[name]
+    found = settings(environment, monkeypatch)
+    ours = {key.removeprefix("CLADE_").lower() for key in environment if key.startswith("CLADE_")}
+    assert ours <= Settings.model_fields.keys()
+    assert found.store == GIVEN["Store"]
+
+
+def test_the_function_answers_before_lambda_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = settings(ENVIRONMENTS["the function"], monkeypatch)
+    function = template("lambda/template.yaml")["Resources"]["Server"]["Properties"]
+    assert found.request_seconds + 5 < function["Timeout"]
+    assert 2 * found.max_response_bytes + 100_000 < 6 * 1024 * 1024, "Lambda's limit; a JSON string doubles quotes"
+
+
+def test_the_repair_has_the_timing_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        server = settings(ENVIRONMENTS["the function"], patch).move_timing
+    with monkeypatch.context() as patch:
+        assert settings(ENVIRONMENTS["the repair"], patch).move_timing == server
+
+
+def test_platforms_wait_longer_than_a_server_takes_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    (task,) = template("ecs.yaml")["Resources"]["Task"]["Properties"]["ContainerDefinitions"]
+    waits = {"the task": task["StopTimeout"], "the pod": pod()["terminationGracePeriodSeconds"]}
+    for name, seconds in waits.items():
+        with monkeypatch.context() as patch:
+            found = settings(ENVIRONMENTS[name], patch)
+        assert found.drain_seconds + found.stop_seconds + 2 < seconds, name
+
+
+def test_servers_drain_until_their_balancer_has_seen_it() -> None:
+    targets = template("ecs.yaml")["Resources"]["Targets"]["Properties"]
+    seen = targets["HealthCheckIntervalSeconds"] * targets["UnhealthyThresholdCount"]
+    assert float(task_environment()["CLADE_DRAIN_SECONDS"]) > seen
+    probe = pod()["containers"][0]["readinessProbe"]
+    assert float(pod_environment()["CLADE_DRAIN_SECONDS"]) > probe["periodSeconds"] * probe["failureThreshold"]
+
+
+# -- containers --------------------------------------------------------------------------------------------------------
+
+
+def test_containers_have_no_rights_and_a_read_only_root() -> None:
+    (task,) = template("ecs.yaml")["Resources"]["Task"]["Properties"]["ContainerDefinitions"]
+    assert (task["User"], task["ReadonlyRootFilesystem"]) == ("10001", True)
+    (container,) = pod()["containers"]
+    rights = pod()["securityContext"]
+    assert (rights["runAsNonRoot"], rights["runAsUser"]) == (True, 10001)
+    assert rights["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+    assert re.search(r"--uid 10001 clade\b", (ROOT / "Dockerfile").read_text())
+
+
+def test_two_replicas_are_never_stopped_together() -> None:
+    found = manifests()
+    assert found["Deployment"]["spec"]["replicas"] == 2
+    assert found["Deployment"]["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    assert found["PodDisruptionBudget"]["spec"]["minAvailable"] == 1
+    assert found["Service"]["spec"]["selector"] == found["Deployment"]["spec"]["selector"]["matchLabels"]
+
+
+def health_check_commands() -> list[list[str]]:
+    (task,) = template("ecs.yaml")["Resources"]["Task"]["Properties"]["ContainerDefinitions"]
+    image = final_stage()["HEALTHCHECK"].partition("CMD")[2]
+    return [json.loads(image), task["HealthCheck"]["Command"][1:]]
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["the image", "the task"])
+def test_the_health_check_runs_without_python(number: int, demo_server: str, unused_port: int) -> None:
+    def status(port: int | str) -> int:
+        command = [word.replace("/8000", f"/{port}") for word in health_check_commands()[number]]
+        assert command[0] == "bash"
+        environment: dict[str, Any] = {"PATH": "/usr/bin:/bin"}
+        return subprocess.run(command, env=environment, capture_output=True, timeout=10).returncode
+
+    assert status(demo_server.rpartition(":")[2]) == 0
+    assert status(unused_port) != 0
+
+
+def test_the_health_check_fails_for_another_status(stopping_server: int) -> None:
+    for command in health_check_commands():
+        local = [word.replace("/8000", f"/{stopping_server}") for word in command]
+        assert subprocess.run(local, capture_output=True, timeout=10).returncode == 1

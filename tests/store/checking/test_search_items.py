@@ -1,0 +1,212 @@
+"""Check and repair of search items, on both stores, with damage of every kind and after any moves."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from store.background_moves.timing import MoveTiming
+from store.checking.check import Check
+from store.checking.repair import Repair
+from store.edits.create_update import Update
+from store.engine.protocol import Store
+from store.engine.usage import ReadUsage
+from store.model.attributes import Attribute, Kind, Value
+from store.model.hierarchy import Hierarchy, Search, SearchScope
+from store.model.items import Change, Delete, Item, Put, key_of
+from store.model.paths import parse_path
+from store.search.lineage import id_hash
+from store.search.node_items import marker_key
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
+from store.writer.writer import Writer
+from tests import invariants
+from tests.hierarchies import CATEGORY
+from tests.store.background_moves import journaled
+
+AT = "2026-01-01T00:00:00.000Z"
+NOTED = replace(CATEGORY.levels["CATEGORY"], attributes={"note": Attribute("note", Kind.TEXT, "A note.", search=True)})
+BY_HIERARCHY = replace(CATEGORY, search=Search(SearchScope.HIERARCHY))
+BY_TREE = replace(CATEGORY, search=Search(SearchScope.TREE))
+OTHERWISE = replace(BY_HIERARCHY, levels={**CATEGORY.levels, "CATEGORY": NOTED})
+NAMES = {"r": "Rot", "r/a": "Große Äpfel", "r/a/b": "東京 Tower", "r/a/b/c": "Cox", "o": "Obst", "o/p": "Pear"}
+
+
+async def fill(store: Store, hierarchy: Hierarchy = BY_HIERARCHY) -> None:
+    wanted = ImportPlan(hierarchy)
+    for number, (path, name) in enumerate(NAMES.items()):
+        wanted.take(
+            Row(number, parse_path(path), [Part("CATEGORY", name, path.replace("/", "."), {"note": "Nota bene"})])
+        )
+    await load(store, wanted, LoadResult())
+
+
+async def findings(store: Store, hierarchy: Hierarchy = BY_HIERARCHY) -> list[str]:
+    return [str(one) async for one in Check(store, {"category": hierarchy}, AT).findings()]
+
+
+async def repaired(store: Store, hierarchy: Hierarchy = BY_HIERARCHY) -> list[tuple[str, bool]]:
+    check = Check(store, {"category": hierarchy}, AT)
+    return [(str(one.finding), one.is_fixed) async for one in Repair(check).run()]
+
+
+async def write(store: Store, hierarchy: Hierarchy, *edits: Any) -> None:
+    writer = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0), {"category": hierarchy})
+    for edit in edits:
+        await writer.write(replace(edit, hierarchy=hierarchy), ReadUsage())
+        await writer.move_worker.finished()
+
+
+async def word(store: Store, text: str) -> Item:
+    """The only word item of a text."""
+    items = await invariants.all_items(store)
+    (found,) = [one for one in items if one["pk"].startswith("words/") and one["sk"].startswith(f"{text}#")]
+    return found
+
+
+def changed(**values: Value) -> Callable[[Item], Change]:
+    return lambda item: Put({**item, **values})
+
+
+def moved(node: str, **values: Value) -> Callable[[Item], Change]:
+    return lambda _: Put({"pk": "search/category", "sk": f"category:{node}", "deepest": 1, "left": [], **values})
+
+
+WRONG = "category r/a/b/c: 1 search item not as the node is"
+LOST = "category r/a/b/c: 1 search item of words that it does not have"
+MOVED = "category r/a: what search has of its move is wrong"
+ELSEWHERE = id_hash("category:o")
+DAMAGE: dict[str, tuple[Callable[[Item], Change], str]] = {  # of the item of the word `cox`
+    "missing": (lambda item: Delete(key_of(item)), "category r/a/b/c: 1 search item missing"),
+    "another level": (changed(level="PRODUCT"), WRONG),
+    "another weight": (changed(rank="00499:00cox#r.a.b.c"), WRONG),
+    "other names": (changed(names={"de": "cox"}), WRONG),
+    "other words": (changed(others="x"), WRONG),
+    "another partition": (changed(parent="words/category#zzz"), WRONG),
+    "a damaged rank": (changed(rank="x"), WRONG),
+    "another lineage": (changed(line=ELSEWHERE + id_hash("category:r.a.b.c")), WRONG),
+    "a word that it lost": (changed(sk="coy#01#r.a.b.c"), LOST),
+    "a weight that it lost": (changed(sk="cox#0049987:#r.a.b.c"), LOST),
+    "no such node": (
+        changed(sk="cox#01#nobody"), "category: 1 search item of the node category:nobody, which does not exist",
+    ),
+    "a moved node that does not exist": (
+        moved("nobody", line=id_hash("category:nobody")),
+        "category: search has a move of category:nobody, which does not exist",
+    ),
+    "a damaged moved node": (moved("r.a", line=7), MOVED),
+    "a moved node that is elsewhere": (moved("r.a", line=ELSEWHERE + id_hash("category:r.a")), MOVED),
+    "no marker": (
+        lambda _: Delete(marker_key("category")),
+        "category: the items of search are not complete, since its class had no search= when nodes were written; "
+        "nothing is searched until clade repair has written them",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+async def test_damage_is_found_and_repaired(store: Store, what: str) -> None:
+    damage, finding = DAMAGE[what]
+    await fill(store)
+    assert await findings(store) == []
+    await store.commit([damage(await word(store, "cox"))])
+    assert await findings(store) == [finding]
+    assert await repaired(store) == [(finding, True)]
+    assert await findings(store) == []
+    assert await repaired(store) == []
+    await invariants.check(store, {"category": BY_HIERARCHY})
+
+
+@pytest.mark.parametrize("later", [BY_HIERARCHY, BY_TREE, OTHERWISE], ids=["hierarchy", "tree", "attribute"])
+@pytest.mark.parametrize("before", [CATEGORY, BY_HIERARCHY, BY_TREE], ids=["none", "hierarchy", "tree"])
+async def test_another_class_is_found_and_brought_up(store: Store, before: Hierarchy, later: Hierarchy) -> None:
+    await fill(store, before)
+    assert await findings(store, before) == []
+    if before == later:
+        return
+    found = await findings(store, later)
+    assert [one for one in found if "clade repair has written them" in one]
+    assert all(is_fixed for _, is_fixed in await repaired(store, later))
+    assert await findings(store, later) == []
+    await invariants.check(store, {"category": later})
+
+
+@pytest.mark.parametrize("before", [BY_HIERARCHY, BY_TREE], ids=["hierarchy", "tree"])
+async def test_items_of_a_class_without_search_are_removed(store: Store, before: Hierarchy) -> None:
+    await fill(store, before)
+    await write(store, before, journaled.move("r/a", "o/a"))
+    assert await findings(store, CATEGORY)
+    assert all(is_fixed for _, is_fixed in await repaired(store, CATEGORY))
+    assert await findings(store, CATEGORY) == []
+    assert not [one for one in await invariants.all_items(store) if one["pk"].startswith(("words/", "search/"))]
+
+
+@pytest.mark.parametrize("hierarchy", [BY_HIERARCHY, BY_TREE], ids=["hierarchy", "tree"])
+async def test_outdated_items_are_no_findings_and_are_written_anew(store: Store, hierarchy: Hierarchy) -> None:
+    await fill(store, hierarchy)
+    await write(
+        store, hierarchy, journaled.move("r/a/b", "r/b"), journaled.move("r", "o/p/r"), journaled.move("o", "z")
+    )
+    assert await findings(store, hierarchy) == []
+    former = await word(store, "cox")
+    assert former["line"] == "".join(id_hash(f"category:{one}") for one in ("r", "r.a", "r.a.b", "r.a.b.c"))
+    assert await repaired(store, hierarchy) == [] or hierarchy is BY_TREE
+    present = await word(store, "cox")
+    assert present["line"] == "".join(id_hash(f"category:{one}") for one in ("o", "o.p", "r", "r.a.b", "r.a.b.c"))
+    assert present["at"] == "z#p#r#b#c#"
+    assert await findings(store, hierarchy) == []
+    await invariants.check(store, {"category": hierarchy})
+
+
+async def test_a_repair_that_stops_anywhere_is_continued(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    await fill(store, CATEGORY)
+    store.max_changes = 4  # so that a page takes several transactions
+    commit, stops, left = store.commit, 0, 0
+
+    async def some(changes: Sequence[Change]) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise RuntimeError("stopped")
+        await commit(changes)
+
+    monkeypatch.setattr(store, "commit", some)
+    for commits in range(1, 100):
+        left = commits % 3
+        try:
+            await repaired(store)
+            break
+        except RuntimeError:
+            stops += 1
+            marker = await store.get([marker_key("category")], ReadUsage(), strong=True)
+            words = [one for one in await invariants.all_items(store) if one["pk"].startswith("words/category#")]
+            assert marker == [None], len(words)
+    monkeypatch.undo()
+    assert stops > 2
+    assert await findings(store) == []
+    await invariants.check(store, {"category": BY_HIERARCHY})
+
+
+async def test_writes_between_the_reads_of_a_check_give_no_findings(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(store)
+    get, numbers, gets = store.get, itertools.count(), itertools.count(1)
+    busy = False
+
+    async def get_and_write(keys: Any, reads: ReadUsage, *, strong: bool = False) -> Any:
+        nonlocal busy
+        found = await get(keys, reads, strong=strong)
+        if not busy and next(gets) % 7 == 0:
+            busy = True
+            edit = Update(BY_HIERARCHY, ("r", "a", "b", "c"), name=f"Name {next(numbers)}", level=None, values={})
+            await write(store, BY_HIERARCHY, edit)
+            busy = False
+        return found
+
+    monkeypatch.setattr(store, "get", get_and_write)
+    for _ in range(10):
+        assert await findings(store) == []
+    assert next(numbers) > 10

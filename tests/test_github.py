@@ -1,0 +1,93 @@
+"""Files of `.github` and the pre-commit hooks: valid, and the same commands that scripts/test runs."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+GITHUB = ROOT / ".github"
+SCHEMAS = {
+    "vendor.github-workflows": sorted(GITHUB.glob("workflows/*.yml")),
+    "vendor.dependabot": [GITHUB / "dependabot.yml"],
+    "vendor.github-issue-forms": [GITHUB / "ISSUE_TEMPLATE" / "bug.yml", GITHUB / "ISSUE_TEMPLATE" / "feature.yml"],
+    "vendor.github-issue-config": [GITHUB / "ISSUE_TEMPLATE" / "config.yml"],
+    "vendor.compose-spec": [ROOT / "docker-compose.yml"],
+}
+"""Files by the JSON schema that check-jsonschema ships for them."""
+WORKFLOWS = {file.stem: yaml.safe_load(file.read_text()) for file in SCHEMAS["vendor.github-workflows"]}
+STEPS = [step for workflow in WORKFLOWS.values() for job in workflow["jobs"].values() for step in job["steps"]]
+
+
+def checked(schema: str, *files: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *map(str, files)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_every_file_matches_its_schema(schema: str) -> None:
+    ended = checked(schema, *SCHEMAS[schema])
+    assert ended.returncode == 0, ended.stdout
+
+
+def test_the_schema_check_finds_a_mistake(tmp_path: Path) -> None:
+    wrong = tmp_path / "ci.yml"
+    wrong.write_text((GITHUB / "workflows" / "ci.yml").read_text().replace("runs-on:", "run-on:"))
+    assert checked("vendor.github-workflows", wrong).returncode == 1
+
+
+def test_continuous_integration_runs_the_script_and_nothing_else_that_tests() -> None:
+    runs = [step["run"] for step in WORKFLOWS["ci"]["jobs"]["test"]["steps"] if "run" in step]
+    assert runs[-1] == ".ci/run"
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o100
+
+
+def test_workflows_name_existing_scripts() -> None:
+    named = [word for step in STEPS for word in re.findall(r"(?:scripts|\.ci)/[\w-]+", step.get("run", ""))]
+    assert ".ci/run" in named
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_every_action_has_a_version_and_no_job_has_more_rights_than_named() -> None:
+    assert [
+        step["uses"] for step in STEPS if "uses" in step and not re.search(r"@(v\d+|release/v\d+)$", step["uses"])
+    ] == []
+    assert [name for name, workflow in WORKFLOWS.items() if workflow["permissions"] != {"contents": "read"}] == []
+    jobs = [job for workflow in WORKFLOWS.values() for job in workflow["jobs"].values()]
+    assert all(job["timeout-minutes"] <= 120 for job in jobs)
+
+
+def test_wheel_and_image_have_a_provenance() -> None:
+    jobs = WORKFLOWS["release"]["jobs"]
+    for name in ("packages", "image"):
+        (attested,) = [one for one in jobs[name]["steps"] if one.get("uses", "").startswith("actions/attest-build")]
+        assert attested["with"].keys() & {"subject-path", "subject-digest"}
+        assert jobs[name]["permissions"]["id-token"] == "write"
+    assert jobs["publish"]["needs"] == jobs["image"]["needs"] == "packages"
+
+
+def test_dependabot_names_folders_that_have_dependencies() -> None:
+    files = {
+        "pip": "pyproject.toml",
+        "npm": "package.json",
+        "docker": "Dockerfile",
+        "docker-compose": "docker-compose.yml",
+    }
+    for update in yaml.safe_load((GITHUB / "dependabot.yml").read_text())["updates"]:
+        for folder in update.get("directories", [update.get("directory")]):
+            if update["package-ecosystem"] in files:
+                assert (ROOT / folder.strip("/") / files[update["package-ecosystem"]]).exists(), update
+
+
+def test_pre_commit_hooks_are_commands_of_the_environment() -> None:
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert repository["repo"] == "local"
+    entries = [hook["entry"].split() for hook in repository["hooks"]]
+    assert [entry[0] for entry in entries if not entry[0].startswith(".venv/bin/")] == []
+    linted = {" ".join(entry)[len(".venv/bin/") :].split(" --")[0] for entry in entries}
+    script = (ROOT / "scripts" / "test").read_text()
+    assert {name for name in linted if name.split()[0] in ("ruff", "mypy") and name not in script} == set()
+    assert "clade schema" in linted
