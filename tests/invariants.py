@@ -12,6 +12,7 @@ from store.dynamodb import codec
 from store.dynamodb.store import DynamoDBStore
 from store.engine.protocol import Store
 from store.model.hierarchy import Hierarchy, SearchScope
+from store.search.geometry import Point
 from store.search.lineage import STEP, MovedNode, Moves, id_hash, steps
 from store.search.node_items import made_of
 from store.sqlite.store import SQLiteStore
@@ -60,6 +61,7 @@ class _Table:
         self.ids = {item["pk"]: item for item in items if item["pk"].startswith("id#") and item["sk"] == "v0"}
         self.versions = {(i["pk"], i["sk"]): i for i in items if i["pk"].startswith("id#") and i["sk"] != "v0"}
         self.words = [item for item in items if item["pk"].startswith("words/")]
+        self.cells = [item for item in items if item["pk"].startswith("cells/")]
         search = [item for item in items if item["pk"].startswith("search/")]
         self.markers = {item["pk"][7:]: item for item in search if item["sk"] == "!"}
         self.running = [item for item in search if item["sk"].startswith("~")]
@@ -73,7 +75,8 @@ class _Table:
         self.keys = [item for item in items if item["pk"] == "keys"]
         kinds = [
             self.nodes, self.ids, self.versions, self.stamps, self.logs, self.aliases, self.once, self.moves,
-            self.layout, self.keys, self.words, self.markers, self.moved, self.running,
+            self.layout, self.keys, self.words, self.cells, self.markers, self.moved,
+            self.running,
         ]  # fmt: skip
         assert sum(map(len, kinds)) == len(items), "There are items of no known kind."
 
@@ -144,10 +147,32 @@ class _Table:
         """Hierarchies with a marker have all search items, others none."""
         if hierarchies is None:
             hierarchies = default_hierarchies() if self.markers else {}
-        assert {item["pk"].split("/")[1].split("#")[0] for item in [*self.words, *self.moved]} <= self.markers.keys()
+        assert {item["pk"].split("/")[1].split("#")[0] for item in [*self.words, *self.cells, *self.moved]} <= (
+            self.markers.keys()
+        )
         for name, marker in self.markers.items():
             assert marker["made_of"] == made_of(hierarchies[name]), f"marker of {name}"
-            _SearchItems(hierarchies[name], self).check()
+            if hierarchies[name].search is not None:
+                _SearchItems(hierarchies[name], self).check()
+            self.check_cells(hierarchies[name])
+
+    def check_cells(self, hierarchy: Hierarchy) -> None:
+        """Each node with a place has its cell item, and no other node has one."""
+        names = hierarchy.location or ("", "")
+        nodes = {node["id"]: node for node in self.nodes.values() if node["pk"].startswith(f"{hierarchy.name}#")}
+        places = {one: [node.get(name) for name in names] for one, node in nodes.items()}
+        points = {one: Point.of(*both) for one, both in places.items() if not {type(n) for n in both} - {int, float}}
+        of_nodes = {one: point for one, point in points.items() if point is not None}
+        own = [item for item in self.cells if item["pk"].split("/")[1].split("#")[0] == hierarchy.name]
+        found = {f"{hierarchy.name}:{item['sk'].partition('#')[2]}": item for item in own}
+        assert len(found) == len(own), "A node has two cell items."
+        assert found.keys() == of_nodes.keys()
+        for node_id, item in found.items():
+            assert (item["latitude"], item["longitude"]) == of_nodes[node_id]
+            first, rest = item["pk"].rpartition("#")[2], item["sk"].partition("#")[0]
+            assert int(first, 16) << 34 | int(rest, 16) == of_nodes[node_id].cell
+            assert item["line"].endswith(id_hash(node_id))
+            assert item["level"] == nodes[node_id]["level"]
 
 
 class _SearchItems:

@@ -4,6 +4,7 @@ from typing import cast
 
 from store.model.items import Item
 from store.model.keys import MAX_SEGMENTS
+from store.search.cell_items import CellItem
 from store.search.lineage import STEP, Moves, id_hash, steps
 from store.search.word_items import WordItem
 
@@ -32,12 +33,26 @@ class PresentLineages:
 
 def is_only_outdated(found: Item, item: Item, lineages: PresentLineages | None) -> bool:
     """Whether an item is right but for what moves of its node's ancestors leave as it was."""
+    if found.keys() != item.keys() or found.get("parent") != item.get("parent"):
+        return False
+    line, present = found["line"], item["line"]
+    if not (isinstance(line, str) and isinstance(present, str)):
+        return False
+    if not (_same_words(found, item) if "rank" in item else _same_place(found, item)):
+        return False
+    return line == present or (lineages is not None and lineages.lead(line, present))
+
+
+def _same_words(found: Item, item: Item) -> bool:
     one, other = WordItem.of("", found), WordItem.of("", item)
-    if one is None or other is None or found.keys() != item.keys() or found["parent"] != item["parent"]:
+    if one is None or other is None:
         return False
-    if one._replace(key=other.key, line=other.line, depth=other.depth, rank=other.rank) != other:
-        return False
-    return one.line == other.line or (lineages is not None and lineages.lead(one.line, other.line))
+    return one._replace(key=other.key, line=other.line, depth=other.depth, rank=other.rank) == other
+
+
+def _same_place(found: Item, item: Item) -> bool:
+    one, other = CellItem.of("", found), CellItem.of("", item)
+    return one is not None and other is not None and one._replace(key=other.key, line=other.line) == other
 
 
 def is_moved_node(item: Item) -> bool:

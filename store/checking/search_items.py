@@ -137,7 +137,9 @@ class SearchCheck:
             former = [key._replace(pk=key.pk.replace(f"#{own}#", f"#{root}#", 1)) for key in missing]
             for key, item in zip(missing, await self._get(former), strict=True):
                 if item is not None:
-                    found[key] = {**item, "pk": key.pk, "parent": str(item.get("parent")).replace(root, own, 1)}
+                    found[key] = {**item, "pk": key.pk}
+                    if "parent" in item:
+                        found[key]["parent"] = str(item["parent"]).replace(root, own, 1)
         return found
 
     def changes(self, page: NodesPage, node: Located) -> list[Change]:
@@ -159,11 +161,11 @@ class SearchCheck:
     # -- items of no node ----------------------------------------------------------------------------------------------
 
     async def strays(self, items: Sequence[Item]) -> list[NodeFinding]:
-        """The findings on word items of a page of the table that no node has."""
-        prefix = f"words/{self.hierarchy.name}#"
+        """The findings on word and cell items of a page of the table that no node has."""
+        prefixes = f"words/{self.hierarchy.name}#", f"cells/{self.hierarchy.name}#"
         of_node: dict[str, list[Key]] = {}
         for item in items:
-            if cast(str, item["pk"]).startswith(prefix):
+            if cast(str, item["pk"]).startswith(prefixes):
                 bare_id = cast(str, item["sk"]).rpartition("#")[2]
                 of_node.setdefault(f"{self.hierarchy.name}:{bare_id}", []).append(key_of(item))
         if not self.is_indexed:
@@ -198,7 +200,7 @@ class SearchCheck:
         if node.item is None:
             finding = Finding(self.hierarchy.name, "", f"{text} of the node {shorten(node_id)}, which does not exist")
         else:
-            finding = self.finding(key_of(node.item), f"{text} of words that it does not have")
+            finding = self.finding(key_of(node.item), f"{text} of words or a place that it does not have")
         checks = []
         if node.item is not None:
             checks.append(Check(key_of(node.item), {"id": node_id, "revision": node.item.get("revision")}))

@@ -17,6 +17,7 @@ from store.model.items import Change, Delete, Item, Put, key_of
 from store.model.keys import Index, Key
 from store.model.ranges import KeyRange
 from store.model.records import Record
+from store.search.cell_items import cell_items
 from store.search.lineage import STEP, Lineage, id_hash, lineage, moved_key, running_key
 from store.search.word_items import word_items
 
@@ -55,7 +56,7 @@ def is_indexed(hierarchy: Hierarchy) -> bool:
 
 def search_items(hierarchy: Hierarchy, node: Located) -> list[Item]:
     """All items by which a node is found."""
-    return word_items(hierarchy, node.record, node.line)
+    return word_items(hierarchy, node.record, node.line) + cell_items(hierarchy, node.record, node.line)
 
 
 def removals(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Change]:

@@ -162,10 +162,17 @@ def word_items(hierarchy: Hierarchy, record: Record, line: Lineage) -> list[Item
     ]  # fmt: skip
 
 
-def partition(hierarchy: Hierarchy, root: str) -> str:
-    """The part that all partition keys of the word items of a tree begin with; `root` is the hash of its root's id."""
-    is_by_tree = hierarchy.search is not None and hierarchy.search.scope is SearchScope.TREE
-    return f"words/{hierarchy.name}#{root}#" if is_by_tree else f"words/{hierarchy.name}#"
+def is_by_tree(hierarchy: Hierarchy) -> bool:
+    """Whether each tree is searched by itself."""
+    return hierarchy.search is not None and hierarchy.search.scope is SearchScope.TREE
+
+
+def partition(hierarchy: Hierarchy, root: str, kind: str = "words") -> str:
+    """The part that all partition keys of the word items of a tree begin with; `root` is the hash of its root's id.
+
+    Items of another kind begin with its name instead.
+    """
+    return f"{kind}/{hierarchy.name}#{root}#" if is_by_tree(hierarchy) else f"{kind}/{hierarchy.name}#"
 
 
 def by_text(base: str, text: str, after: str | None = None) -> KeyRange:
