@@ -172,6 +172,8 @@ class _BatchBuilder:
             return []
         self._ancestors = self._ancestors_of(cast(Record, new or old).sk)
         above = [counted.record for counted in reversed(self._ancestors)]
+        if above and not above[0].is_root:  # it has no counts of those below its children
+            above.insert(0, self._records["#"].record)
         if new is None:
             removed = cast(Record, old)
             return removals(self._indexed, removed, [*above, removed][0].id)
