@@ -30,7 +30,7 @@ MAX_CACHED_FIELDS = 4  # of one page; ordinary clients select fewer
 
 _numbers = count()
 
-EMPTY = Page([], total=0)
+EMPTY = FoundPage([], total=0)
 
 # Conditions for values that are valid without a look at the resolver, by GraphQL type; `{v}` is the value. Numbers are
 # bounded well inside their types.
