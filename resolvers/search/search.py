@@ -26,7 +26,7 @@ from resolvers.session.request import Request
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy, SearchScope
 from store.model.items import Item
-from store.model.keys import Path
+from store.model.keys import Key, Path
 from store.model.ranges import KeyRange
 from store.search.folding import SearchText, is_group
 from store.search.lineage import STEP, id_hash
@@ -135,10 +135,13 @@ class _Search:
         if hierarchy.search is None or hierarchy.search.scope is SearchScope.HIERARCHY:
             return [partition(hierarchy, "")]
         tops: Sequence[Top] = scope.tops or ()
-        keys = list(dict.fromkeys([top.record.key._replace(sk="#") for top in tops]))
-        found = await self._request.state.nodes(keys)
-        raise_first_error(found.values())
-        roots = [id_hash(record.id) for record in found.values() if record is not None and record.id]  # type: ignore[union-attr]
+        ids = {top.record.pk: top.record.id for top in tops if top.record.is_root}
+        keys = {Key(top.record.pk, "#") for top in tops if top.record.pk not in ids}
+        # As items, since grants may hide the ids of roots, which the caller does not see here.
+        items = await self._request.state.items(keys, current=True) if keys else {}
+        raise_first_error(items.values())
+        ids |= {key.pk: cast(str, item["id"]) for key, item in cast(dict[Key, Item | None], items).items() if item}
+        roots = [id_hash(ids[pk]) for pk in dict.fromkeys([top.record.pk for top in tops]) if pk in ids]
         left = scope.moves.trees(scope.reached or ()) if scope.moves is not None else []
         roots = list(dict.fromkeys([*roots, *left]))
         return [partition(hierarchy, root[:STEP]) for root in roots] if len(roots) <= MAX_TREES else None
