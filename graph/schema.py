@@ -18,6 +18,7 @@ from graph.types.field import Fields, argument, field, object_type, register_res
 from graph.types.hierarchy_types import HierarchyTypes, NodeInterface
 from graph.types.level_types import LevelTypes
 from graph.types.mutations import mutation_type
+from graph.types.near_fields import near_fields
 from graph.types.past_fields import move_fields, past_fields
 from graph.types.root_fields import ById, Find, RootsField
 from graph.types.scalars import SCALARS, Path
@@ -36,7 +37,7 @@ def build_schema(
     names = [types.name for types in published]
     fields = _node_fields(names)
     for types in published:
-        fields |= _root_fields(types) | search_fields(types)
+        fields |= _root_fields(types) | search_fields(types) | near_fields(types)
     fields |= move_fields(names) | past_fields(names)
     fields |= {"_entities": entities_field(published), "_service": service_field(lambda: subgraph_sdl(schema, expose))}
     concrete = [types.concrete for one in published for types in (one.nodes, one.revisions)]

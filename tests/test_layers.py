@@ -20,10 +20,10 @@ MAY_IMPORT = {
     "clade": {"graph"},
 }
 ORDER = {
-    "store": "errors text store_url bounded_cache retry concurrency download model metadata engine sqlite dynamodb "
-    "reading api_keys connect edits background_moves writer checking transfer",
+    "store": "errors text store_url bounded_cache retry concurrency download model search metadata engine sqlite "
+    "dynamodb reading api_keys connect edits background_moves writer checking transfer",
     "resolvers": "access session planning children descendants siblings roots ancestors planner first_round redirects "
-    "lookup total_count pages restricted_lists past mutations dataloaders",
+    "lookup search total_count pages restricted_lists past mutations dataloaders",
     "graph": "errors error_codes federation_exposure operation settings hierarchies types federation "
     "schema observability auth compiler execution server app",
     "commands": "options output_file progress table importing check backup copy demo export key schema tree serving "

@@ -20,7 +20,7 @@ from graph.types.field import resolver_of
 from graph.types.name_fields import DisplayName
 from graph.types.node_fields import AttributeField, RecordField
 from resolvers.planning.page import Page
-from resolvers.search.search import FoundPage
+from resolvers.search.finder import FoundPage
 from store.model.attributes import Kind
 from store.model.records import Record
 
@@ -252,7 +252,11 @@ class ConnectionField:
             page.json_fields[self.number] = field, fields
 
     def _edge(self, page: Page, record: Record, nodes: Iterator[bytes]) -> bytes:
-        values = {"cursor": lambda: orjson.dumps(page.cursor(record)), "node": lambda: next(nodes)}
+        values = {
+            "cursor": lambda: orjson.dumps(page.cursor(record)),
+            "kilometers": lambda: orjson.dumps(cast(FoundPage, page).kilometers[record.id]),
+            "node": lambda: next(nodes),
+        }
         typename = orjson.dumps(self.kind)
         fields = [key_of(key) + (values[name]() if name in values else typename) for key, name in self._fields]
         return b"{" + b",".join(fields) + b"}"

@@ -64,6 +64,11 @@ def search_field_of(cls: type[Node]) -> str:
     return f"search{listing[:1].upper()}{listing[1:]}"
 
 
+def near_field_of(cls: type[Node]) -> str:
+    """The field of Query that finds the nodes of a hierarchy near a point."""
+    return f"{list_field_of(cls)}Near"
+
+
 def check_names(classes: Sequence[type[Node]]) -> None:
     """Raise BadInput for a name that GraphQL cannot have, or that two of the classes or Clade itself make."""
     own = [Use(TYPE, name, None, "Clade itself", "") for name in OWN_TYPES]
@@ -94,6 +99,11 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
     if cls.search is not None:
         yield Use(FIELD, search_field_of(cls), None, f"search= of {_described(cls, cls)}", way_out)
         yield Use(TYPE, f"{cls.prefix}{cls.title}Search", None, f"search= of {_described(cls, cls)}", rename)
+    if cls.location is not None:
+        near, made_by = near_field_of(cls), f"location= of {_described(cls, cls)}"
+        yield Use(FIELD, near, None, made_by, way_out)
+        for ending in ("", "Edge"):
+            yield Use(TYPE, f"{near[:1].upper()}{near[1:]}{ending}", None, made_by, way_out)
 
 
 def shown(file: str | Path) -> str:

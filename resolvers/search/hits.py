@@ -1,15 +1,13 @@
 """Hits of a search: the nodes of its candidates, read and checked, or all nodes of a small scope."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from resolvers.access.redacted_node import RedactedNode
 from resolvers.ancestors import kinds_for_all_levels, selected_keys
 from resolvers.lookup import find_nodes
 from resolvers.planning.relations import Selection
-from resolvers.search.candidates import Candidate, Matching, Place
 from resolvers.search.former_keys import learn, present_key
-from resolvers.search.index import SearchIndex
 from resolvers.search.scope import NOTHING, Scope
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.records_read import Read
@@ -19,9 +17,22 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
 from store.model.ranges import subtree
 from store.model.records import Record
-from store.search.word_items import Words
 
 ATTEMPTS = 3  # to replace candidates that do not match any more
+
+
+Place = tuple[Any, ...]
+"""The place of a node in the result, by which nodes are sorted; its last part is the id of the node."""
+
+
+class Pointer(Protocol):
+    """A search item, as far as it leads to its node."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def key(self) -> Key: ...
 
 
 class Hit(NamedTuple):
@@ -39,16 +50,25 @@ class Selected(NamedTuple):
 
 
 class HitReader:
-    """Reads the hits of one search: eventually consistent, as the items, unless a background move is running."""
+    """Reads the hits of one search: eventually consistent, as the items, unless a background move is running.
 
-    def __init__(self, request: Request, hierarchy: Hierarchy, index: SearchIndex, selected: Selected) -> None:
+    `place` returns the place of a node as it is now, None where it does not match.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        hierarchy: Hierarchy,
+        selected: Selected,
+        place: Callable[[Record], Place | None],
+        *,
+        is_strong: bool = False,
+    ) -> None:
         self._request, self._hierarchy, self._selected = request, hierarchy, selected
-        self._is_strong = index.is_moving
-        self._weight = hierarchy.search.weight if hierarchy.search else None
+        self._is_strong = is_strong
+        self._place = place
 
-    async def first_of(
-        self, found: Sequence[Candidate], scope: Scope, matching: Matching, size: int
-    ) -> tuple[list[Hit], bool]:
+    async def first_of(self, found: Sequence[Pointer], scope: Scope, size: int) -> tuple[list[Hit], bool]:
         """The nodes of the first candidates, in order: one BatchGetItem with the ancestors that are selected.
 
         Nodes that do not match any more are replaced by the next candidates; the second value is False where that did
@@ -61,10 +81,10 @@ class HitReader:
             if not some:
                 break
             for record in await self._read(some):
-                hits += self._hit(record, scope, matching)
+                hits += self._hit(record, scope)
         return await self._counted(sorted(hits)), len(hits) == size or not ahead
 
-    async def all_below(self, scope: Scope, matching: Matching, size: int) -> list[Hit]:
+    async def all_below(self, scope: Scope, size: int) -> list[Hit]:
         """The first matching nodes of a small scope, all of whose nodes are read: one Query for each top."""
         state = self._request.state
         reads = [Read(subtree(*top.record.key), None, False) for top in scope.tops or ()]
@@ -73,35 +93,35 @@ class HitReader:
         for read in reads:
             async for chunk in in_chunks(state.records_read.in_range(read.span, None, reverse=False) or []):
                 for record in chunk:
-                    hits += self._hit(record, scope, matching)
+                    hits += self._hit(record, scope)
         return await self._counted(sorted(hits)[:size])
 
-    def _hit(self, record: Record | None, scope: Scope, matching: Matching) -> list[Hit]:
+    def _hit(self, record: Record | None, scope: Scope) -> list[Hit]:
         if record is None or isinstance(record, RedactedNode) or not scope.holds(record):
             return []
-        place = matching.place(record, Words.of(self._hierarchy, record), self._weight)
+        place = self._place(record)
         return [] if place is None else [Hit(place, record)]
 
-    async def _read(self, some: Sequence[Candidate]) -> list[Record | None]:
+    async def _read(self, some: Sequence[Pointer]) -> list[Record | None]:
         """The nodes of these candidates, None for those that are gone or hidden."""
         request, state = self._request, self._request.state
-        keys = [present_key(request, one.item.key) for one in some]
+        keys = [present_key(request, one.key) for one in some]
         nodes = await (state.current_nodes if self._is_strong else state.weak_nodes)([*keys, *self._above(keys)])
         raise_first_error([nodes[key] for key in keys])
         found: list[Record | None] = []
         for key, one in zip(keys, some, strict=True):
             record = nodes[key]
-            is_it = isinstance(record, Record) and not isinstance(record, RedactedNode) and record.id == one.item.id
+            is_it = isinstance(record, Record) and not isinstance(record, RedactedNode) and record.id == one.id
             found.append(record if is_it and isinstance(record, Record) else None)
         missing = [index for index, record in enumerate(found) if record is None]
         if missing:
-            ids = [(self._hierarchy.name, some[index].item.id) for index in missing]
+            ids = [(self._hierarchy.name, some[index].id) for index in missing]
             elsewhere = await find_nodes(request, [(node_id, NOTHING) for node_id in ids])
             raise_first_error(elsewhere)
             for index, record in zip(missing, elsewhere, strict=True):
                 if isinstance(record, Record):
                     found[index] = record
-                    learn(request, some[index].item.key, record.key)
+                    learn(request, some[index].key, record.key)
         return found
 
     def _above(self, keys: Sequence[Key]) -> list[Key]:

@@ -176,7 +176,8 @@ class ItemReads:
     ) -> list[Item]:
         """The items in a range that holds no nodes; with `current`, for a range of the table, as of now."""
         strong = current and self.store_version is None
-        units = 2 * PAGE_UNITS if limit is None else min(2 * limit * LEAST_UNITS, 2 * PAGE_UNITS)
+        price = 2 if current else 1
+        units = price * (PAGE_UNITS if limit is None else min(limit * LEAST_UNITS, PAGE_UNITS))
         call = self._store.range(span, self._usage, limit=limit, reverse=reverse, strong=strong)
         return await self._reads.run(call, units)
 

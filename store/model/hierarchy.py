@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from store.errors import BadInput
 from store.model.attributes import NUMBERS, Attribute
@@ -35,6 +36,11 @@ class Level:
     @property
     def may_be_root(self) -> bool:
         return None in self.under
+
+    @cached_property
+    def searched(self) -> tuple[str, ...]:
+        """The names of the attributes whose words are found by search."""
+        return tuple(sorted(one.name for one in self.attributes.values() if one.search))
 
 
 class SearchScope(StrEnum):

@@ -17,6 +17,7 @@ from store.model.items import Change, Delete, Item, Put, key_of
 from store.model.keys import Index, Key
 from store.model.ranges import KeyRange
 from store.model.records import Record
+from store.search.cell_items import cell_items
 from store.search.lineage import STEP, Lineage, id_hash, lineage, moved_key, running_key
 from store.search.word_items import word_items
 
@@ -55,7 +56,7 @@ def is_indexed(hierarchy: Hierarchy) -> bool:
 
 def search_items(hierarchy: Hierarchy, node: Located) -> list[Item]:
     """All items by which a node is found."""
-    return word_items(hierarchy, node.record, node.line)
+    return word_items(hierarchy, node.record, node.line) + cell_items(hierarchy, node.record, node.line)
 
 
 def removals(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Change]:
@@ -67,7 +68,9 @@ def removals(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Change]
 
 def search_changes(hierarchy: Hierarchy, old: Located | None, new: Located | None) -> list[Change]:
     """The changes that make the search items of a node right; None for one that did not exist before, or not after."""
-    before = {} if old is None else {key_of(item): item for item in search_items(hierarchy, old)}
+    if old is None:
+        return [] if new is None else [Put(item) for item in search_items(hierarchy, new)]
+    before = {key_of(item): item for item in search_items(hierarchy, old)}
     after = {} if new is None else {key_of(item): item for item in search_items(hierarchy, new)}
     changes: list[Change] = [Put(item) for key, item in after.items() if before.get(key) != item]
     return changes + [Delete(key) for key in before if key not in after]
@@ -92,9 +95,6 @@ def marker(hierarchy: Hierarchy) -> Item:
 
 def made_of(hierarchy: Hierarchy) -> str:
     """A hash of all that search items depend on beside the nodes."""
-    levels: Iterable[str] = [
-        f"{level.name}: {', '.join(sorted(one.name for one in level.attributes.values() if one.search))}"
-        for level in hierarchy.levels.values()
-    ]
+    levels: Iterable[str] = [f"{level.name}: {', '.join(level.searched)}" for level in hierarchy.levels.values()]
     described = "\n".join([repr(hierarchy.search), repr(hierarchy.location), *sorted(levels)])
     return blake2b(described.encode(), digest_size=16).hexdigest()

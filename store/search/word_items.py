@@ -47,15 +47,17 @@ class Words(NamedTuple):
         stored = record.attributes.get(NAMES)
         if stored is not None and are_names(stored):
             names |= {language: fold(text) for language, text in cast(dict[str, str], stored).items()}
+        key = decode_segment(last_segment(record.pk, record.sk))
         others: dict[str, None] = {}
-        if (key := fold(decode_segment(last_segment(record.pk, record.sk)))) and "+" not in key:
+        if key != record.name and "+" not in (key := fold(key)):
             others[key] = None
         level = hierarchy.levels.get(record.level)
-        for attribute in level.attributes.values() if level else ():
-            if attribute.search:
-                value = record.attributes.get(attribute.name)
-                for text in value if isinstance(value, list) else [value]:
-                    others |= dict.fromkeys(fold(text).split("+") if isinstance(text, str) else ())
+        for name in level.searched if level else ():
+            value = record.attributes.get(name)
+            for text in value if isinstance(value, list) else [value]:
+                others |= dict.fromkeys(fold(text).split("+") if isinstance(text, str) else ())
+        if not others and len(names) == 1 and names[""] and len(names[""]) <= MAX_ITEMS:
+            return cls(names, ())  # as most nodes have
         left, in_names = MAX_ITEMS, {word for name in names.values() for word in name.split("+")}
         for language, name in list(names.items()):
             names[language], left = _cut(name, left)
@@ -160,10 +162,17 @@ def word_items(hierarchy: Hierarchy, record: Record, line: Lineage) -> list[Item
     ]  # fmt: skip
 
 
-def partition(hierarchy: Hierarchy, root: str) -> str:
-    """The part that all partition keys of the word items of a tree begin with; `root` is the hash of its root's id."""
-    is_by_tree = hierarchy.search is not None and hierarchy.search.scope is SearchScope.TREE
-    return f"words/{hierarchy.name}#{root}#" if is_by_tree else f"words/{hierarchy.name}#"
+def is_by_tree(hierarchy: Hierarchy) -> bool:
+    """Whether each tree is searched by itself."""
+    return hierarchy.search is not None and hierarchy.search.scope is SearchScope.TREE
+
+
+def partition(hierarchy: Hierarchy, root: str, kind: str = "words") -> str:
+    """The part that all partition keys of the word items of a tree begin with; `root` is the hash of its root's id.
+
+    Items of another kind begin with its name instead.
+    """
+    return f"{kind}/{hierarchy.name}#{root}#" if is_by_tree(hierarchy) else f"{kind}/{hierarchy.name}#"
 
 
 def by_text(base: str, text: str, after: str | None = None) -> KeyRange:

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resolvers.search import search
+from resolvers.search import finder, search
 from store.background_moves.timing import MoveTiming
 from store.connect import open_store
 from store.engine.protocol import Store
@@ -118,7 +118,7 @@ def test_a_search_of_few_items_says_so_or_finds_the_same(monkeypatch):
     """With low limits most results have to be proven from a part of the items."""
     monkeypatch.setattr(search._Limits, "of", lambda word, first, **_: search._Limits(4, 4))
     monkeypatch.setattr(search, "MAX_UNITS", 0.0)
-    monkeypatch.setattr(search, "MAX_SEARCHED_NODES", 0)
+    monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", 0)
     seen: Counter[bool] = Counter()
     for seed in range(EXAMPLES or 6):
         for name in CLASSES:

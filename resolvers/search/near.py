@@ -1,0 +1,125 @@
+"""Near: the nodes of a hierarchy in a circle, the nearest first.
+
+| read | index | key condition | limit |
+| --- | --- | --- | --- |
+| cells | table | `pk = "cells/location#05" AND sk BETWEEN :first AND :end`, for each of up to 7 runs of cells | 6,000 |
+| hits | table | keys of the nodes | the hits |
+| below a node | table | `begins_with(sk, :top)`, where items prove nothing and at most 2,000 nodes lie there | all |
+
+So it takes at most 8 requests in two rounds, and one more in a round before them where the index of the search items
+was not read a short time ago. The runs cover the circle and some of what is around it. A run whose items are too many
+for one page of DynamoDB is cut; then the hits are proven as far as they are nearer than all that was not read of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from resolvers.search.finder import Finder, FoundPage, check_first
+from resolvers.search.hits import Place, Selected
+from resolvers.search.scope import Scope
+from resolvers.session.request import Request
+from store.concurrency import in_chunks
+from store.errors import BadInput
+from store.model.hierarchy import Hierarchy
+from store.model.items import Item
+from store.model.keys import Path
+from store.model.records import Record
+from store.search.cell_items import CellItem, nearest_after, point_of, run_range
+from store.search.geometry import Point, Run, cover
+
+MAX_KILOMETERS = 2_000
+MAX_RUNS = 7  # Queries of one search; the index and the hits are the other two of nine requests
+MAX_ITEMS = 6_000  # of one run; of some 110 bytes, so that they are mostly one page of at most 1 MB
+
+
+@dataclass(frozen=True)
+class NearArguments:
+    """The arguments of a search for what is near. Raises BadInput."""
+
+    point: Point
+    kilometers: float = 50.0
+    under: Path | None = None
+    levels: frozenset[str] | None = None
+    first: int = 10
+
+    def __post_init__(self) -> None:
+        check_first(self.first)
+        if not 0 <= self.kilometers <= MAX_KILOMETERS:
+            raise BadInput(f"kilometers is {self.kilometers:g}; 0 to {MAX_KILOMETERS:,} are searched.")
+
+    @classmethod
+    def of(
+        cls,
+        latitude: float,
+        longitude: float,
+        kilometers: float,
+        under: Path | None,
+        levels: frozenset[str] | None,
+        first: int,
+    ) -> "NearArguments":
+        """The arguments with a point as it is given."""
+        point = Point.of(latitude, longitude)
+        if point is None:
+            fact = f"latitude is {latitude:g} and longitude {longitude:g}"
+            raise BadInput(f"{fact}; latitude is from -90 to 90 degrees, longitude from -360 to 360.")
+        return cls(point, kilometers, under, levels, first)
+
+
+async def near(
+    request: Request, hierarchy: Hierarchy, asked: NearArguments, selected: Selected = Selected()
+) -> FoundPage:
+    """The nodes in the circle, at most `first`, with their distances and what is `selected` of them.
+
+    Raises as `Finder.find`.
+    """
+    hits, complete = await _Near(request, hierarchy, asked).find(asked, selected)
+    kilometers = {hit.record.id: hit.place[0] for hit in hits}
+    return FoundPage([hit.record for hit in hits], complete=complete, kilometers=kilometers)
+
+
+class _Near(Finder):
+    """One search for what is near."""
+
+    kind = "cells"
+
+    def __init__(self, request: Request, hierarchy: Hierarchy, asked: NearArguments) -> None:
+        super().__init__(request, hierarchy)
+        self._asked = asked
+
+    def place(self, record: Record) -> Place | None:
+        if self._asked.levels is not None and record.level not in self._asked.levels:
+            return None
+        point = point_of(self._hierarchy, record)
+        kilometers = None if point is None else self._asked.point.kilometers(point)
+        return None if kilometers is None or kilometers > self._asked.kilometers else (kilometers, record.id)
+
+    async def candidates(self, scope: Scope, bases: Sequence[str]) -> tuple[Sequence[CellItem], bool]:
+        runs = cover(self._asked.point, self._asked.kilometers, max(1, MAX_RUNS // len(bases)))
+        ranges = [(run_range(base, run), MAX_ITEMS) for base in bases for run in runs]
+        found: dict[str, tuple[Place, CellItem]] = {}
+        unread = [self._asked.kilometers]  # the least distance of a node that was not read
+        for run, items in zip(runs * len(bases), await self.items(ranges), strict=True):
+            async for chunk in in_chunks(items):
+                found |= self._places(scope, chunk)
+            if len(items) == MAX_ITEMS:
+                unread.append(_nearest_unread(run, CellItem.of(self._hierarchy.name, items[-1])))
+        ahead = sorted(found.values())
+        last = ahead[: self._asked.first][-1:] if len(ahead) >= self._asked.first else []
+        is_proven = len(unread) == 1 or any(kilometers < min(unread) for (kilometers, _), _ in last)
+        return [item for _, item in ahead], is_proven
+
+    def _places(self, scope: Scope, items: Sequence[Item]) -> dict[str, tuple[Place, CellItem]]:
+        """The nodes in the circle, by their ids, that their items show in the scope."""
+        asked, found = self._asked, {}
+        for item in items:
+            one = CellItem.of(self._hierarchy.name, item)
+            if one is None or (asked.levels is not None and one.level not in asked.levels):
+                continue
+            kilometers = asked.point.kilometers(one.point)
+            if kilometers <= asked.kilometers and scope.may_hold(one.line):
+                found[one.id] = (kilometers, one.id), one
+        return found
+
+
+def _nearest_unread(run: Run, last: CellItem | None) -> float:
+    return 0.0 if last is None else nearest_after(run, last)
