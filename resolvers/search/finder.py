@@ -98,7 +98,7 @@ class Finder(ABC):
             tops, index = cast(tuple[list[Top], SearchIndex], outcomes)
         else:
             tops = await read_tops(request, hierarchy.name, paths)
-            if _are_small(tops):
+            if are_small(tops):
                 # Nothing but what the caller may see is read, so neither reads nor time depend on anything else.
                 reader = HitReader(request, hierarchy, selected, self.place)
                 return self._spent(await reader.all_below(Scope.of(tops, None), asked.first)), True
@@ -117,7 +117,7 @@ class Finder(ABC):
         bases = await self._bases(scope)
         found, complete = ([], False) if bases is None else await self.candidates(scope, bases)
         complete = complete and (scope.tops is None or scope.moves is not None)
-        if not complete and _are_small(scope.tops):
+        if not complete and are_small(scope.tops):
             return await reader.all_below(scope, first), True
         hits, are_all = await reader.first_of(found, scope, first)
         return hits, complete and are_all
@@ -147,6 +147,6 @@ class Finder(ABC):
         return cast(list[list[Item]], outcomes)
 
 
-def _are_small(tops: Sequence[Top] | None) -> bool:
+def are_small(tops: Sequence[Top] | None) -> bool:
     """Whether all nodes of a scope may be read; None is the whole hierarchy."""
     return tops is not None and sum([top.record.subtree_size for top in tops]) <= MAX_SEARCHED_NODES

@@ -163,6 +163,12 @@ OF_QUERY: dict[str, list[tuple[str, list[Any]]]] = {
             [found(), found(CHILD), SAME, found(), found(CHILD), found()],
         ),
     ],
+    "locationsNear": [
+        (
+            "locationsNear(latitude: 41.2, longitude: -96.1) { complete nodes { path } }",
+            [found(), found(OMAHA), SAME, found(), found(), found()],
+        ),
+    ],
     "searchCategories": [
         ('searchCategories(text: "maps") { complete nodes { path } }', [found()] * 5 + [SAME]),
     ],
