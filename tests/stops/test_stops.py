@@ -81,7 +81,7 @@ KINDS = {
     "changes": query('{ changes(hierarchy: "location", tree: "US", since: null) { hasMore } }'),
     "entities": query(_ENTITIES),
     "by a key": query('{ location(path: "US/NE") { name } }', key=True),
-    "search": query(f'{{ searchLocations(text: "oma") {{ complete {_PLACES} parent {{ path }} }} }} }}'),
+    "search": query('{ searchLocations(text: "oma") { complete nodes { path parent { path } } } }'),
     "search below": query(_SEARCH),
     "search by a key": query('{ searchLocations(text: "o", under: "US") { nodes { path } } }', key=True),
     "update": Kind(lambda n: updated("US/NE", n)),
