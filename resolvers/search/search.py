@@ -8,7 +8,7 @@
 | below a node | table | `begins_with(sk, :top)`, where items prove nothing and at most 2,000 nodes lie there | all |
 
 So a text of one word takes three requests in two rounds, each further word one request more. The items are read
-eventually consistent; the hits strongly, and what does not match any more is left out. A result is `complete` where it
+eventually consistent, and so are the hits unless a move is running; what does not match any more is left out. A result is `complete` where it
 is proven (`candidates.py`) that no other node belongs among its hits.
 """
 

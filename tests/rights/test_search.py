@@ -91,7 +91,7 @@ async def test_searches_depend_on_nothing_hidden(engine_name, tmp_path, request)
         await planted(url, rows)
     async with open_store(urls[0]) as alone, open_store(urls[1]) as among:
         found = 0
-        for grants, text, under in itertools.product(GRANTS, TEXTS, UNDERS):
+        for grants, text, under in itertools.product(GRANTS, TEXTS[:: 1 if engine_name == "sqlite" else 4], UNDERS):
             who = caller(*[f"read:location/{one}" for one in grants], name=str(grants))
             askers = Asker(alone), Asker(among)  # which have nothing in their caches
             for planned in (True, False):

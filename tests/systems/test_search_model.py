@@ -96,7 +96,7 @@ def run(
     return seen
 
 
-@settings(common, max_examples=EXAMPLES or 20)
+@settings(common, max_examples=EXAMPLES or 10)
 @given(SEQUENCES)
 def test_on_sqlite_searches_find_what_was_written(sequence):
     run("sqlite://:memory:", sequence)
@@ -108,7 +108,7 @@ def test_searches_find_what_background_moves_have_moved(sequence):
     run("sqlite://:memory:", sequence, SMALL)
 
 
-@settings(common, max_examples=EXAMPLES or 4)
+@settings(common, max_examples=EXAMPLES or 2)
 @given(SEQUENCES)
 def test_on_dynamodb_searches_find_what_was_written(engine, sequence):
     run(engine.address(f"search-{uuid.uuid4().hex}"), sequence)
@@ -120,7 +120,7 @@ def test_a_search_of_few_items_says_so_or_finds_the_same(monkeypatch):
     monkeypatch.setattr(search, "MAX_UNITS", 0.0)
     monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", 0)
     seen: Counter[bool] = Counter()
-    for seed in range(EXAMPLES or 6):
+    for seed in range(EXAMPLES or 3):
         for name in CLASSES:
             seen += run("sqlite://:memory:", (name, seed, 15), whole=False)
-    assert min(seen[True], seen[False]) > 20, seen
+    assert min(seen[True], seen[False]) > 5, seen

@@ -80,7 +80,7 @@ async def test_searches_find_what_brute_force_finds(sources, source, hierarchy):
         brute = Brute(hierarchy, [record async for record in all_nodes(store, hierarchy.name)])
         searches, cache = Searches(1, [node.record for node in brute.nodes]), PageCache(10_000_000)
         wrong, proven = [], 0
-        for _ in range(SEARCHES or 120):
+        for _ in range(SEARCHES or 60):
             asked = searches.one()
             found, complete = await ask(store, hierarchy, asked, cache)
             expected = [record.id for record in brute.find(asked.text, **asked.scope)]
@@ -88,7 +88,7 @@ async def test_searches_find_what_brute_force_finds(sources, source, hierarchy):
             if found != expected and (complete or is_long(folded(asked.text))):
                 wrong.append((asked, found, expected, complete))
         assert wrong == []
-        assert proven > 0.9 * (SEARCHES or 120)
+        assert proven > 0.9 * (SEARCHES or 60)
 
 
 async def ask(store: Store, hierarchy, asked: Asked, cache: PageCache) -> tuple[list[str], bool]:
