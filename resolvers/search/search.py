@@ -7,9 +7,9 @@
 | hits | table | keys of the nodes | the hits |
 | below a node | table | `begins_with(sk, :top)`, where items prove nothing and at most 2,000 nodes lie there | all |
 
-So a text of one word takes three requests in two rounds, each further word one request more. The items are read
-eventually consistent, and so are the hits unless a move is running; what does not match any more is left out. A result is `complete` where it
-is proven (`candidates.py`) that no other node belongs among its hits.
+So a text of one word takes three requests in two rounds, each further word one request more. All is read eventually
+consistent, the hits strongly while a move is running; what does not match any more is left out. A result is `complete`
+where it is proven (`candidates.py`) that no other node belongs among its hits.
 """
 
 from collections.abc import Sequence

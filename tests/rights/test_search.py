@@ -98,7 +98,7 @@ async def test_searches_depend_on_nothing_hidden(engine_name, tmp_path, request)
                 answers = [await one.ask(who, planned=planned, text=text, under=under, first=3) for one in askers]
                 assert answers[0] == answers[1], (grants, text, under)
             found += len(answers[0][0]["found"]["nodes"])
-        assert found > 50
+        assert found > 10
         # A grant at an old path leads nowhere; that there was a node costs a read, as for every old path.
         for text, under in itertools.product(TEXTS, UNDERS):
             who = caller("read:location/US/IA", name="old")
