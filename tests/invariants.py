@@ -63,10 +63,10 @@ class _Table:
         self.words = [item for item in items if item["pk"].startswith("words/")]
         self.cells = [item for item in items if item["pk"].startswith("cells/")]
         search = [item for item in items if item["pk"].startswith("search/")]
-        self.markers = {item["pk"][7:]: item for item in search if item["sk"] == "!"}
+        self.markers = {item["pk"][7:]: item for item in search if item["sk"] == "-"}
         self.running = [item for item in search if item["sk"].startswith("~")]
-        self.moved = [item for item in search if item["sk"] != "!" and not item["sk"].startswith("~")]
-        self.stamps = {i["pk"]: i for i in items if i["sk"] == "!" and not i["pk"].startswith("search/")}
+        self.moved = [item for item in search if item["sk"] != "-" and not item["sk"].startswith("~")]
+        self.stamps = {item["pk"]: item for item in items if item["sk"] == "!"}
         self.logs = [item for item in items if item["sk"].startswith("!") and item["sk"] != "!"]
         self.aliases = {(item["pk"], item["sk"]): item["id"] for item in items if item["pk"].startswith("alias#")}
         self.layout = [item for item in items if item["pk"] == "!"]

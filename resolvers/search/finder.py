@@ -7,14 +7,14 @@ from typing import ClassVar, Protocol, cast
 
 from resolvers.planning.page import Page
 from resolvers.search.hits import Hit, HitReader, Place, Pointer, Selected
-from resolvers.search.index import read_index
+from resolvers.search.index import SearchIndex, read_index
 from resolvers.search.scope import Scope, Top, paths_of, read_tops
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
-from store.model.keys import Path
+from store.model.keys import Key, Path
 from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.lineage import STEP, id_hash
@@ -89,24 +89,35 @@ class Finder(ABC):
             raise BadInput(f"Each tree of {hierarchy.name} is searched by itself; give the path of a node as under.")
         if asked.first == 0 or paths == []:
             return [], True
-        index = await read_index(request, hierarchy, current=paths is not None)
-        tops = None if paths is None else await read_tops(request, hierarchy.name, paths)
+        if paths is None:
+            tops, index = None, await read_index(request, hierarchy, current=False)
+        elif request.grants is None:
+            calls = [read_tops(request, hierarchy.name, paths), read_index(request, hierarchy, current=True)]
+            outcomes = await gather_outcomes(calls)
+            raise_first_error(outcomes)
+            tops, index = cast(tuple[list[Top], SearchIndex], outcomes)
+        else:
+            tops = await read_tops(request, hierarchy.name, paths)
+            if are_small(tops):
+                # Nothing but what the caller may see is read, so neither reads nor time depend on anything else.
+                reader = HitReader(request, hierarchy, selected, self.place)
+                return self._spent(await reader.all_below(Scope.of(tops, None), asked.first)), True
+            index = await read_index(request, hierarchy, current=True)
         if tops == []:
             return [], True
-        reader = HitReader(request, hierarchy, index, selected, self.place)
+        reader = HitReader(request, hierarchy, selected, self.place, is_strong=index.is_moving)
         hits, complete = await self._hits(asked.first, Scope.of(tops, index.moves), reader)
-        request.budget.spend_nodes(len(hits), "The nodes that are found")
-        return hits, complete
+        return self._spent(hits), complete
+
+    def _spent(self, hits: list[Hit]) -> list[Hit]:
+        self._request.budget.spend_nodes(len(hits), "The nodes that are found")
+        return hits
 
     async def _hits(self, first: int, scope: Scope, reader: HitReader) -> tuple[list[Hit], bool]:
-        is_small = scope.size is not None and scope.size <= MAX_SEARCHED_NODES
-        if is_small and self._request.grants is not None:
-            # Nothing but what the caller may see is read, so not even the time depends on anything else.
-            return await reader.all_below(scope, first), True
         bases = await self._bases(scope)
         found, complete = ([], False) if bases is None else await self.candidates(scope, bases)
         complete = complete and (scope.tops is None or scope.moves is not None)
-        if not complete and is_small:
+        if not complete and are_small(scope.tops):
             return await reader.all_below(scope, first), True
         hits, are_all = await reader.first_of(found, scope, first)
         return hits, complete and are_all
@@ -116,10 +127,13 @@ class Finder(ABC):
         if not is_by_tree(self._hierarchy):
             return [partition(self._hierarchy, "", self.kind)]
         tops: Sequence[Top] = scope.tops or ()
-        keys = list(dict.fromkeys([top.record.key._replace(sk="#") for top in tops]))
-        found = await self._request.state.nodes(keys)
-        raise_first_error(found.values())
-        roots = [id_hash(record.id) for record in found.values() if record is not None and record.id]  # type: ignore[union-attr]
+        ids = {top.record.pk: top.record.id for top in tops if top.record.is_root}
+        keys = {Key(top.record.pk, "#") for top in tops if top.record.pk not in ids}
+        # As items, since grants may hide the ids of roots, which the caller does not see here.
+        items = await self._request.state.items(keys, current=True) if keys else {}
+        raise_first_error(items.values())
+        ids |= {key.pk: cast(str, item["id"]) for key, item in cast(dict[Key, Item | None], items).items() if item}
+        roots = [id_hash(ids[pk]) for pk in dict.fromkeys([top.record.pk for top in tops]) if pk in ids]
         left = scope.moves.trees(scope.reached or ()) if scope.moves is not None else []
         roots = list(dict.fromkeys([*roots, *left]))
         bases = [partition(self._hierarchy, root[:STEP], self.kind) for root in roots]
@@ -131,3 +145,8 @@ class Finder(ABC):
         outcomes = await gather_outcomes(calls)
         raise_first_error(outcomes)
         return cast(list[list[Item]], outcomes)
+
+
+def are_small(tops: Sequence[Top] | None) -> bool:
+    """Whether all nodes of a scope may be read; None is the whole hierarchy."""
+    return tops is not None and sum([top.record.subtree_size for top in tops]) <= MAX_SEARCHED_NODES

@@ -8,7 +8,6 @@ from resolvers.ancestors import kinds_for_all_levels, selected_keys
 from resolvers.lookup import find_nodes
 from resolvers.planning.relations import Selection
 from resolvers.search.former_keys import learn, present_key
-from resolvers.search.index import SearchIndex
 from resolvers.search.scope import NOTHING, Scope
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.records_read import Read
@@ -60,12 +59,13 @@ class HitReader:
         self,
         request: Request,
         hierarchy: Hierarchy,
-        index: SearchIndex,
         selected: Selected,
         place: Callable[[Record], Place | None],
+        *,
+        is_strong: bool = False,
     ) -> None:
         self._request, self._hierarchy, self._selected = request, hierarchy, selected
-        self._is_strong = index.is_moving
+        self._is_strong = is_strong
         self._place = place
 
     async def first_of(self, found: Sequence[Pointer], scope: Scope, size: int) -> tuple[list[Hit], bool]:

@@ -49,11 +49,6 @@ class Scope:
             return cls(None if tops is None else tuple(tops), moves, None)
         return cls(tuple(tops), moves, frozenset(moves.below([id_hash(top.record.id) for top in tops])))
 
-    @property
-    def size(self) -> int | None:
-        """The number of nodes in the scope; None for the whole hierarchy."""
-        return None if self.tops is None else sum([top.record.subtree_size for top in self.tops])
-
     def may_hold(self, line: Lineage) -> bool:
         """Whether a node with such a lineage may be in the scope; what is found has to be checked by `holds`."""
         return self.reached is None or not self.reached.isdisjoint(steps(line))

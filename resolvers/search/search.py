@@ -7,9 +7,9 @@
 | hits | table | keys of the nodes | the hits |
 | below a node | table | `begins_with(sk, :top)`, where items prove nothing and at most 2,000 nodes lie there | all |
 
-So a text of one word takes three requests in two rounds, each further word one request more. The items are read
-eventually consistent; the hits strongly, and what does not match any more is left out. A result is `complete` where it
-is proven (`candidates.py`) that no other node belongs among its hits.
+So a text of one word takes three requests in two rounds, each further word one request more. All is read eventually
+consistent, the hits strongly while a move is running; what does not match any more is left out. A result is `complete`
+where it is proven (`candidates.py`) that no other node belongs among its hits.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from resolvers.search.candidates import Candidate, ItemRange, Matching, candidates, is_proven
-from resolvers.search.finder import Finder, FoundPage, check_first
+from resolvers.search.finder import Finder, FoundPage, are_small, check_first
 from resolvers.search.hits import Place, Selected
 from resolvers.search.scope import Scope
 from resolvers.session.request import Request
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Path
+from store.model.languages import canonical_language
 from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.folding import SearchText, is_group
@@ -48,6 +49,8 @@ class SearchArguments:
         check_first(self.first)
         if self.languages is not None and len(self.languages) > MAX_LANGUAGES:
             raise BadInput(f"languages has {len(self.languages)} tags; at most {MAX_LANGUAGES} are taken.")
+        for tag in self.languages or ():
+            canonical_language(tag)  # here, since whether names are compared depends on what is found
 
     @classmethod
     def of(cls, text: str, *rest: Any) -> "SearchArguments":
@@ -138,7 +141,9 @@ class _Search(Finder):
         return read
 
     def _items_left(self) -> int:
-        """The number of items that may still be read."""
+        """The number of items that may still be read; none where all nodes can be read instead."""
+        if are_small(self._scope.tops):
+            return 0
         return max(0, int((MAX_UNITS - (self._request.reads.units - self._units)) * ITEMS_A_UNIT))
 
 

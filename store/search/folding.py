@@ -17,9 +17,9 @@ MAX_TEXT_CHARACTERS = 200  # of a text to search for
 MAX_WORDS = 8  # of it
 MAX_FOLDED_CHARACTERS = 100  # of a name; what follows is not searched
 
-# Thai and Lao, Myanmar, Hangul's letters, Khmer, Kana, Bopomofo and Han.
+# Signs that stand for a character of Han; Thai and Lao, Myanmar, Hangul's letters, Khmer, Kana, Bopomofo and Han.
 _UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
+    "\u3005-\u3007\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _WORD = re.compile(rf"(?:(?=[^\W_])[{_UNSPACED}])+|(?:(?![{_UNSPACED}])[^\W_])+")

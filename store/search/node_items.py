@@ -5,7 +5,7 @@ what they were made of, so that a search is refused where the class asks for mor
 
 | item | pk | sk |
 | --- | --- | --- |
-| marker: the items of all nodes are written | `search/location` | `!` |
+| marker: the items of all nodes are written | `search/location` | `-` |
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -84,7 +84,7 @@ def index_range(hierarchy: str) -> KeyRange:
 
 def marker_key(hierarchy: str) -> Key:
     """The key of the marker of a hierarchy."""
-    return Key(f"search/{hierarchy}", "!")
+    return Key(f"search/{hierarchy}", "-")
 
 
 def marker(hierarchy: Hierarchy) -> Item:

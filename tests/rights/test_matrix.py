@@ -105,6 +105,11 @@ def told(*events: str) -> Any:
     return {"changes": found}
 
 
+def found(*paths: str) -> Any:
+    """What a search returns that finds these."""
+    return {"complete": True, "nodes": [{"path": path} for path in paths]}
+
+
 # The field with its selection, and the value for each case: SAME, or the value in a response without an error.
 OF_QUERY: dict[str, list[tuple[str, list[Any]]]] = {
     "location": [
@@ -157,6 +162,29 @@ OF_QUERY: dict[str, list[tuple[str, list[Any]]]] = {
             '_entities(representations: [{__typename: "City", id: $id}]) { ... on City { path } }',
             [[NULL], SAME, SAME, [NULL], [NULL], [NULL]],
         ),
+    ],
+    "searchLocations": [
+        (
+            'searchLocations(text: "oma") { complete nodes { path } }',
+            [found(), found(OMAHA), SAME, found("US/NE/Omaha2"), found(), found()],
+        ),
+        (
+            'searchLocations(text: "омаха", under: "US/NE") { complete nodes { path } }',
+            [found(), found(OMAHA), SAME, found(), found(), found()],
+        ),
+        (
+            'searchLocations(text: "68118") { complete nodes { path } }',
+            [found(), found(CHILD), SAME, found(), found(CHILD), found()],
+        ),
+    ],
+    "locationsNear": [
+        (
+            "locationsNear(latitude: 41.2, longitude: -96.1) { complete nodes { path } }",
+            [found(), found(OMAHA), SAME, found(), found(), found()],
+        ),
+    ],
+    "searchCategories": [
+        ('searchCategories(text: "maps") { complete nodes { path } }', [found()] * 5 + [SAME]),
     ],
     "_service": [("_service { sdl }", [SAME] * 6)],
 }

@@ -38,6 +38,9 @@ _ENTITIES = """{ _entities(representations: [
     { __typename: "City", id: "location:the-Omaha" }, { __typename: "State", path: "US/MO" }
   ]) { ... on City { name parent { name } } ... on State { name } } }"""
 
+_SEARCH = """{ __schema { __typename }
+  searchLocations(text: "o l", under: "US") { complete nodes { path descendantCount } } }"""
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -78,6 +81,9 @@ KINDS = {
     "changes": query('{ changes(hierarchy: "location", tree: "US", since: null) { hasMore } }'),
     "entities": query(_ENTITIES),
     "by a key": query('{ location(path: "US/NE") { name } }', key=True),
+    "search": query('{ searchLocations(text: "oma") { complete nodes { path parent { path } } } }'),
+    "search below": query(_SEARCH),
+    "search by a key": query('{ searchLocations(text: "o", under: "US") { nodes { path } } }', key=True),
     "update": Kind(lambda n: updated("US/NE", n)),
     "update, large payload": Kind(lambda n: updated("US/NE", n, f"node {{ root {{ {_LARGE} }} }}")),
     "two mutations": Kind(lambda n: Ask(_TWO % (_LARGE, _LARGE), {"name": f"name {n}"})),

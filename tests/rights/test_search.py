@@ -1,0 +1,106 @@
+"""Searches of a caller who may see a part: nothing in the answer, or in its cost, depends on anything else.
+
+Two tables differ in what the caller may not see; all answers and reads of the caller are the same in both.
+"""
+
+import itertools
+from typing import Any
+
+import orjson
+import pytest
+
+from graph.compiler.plan_cache import PlanCache
+from graph.execution.operation import Execution
+from graph.hierarchies.locations import Location
+from graph.operation.context import Context
+from graph.schema import build_schema
+from resolvers.session.page_cache import PageCache
+from resolvers.session.request import Request
+from resolvers.session.tree_version_cache import TreeVersionCache
+from store.background_moves.timing import MoveTiming
+from store.connect import open_store
+from store.edits.move import Move
+from store.engine.protocol import Store
+from store.engine.usage import ReadUsage
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
+from store.writer.writer import Writer
+from tests.rights.asking import caller
+
+LOCATION = Location.definition()
+SCHEMA, TYPES = build_schema([Location])
+SEEN = [
+    ("US", "COUNTRY", "United States"), ("US/NE", "STATE", "Nebraska"), ("US/NE/Omaha", "CITY", "Omaha"),
+    ("US/NE/Lincoln", "CITY", "Lincoln"), ("US/NE/Omaha/68118", "POSTAL_CODE", "68118"),
+]  # fmt: skip
+HIDDEN = [
+    ("US/IA", "STATE", "Omaha Lincoln"), ("US/NEW", "STATE", "New Omaha"), ("FR", "COUNTRY", "Omaha"),
+    *[(f"FR/Omaha {n}", "CITY", f"Omaha {n} Lincoln") for n in range(60)],
+    *[(f"US/IA/{n}", "CITY", f"Nebraska {n}") for n in range(60)],
+    ("US/IA/Secret", "CITY", "Secret"), ("FR/Secret", "CITY", "Secret Lincoln"),
+]  # fmt: skip
+TEXTS = ["omaha", "oma", "o", "lincoln", "nebraska", "secret", "lincoln secret", "omaha lincoln", "united", "68"]
+UNDERS = [None, "US", "US/NE", "US/NE/Omaha", "US/IA", "FR", "XX", "US/NEW", "US/XX"]
+GRANTS = [["US/NE"], ["US/NE/Omaha", "US/NE/Lincoln"], ["US/NE", "XX"], ["XX"], []]
+QUERY = """query($text: String!, $under: Path, $first: Int!) {
+  found: searchLocations(text: $text, under: $under, first: $first) {
+    complete nodes { path id name population childCount parent { path name } } } }"""
+
+
+async def planted(url: str, rows: list[tuple[str, str, str]]) -> None:
+    plan, result = ImportPlan(LOCATION), LoadResult()
+    for number, (path, level, name) in enumerate(rows):
+        plan.take(Row(number, path.split("/"), [Part(level, name, path.replace("/", "-").replace(" ", "-"))]))
+    async with open_store(url) as store:
+        await store.create()
+        await load(store, plan, result)
+        assert not result.rejections
+        if len(rows) > len(SEEN):  # and hidden nodes have been moved
+            writer = Writer(store, MoveTiming(0.0, 0.0))
+            await writer.write(Move(LOCATION, ("US", "IA"), ("FR", "IA")), ReadUsage())
+            await writer.move_worker.finished()
+
+
+class Asker:
+    """Asks one table, with what a server caches between requests."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._cache = PageCache(10_000_000, TreeVersionCache(0.0))
+        self._plans = PlanCache(SCHEMA._schema, TYPES, keep=100)
+
+    async def ask(self, who: Any, *, planned: bool, **variables: Any) -> Any:
+        """The whole answer, and what it took."""
+        request = Request(self._store, {"location": LOCATION}, page_cache=self._cache)
+        execution = Execution(SCHEMA, lambda: Context(request, TYPES), plans=self._plans if planned else None)
+        answer = await execution.execute(QUERY, variables, caller=who, allow_mutations=False)
+        assert answer.executed
+        errors, reads = answer.body.get("errors"), request.reads
+        cost = (reads.requests, request.scheduler.rounds, reads.items, reads.units)
+        return orjson.loads(answer.content())["data"], errors, cost
+
+
+@pytest.mark.parametrize("engine_name", ["sqlite", "dynamodb"])
+async def test_searches_depend_on_nothing_hidden(engine_name, tmp_path, request):
+    if engine_name == "sqlite":
+        urls = [f"sqlite:///{tmp_path / name}" for name in ("alone.db", "among.db")]
+    else:
+        engine = request.getfixturevalue("engine")
+        urls = [engine.address(f"{tmp_path.name[-60:]}-{name}".replace("_", "-")) for name in ("alone", "among")]
+    for url, rows in zip(urls, (SEEN, [*SEEN, *HIDDEN]), strict=True):
+        await planted(url, rows)
+    async with open_store(urls[0]) as alone, open_store(urls[1]) as among:
+        found = 0
+        for grants, text, under in itertools.product(GRANTS, TEXTS[:: 1 if engine_name == "sqlite" else 4], UNDERS):
+            who = caller(*[f"read:location/{one}" for one in grants], name=str(grants))
+            askers = Asker(alone), Asker(among)  # which have nothing in their caches
+            for planned in (True, False):
+                answers = [await one.ask(who, planned=planned, text=text, under=under, first=3) for one in askers]
+                assert answers[0] == answers[1], (grants, text, under)
+            found += len(answers[0][0]["found"]["nodes"])
+        assert found > 10
+        # A grant at an old path leads nowhere; that there was a node costs a read, as for every old path.
+        for text, under in itertools.product(TEXTS, UNDERS):
+            who = caller("read:location/US/IA", name="old")
+            answers = [await one.ask(who, planned=True, text=text, under=under, first=3) for one in askers]
+            assert answers[0][:2] == answers[1][:2] == ({"found": {"complete": True, "nodes": []}}, None)

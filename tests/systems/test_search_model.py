@@ -1,0 +1,126 @@
+"""Random edits, and after each of them searches: they find what brute force over the table finds, for every caller.
+
+The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/systems/test_search_model.py
+"""
+
+import asyncio
+import os
+import uuid
+from collections import Counter
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resolvers.search import finder, search
+from store.background_moves.timing import MoveTiming
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.model.keys import Path
+from store.model.paths import format_path
+from store.writer.writer import Writer
+from tests.brute_search import Brute
+from tests.rights.asking import Server, caller
+from tests.systems.searching import ALL, CLASSES, RandomTree, Search, all_nodes
+
+EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
+SEQUENCES = st.tuples(st.sampled_from([*CLASSES]), st.integers(0, 1 << 32), st.integers(1, 15))
+SMALL = 60  # changes in a transaction, so that a subtree of some nodes is moved in the background
+common = settings(suppress_health_check=list(HealthCheck), deadline=None)
+
+
+def granted(tree: RandomTree) -> tuple[Any, list[Path]]:
+    """A caller who sees some subtrees, and their tops."""
+    tops = [tree.path() for _ in range(tree.random.randint(0, 2))] + [("no", "where")]
+    return caller(*[f"read:{tree.hierarchy.name}/{format_path(top)}" for top in tops], name=str(tops)), tops
+
+
+async def check(server: Server, brute: Brute, asked: Search, who: Any, tops: list[Path], *, whole: bool) -> bool:
+    """Compare a search with brute force; whether its result is complete. With `whole` it has to be."""
+    answer = await asked.ask(server, who)
+    if brute.hierarchy.name == "box" and asked.under is None:
+        assert "errors" in answer or len({top[0] for top in tops}) < 2
+        return True
+    assert "errors" not in answer, (asked, answer)
+    found = answer["data"]["found"]
+
+    def shown(path: Path) -> bool:
+        return asked.is_in_scope(path) and any(path[: len(top)] == top for top in tops)
+
+    expected = brute.find(asked.text, shown=shown, levels=asked.levels, languages=asked.languages, first=asked.first)
+    if whole or found["complete"]:
+        assert [one["id"] for one in found["nodes"]] == [one.id for one in expected], (asked, tops)
+        assert [one["path"] for one in found["nodes"]] == [format_path(one.path) for one in expected]
+        assert [one["name"] for one in found["nodes"]] == [one.name for one in expected]
+        for one in found["nodes"]:
+            parts = one["path"].split("/")
+            assert [above["path"] for above in one["ancestors"]] == ["/".join(parts[:n]) for n in range(1, len(parts))]
+    else:
+        assert all(shown(tuple(one["path"].split("/"))) for one in found["nodes"])
+    assert found["complete"] or not whole, asked
+    return bool(found["complete"])
+
+
+async def follow(store: Store, name: str, seed: int, length: int, seen: Counter[bool], *, whole: bool) -> None:
+    hierarchy = CLASSES[name].definition()
+    tree, writer, server = (
+        RandomTree.of(hierarchy, seed),
+        Writer(store, MoveTiming(0.0, 0.0)),
+        Server(store, *CLASSES.values()),
+    )
+    for _ in range(length):
+        await tree.edit(store, writer)
+        records = await all_nodes(store, name)
+        tree.paths = {record.path: record.level for record in sorted(records, key=lambda one: one.path)}
+        brute = Brute(hierarchy, records)
+        for _ in range(3):
+            asked = tree.search()
+            seen[await check(server, brute, asked, ALL, [()], whole=whole)] += 1
+            who, tops = granted(tree)
+            seen[await check(server, brute, asked, who, tops, whole=whole)] += 1
+
+
+def run(
+    url: str, sequence: tuple[str, int, int], max_commit_changes: int | None = None, *, whole: bool = True
+) -> Counter[bool]:
+    seen: Counter[bool] = Counter()
+
+    async def opened() -> None:
+        async with open_store(url) as store:
+            await store.create()
+            if max_commit_changes:
+                store.max_changes = store.max_commit_changes = max_commit_changes
+            await follow(store, *sequence, seen, whole=whole)
+
+    asyncio.run(opened())
+    return seen
+
+
+@settings(common, max_examples=EXAMPLES or 10)
+@given(SEQUENCES)
+def test_on_sqlite_searches_find_what_was_written(sequence):
+    run("sqlite://:memory:", sequence)
+
+
+@settings(common, max_examples=EXAMPLES or 10)
+@given(SEQUENCES)
+def test_searches_find_what_background_moves_have_moved(sequence):
+    run("sqlite://:memory:", sequence, SMALL)
+
+
+@settings(common, max_examples=EXAMPLES or 2)
+@given(SEQUENCES)
+def test_on_dynamodb_searches_find_what_was_written(engine, sequence):
+    run(engine.address(f"search-{uuid.uuid4().hex}"), sequence)
+
+
+def test_a_search_of_few_items_says_so_or_finds_the_same(monkeypatch):
+    """With low limits most results have to be proven from a part of the items."""
+    monkeypatch.setattr(search._Limits, "of", lambda word, first, **_: search._Limits(4, 4))
+    monkeypatch.setattr(search, "MAX_UNITS", 0.0)
+    monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", 0)
+    seen: Counter[bool] = Counter()
+    for seed in range(EXAMPLES or 3):
+        for name in CLASSES:
+            seen += run("sqlite://:memory:", (name, seed, 15), whole=False)
+    assert min(seen[True], seen[False]) > 5, seen
