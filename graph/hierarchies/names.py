@@ -2,18 +2,19 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
+from graph.hierarchies.attribute import value_attributes
 from graph.hierarchies.node import Node
 from store.errors import BadInput
 from store.model.hierarchy import RESERVED
 
 OWN_TYPES = frozenset(
     "Query Mutation Subscription Node NodeRevision NodeRevisionConnection NodeRevisionEdge PageInfo DeletedNode "
-    "LocalizedName LocalizedNameInput "
+    "LocalizedName LocalizedNameInput Localized LocalizedText LocalizedTextInput Money MoneyInput Url "
     "Change ChangeFeed Move MoveState WritePlan DeletePolicy Path Long Decimal Date DateTime ID Int Float String "
     "Boolean _Any _Entity _Service".split()
 )
@@ -81,6 +82,10 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
         for enum in _enums_of(one):
             made_by = f"the enum {enum.__name__} of {_described(cls, one)}"
             yield Use(TYPE, enum.__name__, enum, made_by, "rename the enum")
+        for value in _nested_in(one):
+            made_by = f"the class {value.__name__} of {_described(cls, one)}"
+            for ending in ("", "Input"):
+                yield Use(TYPE, value.__name__ + ending, value, made_by, "rename the class")
     for one in classes:
         yield Use(FIELD, field_of(cls.prefix + one.title), one, _described(cls, one), rename)
     way_out = f'give {cls.title} another many=, as in many="all{cls.title}"'
@@ -112,7 +117,7 @@ def _take(cls: type[Node], taken: dict[tuple[str, str], Use], use: Use) -> None:
 def _check_attributes(cls: type[Node], level: type[Node]) -> None:
     """Refuse an attribute whose field would take the place of another one, and an enum that GraphQL cannot have."""
     taken = {camel(name): "every node" for name in RESERVED}
-    for name in level.attributes:
+    for name in (*level.attributes, *level.computed):
         field = camel(name)
         where = f"{location(level)}: the attribute {name} of {_described(cls, level)} makes the field"
         if not _NAME.fullmatch(field):
@@ -133,13 +138,24 @@ def _described(cls: type[Node], level: type[Node]) -> str:
 
 
 def _enums_of(cls: type[Node]) -> Iterator[type[Enum]]:
-    """The enums among the types of a class's attributes, which may be optional and in lists."""
-    ahead: list[Any] = [hint for hint, _ in cls.attributes.values()]
+    """The enums among the types of a class's attributes."""
+    return (kind for kind in _types_of(cls) if issubclass(kind, Enum))
+
+
+def _nested_in(cls: type[Node]) -> Iterator[type]:
+    """The dataclasses among the types of a class's attributes."""
+    return (kind for kind in _types_of(cls) if is_dataclass(kind))
+
+
+def _types_of(cls: type[Node]) -> Iterator[type]:
+    """The types of a class's attributes, which may be optional, in lists and in nested values."""
+    ahead: list[Any] = [hint for hint, _ in cls.attributes.values()] + [one.hint for one in cls.computed.values()]
     while ahead:
         hint = ahead.pop()
         ahead += get_args(hint)
-        if isinstance(hint, type) and issubclass(hint, Enum):
+        if isinstance(hint, type) and get_origin(hint) is None:
             yield hint
+            ahead += [inner for inner, _ in value_attributes(hint).values()] if is_dataclass(hint) else []
 
 
 def camel(name: str) -> str:

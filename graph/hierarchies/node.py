@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-from graph.hierarchies.attribute import WrongClass as WrongClass
 from graph.hierarchies.attribute import own_attributes
+from graph.hierarchies.attribute_options import WrongClass as WrongClass
+from graph.hierarchies.computed import Computed, own_computed
 from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy, Level, Search, SearchScope
 
@@ -44,6 +45,7 @@ class Node:
     under: ClassVar[frozenset[str | None]]
     levels: ClassVar[dict[str, type["Node"]]]
     attributes: ClassVar[dict[str, tuple[Any, Attribute]]]
+    computed: ClassVar[dict[str, Computed]]
     declared_at: ClassVar[tuple[str, int]]
     """File and line of the class."""
 
@@ -60,6 +62,9 @@ class Node:
     ) -> None:
         super().__init_subclass__()
         _check_class(cls, rest)
+        methods = own_computed(cls)
+        for name in methods:
+            delattr(cls, name)
         own = own_attributes(cls)
         for name in own:
             delattr(cls, name)  # so that none hides what every class has itself, such as its title
@@ -71,7 +76,7 @@ class Node:
             cls.name, cls.many, cls.prefix, cls.levels = str(hierarchy), many or f"{hierarchy}s", prefix, {}
             cls.search = _search(cls, search, search_weight)
             cls.location = None if location is None else _location(cls, location)
-            cls.attributes = own
+            cls.attributes, cls.computed = own, methods
             _declare(cls)
             return
         for keyword, value in {
@@ -81,7 +86,7 @@ class Node:
             if value:
                 raise WrongClass(f"{cls.title} is a level and has {keyword}=; give that to its hierarchy's class.")
         cls.level = _upper(cls.title)
-        cls.attributes = {**cls.attributes, **own}
+        cls.attributes, cls.computed = {**cls.attributes, **own}, {**cls.computed, **methods}
         cls.under = _under(cls, under)
         _refuse_double(cls, cls.levels.setdefault(cls.level, cls))
 

@@ -41,10 +41,12 @@ def field(
     *arguments: Parameter,
     name: str | None = None,
     compiled: bool = True,
+    deprecated: str | None = None,
 ) -> StrawberryField:
     """A field with the resolver `resolve(root, info, **arguments)`, whose argument names end in `_`.
 
     Plans compile leaf fields and the relations between nodes; any other field that leads to nodes is not `compiled`.
+    `deprecated` says what to use instead.
     """
 
     def answer(root: Any, info: Any, **given: Any) -> Any:
@@ -54,7 +56,9 @@ def field(
     taken = [Parameter("root", plain), Parameter("info", plain, annotation=strawberry.Info)]
     answer.__signature__ = Signature([*taken, *arguments], return_annotation=returns)  # type: ignore[attr-defined]
     metadata = {RESOLVER: resolve} if compiled else {}
-    made: StrawberryField = strawberry.field(resolver=answer, description=description, name=name, metadata=metadata)
+    made: StrawberryField = strawberry.field(
+        resolver=answer, description=description, name=name, metadata=metadata, deprecation_reason=deprecated
+    )
     return made
 
 

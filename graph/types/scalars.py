@@ -5,7 +5,7 @@ from typing import Any, NewType
 import strawberry
 from strawberry.types.scalar import ScalarDefinition
 
-from graph.hierarchies.attribute import Date, DateTime, Decimal, Long
+from graph.hierarchies.attribute import Date, DateTime, Decimal, Long, Url
 from store.errors import BadInput
 from store.model.attributes import Attribute, Kind
 
@@ -34,4 +34,5 @@ SCALARS: dict[object, ScalarDefinition] = {
     Decimal: _scalar(Kind.DECIMAL, "Decimal of up to 38 digits, as a string that keeps its places, such as 1299.00."),
     Date: _scalar(Kind.DATE, "Calendar date in RFC 3339, such as 2026-10-05."),
     DateTime: _scalar(Kind.DATETIME, "Date and time in UTC in RFC 3339, such as 2026-10-05T12:30:00Z."),
+    Url: _scalar(Kind.URL, "Absolute URL of http or https, such as https://example.com/a."),
 }

@@ -1,11 +1,14 @@
 """Hierarchy schema: levels, their attributes, and the levels that each may be under."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from store.errors import BadInput
-from store.model.attributes import NUMBERS, Attribute
+from store.model.attributes import NUMBERS, Attribute, Kind, Value
+from store.model.names import with_changes
 from store.text import shorten
 
 MAX_NAME_CHARACTERS = 64  # of the names of a hierarchy and of a level, which are parts of keys
@@ -36,6 +39,48 @@ class Level:
     def may_be_root(self) -> bool:
         return None in self.under
 
+    def attribute(self, name: str) -> Attribute | None:
+        """The attribute of this name, or else the one that had it before."""
+        return self.attributes.get(name) or self._former.get(name)
+
+    @cached_property
+    def _former(self) -> dict[str, Attribute]:
+        """Attributes by their former names."""
+        return {name: one for one in self.attributes.values() for name in one.was}
+
+    @cached_property
+    def _localized(self) -> frozenset[str]:
+        return frozenset(one.name for one in self.attributes.values() if one.kind is Kind.LOCALIZED)
+
+    @cached_property
+    def _obliged(self) -> list[Attribute]:
+        """The attributes that new nodes have in any case."""
+        return [one for one in self.attributes.values() if one.rules.required or one.default is not None]
+
+    def current(self, stored: Mapping[str, Value]) -> Mapping[str, Value]:
+        """Stored attributes by their present names; where one is stored under several names, the present one counts."""
+        if not any(name in self._former for name in stored):
+            return stored
+        values = {name: value for name, value in stored.items() if name not in self._former}
+        for one in self.attributes.values():
+            if (value := one.value_in(stored)) is not None:
+                values[one.name] = value
+        return values
+
+    def changed(self, stored: Mapping[str, Value], changes: Mapping[str, Value]) -> dict[str, Value]:
+        """Stored attributes after changes, by their present names. Raises BadInput for too many languages."""
+        return with_changes(self.current(stored), changes, self._localized)
+
+    def new_values(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """The attributes of a new node, with those that have a default. Raises BadInput for a required one without."""
+        found = with_changes({}, values, self._localized)
+        for one in self._obliged:
+            if found.get(one.name) is None:
+                if one.default is None:
+                    raise BadInput(f"{self.name} requires {one.name}; give it a value.")
+                found[one.name] = one.default
+        return found
+
 
 class SearchScope(StrEnum):
     """The nodes that one search covers: those of the whole hierarchy, or those of one tree."""
@@ -46,7 +91,7 @@ class SearchScope(StrEnum):
 
 @dataclass(frozen=True)
 class Search:
-    """The search by words of a hierarchy; among equal matches nodes with a greater `weight`, an attribute, are first."""
+    """The search by words of a hierarchy; of equal matches those with a greater `weight`, an attribute, are first."""
 
     scope: SearchScope
     weight: str | None = None
@@ -89,6 +134,10 @@ class Hierarchy:
             wrong = f'{self.name} has no level "{shorten(name)}"; it' if name else f"The level is missing; {self.name}"
             raise BadInput(f"{wrong} has {', '.join(self.levels)}.") from None
 
+    def any_level(self, name: str) -> Level:
+        """The level of this name; one without attributes where it is not defined."""
+        return self.levels.get(name) or Level(name, name, "", frozenset())
+
     def _possible(self) -> set[str]:
         """The levels that can be reached from the roots."""
         found: set[str] = set()
@@ -110,6 +159,12 @@ def _check_level(hierarchy: Hierarchy, level: Level) -> None:
         raise ValueError(f"{level.title} stands under {', '.join(map(str, unknown))}, which {hierarchy.name} has not.")
     if reserved := RESERVED & level.attributes.keys():
         raise ValueError(f"{level.title} has an attribute {', '.join(reserved)}, a name that every node has already.")
+    taken = {*level.attributes, *RESERVED}
+    for attribute in level.attributes.values():
+        for name in attribute.was:
+            if name in taken:
+                raise ValueError(f'{level.title}.{name} has a meaning besides was="{name}" of {attribute.name}.')
+            taken.add(name)
 
 
 def _check_numbers(hierarchy: Hierarchy) -> None:

@@ -129,10 +129,11 @@ async def _moves(store: Store, partition: str, reads: ReadUsage) -> ActiveMoves:
 def _line(hierarchy: Hierarchy, record: Record, undefined: Undefined) -> bytes:
     """The line of a node, with the attributes that its level does not define apart."""
     others = undefined.see(record.level, record.attributes)
+    attributes = hierarchy.any_level(record.level).current(record.attributes)
     fields: dict[str, object] = {
         "path": record.path, "level": record.level, "name": record.name,
         "id": record.id.removeprefix(f"{record.hierarchy}:"),
-        **{name: value for name, value in record.attributes.items() if name not in others},
+        **{name: value for name, value in attributes.items() if name not in others},
     }  # fmt: skip
     if are_names(names := record.attributes.get(NAMES)):
         fields[NAMES] = dict(sorted(cast(dict[str, str], names).items()))  # DynamoDB returns them in any order

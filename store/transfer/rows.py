@@ -183,18 +183,18 @@ class ImportPlan:
             return self.hierarchy.level(part.level)
         if not LEVEL_NAME.fullmatch(part.level) or len(part.level) > MAX_NAME_CHARACTERS:
             raise BadInput(f'"{shorten(part.level)}" is not a valid name of a level; use capitals, digits and _.')
-        return Level(part.level, part.level, "", frozenset())
+        return self.hierarchy.any_level(part.level)
 
     def _values(self, level: Level, part: Part) -> dict[str, Value]:
         if not part.attributes and not part.undefined:
             return _NO_VALUES
         values = undefined_values(level, part.undefined) if part.undefined else {}
         for name, value in part.attributes.items():
-            attribute = level.attributes.get(name)
+            attribute = level.attribute(name)
             if name == NAMES:
                 values[name] = checked_names(value)
             elif attribute is not None:
-                values[name] = None if value is None else attribute.parse(value)
+                values[attribute.name] = attribute.change(value)
             elif not self.ignore_unknown:
                 defined = ", ".join(level.attributes) or "none"
                 raise BadInput(f'{level.name} has no attribute "{shorten(name)}"; it has {defined}.')
