@@ -26,6 +26,7 @@ COMMANDS = {
         "backup": "commands.backup:backup",
         "restore": "commands.backup:restore",
         "copy": "commands.copy:copy_store",
+        "rewrite-names": "commands.rewrite_names:rewrite_names",
     },
     "Access": {"key": "commands.key:app"},
 }

@@ -26,8 +26,8 @@ ORDER = {
     "lookup total_count pages restricted_lists past mutations dataloaders",
     "graph": "errors error_codes federation_exposure operation settings hierarchies types federation "
     "schema observability auth compiler execution server app",
-    "commands": "options output_file progress table importing check backup copy demo export key schema tree serving "
-    "main",
+    "commands": "options output_file progress table importing check backup copy demo export key schema tree "
+    "rewrite_names serving main",
     "clade": "packages demo examples",
 }
 """The packages and modules of each top folder, lowest first: each imports only from those before it."""

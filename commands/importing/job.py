@@ -118,6 +118,8 @@ class ImportJob:
             typer.echo(f"unchanged: {outcome.unchanged:,}")
         if moved := sum(rejection.moved for rejection in outcome.rejections):
             typer.echo(f"not moved: {moved:,}")
+        for sentence in self.plan.undefined.sentences():
+            typer.echo(sentence)
         if self.prune and self.plan.pathless:
             typer.echo("Nothing was removed, because some rejected rows do not identify their nodes.", err=True)
         self._report_rejected()

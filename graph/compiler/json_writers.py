@@ -193,7 +193,9 @@ def _quick(leaf: LeafField, n: int, scope: dict[str, Any]) -> tuple[str, str] | 
         case _:
             return None
     if is_enum_type(kind):
-        scope[f"members{n}"] = frozenset(kind.values)
+        # A level may have another name in the table than in the schema, where it is the value of its name.
+        is_level = isinstance(leaf.resolve, RecordField)
+        scope[f"members{n}"] = frozenset(name for name, one in kind.values.items() if not is_level or one.value == name)
         valid = f"type({{v}}) is str and {{v}} in members{n}"
     elif kind.name in _VALID:  # type: ignore[union-attr]
         valid = _VALID[kind.name]  # type: ignore[union-attr]

@@ -219,7 +219,7 @@ class Inputs:
         self._levels = {input_field_of(level.__name__): level for level in cls.levels.values()}
         text = "Attributes of exactly one level, which is also the level of a new node."
         parts = {
-            member: (_level_input(cls, level) | None, f"Attributes of {level.level}.")
+            member: (_level_input(cls, level) | None, f"Attributes of {level.label}.")
             for member, level in self._levels.items()
         }
         self.attributes = _one_of(f"{cls.prefix}{cls.__name__}Attributes", text, parts)
@@ -250,7 +250,7 @@ def _level_input(cls: type[Node], level: type[Node]) -> Any:
         return bool
     parts = {name: (input_type(hint), attribute) for name, (hint, attribute) in level.attributes.items()}
     title = f"{cls.prefix}{level.__name__}Attributes"
-    text = f"Attributes of {level.level}; null clears an attribute, an omitted one is unchanged."
+    text = f"Attributes of {level.label}; null clears an attribute, an omitted one is unchanged."
     return input_object(title, text, parts)
 
 

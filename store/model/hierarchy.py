@@ -24,9 +24,10 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Level:
-    """A level. `name` is its value in GraphQL's enum (`POSTAL_CODE`), `title` its type's name (`PostalCode`).
+    """A level. `name` is its name in the table (`POSTAL_CODE`), `title` its type's name (`PostalCode`).
 
-    `under` are the names of the levels that its nodes may be under; None among them: they may be roots.
+    `under` are the names of the levels that its nodes may be under; None among them: they may be roots. `renamed` is
+    its present name, where that is another than the one in the table; clients and files have the present one.
     """
 
     name: str
@@ -34,6 +35,12 @@ class Level:
     description: str
     under: frozenset[str | None]
     attributes: dict[str, Attribute] = field(default_factory=dict)
+    renamed: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its present name."""
+        return self.renamed or self.name
 
     @property
     def may_be_root(self) -> bool:
@@ -77,7 +84,7 @@ class Level:
         for one in self._obliged:
             if found.get(one.name) is None:
                 if one.default is None:
-                    raise BadInput(f"{self.name} requires {one.name}; give it a value.")
+                    raise BadInput(f"{self.label} requires {one.name}; give it a value.")
                 found[one.name] = one.default
         return found
 
@@ -127,12 +134,19 @@ class Hierarchy:
                 )
 
     def level(self, name: str) -> Level:
-        """The level of this name, in any case; raises BadInput, which lists the levels."""
-        try:
-            return self.levels[name.upper()]
-        except KeyError:
-            wrong = f'{self.name} has no level "{shorten(name)}"; it' if name else f"The level is missing; {self.name}"
-            raise BadInput(f"{wrong} has {', '.join(self.levels)}.") from None
+        """The level of this name, present or in the table, in any case; raises BadInput, which lists the levels."""
+        if (found := self.find(name)) is not None:
+            return found
+        wrong = f'{self.name} has no level "{shorten(name)}"; it' if name else f"The level is missing; {self.name}"
+        raise BadInput(f"{wrong} has {', '.join(level.label for level in self.levels.values())}.")
+
+    def find(self, name: str) -> Level | None:
+        """The level of this name, present or in the table, in any case; None where it is not defined."""
+        return self._by_label.get(name.upper()) or self.levels.get(name.upper())
+
+    @cached_property
+    def _by_label(self) -> dict[str, Level]:
+        return {level.label: level for level in self.levels.values()}
 
     def any_level(self, name: str) -> Level:
         """The level of this name; one without attributes where it is not defined."""
@@ -189,4 +203,4 @@ def misplaced(level: Level, under: str | None) -> str:
     """The message for a level that may not be under another, None: not be a root."""
     places = [f"under {name}" for name in level.under if name is not None]
     may = ", ".join([*(["as a root"] if level.may_be_root else []), *sorted(places)])
-    return f"{level.name} may not stand {f'under {under}' if under else 'as a root'}, only {may}."
+    return f"{level.label} may not stand {f'under {under}' if under else 'as a root'}, only {may}."

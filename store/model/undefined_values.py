@@ -71,18 +71,22 @@ class Undefined:
     def sentences(self) -> list[str]:
         """One message for each undefined level, undefined attribute, former name and broken rule of a level."""
         found: list[tuple[str, str]] = []
+
+        def label(level: str) -> str:
+            return self._hierarchy.any_level(level).label
+
         for level, count in self._levels.items():
             nodes = f"{quantity(count, 'node')} {'is' if count == 1 else 'are'}"
             found.append((level, f"{nodes} of the level {shorten(level)}, which is not defined."))
         for (level, name), count in sorted(self._attributes.items()):
             nodes = f"{quantity(count, 'node')} {'has' if count == 1 else 'have'}"
-            found.append((level, f"{nodes} a value of {shorten(name)}, which {level} does not define."))
+            found.append((level, f"{nodes} a value of {shorten(name)}, which {label(level)} does not define."))
         for (level, name), count in sorted(self._former.items()):
-            nodes = f"{quantity(count, 'node')} of {level} {'has' if count == 1 else 'have'}"
+            nodes = f"{quantity(count, 'node')} of {label(level)} {'has' if count == 1 else 'have'}"
             present = self._hierarchy.any_level(level).attribute(name)
             found.append((level, f"{nodes} {present.name if present else name} under its former name {name}."))
         for (level, rule), (count, path) in sorted(self._broken.items()):
-            nodes = f"{quantity(count, 'node')} of {level} {'has' if count == 1 else 'have'}"
+            nodes = f"{quantity(count, 'node')} of {label(level)} {'has' if count == 1 else 'have'}"
             found.append((level, f"{nodes} {rule}, such as {path}."))
         return [f"{self._hierarchy.name}: {sentence}" for _, sentence in sorted(found)]
 

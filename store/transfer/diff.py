@@ -108,6 +108,8 @@ class TreeMerge:
                 accepted = True
             except BadInput as error:
                 self._reject(node, str(error))
+        elif self._plan.rewrite:
+            self._rewrite(item)
         in_file = accepted or (above is not None and above.in_file)
         kept = accepted or not (self._prune and in_file) or sk in self._rejected or self._is_claimed(sk, item)
         self._stack.append(_OpenNode(sk, cast(str, item["level"]), item, in_file=in_file, kept=kept))
@@ -183,6 +185,15 @@ class TreeMerge:
         check_content(str(node), new.name, new.attributes)
         self._record_stack()
         self._found.updated.append((old, new))
+
+    def _rewrite(self, item: Item) -> None:
+        """Add the update of a node that has attributes under former names."""
+        old = Record.of(item)
+        values = self._plan.hierarchy.any_level(old.level).current(old.attributes)
+        if values is not old.attributes:
+            self._record_stack()
+            new = replace(old, attributes=dict(values), revision=old.revision + 1, changed_by=None)
+            self._found.updated.append((old, new))
 
 
 def _rank(nodes: Iterable[Node], taken: Iterable[str]) -> None:

@@ -45,7 +45,7 @@ async def export(
     reads, undefined = ReadUsage(), undefined or Undefined(hierarchy)
     async with store.snapshot() or nullcontext(store) as source:
         await source.check_integrity()
-        tops = await (_roots(source, hierarchy, reads) if path is None else _node(source, hierarchy, path, reads))
+        tops = await (root_keys(source, hierarchy, reads) if path is None else _node(source, hierarchy, path, reads))
         trees = [top.pk for top in tops]
         before = await tree_versions(source, trees, reads)
         for top in tops:
@@ -96,7 +96,7 @@ async def _node(store: Store, hierarchy: Hierarchy, path: Path, reads: ReadUsage
     return [key]
 
 
-async def _roots(store: Store, hierarchy: Hierarchy, reads: ReadUsage) -> list[Key]:
+async def root_keys(store: Store, hierarchy: Hierarchy, reads: ReadUsage) -> list[Key]:
     """The keys of all roots in path order.
 
     Only an index lists the roots, and it may be behind the table, so the version of the roots has to agree with it.
@@ -129,9 +129,10 @@ async def _moves(store: Store, partition: str, reads: ReadUsage) -> ActiveMoves:
 def _line(hierarchy: Hierarchy, record: Record, undefined: Undefined) -> bytes:
     """The line of a node, with the attributes that its level does not define apart."""
     others = undefined.see(record.level, record.attributes)
-    attributes = hierarchy.any_level(record.level).current(record.attributes)
+    level = hierarchy.any_level(record.level)
+    attributes = level.current(record.attributes)
     fields: dict[str, object] = {
-        "path": record.path, "level": record.level, "name": record.name,
+        "path": record.path, "level": level.label, "name": record.name,
         "id": record.id.removeprefix(f"{record.hierarchy}:"),
         **{name: value for name, value in attributes.items() if name not in others},
     }  # fmt: skip
