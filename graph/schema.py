@@ -15,6 +15,7 @@ from graph.hierarchies.node import Node
 from graph.operation.graphql_core import core_schema
 from graph.operation.lookahead import Types
 from graph.types.field import Fields, argument, field, object_type, register_resolvers, required
+from graph.types.hierarchy_list import HierarchyEnums, hierarchies_field
 from graph.types.hierarchy_types import HierarchyTypes, NodeInterface
 from graph.types.level_types import LevelTypes
 from graph.types.mutations import mutation_type
@@ -36,7 +37,9 @@ def build_schema(
     fields = _node_fields(names)
     for types in published:
         fields |= _root_fields(types)
-    fields |= move_fields(names) | past_fields(names)
+    enums = HierarchyEnums(hierarchies)
+    fields |= move_fields(enums) | past_fields(names, enums)
+    fields["hierarchies"] = hierarchies_field(hierarchies, enums)
     fields |= {"_entities": entities_field(published), "_service": service_field(lambda: subgraph_sdl(schema, expose))}
     concrete = [types.concrete for one in published for types in (one.nodes, one.revisions)]
     schema = strawberry.Schema(

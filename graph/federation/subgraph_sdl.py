@@ -18,6 +18,7 @@ LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", imp
 # compose correctly: each would be asked for the other's nodes. The other fields are for Clade's own clients.
 _OF_QUERY = {name: name for name in ("node", "nodes", "changes", "moves")} | {"deletedNode": "history", "move": "moves"}
 _GATEWAY_FIELDS = {"_service": "", "_entities": ""}  # only a gateway calls them, so they are never composed
+_OWN_FIELDS = {"hierarchies": ""}  # each subgraph would answer with its own hierarchies alone
 _SHARED = frozenset({"PageInfo", "LocalizedName"})  # types that every subgraph of Clade has
 _OF_NODES = {"history": "history", "atRevision": "history"}
 
@@ -40,7 +41,7 @@ def subgraph_sdl(schema: strawberry.Schema, expose: frozenset[str] = frozenset()
     entities = [name for name, one in definitions.items() if _is_entity(one)]
     for name in entities:
         definitions[name] = _shaped(definitions[name], _OF_NODES, expose, '@key(fields: "id") @key(fields: "path")')
-    definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY | _GATEWAY_FIELDS, expose)
+    definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY | _GATEWAY_FIELDS | _OWN_FIELDS, expose)
     for name in _SHARED & definitions.keys():
         definitions[name] = _shaped(definitions[name], {}, expose, "@shareable")
     mutation = {"Mutation"} & definitions.keys() if "mutations" in expose else set()

@@ -15,12 +15,13 @@ from store.model.hierarchy import RESERVED
 OWN_TYPES = frozenset(
     "Query Mutation Subscription Node NodeRevision NodeRevisionConnection NodeRevisionEdge PageInfo DeletedNode "
     "LocalizedName LocalizedNameInput Localized LocalizedText LocalizedTextInput Money MoneyInput Url "
+    "Hierarchy HierarchyName HierarchyLevel HierarchyAttribute NodeLevel ChangeEvent "
     "Change ChangeFeed Move MoveState WritePlan DeletePolicy Path Long Decimal Date DateTime ID Int Float String "
     "Boolean _Any _Entity _Service".split()
 )
 """The types that a schema has, or may have, whatever hierarchies are served."""
 
-OWN_FIELDS = frozenset("node nodes move moves deletedNode changes _entities _service".split())
+OWN_FIELDS = frozenset("node nodes move moves deletedNode changes hierarchies _entities _service".split())
 """The fields of Query that every schema has."""
 
 TYPE, FIELD = "type", "field of Query"

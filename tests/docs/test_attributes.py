@@ -27,7 +27,10 @@ def served_as_shown(tmp_path):
 async def test_the_query_of_the_page_is_answered(store, tmp_path):
     hierarchy = served_as_shown(tmp_path)
     await plant(store, hierarchy, [(["M"], "MALL"), (["M", "S"], "SHOP", "Stall", SHOP)])
-    (query,) = blocks("graphql", PAGE)
+    query, listing = blocks("graphql", PAGE)
+    listed = await Client(store, hierarchy).ask(listing)
+    assert [one["name"] for one in listed.data["hierarchies"]] == ["PLACE"]
+    assert listed.requests == 0
     reply = await Client(store, hierarchy).ask(query)
     assert reply.data["shop"] == {
         "label": "Stall (Ann)", "rent": {"amount": "12.50", "currency": "EUR"}, "address": {"street": "Main 1"},
