@@ -140,15 +140,15 @@ def _described(cls: type[Node], level: type[Node]) -> str:
 
 def _enums_of(cls: type[Node]) -> Iterator[type[Enum]]:
     """The enums among the types of a class's attributes."""
-    return (kind for kind in _types_of(cls) if issubclass(kind, Enum))
+    return (kind for kind in types_of(cls) if issubclass(kind, Enum))
 
 
 def _nested_in(cls: type[Node]) -> Iterator[type]:
     """The dataclasses among the types of a class's attributes."""
-    return (kind for kind in _types_of(cls) if is_dataclass(kind))
+    return (kind for kind in types_of(cls) if is_dataclass(kind))
 
 
-def _types_of(cls: type[Node]) -> Iterator[type]:
+def types_of(cls: type[Node]) -> Iterator[type]:
     """The types of a class's attributes, which may be optional, in lists and in nested values."""
     ahead: list[Any] = [hint for hint, _ in cls.attributes.values()] + [one.hint for one in cls.computed.values()]
     while ahead:

@@ -39,7 +39,6 @@ from resolvers.past.move_status import Move as StoredMove
 from resolvers.past.move_status import MoveState as StoredState
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.relations import RelationKind
-from store.metadata.change_log import Event
 from store.model.keys import Key, path_of
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
@@ -153,13 +152,13 @@ def _changes_field(enums: HierarchyEnums) -> StrawberryField:
 
 
 _EVENTS = {
-    Event.CREATED: "A node was created.",
-    Event.UPDATED: "The names or attributes of a node were changed.",
-    Event.MOVED: "A node was moved or renamed, or its place among its siblings changed.",
-    Event.DELETED: "A node was deleted.",
+    "CREATED": "A node was created.",
+    "UPDATED": "The names or attributes of a node were changed.",
+    "MOVED": "A node was moved or renamed, or its place among its siblings changed.",
+    "DELETED": "A node was deleted.",
 }
 _make: Any = Enum  # mypy follows only enums that are written out
-_EVENT_MEMBERS = {event.name: strawberry.enum_value(event.value, description=text) for event, text in _EVENTS.items()}
+_EVENT_MEMBERS = {event: strawberry.enum_value(event, description=text) for event, text in _EVENTS.items()}
 ChangeEvent = strawberry.enum(_make("ChangeEvent", _EVENT_MEMBERS), description="The kinds of changes.")
 
 

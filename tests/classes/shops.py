@@ -26,13 +26,13 @@ class Address:
 
     street: str | None = attribute("Street and number.", required=True, max_length=30)
     postcode: str | None = attribute("Postcode.", pattern="[0-9]{4,5}", deprecated="Use `code`.")
-    hours: list[Hours] | None = attribute("Opening hours.")
+    hours: list[Hours] | None = attribute("Opening hours.", inaccessible=True)
 
 
 class Place(Node, hierarchy="place"):
     """A place of the test."""
 
-    site: Url | None = attribute("Web site.")
+    site: Url | None = attribute("Web site.", tags=["public"], shareable=True)
     greeting: Localized | None = attribute("Greeting.", max_length=20)
 
     @computed("Name in capitals.")
@@ -43,7 +43,7 @@ class Place(Node, hierarchy="place"):
 class Mall(Place, under=None):
     """A mall."""
 
-    floors: int | None = attribute("Number of floors.", minimum=1, maximum=9, default=1)
+    floors: int | None = attribute("Number of floors.", minimum=1, maximum=9, default=1, shareable=True)
 
 
 class Shop(Place, under=[Mall]):
@@ -51,7 +51,8 @@ class Shop(Place, under=[Mall]):
 
     owner: str | None = attribute("Owner.", required=True, pattern="[A-Z][a-z]+", was="keeper")
     address: Address | None = attribute("Address.")
-    rent: Money | None = attribute("Rent of a month.")
+    rent: Money | None = attribute("Rent of a month.", tags=["internal", "money"])
+    secret: str | None = attribute("Alarm code.", inaccessible=True)
     fees: list[Money] | None = attribute("Fees.")
     area: Decimal | None = attribute("Area in square metres.", minimum="0.5", maximum=1000)
     opened: Date | None = attribute("First day.", minimum="1990-01-01")
