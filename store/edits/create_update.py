@@ -17,6 +17,7 @@ from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy, misplaced
 from store.model.items import ABSENT, Condition, Item, check_content
 from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, tree_key
+from store.model.names import with_changes
 from store.model.paths import format_path
 from store.model.records import Record, derived_id
 from store.text import shorten
@@ -64,7 +65,7 @@ class Create:
         return [key, *ancestor_keys(key), id_key(f"{self.hierarchy.name}:{self._wanted_id}")]
 
     def arguments(self) -> dict[str, Any]:
-        values = {name: value for name, value in self.values.items() if value is not None}
+        values = with_changes({}, self.values)  # as they were given, without what is a default by now
         return {"path": self.path, "level": self.level, "name": self.name, "values": values, "id": self.node_id}
 
     async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:

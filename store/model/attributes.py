@@ -137,7 +137,7 @@ class Attribute:
 
     def _localized(self, texts: object) -> Value:
         """Changes of the texts by canonical language tag; None for a language to clear."""
-        found = checked_names(texts, self.name)
+        found = checked_names({} if texts == [] else texts, self.name)  # an input without texts is a list
         for language, text in (found or {}).items():
             if isinstance(text, str) and len(text) > self.max_length:
                 size = f"{len(text):,} characters"

@@ -122,6 +122,8 @@ async def test_a_mutation_creates_changes_and_clears_objects(server):
     }  # fmt: skip
     again = await server.write(ALL, UPDATE, shop={"greeting": texts})
     assert again["data"]["updatePlace"]["node"]["revision"] == 2, "nothing changes"
+    again = await server.write(ALL, UPDATE, shop={"greeting": []})
+    assert again["data"]["updatePlace"]["node"]["revision"] == 2, "nothing changes"
     past = await server.data(
         ALL, '{ shop(path: "M/S") { atRevision(n: 1) { ... on ShopRevision { rent { amount } shout streets } } } }'
     )
