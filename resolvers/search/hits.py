@@ -19,7 +19,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
 from store.model.ranges import subtree
 from store.model.records import Record
-from store.search.word_items import Words
+from store.search.word_items import Words, weight_of
 
 ATTEMPTS = 3  # to replace candidates that do not match any more
 
@@ -44,7 +44,6 @@ class HitReader:
     def __init__(self, request: Request, hierarchy: Hierarchy, index: SearchIndex, selected: Selected) -> None:
         self._request, self._hierarchy, self._selected = request, hierarchy, selected
         self._is_strong = index.is_moving
-        self._weight = hierarchy.search.weight if hierarchy.search else None
 
     async def first_of(
         self, found: Sequence[Candidate], scope: Scope, matching: Matching, size: int
@@ -79,7 +78,7 @@ class HitReader:
     def _hit(self, record: Record | None, scope: Scope, matching: Matching) -> list[Hit]:
         if record is None or isinstance(record, RedactedNode) or not scope.holds(record):
             return []
-        place = matching.place(record, Words.of(self._hierarchy, record), self._weight)
+        place = matching.place(record, Words.of(self._hierarchy, record), weight_of(self._hierarchy, record))
         return [] if place is None else [Hit(place, record)]
 
     async def _read(self, some: Sequence[Candidate]) -> list[Record | None]:
