@@ -1,16 +1,21 @@
-"""Directives of the subgraph's fields: those that attributes declare, and the sizes of lists for demand control."""
+"""Directives of the subgraph's fields: those that attributes declare, and the sizes of lists for demand control.
 
-from collections.abc import Iterator, Mapping, Sequence
+What lists are sorted and filtered by has the directives of its attribute too, so that neither shows what a client does
+not see.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 
 from graph.hierarchies.attribute import value_attributes
+from graph.hierarchies.list_values import list_values
 from graph.hierarchies.names import camel, types_of
 from graph.hierarchies.node import Node
 from store.model.attributes import Attribute
 
 Directives = Mapping[tuple[str, str], str]
-"""The directives of fields, by the names of type and field."""
+"""The directives of fields and of the values of enums, by the names of the type and of the field or value."""
 
 ASSUMED_PAGE = 100  # nodes of a list without first or last
 ASSUMED_ANCESTORS = 8
@@ -24,6 +29,7 @@ def field_directives(classes: Sequence[type[Node]]) -> dict[tuple[str, str], str
     """
     found: dict[tuple[str, str], str] = {}
     for cls in classes:
+        listed = list_values(cls)
         for one in (cls, *cls.levels.values()):
             title = cls.prefix + one.title
             own = [attribute for _, attribute in one.attributes.values()]
@@ -31,11 +37,18 @@ def field_directives(classes: Sequence[type[Node]]) -> dict[tuple[str, str], str
             for ending in ("", "Revision"):
                 found.update(_directives(title + ending, own, shareable=one is not cls))
             found.update(_directives(f"{title}Attributes", own, shareable=False))
+            found.update(_list_directives(cls.prefix + cls.title, [each for each in own if each.name in listed]))
             for value in filter(is_dataclass, types_of(one)):
                 parts = [attribute for _, attribute in value_attributes(value).values()]
                 found.update(_directives(value.__name__, parts, shareable=True))
                 found.update(_directives(f"{value.__name__}Input", parts, shareable=False))
     return found
+
+
+def _list_directives(title: str, attributes: Sequence[Attribute]) -> Iterator[tuple[tuple[str, str], str]]:
+    """The directives of a hierarchy's conditions and values to sort by."""
+    yield from _directives(f"{title}Condition", attributes, shareable=False)
+    yield from _directives(f"{title}OrderField", attributes, shareable=False, named=str.upper)
 
 
 def list_size(field: Any) -> str:
@@ -53,11 +66,11 @@ def list_size(field: Any) -> str:
 
 
 def _directives(
-    title: str, attributes: Sequence[Attribute], *, shareable: bool
+    title: str, attributes: Sequence[Attribute], *, shareable: bool, named: Callable[[str], str] = camel
 ) -> Iterator[tuple[tuple[str, str], str]]:
     for attribute in attributes:
         words = [f'@tag(name: "{tag}")' for tag in attribute.tags]
         words += ["@inaccessible"] if attribute.inaccessible else []
         words += ["@shareable"] if attribute.shareable and shareable else []
         if words:
-            yield (title, camel(attribute.name)), " ".join(words)
+            yield (title, named(attribute.name)), " ".join(words)

@@ -7,7 +7,17 @@ from functools import cache
 from typing import Any
 
 import strawberry
-from graphql import DocumentNode, InputObjectTypeDefinitionNode, NamedTypeNode, Node, Visitor, parse, print_ast, visit
+from graphql import (
+    DocumentNode,
+    EnumTypeDefinitionNode,
+    InputObjectTypeDefinitionNode,
+    NamedTypeNode,
+    Node,
+    Visitor,
+    parse,
+    print_ast,
+    visit,
+)
 from strawberry.types.field import StrawberryField
 
 from graph.federation.field_directives import Directives, list_size
@@ -76,16 +86,18 @@ def _shaped(definition: Any, words: dict[str, str], expose: frozenset[str], dire
 
 
 def _decorated(definition: Any, directives: Directives) -> Any:
-    """A definition with the directives of its fields."""
-    if not getattr(definition, "fields", None):
+    """A definition with the directives of its fields, or of the values of an enum."""
+    part = "values" if isinstance(definition, EnumTypeDefinitionNode) else "fields"
+    if not getattr(definition, part, None):
         return definition
     title, is_output = definition.name.value, not isinstance(definition, InputObjectTypeDefinitionNode)
-    fields = []
-    for one in definition.fields:
+    is_output &= part == "fields"
+    parts = []
+    for one in getattr(definition, part):
         words = [directives.get((title, one.name.value), ""), list_size(one) if is_output else ""]
         (carrier,) = _definitions(f"type Any {' '.join(words)}")
-        fields.append(replace(one, directives=(*(one.directives or ()), *(carrier.directives or ()))))
-    return replace(definition, fields=tuple(fields))
+        parts.append(replace(one, directives=(*(one.directives or ()), *(carrier.directives or ()))))
+    return replace(definition, **{part: tuple(parts)})
 
 
 def _reached(definitions: dict[str, Any], roots: Iterable[str]) -> set[str]:

@@ -82,7 +82,7 @@ def attribute(
     Rules for what is written, of each value of a list: `required` of a new node; `minimum` and `maximum` (inclusive);
     `max_length` in characters; `pattern`, a regular expression that a whole text has to match. `default` is stored
     with a new node without a value. With `search` its words are found by the search of its hierarchy, which has
-    `search=` in its class; lists cannot be ordered by it unless it is `sortable`. `deprecated` says what to use
+    `search=` in its class; lists are ordered and filtered by it if it is `sortable`. `deprecated` says what to use
     instead. `was` is its former name, or several. `tags`, `shareable` and `inaccessible` are directives of Federation.
     """
     former = (was,) if isinstance(was, str) else tuple(was)

@@ -3,7 +3,7 @@
 from clade import Node, attribute
 
 
-class Land(Node, hierarchy="land"):
+class Land(Node, hierarchy="land", search="hierarchy", search_weight="population"):
     """Land."""
 
 
@@ -15,7 +15,7 @@ class City(Land, under=[Country], was="Town"):
     """A city."""
 
     population: int | None = attribute("Inhabitants.", was=["people", "souls"])
-    major: str | None = attribute("Mayor.", was="mayor")
+    major: str | None = attribute("Mayor.", was="mayor", search=True)
 
 
 class Farm(Land, under=["Country", "City"]):

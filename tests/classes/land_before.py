@@ -3,7 +3,7 @@
 from clade import Node, attribute
 
 
-class Land(Node, hierarchy="land"):
+class Land(Node, hierarchy="land", search="hierarchy", search_weight="people"):
     """Land."""
 
 
@@ -15,7 +15,7 @@ class Town(Land, under=[Country]):
     """A town."""
 
     people: int | None = attribute("Inhabitants.")
-    mayor: str | None = attribute("Mayor.")
+    mayor: str | None = attribute("Mayor.", search=True)
     gone: str | None = attribute("An attribute that goes.")
 
 

@@ -77,6 +77,50 @@ async def test_everything_is_read_under_its_present_names(server):
     assert (server.planned.compiled, server.planned.fallbacks) == (1, 0)
 
 
+LISTS = """query($order: [LandOrderBy!], $where: LandCondition) { land(path: "DE") {
+    descendants(orderBy: $order, where: $where) { totalCount nodes { key } } } }"""
+
+
+async def keys(server, *order, where=None):
+    order = [{"field": name, "direction": direction} for name, direction in order]
+    found = await server.data(ALL, LISTS, order=order, where=where)
+    return [one["key"] for one in found["land"]["descendants"]["nodes"]]
+
+
+async def test_lists_are_sorted_and_filtered_by_values_under_former_names(server):
+    async def hold():
+        assert await keys(server, ("POPULATION", "ASC")) == ["Ulm", "Bonn", "Hof"]
+        assert await keys(server, ("POPULATION", "DESC")) == ["Bonn", "Ulm", "Hof"]
+        assert await keys(server, ("LEVEL", "ASC"), ("POPULATION", "ASC")) == ["Ulm", "Bonn", "Hof"]
+        assert await keys(server, where={"population": {"gt": 5}}) == ["Bonn"]
+        assert await keys(server, where={"major": {"startsWith": "an"}}) == ["Bonn"]
+        assert await keys(server, where={"population": {"isNull": True}}) == ["Hof"]
+        assert await keys(server, where={"level": {"eq": "CITY"}}) == ["Bonn", "Ulm"]
+        assert await keys(server, where={"level": {"in": ["FARM"]}}) == ["Hof"]
+
+    await hold()
+    await rewrite_names(server.store, NEW, LoadResult())
+    await hold()
+
+
+async def test_nodes_are_searched_by_values_under_former_names_and_weigh_by_them(server, store):
+    async def found(text):
+        answer = await server.data(
+            ALL, "query($text: String!) { searchLands(text: $text, level: [CITY]) { nodes { key } } }", text=text
+        )
+        return [one["key"] for one in answer["searchLands"]["nodes"]]
+
+    await plant(store, land_before.Land, [
+        (["AT"], "COUNTRY"),
+        *[(["AT", name], "TOWN", f"Neustadt {name}", {"people": n}) for name, n in (("a", 1), ("b", 3), ("c", 2))],
+    ])  # fmt: skip
+    for _ in range(2):
+        assert await found("ann") == ["Bonn"]
+        assert await found("neustadt") == ["b", "c", "a"]
+        assert await report(store) is not None
+        await rewrite_names(store, NEW, LoadResult())
+
+
 async def test_new_nodes_are_of_the_renamed_level(server):
     made = await server.write(
         ALL,

@@ -2,6 +2,7 @@
 stores, compiled and interpreted.
 """
 
+import csv
 import json
 
 import pytest
@@ -12,6 +13,7 @@ from store.model.items import Put
 from store.model.keys import node_key
 from store.transfer.export import export
 from store.transfer.formats.lines import row_of
+from store.transfer.formats.path_table import PathRowReader, path_header, path_line
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests import invariants
@@ -219,6 +221,34 @@ async def test_an_export_is_imported_without_a_change(server):
         plan.take(row_of(number, json.loads(line)))
     await load(server.store, plan, outcome)
     assert (outcome.rejections, outcome.written, outcome.unchanged) == ([], 0, 2)
+
+
+async def test_an_export_as_a_table_is_imported_without_a_change(server):
+    header, plan, outcome = path_header(KIND), ImportPlan(KIND), LoadResult()
+    reader = PathRowReader(KIND, header)
+    lines = b"".join([page async for page in export(server.store, KIND)]).splitlines()
+    for number, cells in enumerate(csv.reader([path_line(header, json.loads(line)) for line in lines])):
+        plan.take(reader.row(number, cells))
+    await load(server.store, plan, outcome)
+    assert (outcome.rejections, outcome.written, outcome.unchanged) == ([], 0, 2)
+
+
+def test_lists_are_sorted_and_filtered_by_what_compares_alone(server):
+    kinds = server.schema._schema.type_map
+    everywhere = {"name", "key", "level", "childCount", "updatedAt"}
+    compared = {"site", "floors", "owner", "secret", "area", "opened", "checked", "weekday"}
+    assert kinds["PlaceCondition"].fields.keys() == everywhere | compared | {"and", "or", "not"}
+    upper = {"NAME", "KEY", "LEVEL", "CHILD_COUNT", "UPDATED_AT"} | {name.upper() for name in compared}
+    assert kinds["PlaceOrderField"].values.keys() == upper
+    assert str(kinds["PlaceCondition"].fields["site"].type) == "StringCondition"
+
+
+async def test_lists_are_sorted_and_filtered_by_addresses_of_sites(server):
+    await plant(server.store, Place, [(["N"], "MALL", "N", {"site": "http://a.example/"})])
+    query = "query($where: PlaceCondition) { places(orderBy: [{field: SITE}], where: $where) { nodes { key } } }"
+    for where, keys in ((None, ["N", "M"]), ({"site": {"startsWith": "http://a"}}, ["N"])):
+        found = await server.data(ALL, query, where=where)
+        assert [one["key"] for one in found["places"]["nodes"]] == keys
 
 
 async def test_a_value_under_a_former_name_is_read_exported_and_renamed_by_the_next_write(server):

@@ -54,6 +54,18 @@ async def test_attributes_have_their_directives_in_every_type(schema):
     assert fields_of(sdl, "Address")["hours"] == fields_of(sdl, "AddressInput")["hours"] == ["@inaccessible"]
 
 
+async def test_what_lists_are_sorted_and_filtered_by_has_the_directives_of_its_attribute(schema):
+    sdl = await service_sdl(schema)
+    conditions = fields_of(sdl, "PlaceCondition")
+    assert (conditions["secret"], conditions["site"]) == (["@inaccessible"], ['@tag(name: "public")'])
+    assert (conditions["floors"], conditions["owner"]) == ([], [])
+    (values,) = [one for one in parse(sdl).definitions if getattr(one.name, "value", "") == "PlaceOrderField"]
+    found = {one.name.value: [print_ast(directive) for directive in one.directives] for one in values.values}
+    assert {name: words for name, words in found.items() if words} == {
+        "SECRET": ["@inaccessible"], "SITE": ['@tag(name: "public")'],
+    }  # fmt: skip
+
+
 async def test_every_list_of_nodes_has_a_size(schema):
     sdl = await service_sdl(schema)
     page = '@listSize(assumedSize: 100, slicingArguments: ["first", "last"], sizedFields: ["nodes", "edges"], '
