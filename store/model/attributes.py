@@ -21,6 +21,8 @@ from store.model.values.money import is_money, parse_money
 from store.model.values.rules import NO_RULES, Rules
 from store.text import shorten
 
+MAX_JSON_CHARACTERS = 400_000  # of an object or a list of objects in a cell; no item holds more
+
 
 @dataclass(frozen=True)
 class Attribute:
@@ -106,7 +108,7 @@ class Attribute:
         return None
 
     def _parse_one(self, value: object) -> Value:
-        if isinstance(value, str) and len(value) > self.max_length:
+        if isinstance(value, str) and self.kind not in COMPOUND and len(value) > self.max_length:
             raise BadInput(
                 f"{self.name} has {len(value):,} characters; at most {self.max_length:,} are taken, unless its class "
                 "says attribute(…, max_length=…)."
@@ -124,15 +126,16 @@ class Attribute:
     def _parsed(self, value: object) -> Value:
         if self.kind not in COMPOUND:
             return PARSE[self.kind](value)
+        is_json = isinstance(value, str) and (self.kind is not Kind.MONEY or value.lstrip().startswith("{"))
+        fields = self._json(cast(str, value)) if is_json else value
         if self.kind is Kind.MONEY:
-            return parse_money(value)
-        fields = self._json(value) if isinstance(value, str) else value
+            return parse_money(fields)
         return self._localized(fields) if self.kind is Kind.LOCALIZED else self._nested(fields)
 
     def _json(self, text: str) -> object:
         """The value of a text that holds JSON, as in a cell of a CSV file."""
-        if len(text) > self.max_length:
-            raise BadInput(f"{self.name} has {len(text):,} characters; at most {self.max_length:,} are taken.")
+        if len(text) > MAX_JSON_CHARACTERS:
+            raise BadInput(f"{self.name} has {len(text):,} characters; at most {MAX_JSON_CHARACTERS:,} are taken.")
         return orjson.loads(text)
 
     def _localized(self, texts: object) -> Value:

@@ -9,6 +9,7 @@ what they were made of, so that a search is refused where the class asks for mor
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -93,7 +94,16 @@ def marker(hierarchy: Hierarchy) -> Item:
 
 
 def made_of(hierarchy: Hierarchy) -> str:
-    """A hash of all that search items depend on beside the nodes."""
-    levels: Iterable[str] = [f"{level.name}: {', '.join(level.searched)}" for level in hierarchy.levels.values()]
-    described = "\n".join([repr(hierarchy.search), repr(hierarchy.location), *sorted(levels)])
+    """A hash of all that search items depend on beside the nodes; attributes are in it under their oldest names."""
+    levels: list[str] = []
+    first: dict[str, str] = {}
+    for level in hierarchy.levels.values():
+        first |= (names := {name: one.was[-1] if one.was else name for name, one in level.attributes.items()})
+        levels.append(f"{level.name}: {', '.join(sorted([names[name] for name in level.searched]))}")
+    search, location = hierarchy.search, hierarchy.location
+    if search is not None and search.weight is not None:
+        search = replace(search, weight=first[search.weight])
+    if location is not None:
+        location = first[location[0]], first[location[1]]
+    described = "\n".join([repr(search), repr(location), *sorted(levels)])
     return blake2b(described.encode(), digest_size=16).hexdigest()

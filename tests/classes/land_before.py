@@ -14,7 +14,7 @@ class Country(Land, under=None):
 class Town(Land, under=[Country]):
     """A town."""
 
-    people: int | None = attribute("Inhabitants.")
+    people: int | None = attribute("Inhabitants.", was="souls")
     mayor: str | None = attribute("Mayor.", search=True)
     gone: str | None = attribute("An attribute that goes.")
 

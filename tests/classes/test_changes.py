@@ -59,7 +59,7 @@ REPORT = [
 async def server(store):
     await plant(store, land_before.Land, ROWS)
     yield Server(store, land_after.Land)
-    await invariants.check(store)
+    await invariants.check(store, {"land": NEW})
 
 
 async def report(store):
@@ -205,7 +205,7 @@ async def test_a_rewriting_that_stops_is_continued(server, store, monkeypatch):
     with pytest.raises(BadInput, match="stopped"):
         await rewrite_names(store, NEW, LoadResult())
     monkeypatch.setattr(store, "commit", commit)
-    await invariants.check(store)
+    await invariants.check(store, {"land": NEW})
     left = [item async for page in store.scan(ReadUsage()) for item in page if "tier" in item and "people" in item]
     rest = LoadResult()
     await rewrite_names(store, NEW, rest)
