@@ -61,7 +61,7 @@ async def test_what_lists_are_sorted_and_filtered_by_has_the_directives_of_its_a
     assert (conditions["floors"], conditions["owner"]) == ([], [])
     named = [one for one in parse(sdl).definitions if hasattr(one, "name")]
     (values,) = [one for one in named if one.name.value == "PlaceOrderField"]
-    found = {one.name.value: [print_ast(directive) for directive in one.directives] for one in values.values}
+    found = {one.name.value: [print_ast(directive) for directive in one.directives or ()] for one in values.values}
     assert {name: words for name, words in found.items() if words} == {
         "SECRET": ["@inaccessible"], "SITE": ['@tag(name: "public")'],
     }  # fmt: skip
