@@ -27,7 +27,7 @@ WRITES = {
     "a move": 'mutation { moveLocation(path: "C1/R1", to: "C2") { move { id } } }',
     "a deletion": 'mutation { deleteLocation(path: "C2/R1", policy: CASCADE) { move { id } } }',
 }
-MOVES = '{ moves(hierarchy: "location", first: 1) { state nodes } }'
+MOVES = "{ moves(hierarchy: LOCATION, first: 1) { state nodes } }"
 CONNECTIONS = 8
 SECONDS = 6.0
 WRITE_SECONDS = 120.0

@@ -7,14 +7,18 @@ application that serves them. What is not listed here may change between version
 from typing import TYPE_CHECKING, Any
 
 from clade import packages as packages  # before the others: it says which module hides one of them
-from graph.hierarchies.attribute import Date, DateTime, Decimal, Long, attribute
+from graph.hierarchies.attribute import Date, DateTime, Decimal, Localized, Long, Money, Url, attribute
+from graph.hierarchies.computed import computed
 from graph.hierarchies.node import Node
 
 if TYPE_CHECKING:
     from graph.app import create_app
     from graph.settings import Settings
 
-__all__ = ["Date", "DateTime", "Decimal", "Long", "Node", "Settings", "attribute", "create_app"]
+__all__ = [
+    "Date", "DateTime", "Decimal", "Localized", "Long", "Money", "Node", "Settings", "Url", "attribute", "computed",
+    "create_app",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -47,7 +47,8 @@ def check(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
 
     Checked are parents, ids, counts, revisions, tree versions, change logs, redirects and search items. The
     whole table is read; servers may write meanwhile. The exit status is 1 if there are findings. Stored attributes and
-    levels that no class defines are counted; such attributes are not findings and are not served.
+    levels that no class defines are counted, values under former names, and values that break a rule; only such a
+    level is a finding.
 
     Example: clade check location
     """

@@ -36,6 +36,9 @@ COMMANDS = {
         "backup": Command("commands.backup:backup", "Copy a SQLite store into one file."),
         "restore": Command("commands.backup:restore", "Replace the whole content of a SQLite store with a backup."),
         "copy": Command("commands.copy:copy_store", "Copy a whole store into a new one, SQLite or DynamoDB."),
+        "rewrite-names": Command(
+            "commands.importing.rewrite_names:rewrite_names", "Store attributes under their present names."
+        ),
     },
     "Access": {"key": Command("commands.key:app", "Create, list and revoke API keys.")},
 }

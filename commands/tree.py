@@ -125,7 +125,8 @@ def _line(hierarchy: Hierarchy, record: Record) -> str:
     words = [typer.style(shorten(record.name, MAX_NAME_CHARACTERS), bold=True)]
     if key != record.name:
         words.append(shorten(key, MAX_NAME_CHARACTERS))
-    words.append(typer.style(record.level, fg="cyan"))
-    if counts := [f"{count:,} {level}" for level in hierarchy.levels if (count := record.descendant_counts.get(level))]:
+    words.append(typer.style(hierarchy.any_level(record.level).label, fg="cyan"))
+    below, levels = record.descendant_counts, hierarchy.levels.values()
+    if counts := [f"{count:,} {level.label}" for level in levels if (count := below.get(level.name))]:
         words.append(typer.style(f"({', '.join(counts)})", dim=True))
     return " ".join(words)

@@ -9,12 +9,14 @@ from graphql import GraphQLSchema
 from strawberry.schema.config import StrawberryConfig
 
 from graph.federation.entities import REPRESENTATION, Representation, entities_field
+from graph.federation.field_directives import field_directives
 from graph.federation.subgraph_sdl import service_field, subgraph_sdl
 from graph.hierarchies.names import field_of, list_field_of, paths_field_of
 from graph.hierarchies.node import Node
 from graph.operation.graphql_core import core_schema
 from graph.operation.lookahead import Types
 from graph.types.field import Fields, argument, field, object_type, register_resolvers, required
+from graph.types.hierarchy_list import HierarchyEnums, hierarchies_field
 from graph.types.hierarchy_types import HierarchyTypes, NodeInterface
 from graph.types.level_types import LevelTypes
 from graph.types.mutations import mutation_type
@@ -35,11 +37,17 @@ def build_schema(
     """
     published = [HierarchyTypes(cls) for cls in hierarchies]
     names = [types.name for types in published]
+    directives = field_directives(hierarchies)
     fields = _node_fields(names)
     for types in published:
         fields |= _root_fields(types) | search_fields(types) | near_fields(types)
-    fields |= move_fields(names) | past_fields(names)
-    fields |= {"_entities": entities_field(published), "_service": service_field(lambda: subgraph_sdl(schema, expose))}
+    enums = HierarchyEnums(hierarchies)
+    fields |= move_fields(enums) | past_fields(names, enums)
+    fields["hierarchies"] = hierarchies_field(hierarchies, enums)
+    fields |= {
+        "_entities": entities_field(published),
+        "_service": service_field(lambda: subgraph_sdl(schema, expose, directives)),
+    }
     concrete = [types.concrete for one in published for types in (one.nodes, one.revisions)]
     schema = strawberry.Schema(
         query=object_type("Query", "The root type of queries.", fields),

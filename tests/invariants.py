@@ -204,11 +204,17 @@ class _SearchItems:
             assert found.keys() == words.found.keys(), key
             for text, item in found.items():
                 weight, depth = self.check_item(node, words, text, item)
-                weights.add((_weight(self.search.weight, node), weight))
+                weights.add((self.weight(node), weight))
                 self.check_lineage(line, depth, item)
         numbers = dict(weights)
         assert len(numbers) == len(weights), "One weight is written in two ways."
         assert sorted(numbers, reverse=True) == sorted(numbers, key=lambda number: numbers[number])
+
+    def weight(self, node: dict[str, Any]) -> Decimal:
+        """The weight of a node, which may be under a former name of the attribute."""
+        attribute = self.hierarchy.any_level(node["level"]).attributes.get(str(self.search.weight))
+        names = (self.search.weight,) if attribute is None else (attribute.name, *attribute.was)
+        return _weight(next((name for name in names if name in node), None), node)
 
     def check_item(self, node: dict[str, Any], words: NodeWords, text: str, item: dict[str, Any]) -> tuple[str, int]:
         """Check one item except for what may be outdated; returns its weight as it is written, and its depth."""

@@ -74,8 +74,8 @@ class NodeWords:
             own = own.replace(escaped, chr(int(escaped[1:], 16)))
         key = words(own)
         candidates = key if len(key) == 1 else []
-        for attribute in hierarchy.levels[node["level"]].attributes.values():
-            value = node.get(attribute.name)
+        for attribute in hierarchy.any_level(node["level"]).attributes.values():
+            value = next((node[name] for name in (attribute.name, *attribute.was) if name in node), None)
             for text in value if isinstance(value, list) else [value]:
                 candidates += words(text) if attribute.search and isinstance(text, str) else []
         in_names = {word for name in folded.values() for word in name.split("+")}

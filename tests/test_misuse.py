@@ -213,7 +213,9 @@ CLASS = "the class Zoo of the hierarchy zoo"
 ANIMAL = "the level Animal of the hierarchy zoo"
 ALONE = "a class of a hierarchy has attributes alone, as in"
 TYPES = "str, int, Long, float, Decimal, bool, Date, DateTime, an Enum, or a list of one of these"
-UNKNOWN = "A hierarchy takes hierarchy=, many= and prefix=, a level under=."
+OWN = "hierarchy=, many=, prefix=, search=, search_weight= and location="
+UNKNOWN = f"A hierarchy takes {OWN}, a level under= and was=."
+
 WRONG = [
     # names
     (zoo(', many="moves"'), ZOO_LINE,

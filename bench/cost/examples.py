@@ -75,7 +75,7 @@ def _paths() -> Examples:
         "path of combining marks compared with every node": wide(compared, path, p=MARKS),
         "long path compared with every node": wide(compared, path, p=LONG),
         "changes of a path of combining marks": query(
-            'changes(hierarchy: "location", tree: $p, under: $p) { cursor }', path, p=MARKS
+            "changes(hierarchy: LOCATION, tree: $p, under: $p) { cursor }", path, p=MARKS
         ),
         "move of a path of combining marks": mutation(
             "moveLocation(path: $p, to: $p, dryRun: true) { plan { nodes } }", path, p=MARKS
@@ -113,7 +113,7 @@ def _cursors() -> Examples:
     lists = many(ALIASES, "children(first: 1, after: $t) { totalCount }")
     states = many(ALIASES, "history(first: 1, after: $t) { nodes { id } }")
     every, some = within("children", f"nodes {{ {lists} }}"), within("children(first: 200)", f"nodes {{ {lists} }}")
-    feed = f'changes(hierarchy: "location", tree: "{WIDE}", since: $t) {{ cursor }}'
+    feed = f'changes(hierarchy: LOCATION, tree: "{WIDE}", since: $t) {{ cursor }}'
     text = "$t: String!"
     found = {
         "long cursor for every list": wide(every, text, t=cursor),
@@ -216,7 +216,7 @@ def _counts() -> Examples:
     ranges = " ".join(f'a{n}: descendants(first: 0, from: "S{n:04}") {{ totalCount }}' for n in range(ALIASES))
     roots = ranges.replace("S0", "A0").replace("first: 0, ", "")
     lost = [{"__typename": "City", "path": f"OLD/moved{number % 8}/{number}/a/b/c/d"} for number in range(1_000)]
-    feed = f'changes(hierarchy: "location", tree: "{WIDE}", under: "{WIDE}/S0000") {{ changes {{ path }} cursor }}'
+    feed = f'changes(hierarchy: LOCATION, tree: "{WIDE}", under: "{WIDE}/S0000") {{ changes {{ path }} cursor }}'
     return {
         "counts of many ranges": wide(ranges),
         "counts of ranges of some nodes": wide(f"children(first: 300) {{ nodes {{ {ranges.replace('S0', 'T0')} }} }}"),

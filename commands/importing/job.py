@@ -137,6 +137,8 @@ class ImportJob:
         if self._kept:
             nodes = quantity(self._kept, "node")
             typer.echo(f"not removed: {nodes}, whose items were deleted, since other items lie below.")
+        for sentence in self.plan.undefined.sentences():
+            typer.echo(sentence)
         if self.prune and self.plan.pathless:
             typer.echo("Nothing was removed, because some rejected rows do not identify their nodes.", err=True)
         self._report_rejected()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -25,7 +26,9 @@ from store.transfer.tables.items import ItemReader, WireItem
 from store.transfer.tables.key_template import KeyTemplate
 from store.transfer.tables.proposal import key_attributes, propose_names, propose_templates
 from store.transfer.tables.s3_export import Export, find_export, is_export, read_export, sample_items
-from store.transfer.tables.scan import TableInfo, TableScan
+
+if TYPE_CHECKING:
+    from store.transfer.tables.scan import TableInfo
 
 SCHEME = "dynamodb://"
 SAMPLE_ITEMS = 1_000
@@ -143,8 +146,10 @@ def _keys(hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTempl
     return found[0]
 
 
-async def _scan(url: DynamoDBUrl, file: Path, options: TableOptions, *, one_page: bool) -> TableInfo:
+async def _scan(url: DynamoDBUrl, file: Path, options: TableOptions, *, one_page: bool) -> "TableInfo":
     """Scan a table to a file; the units are printed before and after."""
+    from store.transfer.tables.scan import TableScan  # with the client of DynamoDB, which takes a while to import
+
     scan = TableScan(url, options.segments, options.units_per_second)
     async with scan.client() as client:
         info = await scan.describe(client)

@@ -21,7 +21,7 @@ from graph.types.name_fields import DisplayName
 from graph.types.node_fields import AttributeField, RecordField
 from resolvers.planning.page import Page
 from resolvers.search.finder import FoundPage
-from store.model.attributes import Kind
+from store.model.attributes import Attribute, Kind
 from store.model.records import Record
 
 MAX_FRAGMENTS = 8  # cached with one record; ordinary clients select fewer sets of leaf fields
@@ -61,23 +61,9 @@ class LeafField:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     bind: Callable[[VariableValues], Mapping[str, Any]] | None = None
 
-    def resolved(self, record: Record, arguments: Mapping[str, Any]) -> Any:
+    def resolved(self, record: Any, arguments: Mapping[str, Any]) -> Any:
         """The serialized value. Raises where GraphQL would report an error."""
         return _complete(self.kind, self.resolve(record, None, **arguments))
-
-
-@dataclass(frozen=True)
-class NamesField(LeafField):
-    """The names of a node in other languages: response keys and names of the fields of each, and its type's name."""
-
-    fields: Sequence[tuple[str, str]] = ()
-    typename: str = ""
-
-    def resolved(self, record: Record, arguments: Mapping[str, Any]) -> Any:
-        return [
-            {key: getattr(one, name) if name != "__typename" else self.typename for key, name in self.fields}
-            for one in self.resolve(record, None)
-        ]
 
 
 @dataclass(frozen=True)
@@ -86,6 +72,35 @@ class TypeName:
 
     key: str
     name: str
+
+
+@dataclass(frozen=True)
+class ValueField(LeafField):
+    """A field with an object, or a list of objects, out of a record: a nested value, or names in other languages.
+
+    `fields` are those of each object; their arguments are among its own by response key.
+    """
+
+    fields: Sequence["LeafField | TypeName"] = ()
+
+    def resolved(self, record: Any, arguments: Mapping[str, Any]) -> Any:
+        found = self.resolve(record, None)
+        if isinstance(found, list):
+            return [self._object(one, arguments) for one in found]
+        return None if found is None else self._object(found, arguments)
+
+    def _object(self, value: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            one.key: one.name if isinstance(one, TypeName) else one.resolved(value, arguments[one.key])
+            for one in self.fields
+        }
+
+    def count(self, record: Any) -> int:
+        """What the fields of its objects count as in the budget."""
+        found = self.resolve(record, None)
+        objects = found if isinstance(found, list) else [] if found is None else [found]
+        inner = [field for field in self.fields if isinstance(field, ValueField)]
+        return len(self.fields) * len(objects) + sum([field.count(one) for field in inner for one in objects])
 
 
 @dataclass(frozen=True)
@@ -175,11 +190,13 @@ def _quick(leaf: LeafField, n: int, scope: dict[str, Any]) -> tuple[str, str] | 
         case DisplayName() if not leaf.arguments and leaf.bind is None:
             value = "record.name"
         case AttributeField(attribute) if attribute.kind not in (Kind.DATE, Kind.DATETIME, Kind.DECIMAL, Kind.LONG):
-            value = f'record.attributes.get("{attribute.name}")'
+            value = _stored(attribute)
         case _:
             return None
     if is_enum_type(kind):
-        scope[f"members{n}"] = frozenset(kind.values)
+        # A level may have another name in the table than in the schema, where it is the value of its name.
+        is_level = isinstance(leaf.resolve, RecordField)
+        scope[f"members{n}"] = frozenset(name for name, one in kind.values.items() if not is_level or one.value == name)
         valid = f"type({{v}}) is str and {{v}} in members{n}"
     elif kind.name in _VALID:  # type: ignore[union-attr]
         valid = _VALID[kind.name]  # type: ignore[union-attr]
@@ -187,6 +204,14 @@ def _quick(leaf: LeafField, n: int, scope: dict[str, Any]) -> tuple[str, str] | 
         return None
     condition = valid.format(v=f"v{n}")
     return value, f"v{n} is None or {condition}" if nullable else condition
+
+
+def _stored(attribute: Attribute) -> str:
+    """The code of an attribute's value in a record, which may be under a former name."""
+    value = "None"
+    for name in reversed((attribute.name, *attribute.was)):  # identifiers, as the class was checked
+        value = f'record.attributes.get("{name}", {value})'
+    return value
 
 
 def _complete(kind: GraphQLOutputType, value: Any) -> Any:

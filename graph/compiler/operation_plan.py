@@ -24,9 +24,9 @@ from graph.compiler.json_writers import (
     Constant,
     LeafField,
     LeafWriter,
-    NamesField,
     TypeName,
     UnsupportedByPlan,
+    ValueField,
     compiled_resolver,
     objects,
 )
@@ -45,7 +45,6 @@ from graph.operation.lookahead import (
     node_ids,
     resolver_arguments,
 )
-from graph.types.name_fields import NamesList
 from graph.types.root_fields import RootsField, TargetField
 from graph.types.search_fields import FoundField
 from resolvers.planning.relations import RelationKind
@@ -194,8 +193,8 @@ class CompiledType:
     """One object type at one position: its fields in the order of the query, runs of leaf fields as one writer.
 
     `childless` writes the whole of a node that has nothing below it, where of its relations only lists below it are
-    selected; else it is None. `count` is what the fields of one object count as in the budget, `name_count` what those
-    of each of its names in other languages and `empty_count` what those of its empty lists count as beside.
+    selected; else it is None. `count` is what the fields of one object count as in the budget, without those of its
+    `values`, and `empty_count` what those of its empty lists count as beside.
     """
 
     def __init__(self, plan: OperationPlan, kind: GraphQLObjectType, grouped: Grouped) -> None:
@@ -209,14 +208,14 @@ class CompiledType:
         self.lists = [part for part in self.parts if isinstance(part, ListField)]
         self.above = [part for part in self.parts if isinstance(part, AboveField)]
         self.childless = None if self.is_leaf else _childless(fields)
-        self.name_count = sum([len(field.fields) for field in fields if isinstance(field, NamesField)])
+        self.values = [field for field in fields if isinstance(field, ValueField)]
         self.count = len(fields) + (RELATION_FIELDS - 1) * (len(self.lists) + len(self.above))
         self.empty_count = sum([field.connection.empty_count for field in self.lists])
         self.varies = any(part.varies for part in self.leaves)
 
-    def name_counts(self, records: Sequence[Record]) -> int:
-        """What the fields of the names of some nodes in other languages count as."""
-        return self.name_count * sum([len(record.names) for record in records])
+    def value_counts(self, records: Sequence[Record]) -> int:
+        """What the fields of the nested values and names of some nodes count as."""
+        return sum([field.count(record) for field in self.values for record in records])
 
 
 def _is_leaf(field: object) -> bool:
@@ -249,15 +248,35 @@ def _compiled_field(
     if relation is not None:
         field = plan.fields.relation(kind, details)
         return AboveField(key, field, plan.position(field.position))
-    node, definition = details[0].node, kind.fields[name]
+    return _leaf_field(plan, kind, key, details)
+
+
+def _leaf_field(
+    plan: OperationPlan, kind: GraphQLObjectType, key: str, details: list[FieldDetails]
+) -> TypeName | LeafField:
+    """A merged field that needs no read: a leaf, or an object out of the record."""
+    if name_of(details) == "__typename":
+        return TypeName(key, kind.name)
+    node, definition = details[0].node, kind.fields[name_of(details)]
     resolve, bind = compiled_resolver(definition), partial(resolver_arguments, definition, node)
-    if isinstance(resolve, NamesList):
-        inner: Any = get_named_type(definition.type)
-        selected = _names(plan.fields.below(inner, details))
-        return NamesField(key, definition.type, resolve, fields=selected, typename=inner.name)
+    inner = get_named_type(definition.type)
+    if isinstance(inner, GraphQLObjectType):
+        below = plan.fields.below(inner, details).items()
+        return _value_field(key, definition, resolve, [_leaf_field(plan, inner, *one) for one in below])
     if has_variables(node):
         return LeafField(key, definition.type, resolve, bind=bind)
     return LeafField(key, definition.type, resolve, bind(plan.variables))
+
+
+def _value_field(key: str, definition: Any, resolve: Any, fields: Sequence[TypeName | LeafField]) -> ValueField:
+    leaves = [field for field in fields if isinstance(field, LeafField)]
+    arguments = {field.key: field.arguments for field in leaves}
+    binds = {field.key: field.bind for field in leaves if field.bind is not None}
+
+    def bind(variables: VariableValues) -> dict[str, Any]:
+        return arguments | {name: bound(variables) for name, bound in binds.items()}
+
+    return ValueField(key, definition.type, resolve, arguments, bind if binds else None, fields)
 
 
 class Connection:

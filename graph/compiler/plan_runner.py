@@ -46,8 +46,8 @@ class TypeGroup:
 
     def __init__(self, compiled: CompiledType, records: Sequence[Record], budget: Budget) -> None:
         budget.spend_fields(compiled.count * len(records))
-        if compiled.name_count:
-            budget.spend_fields(compiled.name_counts(records))
+        if compiled.values:
+            budget.spend_fields(compiled.value_counts(records))
         self.compiled = compiled
         self.owners = self._records = records
         self.found: dict[ListField | AboveField, PageResults | NodeResults] = {}
@@ -146,7 +146,7 @@ class PositionNodes:
     def count(self, records: Sequence[Record]) -> int:
         """The number of fields of some nodes here."""
         types = [self._position.compiled(record.hierarchy, record.level) for record in records]
-        names = [one.name_counts([record]) for one, record in zip(types, records, strict=True) if one.name_count]
+        names = [one.value_counts([record]) for one, record in zip(types, records, strict=True) if one.values]
         return sum([one.count for one in types]) + sum(names)
 
     async def write(self, look_ahead: LookAhead) -> list[bytes]:

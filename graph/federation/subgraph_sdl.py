@@ -1,24 +1,40 @@
 """Subgraph SDL: the part of the schema that Federation 2 composes with other subgraphs, and `_service`, its field."""
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import strawberry
-from graphql import DocumentNode, NamedTypeNode, Node, Visitor, parse, print_ast, visit
+from graphql import (
+    DocumentNode,
+    EnumTypeDefinitionNode,
+    InputObjectTypeDefinitionNode,
+    NamedTypeNode,
+    Node,
+    Visitor,
+    parse,
+    print_ast,
+    visit,
+)
 from strawberry.types.field import StrawberryField
 
+from graph.federation.field_directives import Directives, list_size
 from graph.types.field import field, object_type
 
+NO_DIRECTIVES: Mapping[tuple[str, str], str] = {}
+
 # Pinned: later versions add nothing that is needed here, and not every composer takes them.
-LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key", "@shareable"])'
+LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: [{}])'
+_IMPORTED = ("@key", "@shareable", "@listSize", "@tag", "@inaccessible")
 
 # Fields, each with the word that exposes it; without that they are left out. Two subgraphs with a Query.node never
 # compose correctly: each would be asked for the other's nodes. The other fields are for Clade's own clients.
 _OF_QUERY = {name: name for name in ("node", "nodes", "changes", "moves")} | {"deletedNode": "history", "move": "moves"}
 _GATEWAY_FIELDS = {"_service": "", "_entities": ""}  # only a gateway calls them, so they are never composed
-_SHARED = frozenset({"PageInfo", "LocalizedName"})  # types that every subgraph of Clade has
+_OWN_FIELDS = {"hierarchies": ""}  # each subgraph would answer with its own hierarchies alone
+_SHARED = frozenset({"PageInfo", "LocalizedName", "Money", "Localized", "LocalizedText"})  # several subgraphs have them
 _OF_NODES = {"history": "history", "atRevision": "history"}
 
 
@@ -30,23 +46,27 @@ def service_field(sdl: Callable[[], str]) -> StrawberryField:
     return field(lambda root, info: (), service, "Schema of this subgraph, for gateways.", name="_service")
 
 
-def subgraph_sdl(schema: strawberry.Schema, expose: frozenset[str] = frozenset()) -> str:
+def subgraph_sdl(
+    schema: strawberry.Schema, expose: frozenset[str] = frozenset(), directives: Directives = NO_DIRECTIVES
+) -> str:
     """The SDL of the subgraph: the exposed parts of the schema, with nodes as entities by ID and by path.
 
     All types that implement `Node` are entities. The interfaces of hierarchies are, too, so that a subgraph can add
-    fields to nodes of any level with `@interfaceObject`.
+    fields to nodes of any level with `@interfaceObject`. `directives` are those of fields; lists of nodes have a size.
     """
     definitions: dict[str, Any] = {one.name.value: one for one in _definitions(schema.as_str())}
     entities = [name for name, one in definitions.items() if _is_entity(one)]
     for name in entities:
         definitions[name] = _shaped(definitions[name], _OF_NODES, expose, '@key(fields: "id") @key(fields: "path")')
-    definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY | _GATEWAY_FIELDS, expose)
+    definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY | _GATEWAY_FIELDS | _OWN_FIELDS, expose)
     for name in _SHARED & definitions.keys():
         definitions[name] = _shaped(definitions[name], {}, expose, "@shareable")
     mutation = {"Mutation"} & definitions.keys() if "mutations" in expose else set()
     reached = _reached(definitions, {"Query", *entities, *mutation})
-    kept = tuple(one for name, one in definitions.items() if name in reached)
-    return f"{LINK}\n\n{print_ast(DocumentNode(definitions=kept))}\n"
+    kept = tuple(_decorated(one, directives) for name, one in definitions.items() if name in reached)
+    sdl = print_ast(DocumentNode(definitions=kept))
+    imported = ", ".join(f'"{name}"' for name in _IMPORTED if re.search(rf"{name}\b", sdl))
+    return f"{LINK.format(imported)}\n\n{sdl}\n"
 
 
 def _definitions(sdl: str) -> tuple[Any, ...]:
@@ -63,6 +83,21 @@ def _shaped(definition: Any, words: dict[str, str], expose: frozenset[str], dire
     fields = tuple(one for one in definition.fields if one.name.value not in hidden)
     (carrier,) = _definitions(f"type Any {directives}")
     return replace(definition, fields=fields, directives=carrier.directives)
+
+
+def _decorated(definition: Any, directives: Directives) -> Any:
+    """A definition with the directives of its fields, or of the values of an enum."""
+    part = "values" if isinstance(definition, EnumTypeDefinitionNode) else "fields"
+    if not getattr(definition, part, None):
+        return definition
+    title, is_output = definition.name.value, not isinstance(definition, InputObjectTypeDefinitionNode)
+    is_output &= part == "fields"
+    parts = []
+    for one in getattr(definition, part):
+        words = [directives.get((title, one.name.value), ""), list_size(one) if is_output else ""]
+        (carrier,) = _definitions(f"type Any {' '.join(words)}")
+        parts.append(replace(one, directives=(*(one.directives or ()), *(carrier.directives or ()))))
+    return replace(definition, **{part: tuple(parts)})
 
 
 def _reached(definitions: dict[str, Any], roots: Iterable[str]) -> set[str]:

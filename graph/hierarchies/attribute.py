@@ -5,16 +5,22 @@ import decimal
 import inspect
 import types
 import typing
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, is_dataclass
 from enum import Enum
+from functools import cache
 from typing import Any, NewType, get_args, get_origin
 
+from graph.hierarchies.attribute_options import Options, WrongClass, with_options
 from store.model.attributes import MAX_TEXT_CHARACTERS, Attribute, Kind
 
 Long = NewType("Long", int)
 Decimal = NewType("Decimal", str)
 Date = NewType("Date", str)
 DateTime = NewType("DateTime", str)
+Url = NewType("Url", str)
+Money = NewType("Money", dict)  # type: ignore[type-arg]  # {"amount": "12.50", "currency": "EUR"}
+Localized = NewType("Localized", dict)  # type: ignore[type-arg]  # texts by language tag
 
 _KINDS: dict[Any, Kind] = {
     str: Kind.TEXT,
@@ -25,41 +31,73 @@ _KINDS: dict[Any, Kind] = {
     bool: Kind.BOOLEAN,
     Date: Kind.DATE,
     DateTime: Kind.DATETIME,
+    Url: Kind.URL,
+    Money: Kind.MONEY,
+    Localized: Kind.LOCALIZED,
 }
 _SAME: dict[Any, Any] = {decimal.Decimal: Decimal, datetime.date: Date, datetime.datetime: DateTime}
 """Python's own types, which mean the scalars of the same names."""
 
-_TYPES = "str, int, Long, float, Decimal, bool, Date, DateTime, an Enum, or a list of one of these"
+_TYPES = (
+    "str, int, Long, float, Decimal, bool, Date, DateTime, Url, Money, an Enum, a dataclass of attributes, or a list "
+    "of one of these, or Localized"
+)
 
-
-class WrongClass(TypeError):
-    """A class of a hierarchy is written wrongly. The sentence names the class, the fact and the way out."""
+Declared = dict[str, tuple[Any, Attribute]]
+"""By name: the type of an attribute in GraphQL, and the attribute in the store."""
 
 
 @dataclass(frozen=True)
-class _Described:
+class Described:
     """The value that `attribute()` leaves in a class body until the class is registered."""
 
     description: str
-    max_length: int
-    search: bool
+    options: Options
 
 
-def attribute(description: str, *, max_length: int = MAX_TEXT_CHARACTERS, search: bool = False) -> Any:
+def attribute(
+    description: str,
+    *,
+    required: bool = False,
+    default: Any = None,
+    minimum: Any = None,
+    maximum: Any = None,
+    max_length: int = MAX_TEXT_CHARACTERS,
+    pattern: str | None = None,
+    search: bool = False,
+    sortable: bool = True,
+    deprecated: str | None = None,
+    was: str | Sequence[str] = (),
+    tags: Sequence[str] = (),
+    shareable: bool = False,
+    inaccessible: bool = False,
+) -> Any:
     """Declare an attribute of a level: `population: int | None = attribute("Number of inhabitants.")`.
 
-    The type is one of str, int (32 bits), Long, float, Decimal, bool, Date, DateTime, an Enum, or a list of one of
-    these; Python's `decimal.Decimal`, `datetime.date` and `datetime.datetime` mean the same. It is always optional,
-    since any node may lack the attribute. `description` is what clients see; a text may have `max_length` characters.
-    With `search` its words are found by the search of its hierarchy, which has `search=` in its class.
+    The type is one of str, int (32 bits), Long, float, Decimal, bool, Date, DateTime, Url, Money, an Enum, a dataclass
+    of attributes, or a list of one of these, or Localized; Python's `decimal.Decimal`, `datetime.date` and
+    `datetime.datetime` mean the same. It is always optional, since a stored node may lack the attribute. `description`
+    is what clients see.
+
+    Rules for what is written, of each value of a list: `required` of a new node; `minimum` and `maximum` (inclusive);
+    `max_length` in characters; `pattern`, a regular expression that a whole text has to match. `default` is stored
+    with a new node without a value. With `search` its words are found by the search of its hierarchy, which has
+    `search=` in its class; lists are ordered and filtered by it if it is `sortable`. `deprecated` says what to use
+    instead. `was` is its former name, or several. `tags`, `shareable` and `inaccessible` are directives of Federation.
     """
-    return _Described(description, max_length, search)
+    former = (was,) if isinstance(was, str) else tuple(was)
+    words = (tags,) if isinstance(tags, str) else tuple(tags)
+    options = Options(
+        required, default, minimum, maximum, max_length, pattern, search, sortable, deprecated, former, words,
+        shareable, inaccessible,
+    )  # fmt: skip
+    return Described(description, options)
 
 
-def own_attributes(cls: type) -> dict[str, tuple[Any, Attribute]]:
-    """The attributes that a class body itself declares: by name their type in GraphQL and their type in the store.
+def own_attributes(cls: type, within: tuple[type, ...] = ()) -> Declared:
+    """The attributes that a class body itself declares.
 
-    Raises WrongClass where the body holds anything else.
+    `within` are the nested values around it. Raises WrongClass where the body holds anything else.
     """
     try:
         annotated, hints = inspect.get_annotations(cls), typing.get_type_hints(cls)
@@ -70,12 +108,23 @@ def own_attributes(cls: type) -> dict[str, tuple[Any, Attribute]]:
     for name in annotated:
         described = cls.__dict__.get(name)
         where = f"{cls.__name__}.{name}"
-        if not isinstance(described, _Described) or not str(described.description).strip():
+        if not isinstance(described, Described) or not str(described.description).strip():
             raise WrongClass(f'{where} has no description; write {name}: … = attribute("…").')
-        hint, made = _attribute(where, hints[name], described.description)
-        if described.search and made.kind not in (Kind.TEXT, Kind.ENUM):
-            raise WrongClass(f"{where} has search=True and is no text; only str and Enum have words to be found.")
-        found[name] = (hint, replace(made, max_length=described.max_length, search=described.search))
+        hint, plain = typed(where, hints[name], described.description, within)
+        found[name] = hint, with_options(where, plain, described.options, nested=bool(within))
+    return found
+
+
+@cache
+def value_attributes(cls: type, within: tuple[type, ...] = ()) -> Declared:
+    """The attributes of a nested value, a dataclass. Raises WrongClass for one that is written wrongly."""
+    if cls in within:
+        raise WrongClass(f"{cls.__name__} holds a value of its own type; a nested value has an end.")
+    if not (cls.__doc__ or "").strip() or str(cls.__doc__).startswith(f"{cls.__name__}("):  # which dataclass writes
+        raise WrongClass(f"{cls.__name__} has no docstring; add one, which is the description that clients see.")
+    found = own_attributes(cls, (*within, cls))
+    if not found:
+        raise WrongClass(f'{cls.__name__} has no attributes; write one, as in text: str | None = attribute("…").')
     return found
 
 
@@ -85,15 +134,18 @@ def _check_body(cls: type, annotated: typing.Container[str]) -> None:
         where = f"{cls.__name__}.{name}"
         if name in annotated or (name.startswith("__") and name.endswith("__")):
             continue
-        if isinstance(value, _Described):
+        if isinstance(value, Described):
             raise WrongClass(f"{where} has no type; write {name}: str | None = attribute(…).")
         kind = "a method or a resolver" if hasattr(value, "__get__") or callable(value) else "no attribute"
         example = f'{name}: str | None = attribute("…")'
-        raise WrongClass(f"{where} is {kind}; a class of a hierarchy has attributes alone, as in {example}.")
+        raise WrongClass(
+            f"{where} is {kind}; a class of a hierarchy has attributes alone, as in {example}, and methods with "
+            '@computed("…").'
+        )
 
 
-def _attribute(where: str, hint: Any, description: str) -> tuple[Any, Attribute]:
-    """An attribute's type in GraphQL, and the attribute; `where` is class and name."""
+def typed(where: str, hint: Any, description: str, within: tuple[type, ...] = ()) -> tuple[Any, Attribute]:
+    """An attribute's type in GraphQL, and the attribute; `where` is class and name. Raises WrongClass."""
     name = where.rpartition(".")[2]
     inner = [arg for arg in get_args(hint) if arg is not type(None)]
     if get_origin(hint) not in (types.UnionType, typing.Union) or len(inner) == len(get_args(hint)):
@@ -106,6 +158,9 @@ def _attribute(where: str, hint: Any, description: str) -> tuple[Any, Attribute]
     if isinstance(kind, type) and issubclass(kind, Enum):
         members = frozenset(member.name for member in kind)
         return shown | None, Attribute(name, Kind.ENUM, description, many, members, kind.__name__)
-    if kind not in _KINDS:
+    if isinstance(kind, type) and is_dataclass(kind):
+        parts = tuple(attribute for _, attribute in value_attributes(kind, within).values())
+        return shown | None, Attribute(name, Kind.NESTED, description, many, enum=kind.__name__, parts=parts)
+    if kind not in _KINDS or (kind is Localized and (many or within)):
         raise WrongClass(f"{where} has a type that no attribute can have; write {_TYPES}, and | None behind it.")
     return shown | None, Attribute(name, _KINDS[kind], description, many)

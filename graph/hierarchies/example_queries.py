@@ -23,6 +23,7 @@ from resolvers.restricted_lists import read_pages, read_roots
 from resolvers.session.request import Request
 from store.engine.protocol import Store
 from store.errors import CladeError
+from store.model.attributes import COMPOUND
 from store.model.paths import format_path
 from store.model.records import Record
 
@@ -98,7 +99,8 @@ def _roots(cls: type[Node]) -> Example:
 
 def _breadcrumb(cls: type[Node], sample: Sample) -> Example:
     level = cls.levels[sample.level]
-    own = " ".join(camel(name) for name in list(level.attributes)[:MAX_ATTRIBUTES])
+    leaves = [name for name, (_, attribute) in level.attributes.items() if attribute.kind not in COMPOUND]
+    own = " ".join(camel(name) for name in leaves[:MAX_ATTRIBUTES])
     attributes = f"... on {cls.prefix}{level.title} {{ {own} }}" if own else ""
     fields = f"{_node_field(cls)}(path: $path) {{ name level {attributes} ancestors {{ path name }} }}"
     comment = "# A node by its path, and all nodes above it."
@@ -108,7 +110,7 @@ def _breadcrumb(cls: type[Node], sample: Sample) -> Example:
 def _one_level(cls: type[Node], sample: Sample) -> Example:
     comment = "# One level below a node, page by page:\n# the endCursor of a page is the after of the next."
     page = "totalCount nodes { path name } pageInfo { hasNextPage endCursor }"
-    listing = f"descendants(level: {sample.below}, first: $first, after: $after) {{ {page} }}"
+    listing = f"descendants(level: {cls.levels[sample.below].label}, first: $first, after: $after) {{ {page} }}"
     variables = {"path": sample.root, "first": 10, "after": None}
     given = "($path: Path!, $first: Int!, $after: String)"
     return _example(comment, "OneLevel", given, f"{_node_field(cls)}(path: $path) {{ {listing} }}", variables)

@@ -5,13 +5,14 @@ from typing import Any, get_args
 
 from graph.hierarchies.node import Node
 from resolvers.sorting.node_values import NodeValue
-from store.model.attributes import Kind
+from store.model.attributes import COMPOUND, Attribute, Kind
 
 
 def list_values(cls: type[Node]) -> dict[str, NodeValue]:
     """The values that every node has, and the attributes of all levels.
 
-    An attribute that two levels have with different types is left out, since its values do not compare.
+    Left out are attributes that two levels have with different types, since their values do not compare, and those
+    that one level has without being sorted by it.
     """
     found = {
         "name": NodeValue("name", Kind.TEXT),
@@ -24,8 +25,19 @@ def list_values(cls: type[Node]) -> dict[str, NodeValue]:
     for level in (cls, *cls.levels.values()):
         for name, (hint, attribute) in level.attributes.items():
             types.setdefault(name, set()).add(hint)
-            found[name] = NodeValue(name, attribute.kind, attribute.many, enum_members(hint))
+            if not is_listed(attribute):
+                types[name] |= {None, hint}
+                continue
+            kind = Kind.TEXT if attribute.kind is Kind.URL else attribute.kind
+            renamed = found[name].renamed if name in found else ()
+            renamed += ((level.level, attribute),) if attribute.was and level is not cls else ()
+            found[name] = NodeValue(name, kind, attribute.many, enum_members(hint), renamed=renamed)
     return {name: value for name, value in found.items() if len(types.get(name, ())) <= 1}
+
+
+def is_listed(attribute: Attribute) -> bool:
+    """Whether lists are sorted and filtered by an attribute: not by one whose values are objects."""
+    return attribute.sortable and attribute.kind not in COMPOUND
 
 
 def enum_of(hint: Any) -> type[Enum] | None:

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Any, get_args, get_origin
 
-from graph.hierarchies.list_values import enum_of
+from graph.hierarchies.attribute import value_attributes
+from graph.hierarchies.list_values import enum_of, is_listed
 from graph.hierarchies.node import Node
 from store.errors import BadInput
 from store.model.hierarchy import RESERVED
@@ -17,12 +19,14 @@ OWN_TYPES = frozenset(
     "StringCondition IntCondition LongCondition FloatCondition DecimalCondition BooleanCondition DateCondition "
     "DateTimeCondition StringListCondition IntListCondition LongListCondition FloatListCondition "
     "DecimalListCondition BooleanListCondition DateListCondition DateTimeListCondition OrderDirection "
+    "LocalizedName LocalizedNameInput Localized LocalizedText LocalizedTextInput Money MoneyInput Url "
+    "Hierarchy HierarchyName HierarchyLevel HierarchyAttribute NodeLevel ChangeEvent "
     "Change ChangeFeed Move MoveState WritePlan DeletePolicy Path Long Decimal Date DateTime ID Int Float String "
     "Boolean _Any _Entity _Service".split()
 )
 """The types that a schema has, or may have, whatever hierarchies are served."""
 
-OWN_FIELDS = frozenset("node nodes move moves deletedNode changes _entities _service".split())
+OWN_FIELDS = frozenset("node nodes move moves deletedNode changes hierarchies _entities _service".split())
 """The fields of Query that every schema has."""
 
 TYPE, FIELD = "type", "field of Query"
@@ -102,6 +106,10 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
             made_by = f"the enum {enum.__name__} of {_described(cls, one)}"
             for name in (enum.__name__, *_conditions_of(one, enum)):
                 yield Use(TYPE, name, enum, made_by, "rename the enum")
+        for value in _nested_in(one):
+            made_by = f"the class {value.__name__} of {_described(cls, one)}"
+            for ending in ("", "Input"):
+                yield Use(TYPE, value.__name__ + ending, value, made_by, "rename the class")
     for one in classes:
         yield Use(FIELD, field_of(cls.prefix + one.title), one, _described(cls, one), rename)
     way_out = f'give {cls.title} another many=, as in many="all{cls.title}"'
@@ -142,7 +150,7 @@ def _take(cls: type[Node], taken: dict[tuple[str, str], Use], use: Use) -> None:
 def _check_attributes(cls: type[Node], level: type[Node]) -> None:
     """Refuse an attribute whose field would take the place of another one, and an enum that GraphQL cannot have."""
     taken = {camel(name): "every node" for name in RESERVED}
-    for name in level.attributes:
+    for name in (*level.attributes, *level.computed):
         field = camel(name)
         where = f"{location(level)}: the attribute {name} of {_described(cls, level)} makes the field"
         if not _NAME.fullmatch(field):
@@ -166,16 +174,31 @@ def _described(cls: type[Node], level: type[Node]) -> str:
 
 
 def _enums_of(cls: type[Node]) -> Iterator[type[Enum]]:
-    """The enums among the types of a class's attributes, which may be optional and in lists."""
-    for hint, _ in cls.attributes.values():
-        if (enum := enum_of(hint)) is not None:
-            yield enum
+    """The enums among the types of a class's attributes."""
+    return (kind for kind in types_of(cls) if issubclass(kind, Enum))
 
 
 def _conditions_of(cls: type[Node], enum: type[Enum]) -> set[str]:
     """The names of the inputs of conditions on attributes of an enum, or of lists of it."""
-    many = {attribute.many for hint, attribute in cls.attributes.values() if enum_of(hint) is enum}
+    listed = [(hint, attribute) for hint, attribute in cls.attributes.values() if is_listed(attribute)]
+    many = {attribute.many for hint, attribute in listed if enum_of(hint) is enum}
     return {f"{enum.__name__}{'List' if one else ''}Condition" for one in many}
+
+
+def _nested_in(cls: type[Node]) -> Iterator[type]:
+    """The dataclasses among the types of a class's attributes."""
+    return (kind for kind in types_of(cls) if is_dataclass(kind))
+
+
+def types_of(cls: type[Node]) -> Iterator[type]:
+    """The types of a class's attributes, which may be optional, in lists and in nested values."""
+    ahead: list[Any] = [hint for hint, _ in cls.attributes.values()] + [one.hint for one in cls.computed.values()]
+    while ahead:
+        hint = ahead.pop()
+        ahead += get_args(hint)
+        if isinstance(hint, type) and get_origin(hint) is None:
+            yield hint
+            ahead += [inner for inner, _ in value_attributes(hint).values()] if is_dataclass(hint) else []
 
 
 def camel(name: str) -> str:

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-from graph.hierarchies.attribute import WrongClass as WrongClass
-from graph.hierarchies.attribute import own_attributes
+from graph.hierarchies.attribute import Declared, own_attributes
+from graph.hierarchies.attribute_options import WrongClass as WrongClass
+from graph.hierarchies.computed import Computed, own_computed
 from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy, Level, Search, SearchScope
 
@@ -26,7 +27,8 @@ class Node:
 
     A hierarchy is declared with `hierarchy=` (its name in ids and in the table), `many=` (the root field that lists
     its roots) and perhaps `prefix=` (before the names of its types and root fields); a level with `under=`: the level
-    classes that it may stand under, None for a root, "self" for itself. The docstrings become the descriptions.
+    classes that it may stand under, None for a root, "self" for itself, and perhaps with `was=`: the name that its
+    class had when nodes were written. The docstrings become the descriptions.
 
     A hierarchy with `search="hierarchy"` is searched by words, as a whole or below a node, one with `search="tree"`
     one tree at a time; `search_weight="population"` lists nodes with a greater number first. With
@@ -41,9 +43,13 @@ class Node:
     location: ClassVar[tuple[str, str] | None]
     title: ClassVar[str]
     level: ClassVar[str]
+    """Name of the level in the table."""
+    label: ClassVar[str]
+    """Present name of the level."""
     under: ClassVar[frozenset[str | None]]
     levels: ClassVar[dict[str, type["Node"]]]
     attributes: ClassVar[dict[str, tuple[Any, Attribute]]]
+    computed: ClassVar[dict[str, Computed]]
     declared_at: ClassVar[tuple[str, int]]
     """File and line of the class."""
 
@@ -56,22 +62,21 @@ class Node:
         search_weight: str | None = None,
         location: str | None = None,
         under: "Sequence[type[Self] | str | None] | type[Self] | str | None" = _NOT_GIVEN,
+        was: str | None = None,
         **rest: Any,
     ) -> None:
         super().__init_subclass__()
         _check_class(cls, rest)
-        own = own_attributes(cls)
-        for name in own:
-            delattr(cls, name)  # so that none hides what every class has itself, such as its title
+        own, methods = _taken_out(cls)
         caller = sys._getframe(1)
         cls.declared_at = caller.f_code.co_filename, caller.f_lineno
         cls.title = cls.__name__
         if cls.__bases__ == (Node,):
-            _check_hierarchy(cls, hierarchy, under)
+            _check_hierarchy(cls, hierarchy, under, was)
             cls.name, cls.many, cls.prefix, cls.levels = str(hierarchy), many or f"{hierarchy}s", prefix, {}
             cls.search = _search(cls, search, search_weight)
             cls.location = None if location is None else _location(cls, location)
-            cls.attributes = own
+            cls.attributes, cls.computed = own, methods
             _declare(cls)
             return
         for keyword, value in {
@@ -80,8 +85,9 @@ class Node:
         }.items():  # fmt: skip
             if value:
                 raise WrongClass(f"{cls.title} is a level and has {keyword}=; give that to its hierarchy's class.")
-        cls.level = _upper(cls.title)
-        cls.attributes = {**cls.attributes, **own}
+        cls.label = _upper(cls.title)
+        cls.level = cls.label if was is None else _former(cls, was)
+        cls.attributes, cls.computed = {**cls.attributes, **own}, {**cls.computed, **methods}
         cls.under = _under(cls, under)
         _refuse_double(cls, cls.levels.setdefault(cls.level, cls))
 
@@ -89,9 +95,12 @@ class Node:
     def definition(cls) -> Hierarchy:
         """The hierarchy's schema for the store; raises ValueError where its levels do not fit together."""
         levels = {}
+        stored = {level.label: name for name, level in cls.levels.items()}
         for name, level in cls.levels.items():
             attributes = {one: attribute for one, (_, attribute) in level.attributes.items()}
-            levels[name] = Level(name, level.title, description(level), level.under, attributes)
+            under = frozenset(above if above is None else stored.get(above, above) for above in level.under)
+            renamed = "" if level.label == name else level.label
+            levels[name] = Level(name, level.title, description(level), under, attributes, renamed)
         return Hierarchy(cls.name, levels, cls.search, cls.location)
 
 
@@ -105,13 +114,25 @@ def description(cls: type) -> str:
     return " ".join((cls.__doc__ or "").split())
 
 
+def _taken_out(cls: type[Node]) -> tuple[Declared, dict[str, Computed]]:
+    """The attributes and computed fields of a class body, removed from it: none hides what every class has itself."""
+    methods = own_computed(cls)
+    for name in methods:
+        delattr(cls, name)
+    own = own_attributes(cls)
+    for name in own:
+        delattr(cls, name)
+    return own, methods
+
+
 # -- checks ------------------------------------------------------------------------------------------------------------
 
 
 def _check_class(cls: type[Node], unknown: dict[str, Any]) -> None:
     for keyword in unknown:
         meant = f"; write {_MEANT[keyword]}=" if keyword in _MEANT else ""
-        takes = "A hierarchy takes hierarchy=, many=, prefix=, search=, search_weight= and location=, a level under=."
+        own = "hierarchy=, many=, prefix=, search=, search_weight= and location="
+        takes = f"A hierarchy takes {own}, a level under= and was=."
         raise WrongClass(f"{cls.__name__} has {keyword}=, which is unknown{meant}. {takes}")
     if len(cls.__bases__) != 1:
         raise WrongClass(f"{cls.__name__} has several base classes; give it one, its hierarchy's class or Node.")
@@ -119,7 +140,9 @@ def _check_class(cls: type[Node], unknown: dict[str, Any]) -> None:
         raise WrongClass(f"{cls.__name__} has no docstring; add one, which is the description that clients see.")
 
 
-def _check_hierarchy(cls: type[Node], name: object, under: object) -> None:
+def _check_hierarchy(cls: type[Node], name: object, under: object, was: object) -> None:
+    if was is not None:
+        raise WrongClass(f"{cls.title} has was=, which a level has; keep the name hierarchy= of a hierarchy.")
     if under is not _NOT_GIVEN:
         raise WrongClass(f"{cls.title} has under=, and so is a level; make it a subclass of its hierarchy's class.")
     if not isinstance(name, str):
@@ -193,6 +216,13 @@ def _level_name(cls: type[Node], under: Any) -> str | None:
     shown = under.__name__ if isinstance(under, type) else repr(under)
     fact = f"{cls.title} has under={shown}, which is no level of {cls.name}"
     raise WrongClass(f'{fact}; write level classes, "self" or None.')
+
+
+def _former(cls: type[Node], was: object) -> str:
+    """The name in the table of a level that was renamed."""
+    if not isinstance(was, str) or not was.isidentifier() or _upper(was) == cls.label:
+        raise WrongClass(f'{cls.title} has was={was!r}; write the former name of the class, as in was="Town".')
+    return _upper(was)
 
 
 def _upper(title: str) -> str:

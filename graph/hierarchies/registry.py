@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 
-from graph.hierarchies import attribute, node
+from graph.hierarchies import attribute, attribute_options, computed, node
 from graph.hierarchies.names import check_names, location, shown
 from graph.hierarchies.node import Node, WrongClass, declared_in
 from graph.settings import Settings
@@ -21,7 +21,7 @@ from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 
 SETTING = "CLADE_HIERARCHIES"
-_OUR_FRAMES = frozenset({__file__, attribute.__file__, node.__file__})
+_OUR_FRAMES = frozenset(module.__file__ for module in (attribute, attribute_options, computed, node)) | {__file__}
 
 
 def served(names: str | None = None) -> list[type[Node]]:

@@ -3,7 +3,7 @@
 A field's resolver is registered with it, so that plans and the executor can call it without Strawberry.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from inspect import Parameter, Signature
 from operator import attrgetter
 from typing import Annotated, Any
@@ -13,8 +13,6 @@ from graphql import GraphQLField, GraphQLSchema
 from strawberry.types.field import StrawberryField
 
 from graph.operation.graphql_core import core_info
-from store.errors import BadInput
-from store.text import shorten
 
 RESOLVER = "clade-resolver"
 """The key of a field's resolver in the metadata of Strawberry's field, and in the extensions of graphql-core's."""
@@ -41,10 +39,12 @@ def field(
     *arguments: Parameter,
     name: str | None = None,
     compiled: bool = True,
+    deprecated: str | None = None,
 ) -> StrawberryField:
     """A field with the resolver `resolve(root, info, **arguments)`, whose argument names end in `_`.
 
     Plans compile leaf fields and the relations between nodes; any other field that leads to nodes is not `compiled`.
+    `deprecated` says what to use instead.
     """
 
     def answer(root: Any, info: Any, **given: Any) -> Any:
@@ -54,7 +54,9 @@ def field(
     taken = [Parameter("root", plain), Parameter("info", plain, annotation=strawberry.Info)]
     answer.__signature__ = Signature([*taken, *arguments], return_annotation=returns)  # type: ignore[attr-defined]
     metadata = {RESOLVER: resolve} if compiled else {}
-    made: StrawberryField = strawberry.field(resolver=answer, description=description, name=name, metadata=metadata)
+    made: StrawberryField = strawberry.field(
+        resolver=answer, description=description, name=name, metadata=metadata, deprecation_reason=deprecated
+    )
     return made
 
 
@@ -90,11 +92,3 @@ def object_type(name: str, description: str, fields: Fields) -> Any:
 
 FIRST = argument("first", int | None, "Maximum number of items, from the start of the list; all without it.")
 AFTER = argument("after", str | None, "Only items after this cursor, such as the `endCursor` of the page before.")
-HIERARCHY = required("hierarchy", str, 'Name of the hierarchy, such as "location".')
-
-
-def served_hierarchy(served: Collection[str], name: str) -> str:
-    """The name in a `hierarchy` argument. Raises BadInput for a hierarchy that is not served."""
-    if name not in served:
-        raise BadInput(f'There is no hierarchy "{shorten(name)}"; use the name of one that is served.')
-    return name

@@ -68,7 +68,7 @@ class HierarchyTypes:
 
     def _level_enum(self) -> Any:
         levels = self.cls.levels.items()
-        members = {name: strawberry.enum_value(name, description=description(cls)) for name, cls in levels}
+        members = {cls.label: strawberry.enum_value(name, description=description(cls)) for name, cls in levels}
         make: Any = Enum  # mypy follows only enums that are written out
         plain = make(f"{self.cls.prefix}{self.cls.title}Level", members)
         return strawberry.enum(plain, description=f"The levels of the hierarchy {self.name}.")

@@ -9,8 +9,10 @@ import strawberry
 
 from graph.hierarchies.node import Node
 from graph.types.connection_types import ConnectionTypes, set_fields
-from graph.types.field import Fields, class_of, field
-from graph.types.node_fields import AttributeField, level_of
+from graph.types.field import Fields, Resolver, class_of, field
+from graph.types.node_fields import AttributeField, ComputedField, level_of
+from graph.types.value_types import deprecation, output_type
+from store.model.attributes import Attribute
 from store.model.records import Record
 
 
@@ -48,15 +50,21 @@ class LevelTypes:
         return f"{self._cls.prefix}{cls.title}{self._suffix}"
 
     def _publish_level(self, cls: type[Node], text: str) -> type:
-        own = {name: made for name, made in _attribute_fields(cls).items() if name not in self._cls.attributes}
+        shared = _attribute_fields(self._cls)
+        own = {name: made for name, made in _attribute_fields(cls).items() if name not in shared}
         made = class_of(self._title(cls), own, self.interface)
         made.is_type_of = lambda record, info: record.level == cls.level  # type: ignore[attr-defined]
         return strawberry.type(made, name=self._title(cls), description=text)
 
 
 def _attribute_fields(cls: type[Node]) -> Fields:
-    """The attributes of a level, each checked when it is read."""
+    """The attributes of a level, each checked when it is read, and its computed fields."""
+    stored = {name: attribute for name, (_, attribute) in cls.attributes.items()}
+    fields: list[tuple[Resolver, Any, Attribute]] = [
+        *[(AttributeField(attribute), hint, attribute) for hint, attribute in cls.attributes.values()],
+        *[(ComputedField(one, stored), one.hint, one.attribute) for one in cls.computed.values()],
+    ]
     return {
-        name: field(AttributeField(attribute), kind, attribute.description)
-        for name, (kind, attribute) in cls.attributes.items()
+        attribute.name: field(resolve, output_type(hint), attribute.description, deprecated=deprecation(attribute))
+        for resolve, hint, attribute in fields
     }

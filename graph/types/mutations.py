@@ -16,6 +16,7 @@ from graph.types.name_fields import LocalizedNameInput, given_names
 from graph.types.past_fields import Move
 from graph.types.root_fields import load
 from graph.types.scalars import Path
+from graph.types.value_types import input_object, input_type, plain_input
 from resolvers import mutations
 from resolvers.mutations import EditOptions, EditResult
 from store.errors import BadInput
@@ -218,10 +219,10 @@ class Inputs:
         self._levels = {input_field_of(level.__name__): level for level in cls.levels.values()}
         text = "Attributes of exactly one level, which is also the level of a new node."
         parts = {
-            member: (_level_input(cls, level) | None, f"Attributes of {level.level}.")
+            member: (_level_input(cls, level) | None, f"Attributes of {level.label}.")
             for member, level in self._levels.items()
         }
-        self.attributes = _input(f"{cls.prefix}{cls.__name__}Attributes", text, parts, one_of=True)
+        self.attributes = _one_of(f"{cls.prefix}{cls.__name__}Attributes", text, parts)
 
     def read(self, given: Any) -> tuple[str | None, Values]:
         """The level of an input, and its values as they are stored. Raises BadInput for an input without a level."""
@@ -237,31 +238,26 @@ class Inputs:
 def _values(level: type[Node], given: Any) -> Values:
     """The values that were given, None where one is to be cleared."""
     return {
-        name: None if value is None else attribute.parse(_plain(value))
+        name: attribute.change(plain_input(value))
         for name, (_, attribute) in level.attributes.items()
         if (value := getattr(given, name, strawberry.UNSET)) is not strawberry.UNSET
     }
-
-
-def _plain(value: Any) -> Any:
-    """A member of an enum as its name, also in a list."""
-    if isinstance(value, list):
-        return [_plain(member) for member in value]
-    return value.name if isinstance(value, Enum) else value
 
 
 def _level_input(cls: type[Node], level: type[Node]) -> Any:
     """The input of one level; `true` for a level without attributes."""
     if not level.attributes:
         return bool
-    parts = {name: (kind, attribute.description) for name, (kind, attribute) in level.attributes.items()}
+    parts = {name: (input_type(hint), attribute) for name, (hint, attribute) in level.attributes.items()}
     title = f"{cls.prefix}{level.__name__}Attributes"
-    return _input(title, f"Attributes of {level.level}; null clears an attribute, an omitted one is unchanged.", parts)
+    text = f"Attributes of {level.label}; null clears an attribute, an omitted one is unchanged."
+    return input_object(title, text, parts)
 
 
-def _input(name: str, description: str, parts: Mapping[str, tuple[Any, str]], *, one_of: bool = False) -> type:
+def _one_of(name: str, description: str, parts: Mapping[str, tuple[Any, str]]) -> type:
+    """An input that takes exactly one of its fields."""
     namespace: dict[str, Any] = {"__annotations__": {part: kind for part, (kind, _) in parts.items()}}
     for part, (_, text) in parts.items():
         namespace[part] = strawberry.field(default=strawberry.UNSET, description=text)
-    made = type(name, (), namespace)
-    return strawberry.input(made, name=name, description=description, one_of=one_of)
+    made: type = strawberry.input(type(name, (), namespace), name=name, description=description, one_of=True)
+    return made

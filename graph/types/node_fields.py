@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from graph.hierarchies.computed import Computed
 from graph.hierarchies.node import Node
 from store.errors import BadData
 from store.model.attributes import Attribute, Value
@@ -30,10 +31,24 @@ class AttributeField:
     attribute: Attribute
 
     def __call__(self, record: Record, info: Any) -> Value:
-        value = record.attributes.get(self.attribute.name)
+        value = self.attribute.value_in(record.attributes)
         if value is None or self.attribute.is_valid(value):
             return value
         raise BadData(f"{label(record)}: attribute {self.attribute.name} is not of its type.")
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedField:
+    """A computed field of nodes with these attributes. Raises BadData for a value of another type."""
+
+    computed: Computed
+    attributes: Mapping[str, Attribute]
+
+    def __call__(self, record: Record, info: Any) -> Value:
+        try:
+            return self.computed.value(record, self.attributes)
+        except BadData as error:
+            raise BadData(f"{label(record)}: {error}") from None
 
 
 @dataclass(frozen=True)

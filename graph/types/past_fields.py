@@ -4,7 +4,9 @@ A revision is the content of a node as of one write. Clients' caches identify ob
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 from enum import Enum
+from inspect import Parameter
 from typing import Any
 
 import strawberry
@@ -17,15 +19,14 @@ from graph.types.connection_types import ConnectionTypes
 from graph.types.field import (
     AFTER,
     FIRST,
-    HIERARCHY,
     Fields,
     argument,
     attribute_of,
     field,
     object_type,
     required,
-    served_hierarchy,
 )
+from graph.types.hierarchy_list import HierarchyEnums
 from graph.types.level_types import LevelTypes
 from graph.types.name_fields import name_fields
 from graph.types.node_fields import RecordField
@@ -102,16 +103,19 @@ def _record(subject: Record | states.DeletedNode) -> Record:
 # -- root fields -------------------------------------------------------------------------------------------------------
 
 
-def past_fields(hierarchies: Collection[str]) -> Fields:
+def past_fields(hierarchies: Collection[str], enums: HierarchyEnums) -> Fields:
     """`deletedNode` and `changes` over all hierarchies."""
-    return {"deleted_node": _deleted_field(hierarchies), "changes": _changes_field(hierarchies)}
+    return {"deleted_node": _deleted_field(hierarchies, enums), "changes": _changes_field(enums)}
 
 
-def _deleted_field(hierarchies: Collection[str]) -> StrawberryField:
+def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> StrawberryField:
+    def level(found: states.DeletedNode, info: Any) -> str | None:
+        return enums.names.present(found.record.hierarchy, found.record.level)
+
     fields = {
         "node_id": field(attribute_of("record.id"), strawberry.ID, "ID of the node."),
         "path": field(lambda found, info: node_fields.path(found.record, info), Path, "Path at its deletion."),
-        "level": field(attribute_of("record.level"), str, "Level of the node."),
+        "level": field(level, enums.level | None, "Level of the node; null for one that no class defines."),
         "deleted_at": field(attribute_of("at"), DateTime, "Time of its deletion, in UTC."),
         "deleted_by": field(attribute_of("by"), str | None, "Caller that deleted it; null where unknown."),
         "last_revision": field(attribute_of("record"), NodeRevision | None, "Its content at its deletion."),
@@ -127,32 +131,48 @@ def _deleted_field(hierarchies: Collection[str]) -> StrawberryField:
     return field(find, deleted | None, "The deleted node with this ID; null for any other.", id_of_node)
 
 
-def _changes_field(hierarchies: Collection[str]) -> StrawberryField:
-    async def follow(root: Any, info: Any, hierarchy_: str, tree_: str, **given: Any) -> feeds.ChangePage:
-        hierarchy = served_hierarchy(hierarchies, hierarchy_)
+def _changes_field(enums: HierarchyEnums) -> StrawberryField:
+    async def follow(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> feeds.ChangePage:
+        hierarchy = str(hierarchy_.value)
         root_path, under = parse_path(tree_)[:1], given.get("under_")
         within = None if under is None else parse_path(under)
-        return await feeds.read_changes(info.context.request, hierarchy, root_path, given.get("since_"), within)
+        page = await feeds.read_changes(info.context.request, hierarchy, root_path, given.get("since_"), within)
+        named = [replace(one, level=enums.names.present(hierarchy, one.level)) for one in page.changes]
+        return replace(page, changes=named)
 
     return field(
         follow,
-        _feed_type() | None,
+        _feed_type(enums) | None,
         "Change feed of one tree, oldest first; changes are kept for 90 days.",
-        HIERARCHY,
+        _hierarchy_argument(enums),
         required("tree", Path, 'Path of the tree\'s root, such as "US".'),
         argument("since", str | None, "Only changes after this cursor of the same feed; all that are kept without it."),
         argument("under", Path | None, 'Only changes of this subtree, such as "US/NE", or of its ancestors.'),
     )
 
 
-def _feed_type() -> Any:
+_EVENTS = {
+    "CREATED": "A node was created.",
+    "UPDATED": "The names or attributes of a node were changed.",
+    "MOVED": "A node was moved or renamed, or its place among its siblings changed.",
+    "DELETED": "A node was deleted.",
+}
+_make: Any = Enum  # mypy follows only enums that are written out
+_EVENT_MEMBERS = {event: strawberry.enum_value(event, description=text) for event, text in _EVENTS.items()}
+ChangeEvent = strawberry.enum(_make("ChangeEvent", _EVENT_MEMBERS), description="The kinds of changes.")
+
+
+def _hierarchy_argument(enums: HierarchyEnums) -> Parameter:
+    return required("hierarchy", enums.hierarchy, "Name of the hierarchy.")
+
+
+def _feed_type(enums: HierarchyEnums) -> Any:
     parts: list[tuple[str, str, Any, str]] = [
-        ("event", "event", str,
-         "CREATED, UPDATED, MOVED or DELETED. "
-         "For callers with grants a move out of their subtrees is DELETED, and one into them CREATED."),
+        ("event", "event", ChangeEvent,
+         "What happened. For callers with grants a move out of their subtrees is DELETED, and one into them CREATED."),
         ("nodeId", "id", strawberry.ID | None, "ID of the node; null for one above the caller's grants."),
         ("path", "path", Path, "Path of the node in this tree at the change."),
-        ("level", "level", str, "Level of the node."),
+        ("level", "level", enums.level | None, "Level of the node; null for one that no class defines."),
         ("revision", "revision", int | None, "Number of the revision after the change; null where `nodeId` is."),
         ("at", "at", DateTime, "Time of the change, in UTC."),
         ("from", "source", Path | None, "Path before a move; equal to `to` where only the order changed."),
@@ -179,7 +199,6 @@ _STATES = {
     StoredState.DONE: "The move is done.",
     StoredState.UNDONE: "The move failed and was undone.",
 }
-_make: Any = Enum  # mypy follows only enums that are written out
 _MEMBERS = {state.name: strawberry.enum_value(state.value, description=text) for state, text in _STATES.items()}
 MoveState = strawberry.enum(_make("MoveState", _MEMBERS), description="The progress of a move.")
 
@@ -206,19 +225,19 @@ _FIELDS = {
 Move: Any = object_type("Move", "A move, rename or deletion that takes more than one transaction.", _FIELDS)
 
 
-def move_fields(hierarchies: Collection[str]) -> Fields:
+def move_fields(enums: HierarchyEnums) -> Fields:
     """`move` and `moves` over all hierarchies."""
 
     async def find(root: Any, info: Any, id_: str) -> StoredMove | None:
         return await move_status.find_move(info.context.request, id_)
 
-    async def latest(root: Any, info: Any, hierarchy_: str, first_: Any = None) -> list[StoredMove]:
-        hierarchy = served_hierarchy(hierarchies, hierarchy_)
-        return await move_status.list_moves(info.context.request, hierarchy, ConnectionArguments(first=first_))
+    async def latest(root: Any, info: Any, hierarchy_: Enum, first_: Any = None) -> list[StoredMove]:
+        window = ConnectionArguments(first=first_)
+        return await move_status.list_moves(info.context.request, str(hierarchy_.value), window)
 
     one = "The move with this ID; null where there is none, or it ended more than a day ago."
     many = "Moves of a hierarchy that run or ended within a day, newest first."
     return {
         "move": field(find, Move | None, one, required("id", strawberry.ID, "ID of the move.")),
-        "moves": field(latest, list[Move] | None, many, HIERARCHY, FIRST),
+        "moves": field(latest, list[Move] | None, many, _hierarchy_argument(enums), FIRST),
     }

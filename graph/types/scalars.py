@@ -5,9 +5,13 @@ from typing import Any, NewType
 import strawberry
 from strawberry.types.scalar import ScalarDefinition
 
-from graph.hierarchies.attribute import Date, DateTime, Decimal, Long
+from graph.hierarchies.attribute import Date, DateTime, Decimal, Long, Url
 from store.errors import BadInput
 from store.model.attributes import Attribute, Kind
+
+_XML_SCHEMA = "https://www.w3.org/TR/xmlschema11-2/"
+_RFC_3339 = "https://www.rfc-editor.org/rfc/rfc3339#section-5.6"
+_RFC_3986 = "https://www.rfc-editor.org/rfc/rfc3986"
 
 Path = NewType("Path", str)
 
@@ -18,9 +22,11 @@ def _path(value: Any) -> str:
     return value
 
 
-def _scalar(kind: Kind, description: str) -> ScalarDefinition:
-    attribute = Attribute("A value", kind, "")
-    return strawberry.scalar(name=kind.value, description=description, parse_value=attribute.parse)
+def _scalar(kind: Kind, description: str, specification: str) -> ScalarDefinition:
+    parse = Attribute("A value", kind, "").parse
+    return strawberry.scalar(
+        name=kind.value, description=description, specified_by_url=specification, parse_value=parse
+    )
 
 
 SCALARS: dict[object, ScalarDefinition] = {
@@ -28,10 +34,16 @@ SCALARS: dict[object, ScalarDefinition] = {
         name="Path",
         description="Path of a node: the keys from the root down, separated by /, such as US/MO/St. Louis. "
         "Within a key, / is escaped as %2F and % as %25.",
+        specified_by_url=f"{_RFC_3986}#section-3.3",
         parse_value=_path,
     ),
-    Long: _scalar(Kind.LONG, "Signed 64-bit integer."),
-    Decimal: _scalar(Kind.DECIMAL, "Decimal of up to 38 digits, as a string that keeps its places, such as 1299.00."),
-    Date: _scalar(Kind.DATE, "Calendar date in RFC 3339, such as 2026-10-05."),
-    DateTime: _scalar(Kind.DATETIME, "Date and time in UTC in RFC 3339, such as 2026-10-05T12:30:00Z."),
+    Long: _scalar(Kind.LONG, "Signed 64-bit integer.", f"{_XML_SCHEMA}#long"),
+    Decimal: _scalar(
+        Kind.DECIMAL,
+        "Decimal of up to 38 digits, as a string that keeps its places, such as 1299.00.",
+        f"{_XML_SCHEMA}#decimal",
+    ),
+    Date: _scalar(Kind.DATE, "Calendar date in RFC 3339, such as 2026-10-05.", _RFC_3339),
+    DateTime: _scalar(Kind.DATETIME, "Date and time in UTC in RFC 3339, such as 2026-10-05T12:30:00Z.", _RFC_3339),
+    Url: _scalar(Kind.URL, "Absolute URL of http or https, such as https://example.com/a.", _RFC_3986),
 }

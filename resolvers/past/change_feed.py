@@ -30,7 +30,7 @@ class Change:
     event: str
     id: str | None
     path: str
-    level: str
+    level: str | None
     revision: int | None
     at: str
     source: str | None = None

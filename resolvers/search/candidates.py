@@ -12,7 +12,6 @@ from typing import NamedTuple
 from resolvers.search.scope import Scope
 from store.model.records import Record
 from store.search.folding import SearchText
-from store.search.weights import descending
 from store.search.word_items import WordItem, Words
 
 LAST = "\U0010ffff"
@@ -54,13 +53,12 @@ class Matching:
             return None
         return words.match(self.text, None if self.languages is None else list(self.languages))
 
-    def place(self, record: Record, words: Words, weight: str | None) -> Place | None:
-        """The place of a node as it is now, None where it does not match."""
+    def place(self, record: Record, words: Words, weight: str) -> Place | None:
+        """The place of a node of this weight as it is now, None where it does not match."""
         match = self.match(record.level, words)
         if match is None:
             return None
-        heavy = descending(record.attributes.get(weight) if weight else None)
-        return Place(match, heavy, record.depth, words.names.get("", ""), record.id)
+        return Place(match, weight, record.depth, words.names.get("", ""), record.id)
 
 
 def candidates(matching: Matching, scope: Scope, ranges: Sequence[ItemRange]) -> list[Candidate]:

@@ -28,7 +28,7 @@ from store.model.languages import canonical_language
 from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.folding import SearchText, is_group
-from store.search.word_items import WordItem, Words, by_text, by_weight
+from store.search.word_items import WordItem, Words, by_text, by_weight, weight_of
 
 MAX_LANGUAGES = 20
 MAX_UNITS = 50.0  # for items, beside the units of hits
@@ -78,10 +78,9 @@ class _Search(Finder):
     def __init__(self, request: Request, hierarchy: Hierarchy, asked: SearchArguments) -> None:
         super().__init__(request, hierarchy)
         self._asked = asked
-        self._weight = hierarchy.search.weight if hierarchy.search else None
 
     def place(self, record: Record) -> Place | None:
-        return self._asked.matching.place(record, Words.of(self._hierarchy, record), self._weight)
+        return self._asked.matching.place(record, Words.of(self._hierarchy, record), weight_of(self._hierarchy, record))
 
     async def candidates(self, scope: Scope, bases: Sequence[str]) -> tuple[Sequence[WordItem], bool]:
         self._scope, self._units = scope, self._request.reads.units

@@ -140,7 +140,7 @@ class ConditionParser:
         given = operand if isinstance(operand, list) else [operand]
         if len(given) > MAX_OPERANDS:
             raise BadInput(f"in of {name} has {len(given):,} values in where; at most {MAX_OPERANDS} are taken.")
-        operands = tuple([one.name if isinstance(one, Enum) else one for one in given])
+        operands = tuple([_stored(name, one) if isinstance(one, Enum) else one for one in given])
         self._characters_left -= sum([len(one) for one in operands if isinstance(one, str)])
         if self._characters_left < 0:
             raise BadInput(f"where has texts of more than {MAX_CHARACTERS:,} characters; compare with shorter ones.")
@@ -152,6 +152,11 @@ class ConditionParser:
         if self._conditions_left < 0:
             raise BadInput(f"where has more than {MAX_CONDITIONS} conditions; leave some out.")
         return condition
+
+
+def _stored(name: str, member: Enum) -> str:
+    """A member of an enum as it is stored: a level may have another name in the table, others have the same."""
+    return str(member.value) if name == "level" else member.name
 
 
 _MEETS: dict[str, Callable[[Any, Any], bool]] = {

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from resolvers.access.redacted_node import RedactedNode
-from store.model.attributes import Kind, Value
+from store.model.attributes import Attribute, Kind, Value
 from store.model.keys import decode_segment, last_segment
 from store.model.languages import lookup
 from store.model.records import Record
@@ -36,8 +36,9 @@ class NodeValue:
     """A value of every node: `name`, `key`, `level`, `child_count`, `updated_at`, or the attribute of this name.
 
     `members` are the values of an enum in their order, which is also that of levels. `languages` are those that names
-    are looked up in. A value that is missing, or of another type than its kind, is None; so is what is withheld of a
-    redacted node, so that neither order nor conditions disclose it.
+    are looked up in. `renamed` has, by levels, the attributes with former names, under which values may be stored.
+    A value that is missing, or of another type than its kind, is None; so is what is withheld of a redacted node, so
+    that neither order nor conditions disclose it.
     """
 
     name: str
@@ -45,11 +46,12 @@ class NodeValue:
     many: bool = False
     members: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, Attribute], ...] = ()
 
     @cached_property
     def of(self) -> Callable[[Record], Any]:
         """The stored value of a node, a list where the attribute is one."""
-        read = _READ.get(self.name) or self._attribute
+        read = _READ.get(self.name) or (self._renamed_attribute if self.renamed else self._attribute)
         if self.name == "name" and self.languages:
             read = self._localized_name
         types = (list,) if self.many else _PYTHON_TYPES.get(self.kind, (str,))
@@ -89,6 +91,20 @@ class NodeValue:
 
     def _attribute(self, record: Record) -> Value:
         return None if isinstance(record, RedactedNode) else record.attributes.get(self.name)
+
+    @cached_property
+    def _renamed_attribute(self) -> Callable[[Record], Value]:
+        """The attribute of a node, which may be stored under a former name of its level's."""
+        renamed = dict(self.renamed)
+
+        def read(record: Record) -> Value:
+            attribute = renamed.get(record.level)
+            found = self._attribute(record)
+            if found is not None or attribute is None or isinstance(record, RedactedNode):
+                return found
+            return attribute.value_in(record.attributes)
+
+        return read
 
     def _localized_name(self, record: Record) -> Value:
         names = record.names

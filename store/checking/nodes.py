@@ -225,11 +225,13 @@ class NodeChecks:
             if not is_valid_value:
                 self._report(item, mismatch(name, value_text(item.get(name)), expected))
         self.undefined.see(level, item)
+        self.undefined.see_rules(level, item, path_text(*key_of(item)))
         defined = self._hierarchy.levels.get(level)
         for attribute in defined.attributes.values() if defined else ():
-            value = item.get(attribute.name)
+            value = attribute.value_in(item)
             if value is not None and not attribute.is_valid(value):
-                kind = f"a list of {attribute.kind}" if attribute.many else attribute.kind
+                kind = attribute.enum or attribute.kind
+                kind = f"a list of {kind}" if attribute.many else kind
                 self._report(item, mismatch(attribute.name, value_text(value), kind))
 
 

@@ -66,7 +66,8 @@ class Create:
         return [key, *ancestor_keys(key), id_key(f"{self.hierarchy.name}:{self._wanted_id}")]
 
     def arguments(self) -> dict[str, Any]:
-        return {"path": self.path, "level": self.level, "name": self.name, "values": self._values, "id": self.node_id}
+        values = with_changes({}, self.values)  # as they were given, without what is a default by now
+        return {"path": self.path, "level": self.level, "name": self.name, "values": values, "id": self.node_id}
 
     async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
         keys, hierarchy = self.keys_to_read(), self.hierarchy.name
@@ -91,7 +92,7 @@ class Create:
 
     @cached_property
     def _values(self) -> dict[str, Value]:
-        return with_changes({}, self.values)
+        return self.hierarchy.any_level(self.level).new_values(self.values)
 
     @cached_property
     def _wanted_id(self) -> str:
@@ -150,9 +151,10 @@ class Update:
         old = existing(read_set, self.hierarchy, self.path, self.expected)
         if self.level is not None and self.level != old.level:
             raise WrongLevel(f"{shorten(format_path(self.path))} is of the level {old.level}, not {self.level}.")
-        values = with_changes(old.attributes, self.values)
+        level = self.hierarchy.any_level(old.level)
+        values = level.changed(old.attributes, self.values)
         name = old.name if self.name is None else self.name
-        if (name, values) == (old.name, old.attributes):
+        if (name, values) == (old.name, level.current(old.attributes)):
             return TransactionBuilder(self.hierarchy, read_set, context, old)
         check_content(shorten(format_path(self.path)), name, values)
         new = replace(

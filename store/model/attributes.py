@@ -1,44 +1,27 @@
-"""Attribute types: parsing, canonical form and validation of the values of a level's own attributes.
+"""Attributes of a level: parsing, validation and rules of their values.
 
-A stored value is JSON: text, a whole number, a float, a boolean, or a list of one of these. Dates, times, decimals and
-members of an enum are stored as text in one canonical form, which is also the one that clients see.
+A stored value is JSON in the canonical form of its kind, see `store/model/values/kinds.py`.
 """
 
-import math
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
-from enum import StrEnum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import orjson
 
 from store.errors import BadInput
+from store.model.names import checked_names
+from store.model.values.kinds import COMPOUND as COMPOUND
+from store.model.values.kinds import MAX_TEXT_CHARACTERS as MAX_TEXT_CHARACTERS
+from store.model.values.kinds import NUMBERS as NUMBERS
+from store.model.values.kinds import PARSE, VALID
+from store.model.values.kinds import Kind as Kind
+from store.model.values.kinds import Value as Value
+from store.model.values.money import is_money, parse_money
+from store.model.values.rules import NO_RULES, Rules
 from store.text import shorten
 
-Value = str | int | float | bool | list["Value"] | dict[str, "Value"] | None
-
-MAX_TEXT_CHARACTERS = 16_384  # of a name, and of a text unless its attribute says otherwise
-MAX_DECIMAL_DIGITS = 38  # as many as a DynamoDB number can hold
-_INT = 2**31
-_LONG = 2**63
-_NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-
-
-class Kind(StrEnum):
-    """Kinds by the names of their GraphQL types; an enum has a type of its own."""
-
-    TEXT = "String"
-    INT = "Int"
-    LONG = "Long"
-    FLOAT = "Float"
-    DECIMAL = "Decimal"
-    BOOLEAN = "Boolean"
-    DATE = "Date"
-    DATETIME = "DateTime"
-    ENUM = "Enum"
-
-
-NUMBERS = frozenset({Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DECIMAL})
+MAX_JSON_CHARACTERS = 400_000  # of an object or a list of objects in a cell; no item holds more
 
 
 @dataclass(frozen=True)
@@ -46,8 +29,12 @@ class Attribute:
     """An attribute of a level, beside those that every node has.
 
     `name` is snake_case, as in Python, files and the table. `many` makes it a list. `members` and `enum` are the values
-    and the name of an enum. `max_length` is the maximum number of characters of a text, or of each in a list, when it
-    is written; stored texts may be longer. With `search` its words are found by search.
+    and the name of an enum, `parts` and `enum` the attributes and the name of a nested value. `max_length` is the
+    maximum number of characters of a text, or of each in a list, when it is written; stored texts may be longer, and
+    break the other `rules`. `default` is the value of a new node without one, in canonical form. `was` are its former
+    names, under which values may be stored. With `search` its words are found by search, with `sortable` lists are
+    ordered by it. `deprecated` says what to use instead; `tags`, `shareable` and `inaccessible` are directives of
+    Federation.
     """
 
     name: str
@@ -58,16 +45,43 @@ class Attribute:
     enum: str = ""
     max_length: int = MAX_TEXT_CHARACTERS
     search: bool = False
+    rules: Rules = NO_RULES
+    parts: "tuple[Attribute, ...]" = ()
+    default: Value = field(default=None, hash=False)
+    was: tuple[str, ...] = ()
+    sortable: bool = True
+    deprecated: str = ""
+    tags: tuple[str, ...] = ()
+    shareable: bool = False
+    inaccessible: bool = False
+
+    def value_in(self, stored: Mapping[str, Value]) -> Value:
+        """The value in stored attributes, under its name or else a former one; None without one."""
+        if self.name in stored or not self.was:
+            return stored.get(self.name)
+        return next((stored[name] for name in self.was if name in stored), None)
+
+    def change(self, value: object) -> Value:
+        """A value from outside in canonical form, None to clear the attribute.
+
+        Raises BadInput, with the attribute, the value and the rule in its message.
+        """
+        if value is not None:
+            return self.parse(value)
+        if self.rules.required:
+            raise BadInput(f"{self.name} is required and cannot be removed; give it a value.")
+        return None
 
     def parse(self, value: object) -> Value:
         """A value of a file or an argument in canonical form; text is parsed as the attribute's kind.
 
-        Raises BadInput, with the attribute and the value in its message.
+        Raises BadInput, with the attribute, the value and the rule in its message.
         """
         if not self.many:
             return self._parse_one(value)
         if isinstance(value, str):
-            value = [part.strip() for part in value.split(";") if part.strip()]
+            is_json = self.kind in COMPOUND and value.lstrip().startswith("[")
+            value = self._json(value) if is_json else [part.strip() for part in value.split(";") if part.strip()]
         if not isinstance(value, list):
             raise BadInput(f"{self.name}: {shorten(repr(value))} is no list.")
         return [self._parse_one(element) for element in value]
@@ -78,154 +92,110 @@ class Attribute:
             return isinstance(value, list) and all(map(self._is_valid_one, value))
         return self._is_valid_one(value)
 
+    def broken_rule(self, value: Value) -> str | None:
+        """The rule that a stored value of this type breaks, as the end of a sentence; None where it breaks none."""
+        for one in cast(list[Value], value) if self.many else [value]:
+            if isinstance(one, str) and len(one) > self.max_length:
+                return f"has more than {self.max_length:,} characters"
+            if broken := self.rules.broken(self.kind, one):
+                return broken
+            for part in self.parts:
+                inner = cast(dict[str, Value], one).get(part.name)
+                if inner is None and part.rules.required:
+                    return f"has no {part.name}, which is required"
+                if inner is not None and (broken := part.broken_rule(inner)):
+                    return f"has {part.name} that {broken}"
+        return None
+
     def _parse_one(self, value: object) -> Value:
-        if isinstance(value, str) and len(value) > self.max_length:
+        if isinstance(value, str) and self.kind not in COMPOUND and len(value) > self.max_length:
             raise BadInput(
                 f"{self.name} has {len(value):,} characters; at most {self.max_length:,} are taken, unless its class "
                 "says attribute(…, max_length=…)."
             )
         try:
-            parsed = _PARSE[self.kind](value)
+            parsed = self._parsed(value)
         except (ValueError, TypeError, ArithmeticError):
             parsed = None
         if parsed is None or not self._is_valid_one(parsed):
-            raise BadInput(f"{self.name}: {shorten(repr(value))} is no {self._expected()}.")
+            raise BadInput(f"{self.name}: {shorten(repr(value))} is no {self.type_text()}.")
+        if broken := self.rules.broken(self.kind, parsed):
+            raise BadInput(f"{self.name}: {shorten(repr(value))} {broken}.")
         return parsed
 
-    def _is_valid_one(self, value: Value) -> bool:
-        if self.kind is Kind.ENUM:
-            return isinstance(value, str) and value in self.members
-        return _VALID[self.kind](value)
+    def _parsed(self, value: object) -> Value:
+        if self.kind not in COMPOUND:
+            return PARSE[self.kind](value)
+        is_json = isinstance(value, str) and (self.kind is not Kind.MONEY or value.lstrip().startswith("{"))
+        fields = self._json(cast(str, value)) if is_json else value
+        if self.kind is Kind.MONEY:
+            return parse_money(fields)
+        return self._localized(fields) if self.kind is Kind.LOCALIZED else self._nested(fields)
 
-    def _expected(self) -> str:
+    def _json(self, text: str) -> object:
+        """The value of a text that holds JSON, as in a cell of a CSV file."""
+        if len(text) > MAX_JSON_CHARACTERS:
+            raise BadInput(f"{self.name} has {len(text):,} characters; at most {MAX_JSON_CHARACTERS:,} are taken.")
+        return orjson.loads(text)
+
+    def _localized(self, texts: object) -> Value:
+        """Changes of the texts by canonical language tag; None for a language to clear."""
+        found = checked_names({} if texts == [] else texts, self.name)  # an input without texts is a list
+        for language, text in (found or {}).items():
+            if isinstance(text, str) and len(text) > self.max_length:
+                size = f"{len(text):,} characters"
+                raise BadInput(f"{self.name} in {language} has {size}; at most {self.max_length:,} are taken.")
+        return found
+
+    def _nested(self, fields: object) -> Value:
+        """The parts of a nested value; those that are null or left out are not stored."""
+        if not isinstance(fields, Mapping):
+            raise TypeError
+        parts = {part.name: part for part in self.parts}
+        if unknown := fields.keys() - parts.keys():
+            raise BadInput(f'{self.name} has no "{shorten(str(min(unknown)))}"; it has {", ".join(parts)}.')
+        found: dict[str, Value] = {}
+        for part in self.parts:
+            value = fields.get(part.name)
+            if value is None and part.default is None and part.rules.required:
+                raise BadInput(f"{self.name} lacks {part.name}, which is required; give it a value.")
+            if value is not None or part.default is not None:
+                found[part.name] = part.default if value is None else part.parse(value)
+        return found
+
+    def _is_valid_one(self, value: Value) -> bool:
+        match self.kind:
+            case Kind.ENUM:
+                return isinstance(value, str) and value in self.members
+            case Kind.MONEY:
+                return is_money(value)
+            case Kind.LOCALIZED:
+                return isinstance(value, dict) and all(one is None or isinstance(one, str) for one in value.values())
+            case Kind.NESTED:
+                return isinstance(value, dict) and all(self._is_valid_part(part, value) for part in self.parts)
+            case kind:
+                return VALID[kind](value)
+
+    def _is_valid_part(self, part: "Attribute", values: dict[str, Value]) -> bool:
+        value = values.get(part.name)
+        return value is None or part.is_valid(value)
+
+    def type_text(self) -> str:
+        """The type of one value, for messages."""
         match self.kind:
             case Kind.ENUM:
                 return f"{self.enum} ({', '.join(sorted(self.members))})"
-            case Kind.INT:
-                return "Int (a whole number of 32 bits)"
-            case Kind.DATE:
-                return "Date (YYYY-MM-DD)"
-            case Kind.DATETIME:
-                return "DateTime (YYYY-MM-DDTHH:MM:SS with Z or an offset)"
+            case Kind.NESTED:
+                return f"{self.enum} (an object with {', '.join(part.name for part in self.parts)})"
             case kind:
-                return kind.value
+                return _EXPECTED.get(kind, kind.value)
 
 
-# -- parsing: text or JSON to canonical form ---------------------------------------------------------------------------
-
-
-def _text(value: object) -> Value:
-    if not isinstance(value, str):
-        raise TypeError
-    value.encode()  # raises UnicodeEncodeError, a ValueError, for a lone surrogate
-    return value
-
-
-def _whole(value: object) -> Value:
-    if isinstance(value, str):
-        return int(value) if re.fullmatch(r"[+-]?[0-9]{1,19}", value.strip()) else None
-    return (
-        int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value == int(value) else None
-    )
-
-
-def _float(value: object) -> Value:
-    if isinstance(value, str):
-        return float(_numeral(value))
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _decimal(value: object) -> Value:
-    """Digits without an exponent; trailing zeros are kept."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
-        raise TypeError
-    number = Decimal(_numeral(str(value)))
-    if not number.is_finite() or abs(number.adjusted()) >= MAX_DECIMAL_DIGITS:  # 1E9999999 would be a long text
-        return None
-    return f"{number:f}" if len(number.as_tuple().digits) <= MAX_DECIMAL_DIGITS else None
-
-
-def _boolean(value: object) -> Value:
-    if isinstance(value, str):
-        words = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
-        return words.get(value.strip().lower())
-    return value if isinstance(value, bool) else None
-
-
-def _date(value: object) -> Value:
-    return date.fromisoformat(_stripped(value)).isoformat()
-
-
-def _datetime(value: object) -> Value:
-    """In UTC with a Z, so that equal times are equal texts."""
-    moment = datetime.fromisoformat(_stripped(value))
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment.tzinfo else None
-
-
-def _numeral(text: str) -> str:
-    """ASCII digits only; Python would also take `1_000` and digits of other scripts."""
-    if not _NUMERAL.fullmatch(text.strip()):
-        raise ValueError
-    return text.strip()
-
-
-def _stripped(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value.strip()
-
-
-_PARSE: dict[Kind, Callable[[object], Value]] = {
-    Kind.TEXT: _text,
-    Kind.INT: _whole,
-    Kind.LONG: _whole,
-    Kind.FLOAT: _float,
-    Kind.DECIMAL: _decimal,
-    Kind.BOOLEAN: _boolean,
-    Kind.DATE: _date,
-    Kind.DATETIME: _datetime,
-    Kind.ENUM: _stripped,
-}
-
-
-# -- validation of stored values ---------------------------------------------------------------------------------------
-
-
-def _is_whole(value: Value, bound: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -bound <= value < bound
-
-
-def _is_float(value: Value) -> bool:
-    """A finite number that DynamoDB can hold: with an exponent from -130 to 125."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return math.isfinite(value) and (value == 0 or 1e-130 <= abs(value) < 1e126)
-
-
-def _is_decimal(value: Value) -> bool:
-    try:
-        return isinstance(value, str) and Decimal(value).is_finite()
-    except InvalidOperation:
-        return False
-
-
-def _is_canonical(parse: Callable[[object], Value]) -> Callable[[Value], bool]:
-    def check(value: Value) -> bool:
-        try:
-            return isinstance(value, str) and parse(value) == value
-        except (ValueError, ArithmeticError):
-            return False
-
-    return check
-
-
-_VALID: dict[Kind, Callable[[Value], bool]] = {
-    Kind.TEXT: lambda value: isinstance(value, str),
-    Kind.INT: lambda value: _is_whole(value, _INT),
-    Kind.LONG: lambda value: _is_whole(value, _LONG),
-    Kind.FLOAT: _is_float,
-    Kind.DECIMAL: _is_decimal,
-    Kind.BOOLEAN: lambda value: isinstance(value, bool),
-    Kind.DATE: _is_canonical(_date),
-    Kind.DATETIME: _is_canonical(_datetime),
+_EXPECTED = {
+    Kind.INT: "Int (a whole number of 32 bits)",
+    Kind.DATE: "Date (YYYY-MM-DD)",
+    Kind.DATETIME: "DateTime (YYYY-MM-DDTHH:MM:SS with Z or an offset)",
+    Kind.URL: "Url (an absolute one of http or https, of at most 2,048 characters)",
+    Kind.MONEY: 'Money (an amount and a currency of ISO 4217, such as {"amount": "12.50", "currency": "EUR"})',
+    Kind.LOCALIZED: 'Localized (texts by language, such as {"de": "Guten Tag"})',
 }

@@ -1,12 +1,14 @@
 """Hierarchy schema: levels, their attributes, and the levels that each may be under."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
 from store.errors import BadInput
-from store.model.attributes import NUMBERS, Attribute
+from store.model.attributes import NUMBERS, Attribute, Kind, Value
+from store.model.names import with_changes
 from store.text import shorten, suggestion
 
 MAX_NAME_CHARACTERS = 64  # of the names of a hierarchy and of a level, which are parts of keys
@@ -22,9 +24,10 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Level:
-    """A level. `name` is its value in GraphQL's enum (`POSTAL_CODE`), `title` its type's name (`PostalCode`).
+    """A level. `name` is its name in the table (`POSTAL_CODE`), `title` its type's name (`PostalCode`).
 
-    `under` are the names of the levels that its nodes may be under; None among them: they may be roots.
+    `under` are the names of the levels that its nodes may be under; None among them: they may be roots. `renamed` is
+    its present name, where that is another than the one in the table; clients and files have the present one.
     """
 
     name: str
@@ -32,6 +35,12 @@ class Level:
     description: str
     under: frozenset[str | None]
     attributes: dict[str, Attribute] = field(default_factory=dict)
+    renamed: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its present name."""
+        return self.renamed or self.name
 
     @property
     def may_be_root(self) -> bool:
@@ -41,6 +50,48 @@ class Level:
     def searched(self) -> tuple[str, ...]:
         """The names of the attributes whose words are found by search."""
         return tuple(sorted(one.name for one in self.attributes.values() if one.search))
+
+    def attribute(self, name: str) -> Attribute | None:
+        """The attribute of this name, or else the one that had it before."""
+        return self.attributes.get(name) or self._former.get(name)
+
+    @cached_property
+    def _former(self) -> dict[str, Attribute]:
+        """Attributes by their former names."""
+        return {name: one for one in self.attributes.values() for name in one.was}
+
+    @cached_property
+    def _localized(self) -> frozenset[str]:
+        return frozenset(one.name for one in self.attributes.values() if one.kind is Kind.LOCALIZED)
+
+    @cached_property
+    def _obliged(self) -> list[Attribute]:
+        """The attributes that new nodes have in any case."""
+        return [one for one in self.attributes.values() if one.rules.required or one.default is not None]
+
+    def current(self, stored: Mapping[str, Value]) -> Mapping[str, Value]:
+        """Stored attributes by their present names; where one is stored under several names, the present one counts."""
+        if not any(name in self._former for name in stored):
+            return stored
+        values = {name: value for name, value in stored.items() if name not in self._former}
+        for one in self.attributes.values():
+            if (value := one.value_in(stored)) is not None:
+                values[one.name] = value
+        return values
+
+    def changed(self, stored: Mapping[str, Value], changes: Mapping[str, Value]) -> dict[str, Value]:
+        """Stored attributes after changes, by their present names. Raises BadInput for too many languages."""
+        return with_changes(self.current(stored), changes, self._localized)
+
+    def new_values(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """The attributes of a new node, with those that have a default. Raises BadInput for a required one without."""
+        found = with_changes({}, values, self._localized)
+        for one in self._obliged:
+            if found.get(one.name) is None:
+                if one.default is None:
+                    raise BadInput(f"{self.label} requires {one.name}; give it a value.")
+                found[one.name] = one.default
+        return found
 
 
 class SearchScope(StrEnum):
@@ -88,12 +139,23 @@ class Hierarchy:
                 )
 
     def level(self, name: str) -> Level:
-        """The level of this name, in any case; raises BadInput, which lists the levels."""
-        try:
-            return self.levels[name.upper()]
-        except KeyError:
-            wrong = f'{self.name} has no level "{shorten(name)}"; it' if name else f"The level is missing; {self.name}"
-            raise BadInput(f"{wrong} has {', '.join(self.levels)}.{suggestion(name, self.levels)}") from None
+        """The level of this name, present or in the table, in any case; raises BadInput, which lists the levels."""
+        if (found := self.find(name)) is not None:
+            return found
+        wrong = f'{self.name} has no level "{shorten(name)}"; it' if name else f"The level is missing; {self.name}"
+        raise BadInput(f"{wrong} has {', '.join(self._by_label)}.{suggestion(name, self._by_label)}")
+
+    def find(self, name: str) -> Level | None:
+        """The level of this name, present or in the table, in any case; None where it is not defined."""
+        return self._by_label.get(name.upper()) or self.levels.get(name.upper())
+
+    @cached_property
+    def _by_label(self) -> dict[str, Level]:
+        return {level.label: level for level in self.levels.values()}
+
+    def any_level(self, name: str) -> Level:
+        """The level of this name; one without attributes where it is not defined."""
+        return self.levels.get(name) or Level(name, name, "", frozenset())
 
     def _possible(self) -> set[str]:
         """The levels that can be reached from the roots."""
@@ -125,6 +187,12 @@ def _check_level(hierarchy: Hierarchy, level: Level) -> None:
         raise ValueError(f"{level.title} stands under {', '.join(map(str, unknown))}, which {hierarchy.name} has not.")
     if reserved := RESERVED & level.attributes.keys():
         raise ValueError(f"{level.title} has an attribute {', '.join(reserved)}, a name that every node has already.")
+    taken = {*level.attributes, *RESERVED}
+    for attribute in level.attributes.values():
+        for name in attribute.was:
+            if name in taken:
+                raise ValueError(f'{level.title}.{name} has a meaning besides was="{name}" of {attribute.name}.')
+            taken.add(name)
 
 
 def _check_numbers(hierarchy: Hierarchy) -> None:
@@ -149,4 +217,4 @@ def misplaced(level: Level, under: str | None) -> str:
     """The message for a level that may not be under another, None: not be a root."""
     places = [f"under {name}" for name in level.under if name is not None]
     may = ", ".join([*(["as a root"] if level.may_be_root else []), *sorted(places)])
-    return f"{level.name} may not stand {f'under {under}' if under else 'as a root'}, only {may}."
+    return f"{level.label} may not stand {f'under {under}' if under else 'as a root'}, only {may}."

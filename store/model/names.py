@@ -1,11 +1,11 @@
 """Names of nodes: the default name, and names in other languages, which an item has as the map attribute `names`."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import cast
 
 from store.errors import BadData, BadInput
-from store.model.attributes import MAX_TEXT_CHARACTERS, Value
 from store.model.languages import canonical_language
+from store.model.values.kinds import MAX_TEXT_CHARACTERS, Value
 from store.text import shorten
 
 NAMES = "names"
@@ -28,38 +28,43 @@ def checked_name(name: object) -> str | None:
     return name
 
 
-def checked_names(names: object) -> dict[str, Value] | None:
+def checked_names(names: object, label: str = NAMES) -> dict[str, Value] | None:
     """Changes of names from outside: texts by canonical tags, None for a language to clear; None clears all.
 
-    Raises BadInput for an invalid tag or text, and for two texts of one language.
+    `label` is the attribute's name in messages. Raises BadInput for an invalid tag or text, and for two texts of one
+    language.
     """
     if names is None:
         return None
     if not isinstance(names, Mapping):
-        raise BadInput(f'names holds texts by language, such as {{"de": "München"}}, not {shorten(repr(names))}.')
+        raise BadInput(f'{label} holds texts by language, such as {{"de": "München"}}, not {shorten(repr(names))}.')
     found: dict[str, Value] = {}
     for tag, text in names.items():
         language = canonical_language(tag)
         if language in found:
-            raise BadInput(f"names has the language {language} twice; leave one out.")
+            raise BadInput(f"{label} has the language {language} twice; leave one out.")
         found[language] = checked_name(text)
     return found
 
 
-def with_changes(attributes: Mapping[str, Value], changes: Mapping[str, Value]) -> dict[str, Value]:
-    """Attributes after changes: None clears one, and `names` changes the languages that it has alone.
+def with_changes(
+    attributes: Mapping[str, Value], changes: Mapping[str, Value], localized: Collection[str] = ()
+) -> dict[str, Value]:
+    """Attributes after changes: None clears one; `names` and the `localized` ones change the languages that they have
+    alone.
 
     Raises BadInput for names in more than 50 languages.
     """
     values: dict[str, Value] = {name: one for name, one in {**attributes, **changes}.items() if one is not None}
-    changed = changes.get(NAMES)
-    if changed is not None:
-        names = merged_names(attributes.get(NAMES), changed)
-        if len(names) > MAX_LANGUAGES:
-            raise BadInput(f"A node has names in {len(names)} languages; at most {MAX_LANGUAGES} are taken.")
-        del values[NAMES]
-        if names:
-            values[NAMES] = dict(sorted(names.items()))
+    for name in (NAMES, *localized):
+        changed = changes.get(name)
+        if changed is not None:
+            texts = merged_names(attributes.get(name), changed)
+            if len(texts) > MAX_LANGUAGES:
+                raise BadInput(f"A node has {name} in {len(texts)} languages; at most {MAX_LANGUAGES} are taken.")
+            del values[name]
+            if texts:
+                values[name] = dict(sorted(texts.items()))
     return values
 
 

@@ -1,10 +1,12 @@
 """Undefined attributes and levels: stored values that no class of the hierarchy defines, with their counts.
 
 They remain when an attribute or a level is removed from a class or renamed. They stay stored, and are not served.
+Counted as well are values under the former name of an attribute, and values that break a rule; both are served.
 """
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from store.errors import BadInput
 from store.model.attributes import Value
@@ -12,13 +14,22 @@ from store.model.hierarchy import RESERVED, Hierarchy, Level
 from store.text import quantity, shorten
 
 
+class _Broken(NamedTuple):
+    """The number of nodes that break a rule, and the path of the first."""
+
+    nodes: int
+    path: str
+
+
 class Undefined:
-    """The counts of undefined attributes and levels among the nodes of one hierarchy."""
+    """The counts of undefined attributes and levels, former names and broken rules among the nodes of one hierarchy."""
 
     def __init__(self, hierarchy: Hierarchy) -> None:
         self._hierarchy = hierarchy
         self._levels: Counter[str] = Counter()
         self._attributes: Counter[tuple[str, str]] = Counter()
+        self._former: Counter[tuple[str, str]] = Counter()
+        self._broken: dict[tuple[str, str], _Broken] = {}
 
     def see(self, level: str, values: Mapping[str, Value]) -> dict[str, Value]:
         """Count a node, given by its item or its attributes, and return its undefined attributes."""
@@ -28,24 +39,55 @@ class Undefined:
             return {name: value for name, value in values.items() if name not in RESERVED}
         attributes = found_level.attributes
         found = {name: value for name, value in values.items() if name not in attributes and name not in RESERVED}
-        for name in found:
-            self._attributes[level, name] += 1
+        for name in list(found):
+            if found_level.attribute(name) is None:
+                self._attributes[level, name] += 1
+            else:
+                self._former[level, name] += 1
+                del found[name]
         return found
+
+    def see_rules(self, level: str, values: Mapping[str, Value], path: str) -> None:
+        """Count the rules that the values of a node break, or that it breaks by having none."""
+        for attribute in self._hierarchy.any_level(level).attributes.values():
+            value = attribute.value_in(values)
+            if value is None and attribute.rules.required:
+                self._add_broken((level, f"no {attribute.name}, which is required"), _Broken(1, path))
+            elif value is not None and attribute.is_valid(value) and (broken := attribute.broken_rule(value)):
+                self._add_broken((level, f"a value of {attribute.name} that {broken}"), _Broken(1, path))
+
+    def _add_broken(self, key: tuple[str, str], more: "_Broken") -> None:
+        found = self._broken.get(key)
+        self._broken[key] = more if found is None else found._replace(nodes=found.nodes + more.nodes)
 
     def add(self, other: "Undefined") -> None:
         """Add the counts of other nodes."""
         self._levels += other._levels
         self._attributes += other._attributes
+        self._former += other._former
+        for key, broken in other._broken.items():
+            self._add_broken(key, broken)
 
     def sentences(self) -> list[str]:
-        """One message for each undefined level, and for each undefined attribute of a level."""
+        """One message for each undefined level, undefined attribute, former name and broken rule of a level."""
         found: list[tuple[str, str]] = []
+
+        def label(level: str) -> str:
+            return self._hierarchy.any_level(level).label
+
         for level, count in self._levels.items():
             nodes = f"{quantity(count, 'node')} {'is' if count == 1 else 'are'}"
             found.append((level, f"{nodes} of the level {shorten(level)}, which is not defined."))
         for (level, name), count in sorted(self._attributes.items()):
             nodes = f"{quantity(count, 'node')} {'has' if count == 1 else 'have'}"
-            found.append((level, f"{nodes} a value of {shorten(name)}, which {level} does not define."))
+            found.append((level, f"{nodes} a value of {shorten(name)}, which {label(level)} does not define."))
+        for (level, name), count in sorted(self._former.items()):
+            nodes = f"{quantity(count, 'node')} of {label(level)} {'has' if count == 1 else 'have'}"
+            present = self._hierarchy.any_level(level).attribute(name)
+            found.append((level, f"{nodes} {present.name if present else name} under its former name {name}."))
+        for (level, rule), (count, path) in sorted(self._broken.items()):
+            nodes = f"{quantity(count, 'node')} of {label(level)} {'has' if count == 1 else 'have'}"
+            found.append((level, f"{nodes} {rule}, such as {path}."))
         return [f"{self._hierarchy.name}: {sentence}" for _, sentence in sorted(found)]
 
 
@@ -60,6 +102,6 @@ def undefined_values(level: Level, values: object) -> dict[str, Value]:
     for name, value in values.items():
         if not name or name in RESERVED:
             raise BadInput(f'"{name}" is no name of an attribute.')
-        attribute = level.attributes.get(name)
-        found[name] = value if attribute is None or value is None else attribute.parse(value)
+        attribute = level.attribute(name)
+        found[attribute.name if attribute else name] = attribute.change(value) if attribute else value
     return found

@@ -57,7 +57,8 @@ def point_of(hierarchy: Hierarchy, record: Record) -> Point | None:
     """The point at which a node lies; None where it has no valid latitude and longitude."""
     if hierarchy.location is None:
         return None
-    latitude, longitude = [_number(record.attributes.get(name)) for name in hierarchy.location]
+    attributes = hierarchy.any_level(record.level).current(record.attributes)
+    latitude, longitude = [_number(attributes.get(name)) for name in hierarchy.location]
     return None if latitude is None or longitude is None else Point.of(latitude, longitude)
 
 

@@ -9,6 +9,7 @@ what they were made of, so that a search is refused where the class asks for mor
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.cell_items import cell_items
 from store.search.lineage import STEP, Lineage, id_hash, lineage, moved_key, running_key
-from store.search.word_items import word_items
+from store.search.word_items import word_items, word_keys
 
 
 class Located(NamedTuple):
@@ -61,9 +62,11 @@ def search_items(hierarchy: Hierarchy, node: Located) -> list[Item]:
 
 def removals(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Change]:
     """The changes that remove all search items of a node in the tree of this root."""
-    items = search_items(hierarchy, Located(record, id_hash(root_id)))
+    root = id_hash(root_id)
+    cells = [key_of(item) for item in cell_items(hierarchy, record, root)]
     # It may have been moved when it had nodes below it.
-    return [*[Delete(key_of(item)) for item in items], Delete(moved_key(hierarchy.name, record.id))]
+    keys = [*word_keys(hierarchy, record, root), *cells, moved_key(hierarchy.name, record.id)]
+    return [Delete(key) for key in keys]
 
 
 def search_changes(hierarchy: Hierarchy, old: Located | None, new: Located | None) -> list[Change]:
@@ -94,7 +97,16 @@ def marker(hierarchy: Hierarchy) -> Item:
 
 
 def made_of(hierarchy: Hierarchy) -> str:
-    """A hash of all that search items depend on beside the nodes."""
-    levels: Iterable[str] = [f"{level.name}: {', '.join(level.searched)}" for level in hierarchy.levels.values()]
-    described = "\n".join([repr(hierarchy.search), repr(hierarchy.location), *sorted(levels)])
+    """A hash of all that search items depend on beside the nodes; attributes are in it under their oldest names."""
+    levels: list[str] = []
+    first: dict[str, str] = {}
+    for level in hierarchy.levels.values():
+        first |= (names := {name: one.was[-1] if one.was else name for name, one in level.attributes.items()})
+        levels.append(f"{level.name}: {', '.join(sorted([names[name] for name in level.searched]))}")
+    search, location = hierarchy.search, hierarchy.location
+    if search is not None and search.weight is not None:
+        search = replace(search, weight=first[search.weight])
+    if location is not None:
+        location = first[location[0]], first[location[1]]
+    described = "\n".join([repr(search), repr(location), *sorted(levels)])
     return blake2b(described.encode(), digest_size=16).hexdigest()

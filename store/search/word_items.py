@@ -53,7 +53,7 @@ class Words(NamedTuple):
             others[key] = None
         level = hierarchy.levels.get(record.level)
         for name in level.searched if level else ():
-            value = record.attributes.get(name)
+            value = level.attributes[name].value_in(record.attributes) if level else None
             for text in value if isinstance(value, list) else [value]:
                 others |= dict.fromkeys(fold(text).split("+") if isinstance(text, str) else ())
         if not others and len(names) == 1 and names[""] and len(names[""]) <= MAX_ITEMS:
@@ -143,7 +143,7 @@ def word_items(hierarchy: Hierarchy, record: Record, line: Lineage) -> list[Item
     if hierarchy.search is None:
         return []
     words = Words.of(hierarchy, record)
-    weight = descending(record.attributes.get(hierarchy.search.weight) if hierarchy.search.weight else None)
+    weight = weight_of(hierarchy, record)
     name, bare_id = words.names.get("", ""), record.id.partition(":")[2]
     place = f"{weight}{depth_of(record.sk):02d}{name}#{bare_id}"
     others = {language: text for language, text in words.names.items() if language}
@@ -160,6 +160,23 @@ def word_items(hierarchy: Hierarchy, record: Record, line: Lineage) -> list[Item
         }
         for text, (is_name, begins) in words.beginnings().items()
     ]  # fmt: skip
+
+
+def word_keys(hierarchy: Hierarchy, record: Record, root: str) -> list[Key]:
+    """The keys of the word items of a node in the tree whose root's id has the hash `root`."""
+    if hierarchy.search is None:
+        return []
+    weight, bare_id, base = weight_of(hierarchy, record), record.id.partition(":")[2], partition(hierarchy, root)
+    found = Words.of(hierarchy, record).beginnings()
+    return [
+        Key(f"{base}{text[0]}", f"{text}#{int(not is_name)}{weight}#{bare_id}") for text, (is_name, _) in found.items()
+    ]
+
+
+def weight_of(hierarchy: Hierarchy, record: Record) -> str:
+    """The weight of a node, encoded; its attribute may be stored under a former name."""
+    name = hierarchy.search.weight if hierarchy.search else None
+    return descending(hierarchy.any_level(record.level).current(record.attributes).get(name) if name else None)
 
 
 def is_by_tree(hierarchy: Hierarchy) -> bool:

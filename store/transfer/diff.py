@@ -11,11 +11,9 @@ from typing import cast
 from msgspec.structs import replace
 
 from store.errors import BadInput
-from store.model.attributes import Value
 from store.model.hierarchy import may_stand, misplaced
 from store.model.items import Item, check_content
 from store.model.keys import parent_sort_key
-from store.model.names import NAMES, merged_names, with_changes
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Record
 from store.transfer.rows import ImportPlan, Node, Rejection, Tree, path_text
@@ -110,6 +108,8 @@ class TreeMerge:
                 accepted = True
             except BadInput as error:
                 self._reject(node, str(error))
+        elif self._plan.rewrite:
+            self._rewrite(item)
         in_file = accepted or (above is not None and above.in_file)
         kept = accepted or not (self._prune and in_file) or sk in self._rejected or self._is_claimed(sk, item)
         self._stack.append(_OpenNode(sk, cast(str, item["level"]), item, in_file=in_file, kept=kept))
@@ -155,7 +155,8 @@ class TreeMerge:
         under = above.level if above else None
         if not may_stand(self._plan.hierarchy, node.level, under):
             raise BadInput(misplaced(self._plan.hierarchy.levels[node.level], under))
-        check_content(str(node), node.name or "", with_changes({}, node.values))
+        node.values = self._plan.hierarchy.any_level(node.level).new_values(node.values)
+        check_content(str(node), node.name or "", node.values)
 
     def _parent_problem(self, node: Node) -> str:
         parent = parent_sort_key(node.sk)
@@ -171,16 +172,28 @@ class TreeMerge:
         if node.id is not None and node.id != _bare_id(item):
             raise BadInput(f"{node} has the id {_bare_id(item)} in the table, not {node.id}; ids never change.")
         same_name = node.name is None or node.name == item["name"]
-        if same_name and all(_has(item, name, value) for name, value in node.values.items()):
+        if same_name and all(item.get(name) == value for name, value in node.values.items()):
             self._found.unchanged += 1
             return
-        old = Record.of(item)
-        values = with_changes(old.attributes, node.values)
+        old, level = Record.of(item), self._plan.hierarchy.any_level(node.level)
+        values = level.changed(old.attributes, node.values)
+        if same_name and values == level.current(old.attributes):
+            self._found.unchanged += 1
+            return
         name = old.name if node.name is None else node.name
         new = replace(old, name=name, attributes=values, revision=old.revision + 1, changed_by=None)
         check_content(str(node), new.name, new.attributes)
         self._record_stack()
         self._found.updated.append((old, new))
+
+    def _rewrite(self, item: Item) -> None:
+        """Add the update of a node that has attributes under former names."""
+        old = Record.of(item)
+        values = self._plan.hierarchy.any_level(old.level).current(old.attributes)
+        if values is not old.attributes:
+            self._record_stack()
+            new = replace(old, attributes=dict(values), revision=old.revision + 1, changed_by=None)
+            self._found.updated.append((old, new))
 
 
 def _rank(nodes: Iterable[Node], taken: Iterable[str]) -> None:
@@ -189,12 +202,6 @@ def _rank(nodes: Iterable[Node], taken: Iterable[str]) -> None:
     for node in nodes:
         node.rank = rank_after(cast(str, node.rank), ranks)
         ranks.add(node.rank or "")
-
-
-def _has(item: Item, name: str, value: Value) -> bool:
-    """Whether an item has a value already; of names, those in the languages of the value."""
-    found = item.get(name)
-    return found == value or (name == NAMES and value is not None and (found or {}) == merged_names(found, value))
 
 
 def _bare_id(item: Item) -> str:

@@ -55,7 +55,7 @@ async def export(
     reads, undefined = ReadUsage(), undefined or Undefined(hierarchy)
     async with store.snapshot() or nullcontext(store) as source:
         await source.check_integrity()
-        tops = await (_roots(source, hierarchy, reads) if path is None else _node(source, hierarchy, path, reads))
+        tops = await (root_keys(source, hierarchy, reads) if path is None else _node(source, hierarchy, path, reads))
         trees = [top.pk for top in tops]
         before = await tree_versions(source, trees, reads)
         for top in tops:
@@ -106,7 +106,7 @@ async def _node(store: Store, hierarchy: Hierarchy, path: Path, reads: ReadUsage
     return [key]
 
 
-async def _roots(store: Store, hierarchy: Hierarchy, reads: ReadUsage) -> list[Key]:
+async def root_keys(store: Store, hierarchy: Hierarchy, reads: ReadUsage) -> list[Key]:
     """The keys of all roots in path order.
 
     Only an index lists the roots, and it may be behind the table, so the version of the roots has to agree with it.
@@ -139,10 +139,12 @@ async def _moves(store: Store, partition: str, reads: ReadUsage) -> ActiveMoves:
 def _fields(hierarchy: Hierarchy, record: Record, undefined: Undefined) -> dict[str, object]:
     """The fields of a node's line, with the attributes that its level does not define apart."""
     others = undefined.see(record.level, record.attributes)
+    level = hierarchy.any_level(record.level)
+    attributes = level.current(record.attributes)
     fields: dict[str, object] = {
-        "path": record.path, "level": record.level, "name": record.name,
+        "path": record.path, "level": level.label, "name": record.name,
         "id": record.id.removeprefix(f"{record.hierarchy}:"),
-        **{name: value for name, value in record.attributes.items() if name not in others},
+        **{name: value for name, value in attributes.items() if name not in others},
     }  # fmt: skip
     if are_names(names := record.attributes.get(NAMES)):
         fields[NAMES] = dict(sorted(cast(dict[str, str], names).items()))  # DynamoDB returns them in any order

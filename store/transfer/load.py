@@ -111,7 +111,7 @@ class _Import:
         """Import one tree after another."""
         for root in roots:
             tree = self.plan.trees.pop(root)
-            if tree.nodes:
+            if tree.nodes or self.plan.rewrite:
                 await _TreeImport(self, tree).run()
 
     async def rank_root(self, node: Node) -> None:
@@ -159,7 +159,7 @@ class _TreeImport:
             version = await wait_for_moves(self._import.store, self._pk, self._import.reads)
             with contextlib.suppress(Conflict):
                 await self._attempt(version)
-                return self._import.on_nodes(len(self._tree.nodes) - self._written)
+                return self._import.on_nodes(max(0, len(self._tree.nodes) - self._written))
         raise Conflict(
             f"Other writes to {path_text(self._pk, '#')} prevented the import; the same command continues it."
         )

@@ -16,7 +16,7 @@ from store.model.names import NAMES, checked_name, checked_names, merged_names
 from store.model.paths import check_sizes, checked_segment, format_path
 from store.model.ranks import manual_rank
 from store.model.records import Record, checked_id, derived_id
-from store.model.undefined_values import undefined_values
+from store.model.undefined_values import Undefined, undefined_values
 from store.text import shorten
 
 NOTHING: Mapping[str, object] = {}
@@ -108,16 +108,20 @@ class ImportPlan:
     `trees` are by partition. `ids` are the nodes with a given id, `rejected_ids` those of rejected rows, `unmoved`
     why a node at another path was not moved to the one in the file, by id. `pathless` counts the rejected rows without
     a valid path. `versions` are the former versions of nodes by number, `deleted` the rows of nodes that are no more.
+    `undefined` are the attributes and levels of the file that no class defines. With `rewrite` all nodes of the trees
+    get their attributes under their present names.
     """
 
-    def __init__(self, hierarchy: Hierarchy, *, ignore_unknown: bool = False) -> None:
+    def __init__(self, hierarchy: Hierarchy, *, ignore_unknown: bool = False, rewrite: bool = False) -> None:
         self.hierarchy = hierarchy
+        self.rewrite = rewrite
         self.ignore_unknown = ignore_unknown
         self.trees: dict[str, Tree] = {}
         self.ids: dict[str, Node] = {}
         self.rejected_ids: set[str] = set()
         self.unmoved: dict[str, str] = {}
         self.rejections: list[Rejection] = []
+        self.undefined = Undefined(hierarchy)
         self.rows = 0
         self.nodes = 0
         self.pathless = 0
@@ -237,27 +241,32 @@ class ImportPlan:
 
     def _level(self, part: Part) -> Level:
         """The level of a part, in upper or lower case; also one that is not defined, where the part allows it."""
-        if part.undefined is None or part.level.upper() in self.hierarchy.levels:
+        if part.undefined is None or self.hierarchy.find(part.level) is not None:
             return self.hierarchy.level(part.level)
         if not LEVEL_NAME.fullmatch(part.level) or len(part.level) > MAX_NAME_CHARACTERS:
             raise BadInput(f'"{shorten(part.level)}" is not a valid name of a level; use capitals, digits and _.')
-        return Level(part.level, part.level, "", frozenset())
+        return self.hierarchy.any_level(part.level)
 
     def _values(self, level: Level, part: Part, reasons: list[str]) -> dict[str, Value]:
         """The attributes of a part as stored; what is wrong with them is added to `reasons`."""
-        if not part.attributes and not part.undefined:
+        if not part.attributes and part.undefined is None:
             return _NO_VALUES
-        values = undefined_values(level, part.undefined) if part.undefined else {}
+        values: dict[str, Value] = {}
+        if part.undefined is not None:
+            values = undefined_values(level, part.undefined)
+            self.undefined.see(level.name, values)
         for name, value in part.attributes.items():
-            attribute = level.attributes.get(name)
+            attribute = level.attribute(name)
             try:
                 if name == NAMES:
                     values[name] = checked_names(value)
                 elif attribute is not None:
-                    values[name] = None if value is None else attribute.parse(value)
+                    values[attribute.name] = attribute.change(value)
                 elif not self.ignore_unknown:
                     defined = ", ".join(level.attributes) or "none"
-                    raise BadInput(f'{level.name} has no attribute "{shorten(name)}"; it has {defined}.')
+                    raise BadInput(f'{level.label} has no attribute "{shorten(name)}"; it has {defined}.')
+                else:
+                    self.undefined.see(level.name, {name: cast(Value, value)})
             except BadInput as error:
                 reasons.append(_in_column(part, name, str(error)))
         return values

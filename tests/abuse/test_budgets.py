@@ -163,6 +163,7 @@ WAYS = {
     "Query.node": f'{{ node(id: "{ROOT}") {{ id }} }}',
     "Query.nodes": f'{{ nodes(ids: ["{ROOT}", "{FIRST}", "{ROOT}"]) {{ id }} }}',
     "Query.ground": '{ ground(path: "r") { id } }',
+    "Query.groundsByPath": '{ groundsByPath(paths: ["r", "r", "missing"]) { id } }',
     "Query.grounds": "{ grounds { nodes { id } } }",
     "Query.area": '{ area(path: "r") { id } }',
     "Query.areaPart": '{ areaPart(path: "r/nowhere") { id } }',

@@ -58,12 +58,12 @@ def test_a_finding_is_printed_then_repaired_then_gone(filled: Clade, store_url: 
 
 
 def test_a_finding_that_cannot_be_repaired_is_printed_with_exit_status_1(filled: Clade, store_url: str) -> None:
-    within(store_url, lambda store: change(store, at("US/NE"), name=None, tier="nowhere"))
+    within(store_url, lambda store: change(store, at("US/NE"), updated_at=None, tier="nowhere"))
     done = filled("repair")
     assert done.exit_code == 1
     assert without_time(done.stdout)[:-1] == [
         "repaired: location US/NE: attribute `tier` is 'nowhere', expected 'location#US@STATE@1'",
-        "cannot repair: location US/NE: attribute `name` is absent, expected a text that is not empty",
+        "cannot repair: location US/NE: attribute `updated_at` is absent, expected a time in UTC (RFC 3339)",
     ]
     assert "1 repaired, 1 cannot be repaired" in done.stdout
     assert filled("check").exit_code == 1

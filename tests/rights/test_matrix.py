@@ -145,11 +145,12 @@ OF_QUERY: dict[str, list[tuple[str, list[Any]]]] = {
     "variant": [('variant(path: "Books/Maps/Atlas/A4") { path }', GOODS_ONLY)],
     "categories": [("categories { nodes { path } }", [EMPTY] * 5 + [SAME])],
     "move": [("move(id: $move) { from to }", [NULL, SAME, SAME, NULL, NULL, NULL])],
-    "moves": [('moves(hierarchy: "location") { from to }', [[], SAME, SAME, [], [], []])],
+    "hierarchies": [("hierarchies { name }", [[], *[[{"name": "LOCATION"}]] * 4, [{"name": "CATEGORY"}]])],
+    "moves": [("moves(hierarchy: LOCATION) { from to }", [[], SAME, SAME, [], [], []])],
     "deletedNode": [("deletedNode(id: $gone) { nodeId path }", [NULL, SAME, SAME, NULL, NULL, NULL])],
     "changes": [
         (
-            f'changes(hierarchy: "location", tree: "US", under: "{OMAHA}") {{ changes {{ event path }} }}',
+            f'changes(hierarchy: LOCATION, tree: "US", under: "{OMAHA}") {{ changes {{ event path }} }}',
             [told(), told("CREATED", "+CREATED", "+DELETED"), SAME, told(), told("CREATED"), told()],
         )
     ],

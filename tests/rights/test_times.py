@@ -63,7 +63,7 @@ BY_PATH = {
     "level": "query($it: Path!) { city(path: $it) { name ancestors { id } children { totalCount } } }",
     "entity": 'query($it: String!) { _entities(representations: [{__typename: "City", path: $it}]) { __typename } }',
     "beside a seen one": 'query($it: Path!) { location(path: $it) { id } seen: location(path: "US/NE/Omaha") { id } }',
-    "changes": 'query($it: Path!) { changes(hierarchy: "location", tree: "US", under: $it) { changes { path } } }',
+    "changes": 'query($it: Path!) { changes(hierarchy: LOCATION, tree: "US", under: $it) { changes { path } } }',
     "update": 'mutation($it: Path!) { updateLocation(path: $it, name: "n") { node { id } } }',
     "rename": 'mutation($it: Path!) { renameLocation(path: $it, key: "n") { node { id } } }',
     "delete": "mutation($it: Path!) { deleteLocation(path: $it, policy: CASCADE) { node { id } } }",

@@ -36,7 +36,7 @@ BY_ID = f"""query($id: ID!) {{
   }}
 }}"""
 BY_PATH = "query($path: Path) { categoryNode(path: $path) { id path } }"
-CHANGES = """query($tree: Path!) { changes(hierarchy: "category", tree: $tree) {
+CHANGES = """query($tree: Path!) { changes(hierarchy: CATEGORY, tree: $tree) {
   changes { event nodeId path from to level revision at } cursor hasMore } }"""
 ROOTS = "{ categories { totalCount nodes { id path } } }"
 

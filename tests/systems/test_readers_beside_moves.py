@@ -134,7 +134,7 @@ async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, p
 
 MOVES = """query($id: ID!) {
   move(id: $id) { id hierarchy from to state reason nodes written startedAt endedAt }
-  moves(hierarchy: "ground") { id }
+  moves(hierarchy: GROUND) { id }
 }"""
 
 
@@ -159,10 +159,10 @@ async def test_moves_come_as_a_window_says(store):
     await plant(store, MoveInProgress(SMALL, ("A", "x"), ("B", "x")))
     execution = Execution(SCHEMA, lambda: Context(Request(store, DEFINITIONS), SCHEMA_TYPES))
     for arguments, expected in (("", 1), (", first: null", 1), (", first: 1", 1), (", first: 0", 0)):
-        query = f'{{ moves(hierarchy: "ground"{arguments}) {{ id }} }}'
+        query = f"{{ moves(hierarchy: GROUND{arguments}) {{ id }} }}"
         answer = await execution.execute(query, {}, allow_mutations=False)
         assert len(answer.body["data"]["moves"]) == expected
-    answer = await execution.execute('{ moves(hierarchy: "ground", first: -1) { id } }', {}, allow_mutations=False)
+    answer = await execution.execute("{ moves(hierarchy: GROUND, first: -1) { id } }", {}, allow_mutations=False)
     assert [error["extensions"]["code"] for error in answer.body["errors"]] == ["BAD_USER_INPUT"]
 
 

@@ -18,11 +18,11 @@ from store.model.keys import parent_partition
 from store.model.paths import parse_path
 from store.writer.writer import Writer
 from tests import invariants
-from tests.hierarchies import CATEGORY
 from tests.systems.asking import plant
 
 ROOTS = "category"  # the partition of all roots in `by_parent`
 TREES = 20
+CATEGORY = CategoryNode.definition()
 TREE = ["", "/a", "/a/b", "/a/b/c", "/a/d", "/e"]
 
 

@@ -31,7 +31,7 @@ POLLS = 600  # for the end of a move
 KILLED_AT = 3  # the second commit that copies
 MOVE = 'mutation { moveCategoryNode(path: "A/x", to: "B") { move { id state } } }'
 DELETE = 'mutation { deleteCategoryNode(path: "B/x", policy: CASCADE) { move { id state } } }'
-MOVES = '{ moves(hierarchy: "category", first: 1) { id state written } }'
+MOVES = "{ moves(hierarchy: CATEGORY, first: 1) { id state written } }"
 STATE = "query ($id: ID!) { move(id: $id) { state } }"
 COUNTS = '{ a: category(path: "A") { descendantCount } b: category(path: "B") { descendantCount } }'
 

@@ -51,17 +51,17 @@ class PathRowReader:
             return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {len(self._header)}.")
         fields: dict[str, object] = {}
         texts = dict(zip(self._header, map(text_of, cells), strict=True))
-        level = self._hierarchy.levels.get(texts["level"].strip().upper())
-        attributes = level.attributes if level else {}
+        level = self._hierarchy.find(texts["level"].strip())
         for name, text in texts.items():
             if name.startswith(JSON_REASON):
                 continue
-            if name in AS_JSON or (name in attributes and attributes[name].many and text.startswith("[")):
+            attribute = level.attribute(name) if level else None
+            if name in AS_JSON or (attribute is not None and attribute.many and text.startswith("[")):
                 try:
                     fields |= {name: orjson.loads(text)} if text else {}
                 except orjson.JSONDecodeError as error:
                     return Rejection(number, f'Column "{name}": {shorten(text)} is not valid JSON: {error}.')
-            elif text or name in attributes:
+            elif text or attribute is not None:
                 fields[name] = text or None
         return row_of(number, {**fields, "path": texts["path"].strip(), "level": texts["level"].strip()})
 

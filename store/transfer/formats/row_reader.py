@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from typing import NamedTuple
 
+import orjson
+
 from store.errors import BadInput
 from store.model.names import NAMES
 from store.text import quantity, shorten
@@ -136,7 +138,7 @@ class RowReader:
 
 
 def text_of(cell: object) -> str:
-    """A typed cell as a text file would have it: 7 for 7.0, true, 2026-11-22, nothing for None."""
+    """A typed cell as a text file would have it: 7 for 7.0, true, 2026-11-22, nothing for None, objects as JSON."""
     match cell:
         case None:
             return ""
@@ -150,6 +152,10 @@ def text_of(cell: object) -> str:
             return cell.date().isoformat()
         case date() | time():  # a datetime is a date
             return cell.isoformat()
+        case dict():
+            return orjson.dumps(cell, default=str).decode()
+        case list() | tuple() if any(isinstance(one, dict) for one in cell):
+            return orjson.dumps(cell, default=str).decode()
         case list() | tuple():
             return ";".join(text_of(one) for one in cell)
         case _:

@@ -30,6 +30,7 @@ UNPLANNED = (
     "deletedNode",
     "move",
     "moves",
+    "hierarchies",
 )  # which plans leave to Strawberry
 
 

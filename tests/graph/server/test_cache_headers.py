@@ -144,7 +144,7 @@ def test_a_head_and_a_304_have_the_same_headers(start):
 FAILED = ['{ state(path: "US//NE") { name } }', "{ nothing }", '{ state(path: "US/NE") { name } nothing }']
 NOT_STORED = [
     '{ state(path: "US/NE") { history { nodes { revision } } } }',
-    '{ changes(hierarchy: "location", tree: "US") { cursor } }',
+    '{ changes(hierarchy: LOCATION, tree: "US") { cursor } }',
     '{ deletedNode(id: "location:nowhere") { path } state(path: "US/NE") { name } }',
     "{ __schema { queryType { name } } }",
     "{ _service { __typename } }",

@@ -36,7 +36,7 @@ READS = [
     '{ city(path: "US/NE/Omaha") { id name ancestors { name } siblings { nodes { name } } } }',
     "{ locations { totalCount nodes { children { nodes { children(first: 1) { totalCount nodes { name } } } } } } }",
     '{ country(path: "US") { descendants(level: CITY) { nodes { name history { nodes { name } } } } } }',
-    '{ city(path: "US/NE/Nowhere") { id } changes(hierarchy: "location", tree: "US") { changes { event } } }',
+    '{ city(path: "US/NE/Nowhere") { id } changes(hierarchy: LOCATION, tree: "US") { changes { event } } }',
 ]
 WRITES = [
     'mutation { createLocation(parent: "US/NE", key: "York", name: "York", attributes: { city: {} }) { node { id } } }',

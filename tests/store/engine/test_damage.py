@@ -41,7 +41,7 @@ QUERIES = (
     '{ category(path: "A") { descendants(first: 400) { totalCount nodes { id name updatedAt } } } }',
     "{ categories { nodes { name childCount children(last: 9) { nodes { name } } } } }",
     '{ category(path: "A/Old3") { id name path ancestors { name } } }',
-    '{ changes(hierarchy: "category", tree: "A") { changes { event nodeId path } } }',
+    '{ changes(hierarchy: CATEGORY, tree: "A") { changes { event nodeId path } } }',
 )
 
 

@@ -1,0 +1,225 @@
+"""Changes of a hierarchy's classes: renamed levels and attributes are read, exported and imported under their present
+names, on both stores, and the old names of attributes are rewritten.
+"""
+
+import json
+
+import pytest
+
+from graph.hierarchies.node import WrongClass
+from store.checking.check import Check
+from store.engine.usage import ReadUsage
+from store.errors import BadInput
+from store.model.keys import node_key
+from store.transfer.export import export
+from store.transfer.formats.lines import row_of
+from store.transfer.load import LoadResult, load
+from store.transfer.rewrite_names import rewrite_names
+from store.transfer.rows import ImportPlan
+from tests import invariants
+from tests.classes import land_after, land_before
+from tests.rights.asking import Server, caller
+from tests.systems.asking import plant
+
+ALL = caller("write:land")
+
+
+OLD, NEW = land_before.Land.definition(), land_after.Land.definition()
+ROWS = [
+    (["DE"], "COUNTRY"),
+    (["DE", "Bonn"], "TOWN", "Bonn", {"people": 7, "mayor": "Ann", "gone": "x"}),
+    (["DE", "Bonn", "Hof"], "FARM"),
+    (["DE", "Ulm"], "TOWN", "Ulm", {"people": 5}),
+]
+QUERY = """{ land(path: "DE") { childCount(level: CITY) descendantCount(level: CITY)
+    descendants(level: CITY) { nodes { __typename level key ... on City { population major } } }
+    children(level: CITY) { totalCount } }
+    city(path: "DE/Bonn") { level pathOf(level: CITY)
+    children { nodes { level pathOf(level: CITY) parent { level } } } } }"""
+EXPECTED = {
+    "land": {
+        "childCount": 2, "descendantCount": 2, "children": {"totalCount": 2},
+        "descendants": {"nodes": [
+            {"__typename": "City", "level": "CITY", "key": "Bonn", "population": 7, "major": "Ann"},
+            {"__typename": "City", "level": "CITY", "key": "Ulm", "population": 5, "major": None},
+        ]},
+    },
+    "city": {"level": "CITY", "pathOf": "DE/Bonn", "children": {"nodes": [
+        {"level": "FARM", "pathOf": "DE/Bonn", "parent": {"level": "CITY"}},
+    ]}},
+}  # fmt: skip
+REPORT = [
+    "land: 1 node has a value of gone, which CITY does not define.",
+    "land: 1 node of CITY has major under its former name mayor.",
+    "land: 2 nodes of CITY have population under its former name people.",
+]
+
+
+@pytest.fixture
+async def server(store):
+    await plant(store, land_before.Land, ROWS)
+    yield Server(store, land_after.Land)
+    await invariants.check(store, {"land": NEW})
+
+
+async def report(store):
+    check = Check(store, {"land": NEW}, "2026-01-01T00:00:00.000Z")
+    assert [str(one) async for one in check.findings()] == []
+    return check.undefined["land"].sentences()
+
+
+async def exported(store, hierarchy=NEW):
+    return [json.loads(line) async for page in export(store, hierarchy) for line in page.splitlines()]
+
+
+async def test_everything_is_read_under_its_present_names(server):
+    assert await server.data(ALL, QUERY) == EXPECTED
+    assert (server.planned.compiled, server.planned.fallbacks) == (1, 0)
+
+
+LISTS = """query($order: [LandOrderBy!], $where: LandCondition) { land(path: "DE") {
+    descendants(orderBy: $order, where: $where) { totalCount nodes { key } } } }"""
+
+
+async def keys(server, *order, where=None):
+    order = [{"field": name, "direction": direction} for name, direction in order]
+    found = await server.data(ALL, LISTS, order=order, where=where)
+    return [one["key"] for one in found["land"]["descendants"]["nodes"]]
+
+
+async def test_lists_are_sorted_and_filtered_by_values_under_former_names(server):
+    async def hold():
+        assert await keys(server, ("POPULATION", "ASC")) == ["Ulm", "Bonn", "Hof"]
+        assert await keys(server, ("POPULATION", "DESC")) == ["Bonn", "Ulm", "Hof"]
+        assert await keys(server, ("LEVEL", "ASC"), ("POPULATION", "ASC")) == ["Ulm", "Bonn", "Hof"]
+        assert await keys(server, where={"population": {"gt": 5}}) == ["Bonn"]
+        assert await keys(server, where={"major": {"startsWith": "an"}}) == ["Bonn"]
+        assert await keys(server, where={"population": {"isNull": True}}) == ["Hof"]
+        assert await keys(server, where={"level": {"eq": "CITY"}}) == ["Bonn", "Ulm"]
+        assert await keys(server, where={"level": {"in": ["FARM"]}}) == ["Hof"]
+
+    await hold()
+    await rewrite_names(server.store, NEW, LoadResult())
+    await hold()
+
+
+async def test_nodes_are_searched_by_values_under_former_names_and_weigh_by_them(server, store):
+    async def found(text):
+        answer = await server.data(
+            ALL, "query($text: String!) { searchLands(text: $text, level: [CITY]) { nodes { key } } }", text=text
+        )
+        return [one["key"] for one in answer["searchLands"]["nodes"]]
+
+    await plant(store, land_before.Land, [
+        (["AT"], "COUNTRY"),
+        *[(["AT", name], "TOWN", f"Neustadt {name}", {"people": n}) for name, n in (("a", 1), ("b", 3), ("c", 2))],
+    ])  # fmt: skip
+    for _ in range(2):
+        assert await found("ann") == ["Bonn"]
+        assert await found("neustadt") == ["b", "c", "a"]
+        assert await report(store) is not None
+        await rewrite_names(store, NEW, LoadResult())
+
+
+async def test_new_nodes_are_of_the_renamed_level(server):
+    made = await server.write(
+        ALL,
+        'mutation { createLand(parent: "DE", key: "Aa", name: "A", attributes: {city: {population: 1}}) '
+        "{ node { level path ... on City { population } } } }",
+    )
+    assert made["data"]["createLand"]["node"] == {"level": "CITY", "path": "DE/Aa", "population": 1}
+    found = await server.data(ALL, '{ land(path: "DE") { descendants(level: CITY) { nodes { key } } } }')
+    assert [one["key"] for one in found["land"]["descendants"]["nodes"]] == ["Aa", "Bonn", "Ulm"]
+    past = await server.data(ALL, '{ city(path: "DE/Aa") { history { nodes { level __typename } } } }')
+    assert past["city"]["history"]["nodes"] == [{"level": "CITY", "__typename": "CityRevision"}]
+
+
+async def test_check_counts_what_is_stored_under_other_names(server):
+    assert await report(server.store) == REPORT
+
+
+async def test_an_export_has_the_present_names_and_what_no_class_defines(server, store):
+    lines = await exported(store)
+    assert [(one["level"], one.get("population"), one.get("undefined")) for one in lines] == [
+        ("COUNTRY", None, None), ("CITY", 7, {"gone": "x"}), ("FARM", None, None), ("CITY", 5, None),
+    ]  # fmt: skip
+    assert "people" not in lines[1]
+
+
+@pytest.mark.parametrize("hierarchy", [OLD, NEW], ids=["old export", "new export"])
+async def test_exports_of_both_are_imported_without_a_change(server, store, hierarchy):
+    plan, result = ImportPlan(NEW), LoadResult()
+    for number, line in enumerate(await exported(store, hierarchy)):
+        if "gone" in line:
+            line["undefined"] = {"gone": line.pop("gone")}
+        plan.take(row_of(number, line))
+    await load(store, plan, result)
+    assert (result.rejections, result.written, result.unchanged) == ([], 0, 4)
+
+
+async def test_an_import_counts_what_no_class_defines_whether_it_stores_or_skips_it(server, store):
+    plan, result = ImportPlan(NEW, ignore_unknown=True), LoadResult()
+    plan.take(row_of(1, {"path": "DE/Ulm", "level": "TOWN", "gone": "skipped", "people": 5}))
+    plan.take(row_of(2, {"path": "DE/Bonn", "level": "CITY", "undefined": {"gone": "x"}}))
+    plan.take(row_of(3, {"path": "DE/Bonn/Hof", "level": "FARM", "undefined": {"size": 1}}))
+    plan.take(row_of(4, {"path": "DE/Insel", "level": "ISLAND", "undefined": {}}))
+    await load(store, plan, result)
+    assert (result.rejections, result.changed.total(), result.added.total()) == ([], 1, 1)
+    assert plan.undefined.sentences() == [
+        "land: 1 node has a value of size, which FARM does not define.",
+        "land: 1 node is of the level ISLAND, which is not defined.",
+        "land: 2 nodes have a value of gone, which CITY does not define.",
+    ]
+
+
+async def test_former_names_are_rewritten_once_and_nothing_else_changes(server, store):
+    before, seen = await exported(store), []
+    dry = LoadResult()
+    await rewrite_names(store, NEW, dry, dry_run=True)
+    assert (dry.written, await report(store)) == (2, REPORT)
+    result = LoadResult()
+    await rewrite_names(store, NEW, result, on_nodes=seen.append)
+    assert (result.written, sum(seen)) == (2, 2)
+    assert await report(store) == REPORT[:1]
+    again = LoadResult()
+    await rewrite_names(store, NEW, again)
+    assert (again.written, again.commits) == (0, 0)
+    assert await exported(store) == before
+    (item,) = await store.get([node_key("land", ("DE", "Bonn"))], ReadUsage(), strong=True)
+    assert {item.get(name) for name in ("people", "mayor")} == {None}
+    assert (item["population"], item["major"], item["gone"], item["revision"]) == (7, "Ann", "x", 2)
+    assert await server.data(ALL, QUERY) == EXPECTED
+
+
+async def test_a_rewriting_that_stops_is_continued(server, store, monkeypatch):
+    await plant(store, land_before.Land, [(["AT"], "COUNTRY"), (["AT", "Wien"], "TOWN", "Wien", {"people": 1})])
+    commits, commit = [], store.commit
+
+    async def failing(changes):
+        if commits:
+            raise BadInput("stopped")
+        commits.append(changes)
+        return await commit(changes)
+
+    monkeypatch.setattr(store, "commit", failing)
+    with pytest.raises(BadInput, match="stopped"):
+        await rewrite_names(store, NEW, LoadResult())
+    monkeypatch.setattr(store, "commit", commit)
+    await invariants.check(store, {"land": NEW})
+    left = [item async for page in store.scan(ReadUsage()) for item in page if "tier" in item and "people" in item]
+    rest = LoadResult()
+    await rewrite_names(store, NEW, rest)
+    assert rest.written == len(left) > 0
+    assert await report(store) == REPORT[:1]
+
+
+def test_a_level_is_found_by_both_names_and_messages_have_the_present_one():
+    assert NEW.level("city") is NEW.level("town") is NEW.levels["TOWN"]
+    with pytest.raises(BadInput, match="it has COUNTRY, CITY, FARM"):
+        NEW.level("village")
+
+
+@pytest.mark.parametrize("was", ["City", "a b", 1])
+def test_a_former_name_that_is_none_is_refused(was):
+    with pytest.raises(WrongClass, match="write the former name of the class"):
+        type("City", (land_after.Land,), {"__doc__": "A city."}, under=None, was=was)

@@ -1,0 +1,116 @@
+"""Options of attributes and computed fields in a class: each that does not fit is refused with its line."""
+
+import pycountry
+import pytest
+
+from graph.hierarchies.patterns import MAX_PATTERN_CHARACTERS, matcher
+from graph.hierarchies.registry import served
+from graph.schema import build_schema
+from store.errors import BadInput
+from store.model.values.money import CURRENCIES
+
+HEAD = '''
+from dataclasses import dataclass
+from clade import Date, Decimal, Localized, Money, Node, Url, attribute, computed
+
+@dataclass
+class Inner:
+    """An inner value."""
+    text: str | None = attribute("Text.")
+
+@dataclass
+class Bare:
+    text: str | None = attribute("Text.")
+
+@dataclass
+class Endless:
+    """A value in itself."""
+    inner: "list[Endless] | None" = attribute("Inner.")
+
+@dataclass
+class Searched:
+    """A value with words."""
+    text: str | None = attribute("Text.", search=True)
+
+@dataclass
+class Method:
+    """A value with a method."""
+    text: str | None = attribute("Text.")
+    def run(self): ...
+
+@dataclass
+class Inputs:
+    """A value whose input is another's."""
+    text: str | None = attribute("Text.")
+
+class Ware(Node, hierarchy="ware"):
+    """A ware."""
+
+class Item(Ware, under=None):
+    """An item."""
+'''
+WRONG = [
+    ('x: str | None = attribute("X.", minimum=1)', "has minimum= or maximum=; only numbers, dates"),
+    ('x: int | None = attribute("X.", minimum=1.5)', "has a minimum that no value can be: x: 1.5 is no Int"),
+    ('x: int | None = attribute("X.", minimum=2, maximum=1)', "has a minimum above its maximum; exchange them"),
+    ('x: Date | None = attribute("X.", maximum="soon")', "has a maximum that no value can be: x: 'soon' is no Date"),
+    ('x: int | None = attribute("X.", pattern="1")', "has pattern= and is no text; only str and Url match"),
+    ('x: str | None = attribute("X.", pattern="(a)\\\\1")', "in linear time: backreferences are not supported"),
+    ('x: str | None = attribute("X.", pattern="(?=a)a")', "in linear time: look-around"),
+    ('x: str | None = attribute("X.", pattern="a)|(b")', "in linear time: unopened group"),
+    ('x: str | None = attribute("X.", pattern="a" * 501)', "has a pattern that has 501 characters; at most 500"),
+    ('x: str | None = attribute("X.", pattern="a", default="b")', "has a default that no value can be: x: 'b'"),
+    ('x: int | None = attribute("X.", default="x")', "has a default that no value can be: x: 'x' is no Int"),
+    ('x: str | None = attribute("X.", max_length=0)', "has max_length=0; write a number of characters"),
+    ('x: str | None = attribute("X.", was="x")', "has was='x'; write the former name of the attribute"),
+    ('x: str | None = attribute("X.", was="a b")', "has was='a b'; write the former name"),
+    ('x: str | None = attribute("X.", tags=["a b"])', "has the tag 'a b'; a tag has letters"),
+    ('x: str | None = attribute("X.", was="y")\n    y: int | None = attribute("Y.")', "Item.y has a meaning besides"),
+    ('x: str | None = attribute("X.", was="kids")', 'Item.kids has a meaning besides was="kids" of x'),
+    ('x: list[Localized] | None = attribute("X.")', "has a type that no attribute can have"),
+    ('x: Bare | None = attribute("X.")', "Bare has no docstring"),
+    ('x: Endless | None = attribute("X.")', "Endless holds a value of its own type"),
+    ('x: Searched | None = attribute("X.")', "Searched.text has search= or was=, which a part of a nested value"),
+    ('x: Method | None = attribute("X.")', "Method.run is a method or a resolver"),
+    ('inner: Inner | None = attribute("X.")\n    inputs: Inputs | None = attribute("X.")\n'
+     "class InnerInput(Ware, under=None):\n    'A level.'", "InnerInput"),
+    ('x: int | None = attribute("X.")\n    @computed("X")\n    def x(self) -> int | None: ...', "Item.x"),
+    ('@computed("X")\n    def children(self) -> int | None: ...', "which every node has already; rename the attribute"),
+    ('@computed("X")\n    def x(self): ...', "Item.x has no return type; write def x(self) -> … | None"),
+    ('@computed("X")\n    def x(self) -> int: ...', "Item.x is not optional"),
+    ('@computed("X")\n    async def x(self) -> int | None: ...', "Item.x is no method of the node alone"),
+    ('@computed("X")\n    def x(self, n) -> int | None: ...', "Item.x is no method of the node alone"),
+    ('@computed("")\n    def x(self) -> int | None: ...', 'Item.x has no description; write @computed("…")'),
+    ("@computed\n    def x(self) -> int | None: ...", 'and methods with @computed("…")'),
+    ('@computed("X")\n    def x(self) -> Localized | None: ...', "Item.x returns Localized"),
+    ("def x(self) -> int | None: ...", 'and methods with @computed("…")'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "sentence"), WRONG)
+def test_an_option_that_does_not_fit_is_refused_in_one_sentence_with_its_line(tmp_path, body, sentence):
+    file = tmp_path / "ware.py"
+    file.write_text(f"{HEAD}    {body}\n")
+    with pytest.raises(BadInput) as refused:
+        build_schema(served(str(file)))
+    assert sentence in str(refused.value)
+    assert str(refused.value).startswith(f"{file}:")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_pattern_matches_the_whole_text():
+    matches = matcher("a|b.")
+    assert [matches(text) for text in ("a", "b!", "ab", "xa", "a\n", "")] == [True, True, False, False, False, False]
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+b", "(a|aa)+b", "(.*a){20}b", "(a?){400}a{60}b", "(x+x+)+y"])
+def test_a_pattern_without_end_for_engines_that_backtrack_is_matched(pattern):
+    assert not matcher(pattern)("a" * 16_384)
+
+
+def test_a_pattern_of_the_longest_size_can_be_matched():
+    assert matcher("a" * MAX_PATTERN_CHARACTERS)("a" * MAX_PATTERN_CHARACTERS)
+
+
+def test_currencies_are_those_of_iso_4217():
+    assert {one.alpha_3 for one in pycountry.currencies} <= CURRENCIES

@@ -1,0 +1,66 @@
+"""The root field `hierarchies`, the enums of all hierarchies, and the specifications of scalars."""
+
+from graph.schema import build_schema
+from tests.classes.land_after import Land
+from tests.classes.shops import Place
+from tests.rights.asking import Server, caller
+from tests.systems.asking import plant
+
+QUERY = """{ hierarchies { name title description field listField levels {
+    name title description under mayBeRoot attributes { name type required computed deprecated } } } }"""
+
+
+async def test_hierarchies_have_their_levels_and_attributes_under_their_present_names(store):
+    server = Server(store, Land, Place)
+    found = (await server.data(caller("read:land", "read:place"), QUERY))["hierarchies"]
+    land, place = found
+    assert {name: land[name] for name in ("name", "title", "description", "field", "listField")} == {
+        "name": "LAND", "title": "Land", "description": "Land.", "field": "land", "listField": "lands",
+    }  # fmt: skip
+    assert [(one["name"], one["title"], one["under"], one["mayBeRoot"]) for one in land["levels"]] == [
+        ("COUNTRY", "Country", [], True), ("CITY", "City", ["COUNTRY"], False),
+        ("FARM", "Farm", ["CITY", "COUNTRY"], False),
+    ]  # fmt: skip
+    fields = server.schema._schema.type_map
+    for level in (*land["levels"], *place["levels"]):
+        own = fields[level["title"]].fields
+        assert {one["name"]: one["type"] for one in level["attributes"]} == {
+            one["name"]: str(own[one["name"]].type) for one in level["attributes"]
+        }
+        assert {one["name"] for one in level["attributes"] if one["deprecated"]} == {
+            one["name"] for one in level["attributes"] if own[one["name"]].deprecation_reason
+        }
+    shop = {one["name"]: one for one in place["levels"][1]["attributes"]}
+    assert [name for name, one in shop.items() if one["required"]] == ["owner"]
+    assert sorted(name for name, one in shop.items() if one["computed"]) == ["shout", "square", "streets", "yearlyRent"]
+
+
+async def test_a_caller_learns_of_the_hierarchies_that_it_may_read_in_part(store):
+    server = Server(store, Land, Place)
+    for grants, names in (([], []), (["read:land/DE"], ["LAND"]), (["write:place"], ["PLACE"])):
+        found = (await server.data(caller(*grants), "{ hierarchies { name } }"))["hierarchies"]
+        assert [one["name"] for one in found] == names
+    everybody = await server.data(caller(reads=False), "{ hierarchies { name } }")
+    assert [one["name"] for one in everybody["hierarchies"]] == ["LAND", "PLACE"]
+
+
+async def test_changes_and_deleted_nodes_have_the_present_level_or_none(store):
+    await plant(store, Land, [(["DE"], "COUNTRY"), (["DE", "Ulm"], "TOWN")])
+    server = Server(store, Land)
+    query = '{ changes(hierarchy: LAND, tree: "DE") { changes { event level path } } }'
+    assert (await server.data(caller("read:land"), query))["changes"]["changes"] == [
+        {"event": "CREATED", "level": "COUNTRY", "path": "DE"}, {"event": "CREATED", "level": "CITY", "path": "DE/Ulm"},
+    ]  # fmt: skip
+    gone = await server.write(caller("write:land"), 'mutation { deleteLand(path: "DE/Ulm") { node { id } } }')
+    found = await server.data(
+        caller("read:land"),
+        "query($id: ID!) { deletedNode(id: $id) { level path } }",
+        id=gone["data"]["deleteLand"]["node"]["id"],
+    )
+    assert found["deletedNode"] == {"level": "CITY", "path": "DE/Ulm"}
+
+
+def test_scalars_name_their_specifications():
+    kinds = build_schema([Place])[0]._schema.type_map
+    for name in ("Path", "Url", "Date", "DateTime", "Decimal"):
+        assert kinds[name].specified_by_url.startswith("https://")

@@ -1,0 +1,286 @@
+"""Attributes with objects as values, rules and computed fields: through mutations, imports, queries and checks, on both
+stores, compiled and interpreted.
+"""
+
+import csv
+import json
+
+import pytest
+
+from store.checking.check import Check
+from store.engine.usage import ReadUsage
+from store.model.items import Put
+from store.model.keys import node_key
+from store.transfer.export import export
+from store.transfer.formats.lines import row_of
+from store.transfer.formats.path_table import PathRowReader, path_header, path_line
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan
+from tests import invariants
+from tests.classes.shops import Place
+from tests.rights.asking import Server, caller, codes
+from tests.systems.asking import Client, plant
+
+ALL = caller("write:place")
+KIND = Place.definition()
+ADDRESS = {"street": "Main 1", "postcode": "68118", "hours": [{"day": "SUNDAY"}, {"day": "MONDAY", "opens": 0}]}
+SHOP = {
+    "owner": "Ann",
+    "site": "https://example.com/a?b=c",
+    "greeting": {"de-at": "Servus", "EN": "Hello"},
+    "address": ADDRESS,
+    "rent": "12.50 EUR",
+    "fees": [{"amount": 1, "currency": "JPY"}, "2.0 USD"],
+    "area": "0.5",
+    "codes": ["abc", "d"],
+}
+STORED = {
+    **SHOP,
+    "greeting": {"de-AT": "Servus", "en": "Hello"},
+    "address": {
+        "street": "Main 1", "postcode": "68118",
+        "hours": [{"day": "SUNDAY", "opens": 480}, {"day": "MONDAY", "opens": 0}],
+    },
+    "rent": {"amount": "12.50", "currency": "EUR"},
+    "fees": [{"amount": "1", "currency": "JPY"}, {"amount": "2.0", "currency": "USD"}],
+    "weekday": "SUNDAY",
+}  # fmt: skip
+FIELDS = """site shout owner address { street postcode hours { day opens __typename } } streets square
+    rent { amount currency } yearlyRent { a: amount } fees { amount __typename } weekday codes
+    greeting { text(languages: $some) fixed: text(languages: ["de"]) language(languages: ["de-AT-1996"])
+    texts { language text } }"""
+QUERY = f"""query($path: Path!, $some: [String!] = ["en-GB"]) {{
+    place(path: $path) {{ ... on Shop {{ {FIELDS} }} }} }}"""
+CREATE = """mutation($key: String!, $shop: ShopAttributes!) {
+    createPlace(parent: "M", key: $key, name: $key, attributes: {shop: $shop}) { node { revision } } }"""
+UPDATE = """mutation($shop: ShopAttributes!) {
+    updatePlace(path: "M/S", attributes: {shop: $shop}) { node { revision ... on Shop {
+    owner greeting { texts { language text } } address { street postcode hours { opens } } rent { amount } } } } }"""
+
+
+@pytest.fixture
+async def server(store):
+    await plant(store, Place, [(["M"], "MALL"), (["M", "S"], "SHOP", "Stall", SHOP)])
+    yield Server(store, Place)
+    await invariants.check(store)
+
+
+async def stored(store, *path):
+    (item,) = await store.get([node_key("place", path)], ReadUsage(), strong=True)
+    return item
+
+
+async def test_values_are_stored_in_canonical_form_with_their_defaults(server):
+    item = await stored(server.store, "M", "S")
+    assert {name: item[name] for name in STORED} == STORED
+    assert (await stored(server.store, "M"))["floors"] == 1
+
+
+async def test_objects_are_read_alike_compiled_and_interpreted_and_count_alike(server):
+    found = (await server.data(ALL, QUERY, path="M/S"))["place"]
+    assert found == {
+        "site": SHOP["site"], "shout": "STALL", "owner": "Ann", "square": 0.25, "weekday": "SUNDAY",
+        "address": {
+            **ADDRESS, "hours": [{"day": "SUNDAY", "opens": 480, "__typename": "Hours"},
+                                 {"day": "MONDAY", "opens": 0, "__typename": "Hours"}],
+        },
+        "streets": ["Main 1", "S"], "rent": STORED["rent"], "yearlyRent": {"a": "150"}, "codes": ["abc", "d"],
+        "fees": [{"amount": "1", "__typename": "Money"}, {"amount": "2.0", "__typename": "Money"}],
+        "greeting": {
+            "text": "Hello", "fixed": None, "language": "de-AT",
+            "texts": [{"language": "de-AT", "text": "Servus"}, {"language": "en", "text": "Hello"}],
+        },
+    }  # fmt: skip
+    await server.data(ALL, QUERY, path="M/S", some=["de-AT"])
+    assert (server.planned.compiled, server.planned.interpreted, server.planned.fallbacks) == (2, 0, 0)
+    listed = (
+        f'query($some: [String!]!) {{ mall(path: "M") {{ children {{ nodes {{ ... on Shop {{ {FIELDS} }} }} }} }} }}'
+    )
+    reply = await Client(server.store, Place).ask(listed, some=["de-AT"])
+    assert reply.data["mall"]["children"]["nodes"][0]["greeting"]["text"] == "Servus"
+
+
+async def test_a_computed_field_that_fails_is_an_error_of_this_field_alone(server):
+    await server.write(ALL, UPDATE, shop={"area": "13"})
+    answer = await server.ask(ALL, '{ shop(path: "M/S") { square area shout } }')
+    assert answer["data"] == {"shop": {"square": None, "area": "13", "shout": "STALL"}}
+    assert codes(answer) == ["INTERNAL_SERVER_ERROR"]
+
+
+async def test_a_mutation_creates_changes_and_clears_objects(server):
+    money, texts = {"amount": "3", "currency": "CHF"}, [{"language": "FR", "text": "Salut"}]
+    shop = {"owner": "Bob", "rent": money, "greeting": texts, "address": {"street": "Side 2", "hours": []}}
+    made = await server.write(ALL, CREATE, key="T", shop=shop)
+    assert "errors" not in made
+    item = await stored(server.store, "M", "T")
+    assert (item["rent"], item["greeting"], item["weekday"]) == (money, {"fr": "Salut"}, "SUNDAY")
+    assert item["address"] == {"street": "Side 2", "hours": []}
+    texts = [{"language": "en"}, {"language": "it", "text": "Ciao"}]
+    changed = await server.write(ALL, UPDATE, shop={"greeting": texts, "rent": None, "address": {"street": "Side 2"}})
+    assert changed["data"]["updatePlace"]["node"] == {
+        "revision": 2, "owner": "Ann", "rent": None,
+        "greeting": {"texts": [{"language": "de-AT", "text": "Servus"}, {"language": "it", "text": "Ciao"}]},
+        "address": {"street": "Side 2", "postcode": None, "hours": None},
+    }  # fmt: skip
+    again = await server.write(ALL, UPDATE, shop={"greeting": texts})
+    assert again["data"]["updatePlace"]["node"]["revision"] == 2, "nothing changes"
+    again = await server.write(ALL, UPDATE, shop={"greeting": []})
+    assert again["data"]["updatePlace"]["node"]["revision"] == 2, "nothing changes"
+    past = await server.data(
+        ALL, '{ shop(path: "M/S") { atRevision(n: 1) { ... on ShopRevision { rent { amount } shout streets } } } }'
+    )
+    assert past["shop"]["atRevision"] == {"rent": {"amount": "12.50"}, "shout": "STALL", "streets": ["Main 1", "S"]}
+
+
+BROKEN = [
+    ({"owner": "ann"}, "owner: 'ann' does not match the pattern [A-Z][a-z]+"),
+    ({"owner": "Ann "}, "owner: 'Ann ' does not match the pattern"),
+    ({"owner": "X" + "a" * 20_000}, "owner has 20,001 characters; at most 16,384"),
+    ({"owner": None}, "owner is required and cannot be removed"),
+    ({"area": "0.4"}, "area: '0.4' is less than the minimum 0.5"),
+    ({"area": "1000.01"}, "area: '1000.01' is more than the maximum 1000"),
+    ({"opened": "1989-12-31"}, "opened: '1989-12-31' is less than the minimum 1990-01-01"),
+    ({"checked": "2030-01-01T01:00:01+01:00"}, "is more than the maximum 2030-01-01T00:00:00.500000Z"),
+    ({"codes": ["ab", "abcd"]}, "codes has 4 characters; at most 3 are taken"),
+    ({"codes": ["ab", "A"]}, "codes: 'A' does not match the pattern [a-z]+"),
+    ({"site": "javascript:alert(1)"}, "'javascript:alert(1)' is no Url"),
+    ({"site": "https://a b"}, "'https://a b' is no Url"),
+    ({"site": "http://example.com:99999999/"}, "is no Url"),
+    ({"rent": {"amount": "1", "currency": "eur"}}, "is no Money (an amount and a currency of ISO 4217"),
+    ({"rent": {"amount": "1e99", "currency": "EUR"}}, "1e99"),
+    ({"fees": [{"amount": "1", "currency": "XYZ"}]}, "is no Money"),
+    ({"address": {"postcode": "68118"}}, "address lacks street, which is required"),
+    ({"address": {"street": "x" * 31}}, "street has 31 characters; at most 30 are taken"),
+    ({"address": {"street": "x", "postcode": "1"}}, "postcode: '1' does not match the pattern [0-9]{4,5}"),
+    ({"address": {"street": "x", "hours": [{"day": "MONDAY", "opens": 1440}]}}, "1440 is more than the maximum 1439"),
+    ({"address": {"street": "x", "hours": [{"opens": 1}]}}, "hours lacks day, which is required"),
+    ({"greeting": [{"language": "de", "text": "x" * 21}]}, "greeting in de has 21 characters; at most 20 are taken"),
+    ({"greeting": [{"language": "d", "text": "x"}]}, "is no language tag of BCP 47"),
+]
+
+
+async def refusal(server, mutation, **variables):
+    """The sentence of the only error of a mutation, which may be one of its variables."""
+    answer = await server.planned.execute(mutation, variables, caller=ALL, allow_mutations=True)
+    (error,) = answer.body["errors"]
+    assert error["extensions"]["code"] == "BAD_USER_INPUT"
+    return error["message"]
+
+
+@pytest.mark.parametrize(("shop", "message"), BROKEN)
+async def test_a_broken_rule_is_refused_by_create_update_and_import_alike(server, shop, message):
+    before = await stored(server.store, "M", "S")
+    if shop.get("owner", "") is not None:
+        assert message in await refusal(server, CREATE, key="N", shop={"owner": "Eve", **shop})
+    assert message in await refusal(server, UPDATE, shop=shop)
+    if isinstance(texts := shop.get("greeting"), list):
+        shop = {"greeting": {one["language"]: one["text"] for one in texts}}
+    plan, outcome = ImportPlan(KIND), LoadResult()
+    plan.take(row_of(1, {"path": "M/S", "level": "SHOP", **shop}))
+    plan.take(row_of(2, {"path": "M/N", "level": "SHOP", "owner": "Eve", **shop}))
+    await load(server.store, plan, outcome)
+    assert message in outcome.rejections[0].reason
+    assert [one.number for one in outcome.rejections] == [1, 2]
+    assert await stored(server.store, "M", "S") == before
+    assert await stored(server.store, "M", "N") is None
+
+
+async def test_a_new_node_without_a_required_value_is_refused(server):
+    code, told = await server.refusal(ALL, CREATE, key="N", shop={"area": "2"})
+    assert (code, told) == ("BAD_USER_INPUT", "SHOP requires owner; give it a value.")
+    plan, outcome = ImportPlan(KIND), LoadResult()
+    plan.take(row_of(1, {"path": "M/N", "level": "SHOP"}))
+    await load(server.store, plan, outcome)
+    assert [one.reason for one in outcome.rejections] == [told]
+
+
+async def test_stored_values_that_break_rules_are_read_changed_beside_and_listed_by_check(server):
+    item = await stored(server.store, "M", "S")
+    old = {name: value for name, value in item.items() if name != "owner"}
+    old |= {"area": "0.1", "codes": ["ABCDE"], "address": {"postcode": "x"}, "rent": {"amount": "1", "currency": "DEM"}}
+    await server.store.commit([Put(old)])
+    found = (await server.data(ALL, QUERY, path="M/S"))["place"]
+    assert (found["owner"], found["codes"], found["rent"]["currency"]) == (None, ["ABCDE"], "DEM")
+    assert found["address"] == {"street": None, "postcode": "x", "hours": None}
+    check = Check(server.store, {"place": KIND}, "2026-01-01T00:00:00.000Z")
+    assert [str(one) async for one in check.findings()] == []
+    assert check.undefined["place"].sentences() == [
+        "place: 1 node of SHOP has a value of address that has no street, which is required, such as M/S.",
+        "place: 1 node of SHOP has a value of area that is less than the minimum 0.5, such as M/S.",
+        "place: 1 node of SHOP has a value of codes that has more than 3 characters, such as M/S.",
+        "place: 1 node of SHOP has no owner, which is required, such as M/S.",
+    ]
+    changed = await server.write(ALL, UPDATE, shop={"rent": {"amount": "2", "currency": "EUR"}})
+    assert changed["data"]["updatePlace"]["node"]["revision"] == 2
+
+
+async def test_an_export_is_imported_without_a_change(server):
+    lines = b"".join([page async for page in export(server.store, KIND)]).splitlines()
+    plan, outcome = ImportPlan(KIND), LoadResult()
+    for number, line in enumerate(lines):
+        plan.take(row_of(number, json.loads(line)))
+    await load(server.store, plan, outcome)
+    assert (outcome.rejections, outcome.written, outcome.unchanged) == ([], 0, 2)
+
+
+async def test_an_export_as_a_table_is_imported_without_a_change(server):
+    header, plan, outcome = path_header(KIND), ImportPlan(KIND), LoadResult()
+    reader = PathRowReader(KIND, header)
+    lines = b"".join([page async for page in export(server.store, KIND)]).splitlines()
+    for number, cells in enumerate(csv.reader([path_line(header, json.loads(line)) for line in lines])):
+        plan.take(reader.row(number, cells))
+    await load(server.store, plan, outcome)
+    assert (outcome.rejections, outcome.written, outcome.unchanged) == ([], 0, 2)
+
+
+def test_lists_are_sorted_and_filtered_by_what_compares_alone(server):
+    kinds = server.schema._schema.type_map
+    everywhere = {"name", "key", "level", "childCount", "updatedAt"}
+    compared = {"site", "floors", "owner", "secret", "area", "opened", "checked", "weekday"}
+    assert kinds["PlaceCondition"].fields.keys() == everywhere | compared | {"and", "or", "not"}
+    upper = {"NAME", "KEY", "LEVEL", "CHILD_COUNT", "UPDATED_AT"} | {name.upper() for name in compared}
+    assert kinds["PlaceOrderField"].values.keys() == upper
+    assert str(kinds["PlaceCondition"].fields["site"].type) == "StringCondition"
+
+
+async def test_lists_are_sorted_and_filtered_by_addresses_of_sites(server):
+    await plant(server.store, Place, [(["N"], "MALL", "N", {"site": "http://a.example/"})])
+    query = "query($where: PlaceCondition) { places(orderBy: [{field: SITE}], where: $where) { nodes { key } } }"
+    for where, keys in ((None, ["N", "M"]), ({"site": {"startsWith": "http://a"}}, ["N"])):
+        found = await server.data(ALL, query, where=where)
+        assert [one["key"] for one in found["places"]["nodes"]] == keys
+
+
+async def test_a_value_under_a_former_name_is_read_exported_and_renamed_by_the_next_write(server):
+    item = await stored(server.store, "M", "S")
+    old = {("keeper" if name == "owner" else name): value for name, value in item.items()}
+    await server.store.commit([Put(old)])
+    assert (await server.data(ALL, QUERY, path="M/S"))["place"]["owner"] == "Ann"
+    check = Check(server.store, {"place": KIND}, "2026-01-01T00:00:00.000Z")
+    assert [str(one) async for one in check.findings()] == []
+    told = ["place: 1 node of SHOP has owner under its former name keeper."]
+    assert check.undefined["place"].sentences() == told
+    lines = [json.loads(line) async for page in export(server.store, KIND) for line in page.splitlines()]
+    assert (lines[1]["owner"], "keeper" in lines[1], "undefined" in lines[1]) == ("Ann", False, False)
+    plan, outcome = ImportPlan(KIND), LoadResult()
+    plan.take(row_of(1, {"path": "M/S", "level": "SHOP", "keeper": "Ann"}))
+    await load(server.store, plan, outcome)
+    assert (outcome.unchanged, outcome.written) == (1, 0)
+    assert (await server.write(ALL, UPDATE, shop={"area": "2"}))["data"]["updatePlace"]["node"]["owner"] == "Ann"
+    item = await stored(server.store, "M", "S")
+    assert (item["owner"], "keeper" in item) == ("Ann", False)
+    past = '{ shop(path: "M/S") { atRevision(n: 1) { ... on ShopRevision { owner } } } }'
+    assert (await server.data(ALL, past))["shop"]["atRevision"] == {"owner": "Ann"}
+
+
+def test_the_schema_says_what_is_deprecated_and_which_rules_hold(server):
+    kinds = server.schema._schema.type_map
+    assert kinds["Shop"].fields["weekday"].deprecation_reason == "Use `address`."
+    assert kinds["Shop"].fields["yearlyRent"].deprecation_reason == "Use `rent`."
+    assert kinds["Address"].fields["postcode"].deprecation_reason == "Use `code`."
+    inputs = kinds["ShopAttributes"].fields
+    assert inputs["weekday"].deprecation_reason == "Use `address`."
+    assert inputs["owner"].description == "Owner. Required for a new node. Matches [A-Z][a-z]+"
+    assert inputs["weekday"].description == "Day off. Default for a new node: SUNDAY."
+    assert str(inputs["greeting"].type) == "[LocalizedTextInput!]"
+    assert "shout" not in inputs
