@@ -20,11 +20,10 @@ from graph.types.hierarchy_list import HierarchyEnums, hierarchies_field
 from graph.types.hierarchy_types import HierarchyTypes, NodeInterface
 from graph.types.level_types import LevelTypes
 from graph.types.mutations import mutation_type
-from graph.types.near_fields import near_fields
 from graph.types.past_fields import move_fields, past_fields
 from graph.types.root_fields import ById, ByPaths, Find, RootsField
 from graph.types.scalars import SCALARS, Path
-from graph.types.search_fields import search_fields
+from graph.types.search_fields import near_fields, search_fields
 from store.model.records import Record
 
 

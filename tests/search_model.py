@@ -16,6 +16,7 @@ UNSPACED = (
     "BOPOMOFO",
     "CJK UNIFIED",
     "CJK COMPAT",
+    "IDEOGRAPHIC",
 )
 LATER_LETTERS = ("HANGUL JUNGSEONG", "HANGUL JONGSEONG")  # of a syllable
 STROKES = {"ł": "l", "ø": "o", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"}

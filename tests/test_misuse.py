@@ -212,7 +212,11 @@ def zoo(more: str = "", title: str = "Animal", under: str = ", under=[Cage]", bo
 CLASS = "the class Zoo of the hierarchy zoo"
 ANIMAL = "the level Animal of the hierarchy zoo"
 ALONE = "a class of a hierarchy has attributes alone, as in"
-TYPES = "str, int, Long, float, Decimal, bool, Date, DateTime, an Enum, or a list of one of these"
+METHODS = ', and methods with @computed("…")'
+TYPES = (
+    "str, int, Long, float, Decimal, bool, Date, DateTime, Url, Money, an Enum, a dataclass of attributes, "
+    "or a list of one of these, or Localized"
+)
 OWN = "hierarchy=, many=, prefix=, search=, search_weight= and location="
 UNKNOWN = f"A hierarchy takes {OWN}, a level under= and was=."
 
@@ -287,10 +291,11 @@ WRONG = [
     (zoo(body='feet: "Feet | None" = attribute("How many.")'), LEVEL_LINE,
      "Animal has an attribute of the type Feet, which is not defined."),
     (zoo(body="def feet(self):\n        return 4"), LEVEL_LINE,
-     f'Animal.feet is a method or a resolver; {ALONE} feet: str | None = attribute("…").'),
+     f'Animal.feet is a method or a resolver; {ALONE} feet: str | None = attribute("…"){METHODS}.'),
     (zoo(body="@strawberry.field\n    def feet(self) -> int:\n        return 4"), LEVEL_LINE,
-     f'Animal.feet is a method or a resolver; {ALONE} feet: str | None = attribute("…").'),
-    (zoo(body="feet = 4"), LEVEL_LINE, f'Animal.feet is no attribute; {ALONE} feet: str | None = attribute("…").'),
+     f'Animal.feet is a method or a resolver; {ALONE} feet: str | None = attribute("…"){METHODS}.'),
+    (zoo(body="feet = 4"), LEVEL_LINE,
+     f'Animal.feet is no attribute; {ALONE} feet: str | None = attribute("…"){METHODS}.'),
     # code
     (zoo(body="feet: int | None ="), 13, "syntax error: invalid syntax; correct this line."),
     (zoo(body='feet: Lnog | None = attribute("How many.")'), 13,

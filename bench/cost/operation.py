@@ -177,7 +177,7 @@ class _Writer:
 
 def _is_enum(value: Value) -> bool:
     name = value.type.strip("[]!")
-    return isinstance(value.json, str) and name.endswith(("Level", "Policy", "State"))
+    return isinstance(value.json, str) and name.endswith(("Level", "Policy", "State", "HierarchyName"))
 
 
 def _item(kind: str) -> str:

@@ -91,7 +91,9 @@ class Values:
                 return random.random() < 0.5
             case "_Any":
                 return self._representation(random, extreme)
-            case "Float" | "Decimal" | "DateTime":
+            case "Float":
+                return random.choice([0.5, -89.5, 1e6] if extreme else [1.5, 45.0])
+            case "Decimal" | "DateTime":
                 return "1"
         return self._text(name, random, extreme)
 

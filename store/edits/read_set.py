@@ -11,11 +11,15 @@ from store.model.records import Record
 
 @dataclass(frozen=True)
 class WriteContext:
-    """The time of a write, in UTC (RFC 3339) and in seconds since 1970, and its author, None where unknown."""
+    """The time of a write, in UTC (RFC 3339) and in seconds since 1970, and its author, None where unknown.
+
+    Of a dry run no changes of the search items of removed nodes are built, only their number is estimated.
+    """
 
     at: str
     now: float
     by: str | None = None
+    is_dry_run: bool = False
 
 
 class ReadSet:

@@ -6,7 +6,7 @@ Nodes below a moved one keep theirs: only the moved node's own items are written
 from collections.abc import Sequence
 
 from store.concurrency import in_chunks
-from store.edits.read_set import ReadSet
+from store.edits.read_set import ReadSet, WriteContext
 from store.model.hierarchy import Hierarchy
 from store.model.items import Change, Delete, Item, Put, key_of
 from store.model.keys import Key, ancestor_keys
@@ -36,8 +36,10 @@ def moved_keys(hierarchy: Hierarchy, read_set: ReadSet, record: Record) -> list[
 class SearchChanges:
     """The `changes` so far, by key. The read set has the ancestors of each node, and of a moved one `moved_keys`."""
 
-    def __init__(self, hierarchy: Hierarchy, read_set: ReadSet) -> None:
+    def __init__(self, hierarchy: Hierarchy, read_set: ReadSet, context: WriteContext) -> None:
         self.changes: dict[Key, Change] = {}
+        self.left_out = 0
+        self._is_dry_run = context.is_dry_run
         self._hierarchy = hierarchy
         self._read_set = read_set
 
@@ -50,7 +52,10 @@ class SearchChanges:
         self._add(self._located(old), self._located(new))
 
     async def remove(self, records: Sequence[Record]) -> None:
-        """Remove the items of a node and of all below it."""
+        """Remove the items of a node and of all below it; of a dry run the nodes are only counted, in `left_out`."""
+        if self._is_dry_run:
+            self.left_out += len(records)
+            return
         root = [*self._ancestors(records[0]), records[0]][0]
         async for some in in_chunks(records):
             for record in some:

@@ -71,7 +71,9 @@ class TransactionBuilder:
 
     def __init__(self, hierarchy: Hierarchy | None, read_set: ReadSet, context: WriteContext, record: Record) -> None:
         self.read_set = read_set
-        self._search = None if hierarchy is None or not is_indexed(hierarchy) else SearchChanges(hierarchy, read_set)
+        self._search = (
+            None if hierarchy is None or not is_indexed(hierarchy) else SearchChanges(hierarchy, read_set, context)
+        )
         self.context = context
         self.record = record
         self.nodes = 0
@@ -184,6 +186,11 @@ class TransactionBuilder:
             self._log(Event.MOVED, new, old.path, new.path)
 
     # -- results -------------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes_left_out(self) -> int:
+        """The number of removed nodes whose search items are not among the changes, since this is a dry run."""
+        return 0 if self._search is None else self._search.left_out
 
     @property
     def is_empty(self) -> bool:

@@ -15,6 +15,7 @@ MOVED_CHANGES = (1, 2)  # per node of a background move: its copy; its old item 
 CASCADE_CHANGES = (3,)  # per node of a background deletion
 UNITS_A_NODE = 10  # of 1 KB, for one write to the table and two indexes, and its removal from them
 UNITS_A_TRANSACTION = 2
+SEARCH_UNITS_A_NODE = 8  # to remove the search items of a node with two words
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ async def dry_run(transaction: TransactionBuilder, store: Store) -> DryRun:
         return DryRun(0, 0, 0, transaction.collisions)
     if transaction.move is not None:
         return _of_move(transaction.move, store.max_commit_changes or store.max_changes)
-    hierarchy, units = transaction.record.hierarchy, 0
+    hierarchy, units = transaction.record.hierarchy, SEARCH_UNITS_A_NODE * transaction.nodes_left_out
     async for some in in_chunks(transaction.changes()):
         units += sum([_write_units(change, hierarchy) for change in some])
     return DryRun(transaction.nodes, 1, units, [])

@@ -123,7 +123,7 @@ class GroupCommit:
             if (stored := await self._stored(request, reader)) is not None:
                 return _Built(request, stored)
             now = time.time()
-            transaction = await request.edit.build(reader, WriteContext(rfc3339(now), now, options.by))
+            transaction = await request.edit.build(reader, WriteContext(rfc3339(now), now, options.by, options.dry_run))
             if options.dry_run:
                 return _Built(request, EditResult(transaction.record, await dry_run(transaction, self._store)))
             changes = request.changes(transaction, self._store.max_commit_changes)
