@@ -40,7 +40,7 @@ BELOW = (
 )
 PAGE_INFO = "pageInfo { hasNextPage endCursor }"
 CHANGES = """query Changes($tree: Path!, $since: String) {
-  changes(hierarchy: "location", tree: $tree, since: $since) { changes { event nodeId from to } cursor hasMore }
+  changes(hierarchy: LOCATION, tree: $tree, since: $since) { changes { event nodeId from to } cursor hasMore }
 }"""
 FIELDS = [
     {"name": "name", "type": "string"},
