@@ -55,7 +55,7 @@ async def read_index(request: Request, hierarchy: Hierarchy, *, current: bool) -
 
 
 async def _read(request: Request, hierarchy: Hierarchy) -> SearchIndex:
-    items = await request.state.items_in(index_range(hierarchy.name), limit=MAX_MOVED + 2)
+    items = await request.state.items_once(index_range(hierarchy.name), MAX_MOVED + 2)
     marker = items[0] if items and items[0]["sk"] == marker_key(hierarchy.name).sk else None
     made = marker and marker.get("made_of")
     if made != made_of(hierarchy) and (made is not None or not await _is_empty(request, hierarchy)):

@@ -15,7 +15,7 @@ from resolvers.session.outcomes import raise_first_error
 from resolvers.session.request import Request
 from store.model.keys import Path
 from store.model.records import Record
-from store.search.lineage import STEP, Lineage, Moves, id_hash, steps
+from store.search.lineage import Lineage, Moves, id_hash, steps
 
 NOTHING = NoSelection()
 
@@ -81,8 +81,3 @@ async def read_tops(request: Request, hierarchy: str, paths: Sequence[tuple[Path
         for record, (_, itself) in zip(found, paths, strict=True)
         if isinstance(record, Record) and not isinstance(record, RedactedNode)
     ]
-
-
-def root_hash(line: Lineage) -> str:
-    """The hash of the root's id in a lineage."""
-    return line[:STEP]

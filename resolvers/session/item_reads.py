@@ -4,6 +4,7 @@ A tree version shows which moves are running and proves what is cached of its tr
 by `filter`, so no caller sees what they hide.
 """
 
+import asyncio
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, cast
 
@@ -170,6 +171,10 @@ class ItemReads:
     def clock(self) -> float:
         """The time in seconds, by the clock of the cached tree versions."""
         return self._versions_seen.clock()
+
+    def items_once(self, span: KeyRange, limit: int) -> "asyncio.Future[list[Item]]":
+        """The first items in a range of the table that holds no nodes, read once by this state; started at once."""
+        return self._reads.once((span, limit), lambda: self.items_in(span, limit=limit))
 
     async def items_in(
         self, span: KeyRange, *, limit: int | None = None, reverse: bool = False, current: bool = True

@@ -17,7 +17,9 @@ CURRENCIES = frozenset(
         "XBD XCD XCG XDR XOF XPD XPF XPT XSU XTS XUA XXX YER ZAR ZMW ZWG"
     ).split()
 )
-"""Codes of ISO 4217. A stored value may have another one, such as that of a currency that exists no more."""
+"""Codes of ISO 4217, of which XXX stands for no currency. A stored value may have another one, such as that of a
+currency that exists no more.
+"""
 
 
 def parse_money(value: object) -> Value:

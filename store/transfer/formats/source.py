@@ -30,6 +30,7 @@ def opened(file: Path) -> Iterator[IO[bytes]]:
                     yield content
             else:
                 yield raw
+    # zipfile raises RuntimeError for an encrypted member, and NotImplementedError for a compression that it has not.
     except (EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         raise BadInput(f"{file.name} cannot be decompressed ({error}); repair or unpack it.") from error
     except OSError as error:
