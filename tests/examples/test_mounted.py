@@ -103,9 +103,10 @@ def test_two_applications_in_one_process_have_hierarchies_and_stores_of_their_ow
 
 
 def test_making_an_application_leaves_the_garbage_collector_alone(store):
-    before = gc.get_threshold(), gc.get_freeze_count()
+    thresholds, frozen = gc.get_threshold(), gc.get_freeze_count()
     create_app(Settings(store=store))
-    assert (gc.get_threshold(), gc.get_freeze_count()) == before
+    assert gc.get_threshold() == thresholds
+    assert gc.get_freeze_count() <= frozen  # fewer, where frozen objects were freed meanwhile
 
 
 def test_a_setting_that_there_is_not_is_refused_by_its_name():

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from graph.hierarchies.categories import CategoryNode
 from store.api_keys import add_key, new_key
 from store.checking.check import Check
 from store.connect import open_store, opened
@@ -83,7 +82,7 @@ async def copied(source: str, target: str) -> None:
 
 
 async def findings(store: Store) -> list[str]:
-    check = Check(store, {"category": CategoryNode.definition()}, "2026-01-01T00:00:00.000Z")
+    check = Check(store, {"category": CATEGORY}, "2026-01-01T00:00:00.000Z")
     return [str(finding) async for finding in check.findings()]
 
 

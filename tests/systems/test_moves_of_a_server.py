@@ -3,6 +3,7 @@
 import asyncio
 import time
 import uuid
+from pathlib import Path
 
 import httpx
 import pytest
@@ -16,6 +17,17 @@ from tests.serving import serving
 from tests.store.background_moves import journaled
 
 SECONDS = 20.0
+CATEGORIES = '''
+from clade import Node
+
+
+class CategoryNode(Node, hierarchy="category", many="categories"):
+    """A node of a hierarchy that is not searched, as the one that the trees are planted with."""
+
+
+class Category(CategoryNode, under=[None, "self"]):
+    """A category."""
+'''
 MOVE = 'mutation { moveCategoryNode(path: "r/a", to: "o") { node { path } } }'
 
 AWAY = 'mutation($to: Path!) { moveCategoryNode(path: "r/a", to: $to) { move { id state reason } } }'
@@ -23,11 +35,13 @@ WHY = "query($id: ID!) { move(id: $id) { state reason } }"
 
 
 @pytest.fixture
-def store_url(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> str:
+def store_url(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A table that servers serve, which wait as little as they can."""
+    hierarchies = tmp_path / "plain_categories.py"
+    hierarchies.write_text(CATEGORIES)
     url = engine.address(f"moving-{uuid.uuid4().hex}")
     for name, value in {
-        "STORE": url, "HIERARCHIES": "graph.hierarchies.categories", "WRITES": "on", "REQUEST_SECONDS": "5",
+        "STORE": url, "HIERARCHIES": str(hierarchies), "WRITES": "on", "REQUEST_SECONDS": "5",
         "SETTLE_SECONDS": "0", "MOVE_WAIT_SECONDS": "0",
     }.items():  # fmt: skip
         monkeypatch.setenv(f"CLADE_{name}", value)

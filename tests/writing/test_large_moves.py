@@ -21,10 +21,10 @@ from store.model.paths import parse_path
 from store.sqlite import connection as sqlite
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from tests.hierarchies import CATEGORY
 from tests.servers import Server
 from tests.writing.killing import hasten
 
+CATEGORY = CategoryNode.definition()
 NODES = 3_000
 MOST = 500
 POLLS = 600  # for the end of a move
@@ -105,5 +105,5 @@ async def test_a_large_move_goes_on_after_its_server_was_killed_and_a_large_casc
         await ended(server, gone["id"])
         assert await counts(server) == [0, 0]
     async with open_store(f"sqlite:///{path}") as store:
-        checked = Check(store, {"category": CategoryNode.definition()}, "2026-01-01T00:00:00.000Z")
+        checked = Check(store, {"category": CATEGORY}, "2026-01-01T00:00:00.000Z")
         assert [str(one) async for one in checked.findings()] == []

@@ -22,6 +22,7 @@ from store.model.records import Record
 from store.search.folding import SearchText
 from store.transfer.formats.columns import read_csv
 from store.transfer.formats.lines import read_taxonomy, taxonomy_level
+from store.transfer.formats.matching import ColumnOptions
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Rejection
 from tests.brute_search import Brute, folded, is_long
@@ -36,7 +37,7 @@ LOCATION, CATEGORY = Location.definition(), CategoryNode.definition()
 
 def shops() -> list[ImportPlan]:
     wanted = ImportPlan(LOCATION)
-    form = columns(LOCATION, LEVELS, ["store=Store Name"], [], ["store.street=Street Address"], ["city"])
+    form = columns(LOCATION, ColumnOptions(LEVELS, ["store=Store Name"], [], ["store.street=Street Address"], ["city"]))
     for _, row in read_csv(form, real_file(STARBUCKS)):
         if SEARCHES or (not isinstance(row, Rejection) and row.path[0] in COUNTRIES):
             wanted.take(row)

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from commands.main import app_of
 from graph.app import create_app
+from graph.hierarchies.categories import CategoryNode
 from store.connect import open_store
 from store.edits.create_update import Update
 from store.edits.delete import Delete, Policy
@@ -29,10 +30,10 @@ from store.model.paths import parse_path
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writer.writer import Writer
-from tests.hierarchies import CATEGORY
 from tests.serving import serving
 
 FILES = int(os.environ.get("CLADE_TEST_DAMAGED_FILES", "16"))
+CATEGORY = CategoryNode.definition()
 NODES = 300
 LEAST_BYTES = 32  # fewer can turn a value into another one, which only a sum over it would tell
 
