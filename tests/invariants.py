@@ -13,7 +13,7 @@ from store.dynamodb.store import DynamoDBStore
 from store.engine.protocol import Store
 from store.model.hierarchy import Hierarchy, SearchScope
 from store.search.geometry import Point
-from store.search.lineage import STEP, MovedNode, Moves, id_hash, steps
+from store.search.lineage import STEP, MovedNode, Moves, id_hash
 from store.search.node_items import made_of
 from store.sqlite.store import SQLiteStore
 from tests.search_model import NodeWords
@@ -237,18 +237,16 @@ class _SearchItems:
         return weight, int(depth)
 
     def check_lineage(self, line: list[str], depth: int, item: dict[str, Any]) -> None:
-        """A search below each ancestor finds the item, its depth follows from its lineage, and the `depth` that it
-        says is too great by `rise` at most.
+        """The lineage of an item leads to the present one, and the `depth` that it says is too great by `rise` at most.
+
+        Where each tree is searched by itself, the item is in the partition of its tree.
         """
         own = item["line"]
-        assert own.endswith(line[-1])
-        for above in line[:-1]:
-            assert not self.moves.below({above}).isdisjoint(steps(own[:-STEP])), item
+        assert self.moves.present(own) == "".join(line), item
         assert self.moves.depth(own) == len(line) - 1, item
         assert depth - (len(line) - 1) <= self.moves.rise, item
         if self.search.scope is SearchScope.TREE:
-            root = item["pk"].split("#")[1]
-            assert root == line[0] or root in self.moves.trees(self.moves.below({line[0]})), item
+            assert item["pk"].split("#")[1] == own[:STEP] == line[0], item
 
 
 def _ancestors(node: dict[str, Any]) -> list[str]:

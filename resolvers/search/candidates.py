@@ -34,9 +34,13 @@ class Candidate(NamedTuple):
 
 @dataclass
 class ItemRange:
-    """The items that were read of a range; `is_whole` where it was read to its end."""
+    """The items that were read of a range: those in the scope, and the last one wherever it is.
+
+    `is_whole` where it was read to its end.
+    """
 
     items: Sequence[WordItem]
+    last: WordItem | None
     is_whole: bool
 
 
@@ -65,7 +69,7 @@ def candidates(matching: Matching, scope: Scope, ranges: Sequence[ItemRange]) ->
     """The matching items of these ranges in the order of the result, one for each node."""
     found: dict[str, Candidate] = {}
     for item in (item for one in ranges for item in one.items):
-        if item.id in found or not scope.may_hold(item.line):
+        if item.id in found:
             continue
         match = matching.match(item.level, item.words)
         if match is not None:
@@ -83,21 +87,23 @@ def is_proven(
     """
     if by_text.is_whole or (by_weight is not None and by_weight.is_whole):
         return True
-    if by_weight is None or len(found) < size:
+    if by_weight is None or len(found) < size or by_text.last is None or by_weight.last is None:
         return False
     last = found[size - 1].place
-    return all(last <= bound for bound in _bounds(text, by_text, by_weight, rise))
+    return all(last <= bound for bound in _bounds(text, by_text.last, by_weight.last, rise))
 
 
-def _bounds(text: SearchText, by_text: ItemRange, by_weight: ItemRange, rise: int) -> list[Place]:
-    """The least places of nodes that were not read: with the text as their name, with a name that begins so, others."""
-    last = by_weight.items[-1]
+def _bounds(text: SearchText, by_text: WordItem, last: WordItem, rise: int) -> list[Place]:
+    """The least places of nodes that were not read: with the text as their name, with a name that begins so, others.
+
+    `by_text` is the last item that was read in the order of the texts, `last` that in the order of weights.
+    """
     # Without a change of depths, the order of the range is that of the result.
     rest = (last.name, last.id) if rise == 0 else ("", "")
     after = Place(0, last.weight, last.depth - rise, *rest)
     if not last.begins:  # all nodes are read whose names begin with the text
         return [after._replace(match=2)]
     bounds = [after._replace(match=1), Place(2, "", 0)]
-    if by_text.items[-1].sort < f"{text.folded}#0{LAST}":
-        bounds.append(max(after, Place(0, by_text.items[-1].weight, -1)))
+    if by_text.sort < f"{text.folded}#0{LAST}":
+        bounds.append(max(after, Place(0, by_text.weight, -1)))
     return bounds

@@ -1,28 +1,38 @@
 """Finder: what all searches by items have in common: their scope, where their items are, and reading the hits."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, cast
+from enum import Enum
+from typing import Any, ClassVar, Protocol
 
 from resolvers.planning.page import Page
 from resolvers.search.hits import Hit, HitReader, Place, Pointer, Selected
 from resolvers.search.index import SearchIndex, read_index
-from resolvers.search.scope import Scope, Top, paths_of, read_tops
+from resolvers.search.scope import Scope, Top, grants_of, read_tops
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
-from store.model.keys import Key, Path
+from store.model.keys import Key, Path, node_key
 from store.model.ranges import KeyRange
 from store.model.records import Record
-from store.search.lineage import STEP, id_hash
+from store.search.lineage import id_hash
 from store.search.word_items import is_by_tree, partition
 
 MAX_HITS = 100
 MAX_SEARCHED_NODES = 2_000  # below a node that are read themselves where the items prove nothing
-MAX_TREES = 4  # whose items are read for one tree, since nodes were moved from them
+
+
+class Reading(Enum):
+    """The items that a search reads first: FIRST few, since more can follow, ONLY as many as prove nearly all results,
+    FIXED as many as it may ever read, so that their number depends on nothing.
+    """
+
+    FIRST = "first"
+    ONLY = "only"
+    FIXED = "fixed"
 
 
 @dataclass(frozen=True)
@@ -56,22 +66,38 @@ def check_first(first: int) -> None:
 
 
 class Finder(ABC):
-    """One kind of search, by items whose partition keys begin with the name of their `kind`."""
+    """One kind of search, by items whose partition keys begin with the name of their `kind`.
+
+    | round | reads |
+    | --- | --- |
+    | 1 | the node below which is searched; what is to be known of moves, and items |
+    | 2 | more items, where the first prove nothing |
+    | 3 | the hits |
+
+    Where each tree is searched by itself, the items come in the second round alone, since their partition depends on a
+    node. So they do for a caller who sees a part, by the same reads whatever is hidden; where the part is small, all
+    its nodes are read instead.
+    """
 
     kind: ClassVar[str]
 
     def __init__(self, request: Request, hierarchy: Hierarchy) -> None:
         self._request, self._hierarchy = request, hierarchy
+        self._is_by_tree = is_by_tree(hierarchy)
 
     @abstractmethod
     def place(self, record: Record) -> Place | None:
         """The place of a node as it is now, None where it does not match."""
 
     @abstractmethod
-    async def candidates(self, scope: Scope, bases: Sequence[str]) -> tuple[Sequence[Pointer], bool]:
+    async def read(self, base: str, reading: Reading) -> None:
+        """Read the items first; `base` is what their partition keys begin with."""
+
+    @abstractmethod
+    async def candidates(self, scope: Scope) -> tuple[Sequence[Pointer], bool]:
         """The items of the nodes in a scope that match, in the order of the result, and whether none is missing there.
 
-        `bases` are what the partition keys of the items begin with, one for each tree whose items are by themselves.
+        More items are read only if the first were read as `Reading.FIRST`.
         """
 
     async def find(self, asked: Arguments, selected: Selected) -> tuple[list[Hit], bool]:
@@ -80,71 +106,95 @@ class Finder(ABC):
         Raises BadInput where the hierarchy is searched tree by tree and no tree is given, Unavailable where its search
         items are incomplete.
         """
-        request, hierarchy = self._request, self._hierarchy
+        request, name = self._request, self._hierarchy.name
         if request.state.store_version is None:
             request.state.is_cacheable = False  # no tree version proves what other trees have
-        paths = paths_of(request, hierarchy.name, asked.under)
-        is_one_tree = asked.under is not None or (paths is not None and len({path[0] for path, _ in paths}) <= 1)
-        if is_by_tree(hierarchy) and not is_one_tree:
-            raise BadInput(f"Each tree of {hierarchy.name} is searched by itself; give the path of a node as under.")
-        if asked.first == 0 or paths == []:
+        granted = grants_of(request, name)
+        if self._is_by_tree and not asked.under and (granted is None or len({top[0] for top in granted}) > 1):
+            raise BadInput(f"Each tree of {name} is searched by itself; give the path of a node as under.")
+        if asked.first == 0 or granted == []:
             return [], True
-        if paths is None:
-            tops, index = None, await read_index(request, hierarchy, current=False)
-        elif request.grants is None:
-            calls = [read_tops(request, hierarchy.name, paths), read_index(request, hierarchy, current=True)]
-            outcomes = await gather_outcomes(calls)
-            raise_first_error(outcomes)
-            tops, index = cast(tuple[list[Top], SearchIndex], outcomes)
+        find = self._find_in_all(asked, selected) if granted is None else self._find_in_part(asked, selected, granted)
+        hits, complete = await find
+        request.budget.spend_nodes(len(hits), "The nodes that are found")
+        return hits, complete
+
+    async def _find_in_all(self, asked: Arguments, selected: Selected) -> tuple[list[Hit], bool]:
+        """The hits of a caller who may see the whole hierarchy."""
+        index = read_index(self._request, self._hierarchy, current=asked.under is not None)
+        if self._is_by_tree:
+            (tops, base), found = await _gathered([self._tops_and_base(None, asked.under), index])
+            if tops:
+                await self.read(base, Reading.ONLY)
         else:
-            tops = await read_tops(request, hierarchy.name, paths)
-            if are_small(tops):
-                # Nothing but what the caller may see is read, so neither reads nor time depend on anything else.
-                reader = HitReader(request, hierarchy, selected, self.place)
-                return self._spent(await reader.all_below(Scope.of(tops, None), asked.first)), True
-            index = await read_index(request, hierarchy, current=True)
+            base = partition(self._hierarchy, "", self.kind)
+            reads: list[Awaitable[Any]] = [index, self.read(base, Reading.FIRST)]
+            if asked.under is not None:
+                reads.append(read_tops(self._request, self._hierarchy.name, None, asked.under))
+            found, _, *below = await _gathered(reads)
+            tops = below[0] if below else None
         if tops == []:
             return [], True
-        reader = HitReader(request, hierarchy, selected, self.place, is_strong=index.is_moving)
-        hits, complete = await self._hits(asked.first, Scope.of(tops, index.moves), reader)
-        return self._spent(hits), complete
-
-    def _spent(self, hits: list[Hit]) -> list[Hit]:
-        self._request.budget.spend_nodes(len(hits), "The nodes that are found")
-        return hits
-
-    async def _hits(self, first: int, scope: Scope, reader: HitReader) -> tuple[list[Hit], bool]:
-        bases = await self._bases(scope)
-        found, complete = ([], False) if bases is None else await self.candidates(scope, bases)
-        complete = complete and (scope.tops is None or scope.moves is not None)
-        if not complete and are_small(scope.tops):
-            return await reader.all_below(scope, first), True
-        hits, are_all = await reader.first_of(found, scope, first)
+        scope, reader = self._scope(tops, found, base), self._reader(selected, is_strong=found.is_moving)
+        pointers, complete = await self.candidates(scope)
+        complete = complete and (tops is None or scope.moves is not None)
+        if not complete and are_small(tops):
+            return await reader.all_below(scope, asked.first), True
+        hits, are_all = await reader.first_of(pointers, scope, asked.first)
         return hits, complete and are_all
 
-    async def _bases(self, scope: Scope) -> list[str] | None:
-        """What the partition keys of the items begin with; None where the items are in too many trees."""
-        if not is_by_tree(self._hierarchy):
-            return [partition(self._hierarchy, "", self.kind)]
-        tops: Sequence[Top] = scope.tops or ()
-        ids = {top.record.pk: top.record.id for top in tops if top.record.is_root}
-        keys = {Key(top.record.pk, "#") for top in tops if top.record.pk not in ids}
-        # As items, since grants may hide the ids of roots, which the caller does not see here.
-        items = await self._request.state.items(keys, current=True) if keys else {}
-        raise_first_error(items.values())
-        ids |= {key.pk: cast(str, item["id"]) for key, item in cast(dict[Key, Item | None], items).items() if item}
-        roots = [id_hash(ids[pk]) for pk in dict.fromkeys([top.record.pk for top in tops]) if pk in ids]
-        left = scope.moves.trees(scope.reached or ()) if scope.moves is not None else []
-        roots = list(dict.fromkeys([*roots, *left]))
-        bases = [partition(self._hierarchy, root[:STEP], self.kind) for root in roots]
-        return bases if len(bases) <= MAX_TREES else None
+    async def _find_in_part(
+        self, asked: Arguments, selected: Selected, granted: Sequence[Path]
+    ) -> tuple[list[Hit], bool]:
+        """The hits of a caller who may see a part; which reads there are does not depend on anything else."""
+        tops, base = await self._tops_and_base(granted, asked.under)
+        if are_small(tops):
+            return await self._reader(selected).all_below(Scope(tops, None), asked.first), True
+        index = read_index(self._request, self._hierarchy, current=True)
+        found, _ = await _gathered([index, self.read(base, Reading.FIXED)])
+        scope, reader = self._scope(tops, found, base), self._reader(selected, is_strong=found.is_moving)
+        pointers, _ = await self.candidates(scope)
+        hits, _ = await reader.first_of(pointers, scope, asked.first, attempts=1)
+        return hits, False  # it could only be proven by items of hidden nodes
+
+    async def _tops_and_base(self, granted: Sequence[Path] | None, under: Path | None) -> tuple[list[Top], str]:
+        """The tops of what is searched, and what the partition keys of the items there begin with."""
+        tops = read_tops(self._request, self._hierarchy.name, granted, under)
+        if not self._is_by_tree:
+            return await tops, partition(self._hierarchy, "", self.kind)
+        path = under or (granted or [()])[0]
+        key = node_key(self._hierarchy.name, path[:1])
+        found, root_id = await _gathered([tops, self._id_at(key)])
+        if found and found[0].record.pk != key.pk:  # at an old path
+            root_id = await self._id_at(Key(found[0].record.pk, "#"))
+        return found if root_id else [], partition(self._hierarchy, id_hash(root_id), self.kind)
+
+    async def _id_at(self, key: Key) -> str:
+        """The id of a root, which grants may hide, and which the caller does not see here; empty if there is none."""
+        item = await self._request.state.item(key)
+        return "" if item is None else str(item["id"])
+
+    def _scope(self, tops: Sequence[Top] | None, index: SearchIndex, base: str) -> Scope:
+        moves = index.moves
+        if self._is_by_tree and moves is not None:
+            moves = moves.in_tree(base.split("#")[1])
+        return Scope(tops, moves)
+
+    def _reader(self, selected: Selected, *, is_strong: bool = False) -> HitReader:
+        return HitReader(self._request, self._hierarchy, selected, self.place, is_strong=is_strong)
 
     async def items(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[list[Item]]:
         """The items in these ranges, each up to a limit, eventually consistent."""
-        calls = [self._request.state.items_in(span, limit=limit, current=False) for span, limit in ranges]
-        outcomes = await gather_outcomes(calls)
-        raise_first_error(outcomes)
-        return cast(list[list[Item]], outcomes)
+        return await _gathered(
+            [self._request.state.items_in(span, limit=limit, current=False) for span, limit in ranges]
+        )
+
+
+async def _gathered(calls: Sequence[Awaitable[Any]]) -> list[Any]:
+    """The results of these calls; raises the first error."""
+    outcomes = await gather_outcomes(calls)
+    raise_first_error(outcomes)
+    return outcomes
 
 
 def are_small(tops: Sequence[Top] | None) -> bool:

@@ -18,7 +18,7 @@ from store.model.keys import Key
 from store.model.ranges import subtree
 from store.model.records import Record
 
-ATTEMPTS = 3  # to replace candidates that do not match any more
+ATTEMPTS = 3  # to read candidates, since some do not match any more
 
 
 Place = tuple[Any, ...]
@@ -68,15 +68,17 @@ class HitReader:
         self._is_strong = is_strong
         self._place = place
 
-    async def first_of(self, found: Sequence[Pointer], scope: Scope, size: int) -> tuple[list[Hit], bool]:
+    async def first_of(
+        self, found: Sequence[Pointer], scope: Scope, size: int, *, attempts: int = ATTEMPTS
+    ) -> tuple[list[Hit], bool]:
         """The nodes of the first candidates, in order: one BatchGetItem with the ancestors that are selected.
 
-        Nodes that do not match any more are replaced by the next candidates; the second value is False where that did
-        not end. A node that is not at the key in its item is looked up by its id.
+        Nodes that do not match any more are replaced by the next candidates, in so many `attempts` in all; the second
+        value is False where that did not end. A node that is not at the key in its item is looked up by its id.
         """
         hits: list[Hit] = []
         ahead = list(found)
-        for _ in range(ATTEMPTS):
+        for _ in range(attempts):
             some, ahead = ahead[: size - len(hits)], ahead[size - len(hits) :]
             if not some:
                 break

@@ -6,15 +6,15 @@
 | hits | table | keys of the nodes | the hits |
 | below a node | table | `begins_with(sk, :top)`, where items prove nothing and at most 2,000 nodes lie there | all |
 
-So it takes at most 8 requests in two rounds, and one more in a round before them where the index of the search items
-was not read a short time ago. The runs cover the circle and some of what is around it. A run whose items are too many
+So it takes at most 8 requests in two rounds, and one more in the first round where the index of the search items was
+not read a short time ago. The runs cover the circle and some of what is around it. A run whose items are too many
 for one page of DynamoDB is cut; then the hits are proven as far as they are nearer than all that was not read of it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from resolvers.search.finder import Finder, FoundPage, check_first
+from resolvers.search.finder import Finder, FoundPage, Reading, check_first
 from resolvers.search.hits import Place, Selected
 from resolvers.search.scope import Scope
 from resolvers.session.request import Request
@@ -93,12 +93,14 @@ class _Near(Finder):
         kilometers = None if point is None else self._asked.point.kilometers(point)
         return None if kilometers is None or kilometers > self._asked.kilometers else (kilometers, record.id)
 
-    async def candidates(self, scope: Scope, bases: Sequence[str]) -> tuple[Sequence[CellItem], bool]:
-        runs = cover(self._asked.point, self._asked.kilometers, max(1, MAX_RUNS // len(bases)))
-        ranges = [(run_range(base, run), MAX_ITEMS) for base in bases for run in runs]
+    async def read(self, base: str, reading: Reading) -> None:
+        self._runs = cover(self._asked.point, self._asked.kilometers, MAX_RUNS)
+        self._items = await self.items([(run_range(base, run), MAX_ITEMS) for run in self._runs])
+
+    async def candidates(self, scope: Scope) -> tuple[Sequence[CellItem], bool]:
         found: dict[str, tuple[Place, CellItem]] = {}
         unread = [self._asked.kilometers]  # the least distance of a node that was not read
-        for run, items in zip(runs * len(bases), await self.items(ranges), strict=True):
+        for run, items in zip(self._runs, self._items, strict=True):
             async for chunk in in_chunks(items):
                 found |= self._places(scope, chunk)
             if len(items) == MAX_ITEMS:

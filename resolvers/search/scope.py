@@ -6,6 +6,8 @@ them is read, and what lies outside of a caller's grants costs no read of a node
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
 
 from resolvers.access.grants import highest
 from resolvers.access.redacted_node import RedactedNode
@@ -35,49 +37,62 @@ class Top:
 class Scope:
     """The subtrees that are searched; `tops` is None for the whole hierarchy.
 
-    `moves` is None where the moved nodes are too many to be known. `reached` are the hashes of which every lineage of a
-    node in the scope has at least one.
+    `moves` is None where the moved nodes are too many to be read; then nodes below them may be missing.
     """
 
-    tops: tuple[Top, ...] | None
+    tops: Sequence[Top] | None
     moves: Moves | None
-    reached: frozenset[str] | None
-
-    @classmethod
-    def of(cls, tops: Sequence[Top] | None, moves: Moves | None) -> "Scope":
-        if tops is None or moves is None:
-            return cls(None if tops is None else tuple(tops), moves, None)
-        return cls(tuple(tops), moves, frozenset(moves.below([id_hash(top.record.id) for top in tops])))
 
     def may_hold(self, line: Lineage) -> bool:
-        """Whether a node with such a lineage may be in the scope; what is found has to be checked by `holds`."""
-        return self.reached is None or not self.reached.isdisjoint(steps(line))
+        """Whether a node with such a lineage is in the scope; what is found has to be checked by `holds`."""
+        if self.tops is None:
+            return True
+        found = steps(line if self.moves is None else self.moves.present(line))
+        return not self._above.isdisjoint(found[:-1]) or found[-1] in self._own
 
     def holds(self, record: Record) -> bool:
         """Whether a node is in the scope."""
         return self.tops is None or any(top.holds(record) for top in self.tops)
 
+    @cached_property
+    def _above(self) -> frozenset[str]:
+        return frozenset([id_hash(top.record.id) for top in self.tops or ()])
 
-def paths_of(request: Request, hierarchy: str, under: Path | None) -> list[tuple[Path, bool]] | None:
-    """The paths of the tops of a scope, each with whether the top itself may be found; None for the whole hierarchy."""
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        return frozenset([id_hash(top.record.id) for top in self.tops or () if top.itself])
+
+
+def grants_of(request: Request, hierarchy: str) -> list[Path] | None:
+    """The tops of what the caller may see of a hierarchy; None where that is all of it."""
     granted = None if request.grants is None else request.grants.tops(hierarchy)
-    if granted is None or () in granted:
-        return None if under is None else [(under, False)]
-    tops = highest(granted)
+    return None if granted is None or () in granted else highest(granted)
+
+
+async def read_tops(request: Request, hierarchy: str, granted: Sequence[Path] | None, under: Path | None) -> list[Top]:
+    """The tops of what is searched, without those that do not exist: one BatchGetItem.
+
+    `granted` is from `grants_of`; one of both is not None. Old paths redirect.
+    """
     if under is None:
-        return [(top, True) for top in tops]
-    if any(under[: len(top)] == top for top in tops):
-        return [(under, False)]
-    return [(top, True) for top in tops if top[: len(under)] == under]
+        return _tops(await _nodes(request, hierarchy, granted or ()), itself=True)
+    if granted is None or any(under[: len(top)] == top for top in granted):
+        return _tops(await _nodes(request, hierarchy, [under]), itself=False)
+    inner = [top for top in granted if top[: len(under)] == under]
+    at, *found = await _nodes(request, hierarchy, [under, *inner])
+    if not isinstance(at, RedactedNode):
+        return _tops([at], itself=False)
+    if at.path != under:  # an old path of what is above a grant
+        found = await _nodes(request, hierarchy, [top for top in granted if top[: len(at.path)] == at.path])
+    return _tops(found, itself=True)
 
 
-async def read_tops(request: Request, hierarchy: str, paths: Sequence[tuple[Path, bool]]) -> list[Top]:
-    """The tops at these paths, without those that do not exist: one BatchGetItem. Old paths redirect."""
-    lookups: list[Lookup] = [(hierarchy, path) for path, _ in paths]
+async def _nodes(request: Request, hierarchy: str, paths: Sequence[Path]) -> list[Record | None]:
+    lookups: list[Lookup] = [(hierarchy, path) for path in paths]
     found = await find_nodes(request, [(lookup, NOTHING) for lookup in lookups]) if lookups else []
     raise_first_error(found)
-    return [
-        Top(record, itself)
-        for record, (_, itself) in zip(found, paths, strict=True)
-        if isinstance(record, Record) and not isinstance(record, RedactedNode)
-    ]
+    return cast(list[Record | None], found)
+
+
+def _tops(found: Sequence[Record | None], *, itself: bool) -> list[Top]:
+    return [Top(one, itself) for one in found if one is not None and not isinstance(one, RedactedNode)]

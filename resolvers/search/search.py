@@ -4,12 +4,14 @@
 | --- | --- | --- | --- |
 | by text | table | `pk = "words/location#o" AND begins_with(sk, "oma")`, and one for each further word | some hundred |
 | by weight | `by_parent` | `parent = "words/location#oma"` | some ten |
+| more by text | table | as above, after the last item, where the first items prove nothing | what is left of 50 units |
 | hits | table | keys of the nodes | the hits |
 | below a node | table | `begins_with(sk, :top)`, where items prove nothing and at most 2,000 nodes lie there | all |
 
-So a text of one word takes three requests in two rounds, each further word one request more. All is read eventually
-consistent, the hits strongly while a move is running; what does not match any more is left out. A result is `complete`
-where it is proven (`candidates.py`) that no other node belongs among its hits.
+So a text of one word takes three requests in two rounds, each further word one request more, and where more items are
+needed it is one more request in a third round. All is read eventually consistent, the hits strongly while a move is
+running; what does not match any more is left out. A result is `complete` where it is proven (`candidates.py`) that no
+other node belongs among its hits.
 """
 
 from collections.abc import Sequence
@@ -17,15 +19,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from resolvers.search.candidates import Candidate, ItemRange, Matching, candidates, is_proven
-from resolvers.search.finder import Finder, FoundPage, are_small, check_first
+from resolvers.search.finder import Finder, FoundPage, Reading, are_small, check_first
 from resolvers.search.hits import Place, Selected
 from resolvers.search.scope import Scope
 from resolvers.session.request import Request
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Path
+from store.model.items import Item
+from store.model.keys import MAX_SEGMENTS, Path
 from store.model.languages import canonical_language
-from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.folding import SearchText, is_group
 from store.search.word_items import WordItem, Words, by_text, by_weight, weight_of
@@ -33,6 +35,7 @@ from store.search.word_items import WordItem, Words, by_text, by_weight, weight_
 MAX_LANGUAGES = 20
 MAX_UNITS = 50.0  # for items, beside the units of hits
 ITEMS_A_UNIT = 35  # of some 220 bytes, read eventually consistent
+MAX_ITEMS = 1_750  # where no more are read afterwards
 
 
 @dataclass(frozen=True)
@@ -82,66 +85,48 @@ class _Search(Finder):
     def place(self, record: Record) -> Place | None:
         return self._asked.matching.place(record, Words.of(self._hierarchy, record), weight_of(self._hierarchy, record))
 
-    async def candidates(self, scope: Scope, bases: Sequence[str]) -> tuple[Sequence[WordItem], bool]:
-        self._scope, self._units = scope, self._request.reads.units
-        self._is_narrow = scope.tops is not None or self._asked.levels is not None
-        is_one = len(self._asked.text.words) == 1
-        found, complete = await (self._one_word if is_one else self._several_words)(bases)
+    async def read(self, base: str, reading: Reading) -> None:
+        asked, text = self._asked, self._asked.text
+        self._reading, self._units = reading, self._request.reads.units
+        words = [word for word in text.words if is_group(word)] or [max(text.words, key=len)]
+        texts = words if len(text.words) == 1 else [text.folded, *words]
+        is_narrow = asked.under is not None or asked.levels is not None
+        limits = _Limits.of(texts, asked.first, is_narrow=is_narrow, reading=reading)
+        self._spans = [(by_text(base, one), limits.by_text) for one in texts]
+        self._longest = max(range(len(texts)), key=lambda n: (len(texts) == 1 or n > 0, len(texts[n])))
+        if len(text.words) == 1 and is_group(text.folded):
+            self._spans.append((by_weight(base, text.folded), limits.by_weight))
+        self._read = await self.items(self._spans)
+
+    async def candidates(self, scope: Scope) -> tuple[Sequence[WordItem], bool]:
+        read = [self._range(scope, items, limit) for items, (_, limit) in zip(self._read, self._spans, strict=True)]
+        found = candidates(self._asked.matching, scope, read)
+        complete = self._is_proven(scope, found, read)
+        if not complete and (more := self._items_left(scope)):
+            after = str(self._read[self._longest][-1]["sk"])
+            (items,) = await self.items([(self._spans[self._longest][0].after(after), more)])
+            read.append(self._range(scope, items, more))
+            found, complete = candidates(self._asked.matching, scope, read), read[-1].is_whole
         return [one.item for one in found], complete
 
-    async def _one_word(self, bases: Sequence[str]) -> tuple[list[Candidate], bool]:
-        asked, (word,) = self._asked, self._asked.text.words
-        asks_weight = is_group(word) and len(bases) == 1
-        limits = _Limits.of(word, asked.first, is_narrow=self._is_narrow, by_text_alone=not asks_weight)
-        ranges = [(by_text(base, word), limits.by_text) for base in bases]
-        if asks_weight:
-            ranges.append((by_weight(bases[0], word), limits.by_weight))
-        read = await self._read(ranges)
-        weighted = read.pop() if asks_weight else None
-        texts = ItemRange([item for one in read for item in one.items], all(one.is_whole for one in read))
-        rise = self._scope.moves.rise if self._scope.moves is not None else 31
-        found = candidates(asked.matching, self._scope, [texts, *([weighted] if weighted else [])])
-        if is_proven(found, asked.first, asked.text, texts, weighted, rise):
-            return found, True
-        if len(bases) == 1 and (more := self._items_left()):
-            rest = await self._read([(by_text(bases[0], word, texts.items[-1].sort), more)])
-            found = candidates(asked.matching, self._scope, [texts, *rest, *([weighted] if weighted else [])])
-            return found, rest[0].is_whole
-        return found, False
+    def _is_proven(self, scope: Scope, found: Sequence[Candidate], read: Sequence[ItemRange]) -> bool:
+        """Whether no node is missing among the first candidates."""
+        asked = self._asked
+        if len(asked.text.words) > 1:  # each word leads to all nodes that match
+            return any(one.is_whole for one in read[1:])
+        rise = scope.moves.rise if scope.moves is not None else MAX_SEGMENTS - 1
+        return is_proven(found, asked.first, asked.text, read[0], read[1] if len(read) > 1 else None, rise)
 
-    async def _several_words(self, bases: Sequence[str]) -> tuple[list[Candidate], bool]:
-        """Candidates for several words, each of which leads to all nodes that match."""
-        text = self._asked.text
-        words = [word for word in text.words if is_group(word)] or [max(text.words, key=len)]
-        limit = _Limits.of("", self._asked.first, is_narrow=True).by_text
-        spans = [by_text(base, text.folded) for base in bases]
-        spans += [by_text(base, word) for base in bases for word in words]
-        read = await self._read([(span, limit) for span in spans])
-        texts = read[len(bases) :]
-        if not (complete := self._is_any_whole(texts, len(words))) and len(bases) == 1 and self._items_left():
-            longest = max(range(len(words)), key=lambda n: len(words[n]))
-            after = texts[longest].items[-1].sort
-            rest = await self._read([(by_text(bases[0], words[longest], after), self._items_left())])
-            complete = rest[0].is_whole
-            read += rest
-        return candidates(self._asked.matching, self._scope, read), complete
+    def _range(self, scope: Scope, items: Sequence[Item], limit: int) -> ItemRange:
+        """Items that were read up to a limit."""
+        name = self._hierarchy.name
+        found = [WordItem.of(name, one) for one in items if scope.may_hold(str(one.get("line")))]
+        last = WordItem.of(name, items[-1]) if items else None
+        return ItemRange([one for one in found if one is not None], last, len(items) < limit)
 
-    @staticmethod
-    def _is_any_whole(texts: Sequence[ItemRange], words: int) -> bool:
-        """Whether the items of one of the words were read to the end, in all trees."""
-        return any(all(one.is_whole for one in texts[word::words]) for word in range(words))
-
-    async def _read(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[ItemRange]:
-        """The items in these ranges, each up to a limit."""
-        read = []
-        for items, (_, limit) in zip(await self.items(ranges), ranges, strict=True):
-            found = [item for one in items if (item := WordItem.of(self._hierarchy.name, one)) is not None]
-            read.append(ItemRange(found, len(items) < limit))
-        return read
-
-    def _items_left(self) -> int:
+    def _items_left(self, scope: Scope) -> int:
         """The number of items that may still be read; none where all nodes can be read instead."""
-        if are_small(self._scope.tops):
+        if self._reading is not Reading.FIRST or are_small(scope.tops):
             return 0
         return max(0, int((MAX_UNITS - (self._request.reads.units - self._units)) * ITEMS_A_UNIT))
 
@@ -151,15 +136,22 @@ class _Limits:
     """The numbers of items that are read first: enough for most texts, and few units."""
 
     by_text: int
-    by_weight: int
+    by_weight: int = 0
 
     @classmethod
-    def of(cls, word: str, first: int, *, is_narrow: bool, by_text_alone: bool = False) -> "_Limits":
-        if by_text_alone:
-            return cls(600, 0)
+    def of(cls, texts: Sequence[str], first: int, *, is_narrow: bool, reading: Reading) -> "_Limits":
+        """For the ranges of these texts, one for a text of one word."""
+        if len(texts) > 1:
+            return cls(200 if reading is Reading.FIRST else MAX_ITEMS // len(texts))
+        if not is_group(texts[0]):
+            return cls(MAX_ITEMS if reading is Reading.FIXED else 600)
+        if reading is Reading.FIXED:
+            return cls(MAX_ITEMS // 2, MAX_ITEMS // 2)
+        if reading is Reading.ONLY:
+            return cls(300, 300)
         if is_narrow:
             return cls(200, 150)
-        match len(word):
+        match len(texts[0]):
             case 1 | 2 | 3:  # the items by weight are all of this word
                 return cls(first + 2, 2 * first + 5)
             case 4:

@@ -11,12 +11,13 @@ have caught up with the table (settle). Each step can be stopped anywhere and re
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from msgspec.structs import replace
 
 from store.background_moves.lease import MoveLease
+from store.background_moves.moved_items import MovedItems
 from store.background_moves.timing import MoveTiming
 from store.concurrency import TreeLocks
 from store.edits.read_set import ReadSet, WriteContext
@@ -40,8 +41,8 @@ from store.model.ranges import subtree
 from store.model.records import Record
 from store.reading.pages import Pages
 from store.retry import RetryPolicy
-from store.search.lineage import running_key
-from store.search.node_items import is_indexed, removals
+from store.search.lineage import Lineage, running_key
+from store.search.node_items import is_indexed
 from store.text import rfc3339, shorten
 
 RETRIES = RetryPolicy(0.25, 0.25)
@@ -63,7 +64,7 @@ class MoveJob:
         self._locks = locks
         self._timing = timing
         self._indexed = hierarchy if hierarchy is not None and is_indexed(hierarchy) else None
-        self._root_id = ""
+        self._items = MovedItems(store, lease.move, hierarchy)
         self._max_changes = (store.max_commit_changes or store.max_changes) - 1  # besides the record of the move
 
     @property
@@ -98,11 +99,14 @@ class MoveJob:
         if self.move.cursor is None:
             await self.lease.wait(self._timing.grace_seconds)
         top, rewrite = await self._rewrite()
+        lineages: Mapping[Key, Lineage] = {}
 
         def copied(record: Record) -> list[Change]:
-            return [Put(rewrite.moved(top if record.key == top.key else record).item())]
+            moved = rewrite.moved(top if record.key == top.key else record)
+            return [Put(moved.item()), *self._items.copied(moved, lineages.get(record.key))]
 
         async for page in self._pages(self.move.source, self.move.cursor):
+            lineages = await self._items.lineages(list(map(Record.of, page)))
             for changes, records in self._transactions(page, copied):
                 await self._write_copied(changes, records)
         await self.lease.wait(self._timing.settle_seconds)
@@ -149,34 +153,31 @@ class MoveJob:
         """Remove what is left at the old place, and point the id records to the new one."""
         if self.move.cursor is None:
             await self.lease.wait(self._timing.grace_seconds)
-        if self._indexed is not None and self.move.target is None:
-            self._root_id = await self._find_root_id()
+        root_id = await self._items.root_id(self.move.source)
         async for page in self._pages(self.move.source, self.move.cursor):
-            for changes, records in self._transactions(page, self._swept):
+            for changes, records in self._transactions(page, lambda record: self._swept(record, root_id)):
                 written = self.move.written + len(records)
                 await self.lease.write(changes, cursor=records[-1].sk, written=written)
 
-    def _swept(self, record: Record) -> list[Change]:
-        move = self.move
+    def _swept(self, record: Record, root_id: str) -> list[Change]:
+        move, items = self.move, self._items.swept(record, root_id)
         if move.target is not None:
             key = record.key.moved(move.source, move.target)
-            return [Delete(record.key), Put(id_item(replace(record, pk=key.pk, sk=key.sk)))]
+            return [Delete(record.key), Put(id_item(replace(record, pk=key.pk, sk=key.sk))), *items]
         tombstone = tombstone_item(record, move.started_at, move.changed_by)
-        found = removals(self._indexed, record, self._root_id) if self._indexed is not None else []
-        return [Delete(record.key), Put(revision_item(record)), Put(tombstone), *found]
-
-    async def _find_root_id(self) -> str:
-        """The id of the root of the tree from which nodes are removed."""
-        source = self.move.source
-        if source.sk == "#":
-            return self.move.top_id
-        return _existing(await self._read([Key(source.pk, "#")]), Key(source.pk, "#")).id
+        return [Delete(record.key), Put(revision_item(record)), Put(tombstone), *items]
 
     async def _remove_copies(self) -> None:
-        if self.move.target is not None:
-            async for page in self._pages(self.move.target):
-                for changes, _ in self._transactions(page, lambda record: [Delete(record.key)]):
-                    await self.lease.write(changes)
+        if self.move.target is None:
+            return
+        root_id = await self._items.root_id(self.move.target)
+
+        def removed(record: Record) -> list[Change]:
+            return [Delete(record.key), *self._items.undone(record, root_id)]
+
+        async for page in self._pages(self.move.target):
+            for changes, _ in self._transactions(page, removed):
+                await self.lease.write(changes)
 
     async def _unregister(self) -> None:
         """Allow other writes to both subtrees again."""

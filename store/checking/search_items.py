@@ -7,11 +7,11 @@ another key, lineage and depth than now, as long as what search has of the moves
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import NamedTuple, cast
 
 from store.checking.findings import Finding, Fix, path_text
-from store.checking.lineages import PresentLineages, is_moved_node, is_only_outdated
+from store.checking.lineages import is_moved_node, is_only_outdated
 from store.checking.trees import number_of
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
@@ -19,14 +19,14 @@ from store.errors import Damaged
 from store.metadata.history import current_key
 from store.metadata.tree_version import decode_moves
 from store.model.attributes import Value
-from store.model.hierarchy import Hierarchy, SearchScope
+from store.model.hierarchy import Hierarchy
 from store.model.items import Change, Check, Delete, Item, Put, key_of
 from store.model.keys import MAX_SEGMENTS, Key, ancestor_keys, depth_of, id_key, tree_version_key
 from store.model.ranges import subtree
 from store.model.records import Record
 from store.reading.active_moves import active_moves
 from store.reading.pages import Pages
-from store.search.lineage import STEP, MovedNode, Moves, moved_nodes
+from store.search.lineage import MovedNode, Moves, moved_nodes
 from store.search.node_items import Located, is_indexed, located, marker, marker_key, search_items
 from store.text import quantity, shorten
 
@@ -37,14 +37,14 @@ ATTEMPTS = 10  # to read a page while nobody writes to its tree
 class NodesPage(NamedTuple):
     """Nodes of one tree in key order, with all items at the keys of their search items, as of a tree version.
 
-    `lineages` is None where all items have the present lineage; `last` is the sort key after which the tree continues,
+    `moves` is None where all items have the present lineage; `last` is the sort key after which the tree continues,
     None at its end.
     """
 
     version: Item | None
     nodes: list[Located]
     stored: dict[Key, Item | None]
-    lineages: PresentLineages | None
+    moves: Moves | None
     last: str | None
 
 
@@ -62,7 +62,6 @@ class SearchCheck:
         self.store = store
         self.hierarchy = hierarchy
         self.is_indexed = is_indexed(hierarchy)
-        self._is_by_tree = hierarchy.search is not None and hierarchy.search.scope is SearchScope.TREE
         self._reads = reads
 
     async def marker(self, *, has_nodes: bool = True) -> Finding | None:
@@ -121,26 +120,8 @@ class SearchCheck:
         is_present = all(
             item is not None and item.get("line") == lines[key.sk.rpartition("#")[2]] for key, item in stored.items()
         )
-        moves = None if is_present else PresentLineages(await self.moves())
-        if moves is not None and self._is_by_tree:
-            stored |= await self._in_left_trees(pk, nodes, stored, moves.moves)
+        moves = None if is_present else await self.moves()
         return NodesPage(version, nodes, stored, moves, cast(str, items[-1]["sk"]) if pages.has_next else None)
-
-    async def _in_left_trees(
-        self, pk: str, nodes: Sequence[Located], stored: Mapping[Key, Item | None], moves: Moves
-    ) -> dict[Key, Item]:
-        """The missing items that nodes moved with an ancestor still have in the tree that they have left."""
-        own = nodes[0].line[:STEP] if nodes else ""
-        missing = [key for key, item in stored.items() if item is None]
-        found: dict[Key, Item] = {}
-        for root in moves.trees(moves.below({own})):
-            former = [key._replace(pk=key.pk.replace(f"#{own}#", f"#{root}#", 1)) for key in missing]
-            for key, item in zip(missing, await self._get(former), strict=True):
-                if item is not None:
-                    found[key] = {**item, "pk": key.pk}
-                    if "parent" in item:
-                        found[key]["parent"] = str(item["parent"]).replace(root, own, 1)
-        return found
 
     def changes(self, page: NodesPage, node: Located) -> list[Change]:
         """The changes that write the items of a node as they are made now, also where they are only outdated."""
@@ -153,7 +134,7 @@ class SearchCheck:
         for item in search_items(self.hierarchy, node):
             found = page.stored[key_of(item)]
             missing += found is None
-            wrong += found is not None and found != item and not is_only_outdated(found, item, page.lineages)
+            wrong += found is not None and found != item and not is_only_outdated(found, item, page.moves)
         problems = [f"{quantity(missing, 'search item')} missing"] if missing else []
         problems += [f"{quantity(wrong, 'search item')} not as the node is"] if wrong else []
         return " and ".join(problems) or None
@@ -176,11 +157,8 @@ class SearchCheck:
             for one, keys in of_node.items()
             if (others := [key for key in keys if before[one].keys.get(key.sk) != key])
         }
-        # Those of a node that was moved with an ancestor may be in the tree that it has left.
-        twins = {key: before[one].keys.get(key.sk, key) for one, keys in suspects.items() for key in keys}
-        wanted = [*twins.keys(), *twins.values()]
-        present = {key for key, item in zip(wanted, await self._get(wanted), strict=True) if item is not None}
-        remaining = {key for key, twin in twins.items() if key in present and twin in present}
+        wanted = [key for keys in suspects.values() for key in keys]
+        remaining = {key for key, item in zip(wanted, await self._get(wanted), strict=True) if item is not None}
         again = await self._nodes(list(suspects))
         return [
             self._stray(node_id, again[node_id], rest)
@@ -253,7 +231,7 @@ class SearchCheck:
     async def _moved(self, item: Item) -> NodeFinding | None:
         """The finding on one item of a moved node, whose lineage may only be outdated by moves of its ancestors."""
         node_id, name = cast(str, item["sk"]), self.hierarchy.name
-        when = {attribute: item.get(attribute) for attribute in ("line", "deepest", "left")}
+        when = {attribute: item.get(attribute) for attribute in ("line", "deepest")}
         (record,) = await self._get([id_key(node_id)])
         place = current_key(record)
         delete: list[Change] = [Delete(key_of(item), when)]
@@ -268,9 +246,9 @@ class SearchCheck:
         if len(above) != depth_of(place.sk) + 1 or above[-1].id != node_id:
             return None  # found by the check of nodes and ids
         line = Located.below(above[:-1], above[-1]).line
-        if is_moved_node(item) and PresentLineages(moves).lead(cast(str, item["line"]), line):
+        if is_moved_node(item) and moves.present(cast(str, item["line"])) == line:
             return None
-        mended = MovedNode(node_id, line, MAX_SEGMENTS - 1, ()).item(name)
+        mended = MovedNode(node_id, line, MAX_SEGMENTS - 1).item(name)
         change: list[Change] = [Put(mended, when), Check(id_key(node_id), {"tree": place.pk, "key": place.sk})]
         return NodeFinding(self.finding(place, "what search has of its move is wrong"), change)
 

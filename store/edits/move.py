@@ -57,9 +57,8 @@ class Move:
         key = node_key(self.hierarchy.name, self.target)
         keys = keys_of_move(self.hierarchy, read_set, top, key)
         await reader.read_into(read_set, touched(self.hierarchy.name, self.target), keys)
-        records = await reader.subtree(
-            read_set, top, [*ancestor_keys(top.key), *ancestor_keys(key)], partial(changes_of_move, self.hierarchy)
-        )
+        search_changes = partial(changes_of_move, self.hierarchy, top.key, key)
+        records = await reader.subtree(read_set, top, [*ancestor_keys(top.key), *ancestor_keys(key)], search_changes)
         if records is not None:
             await move_subtree(transaction, reader, self.hierarchy, records, self.target)
             return transaction

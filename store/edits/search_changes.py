@@ -1,6 +1,7 @@
 """Search changes: the search items that one transaction writes beside the nodes that it is about.
 
-Nodes below a moved one keep theirs: only the moved node's own items are written, and one that has its new lineage.
+Nodes below a moved one keep theirs: only the moved node's own items are written, and one that has its new lineage. A
+move to another tree that is searched by itself writes the items of all nodes of the subtree.
 """
 
 from collections.abc import Sequence
@@ -9,15 +10,25 @@ from store.concurrency import in_chunks
 from store.edits.read_set import ReadSet, WriteContext
 from store.model.hierarchy import Hierarchy
 from store.model.items import Change, Delete, Item, Put, key_of
+from store.model.key_rewrite import SubtreeRewrite
 from store.model.keys import Key, ancestor_keys
 from store.model.records import Record
 from store.search.lineage import MovedNode, moved_key, running_key
-from store.search.node_items import Located, is_indexed, marker, removals, search_changes
+from store.search.node_items import (
+    Located,
+    is_indexed,
+    located,
+    marker,
+    removals,
+    search_changes,
+    takes_items,
+)
 
 
-def changes_of_move(hierarchy: Hierarchy, records: Sequence[Record]) -> int:
+def changes_of_move(hierarchy: Hierarchy, source: Key, target: Key, records: Sequence[Record]) -> int:
     """The maximum number of changes of search items for the move of a subtree, its top first."""
-    return 2 * len(removals(hierarchy, records[0], "")) if is_indexed(hierarchy) else 0
+    written = records if takes_items(hierarchy, source, target) else records[:1]
+    return 2 * changes_of_removal(hierarchy, written)
 
 
 def changes_of_removal(hierarchy: Hierarchy, records: Sequence[Record]) -> int:
@@ -62,8 +73,26 @@ class SearchChanges:
                 for change in removals(self._hierarchy, record, root.id):
                     self.changes[change.key] = change
 
+    async def relocate(self, records: Sequence[Record], rewrite: SubtreeRewrite) -> None:
+        """Write the items of a subtree that gets other partitions; of a dry run they are counted as those removed."""
+        if not takes_items(self._hierarchy, rewrite.source, rewrite.target):
+            return
+        await self.remove(records)
+        if self._is_dry_run:
+            self.left_out += len(records)
+            return
+        moved = list(map(rewrite.moved, records))
+        async for some in in_chunks(list(located(self._ancestors(moved[0]), moved))):
+            for node in some:
+                self._add(None, node)
+
     def move(self, old: Record, new: Record) -> None:
-        """Write the items of a moved node, and if there are nodes below it, what shows where these are."""
+        """Write the items of a moved node, and if there are nodes below it, what shows where these are.
+
+        Where the subtree gets other partitions, `relocate` or the background move has written all items.
+        """
+        if takes_items(self._hierarchy, old.key, new.key):
+            return
         before, after = self._located(old), self._located(new)
         self._add(before, after)
         if before.line == after.line:

@@ -146,6 +146,8 @@ class TransactionBuilder:
                 self._change(Delete(record.key))
                 self._change(Put(moved.item(), ABSENT if is_free else UNCONDITIONAL))
                 self._change(Put(id_item(moved)))
+        if self._search is not None:
+            await self._search.relocate(records, rewrite)
         self.nodes += len(records)
         self.count_moved(records[0], top, shape_of(records))
 

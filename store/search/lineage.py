@@ -12,12 +12,11 @@ those of all such nodes, the lineage in a search item leads to where its node is
 """
 
 from base64 import urlsafe_b64encode
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple, cast
 
-from store.model.attributes import Value
 from store.model.items import Item
 from store.model.keys import MAX_SEGMENTS, Index, Key
 from store.model.ranges import KeyRange
@@ -46,25 +45,21 @@ def steps(line: Lineage) -> list[str]:
 
 
 class MovedNode(NamedTuple):
-    """A node that was moved with others below it: its id, its lineage after its last move, the greatest depth that any
-    of its moves began or ended at, and the hashes of the roots of the trees that it has left.
+    """A node that was moved with others below it: its id, its lineage after its last move, and the greatest depth that
+    any of its moves began or ended at.
     """
 
     id: str
     line: Lineage
     deepest: int
-    left: tuple[str, ...]
 
     @classmethod
     def of(cls, item: Item) -> "MovedNode":
-        left = cast(list[str], item.get("left", []))
-        return cls(cast(str, item["sk"]), cast(str, item["line"]), cast(int, item["deepest"]), tuple(left))
+        return cls(cast(str, item["sk"]), cast(str, item["line"]), cast(int, item["deepest"]))
 
     def item(self, hierarchy: str) -> Item:
         key = moved_key(hierarchy, self.id)
-        return {
-            "pk": key.pk, "sk": key.sk, "line": self.line, "deepest": self.deepest, "left": cast(Value, [*self.left]),
-        }  # fmt: skip
+        return {"pk": key.pk, "sk": key.sk, "line": self.line, "deepest": self.deepest}
 
     @classmethod
     def after(cls, node_id: str, old: Lineage, new: Lineage, former: Iterable[Item]) -> "MovedNode":
@@ -73,12 +68,11 @@ class MovedNode(NamedTuple):
         `former` are the items of moved nodes that it and its ancestors had before: those below it may have search items
         from before these moves, too.
         """
-        deepest, left = max(_depth(old), _depth(new)), [old[:STEP]] if old[:STEP] != new[:STEP] else []
+        deepest = max(_depth(old), _depth(new))
         for moved in map(cls.of, former):
             distance = len(steps(old)) - 1 - steps(old).index(id_hash(moved.id))
             deepest = max(deepest, moved.deepest + distance)
-            left += moved.left
-        return cls(node_id, new, min(deepest, MAX_SEGMENTS - 1), tuple(dict.fromkeys(left)))
+        return cls(node_id, new, min(deepest, MAX_SEGMENTS - 1))
 
 
 def moved_key(hierarchy: str, node_id: str) -> Key:
@@ -97,48 +91,38 @@ def running_key(hierarchy: str, move_id: str) -> Key:
 
 
 class Moves:
-    """All moved nodes of a hierarchy, and what follows for lineages that were written before their moves."""
+    """Moved nodes, and what follows for lineages that were written before their moves."""
 
-    def __init__(self, moved: Sequence[MovedNode] = ()) -> None:
+    def __init__(self, moved: Iterable[MovedNode] = ()) -> None:
         self._moved = {one.line[-STEP:]: one for one in moved}
-        self._depths: dict[str, int] = {}
-        self.rise = max([0, *[one.deepest - self._depth_of(step) for step, one in self._moved.items()]])
+        self.rise = max([0, *[one.deepest - self.depth(one.line) for one in self._moved.values()]])
         """The maximum number by which a node may be less deep than its search items say."""
 
-    def below(self, tops: Collection[str]) -> set[str]:
-        """The hashes of which any lineage of a node below one of these nodes has at least one, except its own.
+    def in_tree(self, root: str) -> "Moves":
+        """The same without the nodes of other trees; `root` is the hash of the id of the root."""
+        return Moves([one for one in self._moved.values() if one.line.startswith(root)])
 
-        They are those of `tops` and of the nodes that were moved there; nodes elsewhere may have them, too.
-        """
-        found = set(tops)
-        rest = dict(self._moved)
-        while reached := [step for step, one in rest.items() if not found.isdisjoint(steps(one.line[:-STEP]))]:
-            for step in reached:
-                del rest[step]
-            found.update(reached)
-        return found
-
-    def trees(self, found: Collection[str]) -> list[str]:
-        """The roots' hashes of the trees that these nodes have left."""
-        return [root for step in found if step in self._moved for root in self._moved[step].left]
+    def present(self, line: Lineage) -> Lineage:
+        """The present lineage of a node, by one that it has or had."""
+        below = ""
+        for _ in range(MAX_SEGMENTS):  # where two ids have one hash, a lineage may contain itself
+            end = self._last_moved(line)
+            if not end:
+                break
+            line, below = self._moved[line[end - STEP : end]].line[:-STEP], line[end - STEP :] + below
+        return line + below
 
     def depth(self, line: Lineage) -> int:
         """The present depth of a node, by a lineage that it has or had."""
-        if not self._moved:
-            return _depth(line)
-        found = steps(line)
-        for index in range(len(found) - 1, -1, -1):
-            if found[index] in self._moved:
-                return self._depth_of(found[index]) + len(found) - 1 - index
-        return len(found) - 1
+        return _depth(self.present(line)) if self._moved else _depth(line)
 
-    def _depth_of(self, step: str) -> int:
-        """The present depth of a moved node; it is that of its parent, which others have moved later, and 1."""
-        if step not in self._depths:
-            self._depths[step] = MAX_SEGMENTS  # where two ids have one hash, a lineage may contain itself
-            above = self._moved[step].line[:-STEP]
-            self._depths[step] = min(self.depth(above) + 1, MAX_SEGMENTS) if above else 0
-        return self._depths[step]
+    def _last_moved(self, line: Lineage) -> int:
+        """The end in a lineage of the last node that was moved, 0 where none was."""
+        if self._moved:
+            for end in range(len(line), 0, -STEP):
+                if line[end - STEP : end] in self._moved:
+                    return end
+        return 0
 
 
 def _depth(line: Lineage) -> int:

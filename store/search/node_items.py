@@ -20,7 +20,7 @@ from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.cell_items import cell_items
 from store.search.lineage import STEP, Lineage, id_hash, lineage, moved_key, running_key
-from store.search.word_items import word_items, word_keys
+from store.search.word_items import is_by_tree, word_items, word_keys
 
 
 class Located(NamedTuple):
@@ -60,13 +60,26 @@ def search_items(hierarchy: Hierarchy, node: Located) -> list[Item]:
     return word_items(hierarchy, node.record, node.line) + cell_items(hierarchy, node.record, node.line)
 
 
+def item_keys(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Key]:
+    """The keys of all search items of a node in the tree of this root."""
+    root = id_hash(root_id)
+    return [*word_keys(hierarchy, record, root), *[key_of(item) for item in cell_items(hierarchy, record, root)]]
+
+
 def removals(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Change]:
     """The changes that remove all search items of a node in the tree of this root."""
-    root = id_hash(root_id)
-    cells = [key_of(item) for item in cell_items(hierarchy, record, root)]
     # It may have been moved when it had nodes below it.
-    keys = [*word_keys(hierarchy, record, root), *cells, moved_key(hierarchy.name, record.id)]
+    keys = [*item_keys(hierarchy, record, root_id), moved_key(hierarchy.name, record.id)]
     return [Delete(key) for key in keys]
+
+
+def takes_items(hierarchy: Hierarchy, source: Key, target: Key) -> bool:
+    """Whether a move takes all items of the subtree to other partitions: each tree is searched by itself, and the node
+    gets another root.
+    """
+    if source.sk == "#" or target.sk == "#":
+        return is_by_tree(hierarchy) and source.sk != target.sk
+    return is_by_tree(hierarchy) and source.pk != target.pk
 
 
 def search_changes(hierarchy: Hierarchy, old: Located | None, new: Located | None) -> list[Change]:

@@ -207,7 +207,7 @@ async def test_a_caller_learns_nothing_of_what_is_hidden(store_url, tmp_path):
             else:
                 assert found["data"]["locationsNear"]["edges"] == []
             if store_url.startswith("sqlite"):
-                assert found["extensions"]["reads"]["items"] == other["extensions"]["reads"]["items"]
+                assert found["extensions"]["reads"]["requests"] == other["extensions"]["reads"]["requests"]
 
 
 async def test_a_range_that_is_cut_is_not_complete_unless_the_hits_are_nearer(store, monkeypatch):

@@ -27,6 +27,8 @@ from tests.store.writer.test_writer_model import SEQUENCES, TINY
 
 NOTED = replace(CATEGORY.levels["CATEGORY"], attributes={"note": Attribute("note", Kind.TEXT, "A note.", search=True)})
 SEARCHED = replace(CATEGORY, levels={**CATEGORY.levels, "CATEGORY": NOTED}, search=Search(SearchScope.HIERARCHY))
+BY_TREE = replace(SEARCHED, search=Search(SearchScope.TREE))
+SCOPES = {"hierarchy": SEARCHED, "tree": BY_TREE}
 LIMITS = {"unlimited": None, "as on DynamoDB": 100, "tiny": TINY}
 
 
@@ -35,8 +37,8 @@ async def check(store: Store, hierarchy: Hierarchy = SEARCHED) -> None:
     assert [str(one) async for one in Check(store, {"category": hierarchy}, AT).findings()] == []
 
 
-async def follow(store: Store, seed: int, length: int) -> None:
-    writer, model = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0), {"category": SEARCHED}), Model()
+async def follow(store: Store, hierarchy: Hierarchy, seed: int, length: int) -> None:
+    writer, model = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0), {"category": hierarchy}), Model()
     edits = RandomEdits(seed, model)
     for _ in range(length):
         edit: Any = edits.one()
@@ -46,13 +48,13 @@ async def follow(store: Store, seed: int, length: int) -> None:
             made = model.apply(edit)
         except Refused:
             with pytest.raises(CladeError):
-                await writer.write(replace(edit, hierarchy=SEARCHED), ReadUsage())
+                await writer.write(replace(edit, hierarchy=hierarchy), ReadUsage())
         else:
-            made((await writer.write(replace(edit, hierarchy=SEARCHED), ReadUsage())).record)
+            made((await writer.write(replace(edit, hierarchy=hierarchy), ReadUsage())).record)
             await writer.move_worker.finished()
-    await check(store)
-    assert [one async for one in Repair(Check(store, {"category": SEARCHED}, AT)).run()] == []
-    await check(store)
+    await check(store, hierarchy)
+    assert [one async for one in Repair(Check(store, {"category": hierarchy}, AT)).run()] == []
+    await check(store, hierarchy)
     for item in await invariants.all_items(store):
         if item["pk"].startswith("words/category#"):
             assert f"category#{item['at'].partition('#')[0]}" in {key_of(one).pk for one in await roots(store)}
@@ -62,25 +64,28 @@ async def roots(store: Store) -> list[dict[str, Any]]:
     return [item for item in await invariants.all_items(store) if item["sk"] == "#" and "tier" in item]
 
 
+@pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("limit", LIMITS)
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(SEQUENCES)
-async def test_items_are_right_after_random_edits(tmp_path: Any, limit: str, sequence: tuple[int, int]) -> None:
+async def test_items_are_right_after_random_edits(
+    tmp_path: Any, limit: str, scope: str, sequence: tuple[int, int]
+) -> None:
     async with open_store(f"sqlite:///{tmp_path / uuid.uuid4().hex}.db") as store:
         await store.create()
         store.max_commit_changes = LIMITS[limit]
-        await follow(store, *sequence)
+        await follow(store, SCOPES[scope], *sequence)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-async def test_items_are_right_after_random_edits_on_both_stores(store: Store, seed: int) -> None:
-    await follow(store, seed, 40)
+@pytest.mark.parametrize("scope", SCOPES)
+async def test_items_are_right_after_random_edits_on_both_stores(store: Store, scope: str) -> None:
+    await follow(store, SCOPES[scope], 1, 40)
 
 
-async def write(store: Store, *edits: Any) -> None:
-    writer = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0), {"category": SEARCHED})
+async def write(store: Store, *edits: Any, hierarchy: Hierarchy = SEARCHED) -> None:
+    writer = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0), {"category": hierarchy})
     for edit in edits:
-        await writer.write(replace(edit, hierarchy=SEARCHED), ReadUsage())
+        await writer.write(replace(edit, hierarchy=hierarchy), ReadUsage())
         await writer.move_worker.finished()
 
 
@@ -106,3 +111,29 @@ async def test_a_node_that_leaves_a_moved_one_takes_its_former_depth_along(store
     await check(store)
     items = await invariants.all_items(store)
     assert [item for item in items if item["pk"] == "search/category" and item["sk"] != "-"]
+
+
+ACROSS = [
+    move("r/a/b", "o/b"), move("o/b/c", "c"), move("c", "o/b/c"), move("o", "r/o"), move("r/o/b", "b"),
+    move("b", "r/b"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("limit", [None, 24], ids=["at once", "in the background"])
+async def test_a_move_to_another_tree_takes_the_items_along_where_trees_are_searched_by_themselves(
+    store: Store, limit: int | None
+) -> None:
+    named = [create("r"), create("r/a"), create("r/a/b"), create("r/a/b/c"), create("r/a/b/c/d"), create("o")]
+    await write(store, *named, hierarchy=BY_TREE)
+    store.max_commit_changes = limit or store.max_commit_changes
+    for edit in ACROSS:
+        await write(store, edit, hierarchy=BY_TREE)
+        await check(store, BY_TREE)
+        words = [item for item in await invariants.all_items(store) if item["pk"].startswith("words/")]
+        assert len(words) == len(named)
+
+
+async def test_the_children_of_a_deleted_root_take_their_items_along(store: Store) -> None:
+    await write(store, create("r"), create("r/r"), create("r/r/a"), create("r/o"), create("r/o/b"), hierarchy=BY_TREE)
+    await write(store, Delete(BY_TREE, ("r",), Policy.REPARENT), hierarchy=BY_TREE)
+    await check(store, BY_TREE)
