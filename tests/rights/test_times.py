@@ -62,6 +62,9 @@ BY_PATH = {
     "location": "query($it: Path!) { location(path: $it) { id } }",
     "level": "query($it: Path!) { city(path: $it) { name ancestors { id } children { totalCount } } }",
     "entity": 'query($it: String!) { _entities(representations: [{__typename: "City", path: $it}]) { __typename } }',
+    "search": 'query($it: Path!) { searchLocations(text: "om", under: $it) { complete nodes { id } } }',
+    "near": """query($it: Path!) {
+      locationsNear(latitude: 1, longitude: 1, under: $it) { complete nodes { id } } }""",
     "beside a seen one": 'query($it: Path!) { location(path: $it) { id } seen: location(path: "US/NE/Omaha") { id } }',
     "changes": 'query($it: Path!) { changes(hierarchy: LOCATION, tree: "US", under: $it) { changes { path } } }',
     "update": 'mutation($it: Path!) { updateLocation(path: $it, name: "n") { node { id } } }',

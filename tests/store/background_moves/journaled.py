@@ -16,6 +16,7 @@ from store.engine.usage import ReadUsage
 from store.metadata.history import current_key
 from store.metadata.move_record import Move as Journaled
 from store.metadata.move_record import MoveState
+from store.model.hierarchy import Hierarchy
 from store.model.items import Change, Item, Put
 from store.model.keys import Key, Path, id_key
 from store.model.paths import format_path, parse_path
@@ -36,9 +37,9 @@ SUBTREE = [
 OTHERS = ["r", "r/0", "r/b", "r/b/c", "o", "o/p"]
 
 
-async def plant(store: Store, *more: str) -> None:
+async def plant(store: Store, *more: str, hierarchy: Hierarchy = CATEGORY) -> None:
     """The two trees, in a store whose transactions are small from then on."""
-    wanted = ImportPlan(CATEGORY)
+    wanted = ImportPlan(hierarchy)
     for number, path in enumerate([*OTHERS, *SUBTREE, *more]):
         wanted.take(Row(number, parse_path(path), [Part("CATEGORY")]))
     await load(store, wanted, LoadResult())
@@ -126,14 +127,14 @@ class Mortal:
             raise Dies
 
 
-async def findings(store: Store) -> list[str]:
-    return [str(one) async for one in Check(store, {"category": CATEGORY}, AT).findings()]
+async def findings(store: Store, hierarchy: Hierarchy = CATEGORY) -> list[str]:
+    return [str(one) async for one in Check(store, {"category": hierarchy}, AT).findings()]
 
 
-async def died(store: Store, edit: Any, commits: int) -> bool:
+async def died(store: Store, edit: Any, commits: int, hierarchy: Hierarchy = CATEGORY) -> bool:
     """Make an edit by a process that dies after so many commits; whether it came to that."""
     dying: Any = Mortal(store, commits)
-    writer = Writer(dying, SOON)
+    writer = Writer(dying, SOON, {"category": hierarchy})
     try:
         await writer.write(edit, ReadUsage())
         await asyncio.gather(*writer.move_worker._tasks.values())
@@ -149,8 +150,8 @@ async def lapse(store: Store) -> None:
             await store.commit([Put(replace(found, lease=0).item(), {"epoch": found.epoch})])
 
 
-async def resume(store: Store) -> None:
-    worker = MoveWorker(store, SOON)
+async def resume(store: Store, hierarchy: Hierarchy = CATEGORY) -> None:
+    worker = MoveWorker(store, SOON, hierarchies={"category": hierarchy})
     await worker.resume()
     await worker.finished()
 
