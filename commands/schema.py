@@ -33,8 +33,9 @@ def schema(
 
     settings = Settings()
     expose = exposed(settings.federation_expose)
-    built, _ = build_schema(served(settings.hierarchies), expose=expose)
-    text = subgraph_sdl(built, expose) if federation else f"{built.as_str()}\n"
+    classes = served(settings.hierarchies)
+    built, _ = build_schema(classes, expose=expose)
+    text = subgraph_sdl(built, classes, expose) if federation else f"{built.as_str()}\n"
     if file is None:
         if check:
             raise typer.BadParameter("missing with --check.", param_hint="FILE")

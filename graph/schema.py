@@ -9,7 +9,6 @@ from graphql import GraphQLSchema
 from strawberry.schema.config import StrawberryConfig
 
 from graph.federation.entities import REPRESENTATION, Representation, entities_field
-from graph.federation.field_directives import field_directives
 from graph.federation.subgraph_sdl import service_field, subgraph_sdl
 from graph.hierarchies.names import field_of, list_field_of, paths_field_of
 from graph.hierarchies.node import Node
@@ -36,7 +35,6 @@ def build_schema(
     """
     published = [HierarchyTypes(cls) for cls in hierarchies]
     names = [types.name for types in published]
-    directives = field_directives(hierarchies)
     fields = _node_fields(names)
     for types in published:
         fields |= _root_fields(types) | search_fields(types) | near_fields(types)
@@ -45,7 +43,7 @@ def build_schema(
     fields["hierarchies"] = hierarchies_field(hierarchies, enums)
     fields |= {
         "_entities": entities_field(published),
-        "_service": service_field(lambda: subgraph_sdl(schema, expose, directives)),
+        "_service": service_field(lambda: subgraph_sdl(schema, hierarchies, expose)),
     }
     concrete = [types.concrete for one in published for types in (one.nodes, one.revisions)]
     schema = strawberry.Schema(

@@ -1,4 +1,4 @@
-"""Directives of the subgraph's fields: those that attributes declare, and the sizes of lists for demand control.
+"""Directives of the subgraph's fields that attributes declare.
 
 What lists are sorted and filtered by has the directives of its attribute too, so that neither shows what a client does
 not see.
@@ -6,7 +6,6 @@ not see.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
-from typing import Any
 
 from graph.hierarchies.attribute import value_attributes
 from graph.hierarchies.list_values import list_values
@@ -15,11 +14,9 @@ from graph.hierarchies.node import Node
 from store.model.attributes import Attribute
 
 Directives = Mapping[tuple[str, str], str]
-"""The directives of fields and of the values of enums, by the names of the type and of the field or value."""
-
-ASSUMED_PAGE = 100  # nodes of a list without first or last
-ASSUMED_ANCESTORS = 8
-_SIZED = 'sizedFields: ["nodes", "edges"], requireOneSlicingArgument: false'
+"""The directives of fields, of the values of enums, and of types, by the names of the type and of the field or value;
+the second is empty for the type itself.
+"""
 
 
 def field_directives(classes: Sequence[type[Node]]) -> dict[tuple[str, str], str]:
@@ -49,20 +46,6 @@ def _list_directives(title: str, attributes: Sequence[Attribute]) -> Iterator[tu
     """The directives of a hierarchy's conditions and values to sort by."""
     yield from _directives(f"{title}Condition", attributes, shareable=False)
     yield from _directives(f"{title}OrderField", attributes, shareable=False, named=str.upper)
-
-
-def list_size(field: Any) -> str:
-    """The `@listSize` of a field in an SDL document; empty for one that is no list of nodes."""
-    kind = field.type
-    while not hasattr(kind, "name"):
-        kind = kind.type
-    slicing = [argument.name.value for argument in field.arguments or () if argument.name.value in ("first", "last")]
-    if kind.name.value.endswith("Connection") and slicing:
-        names = ", ".join(f'"{name}"' for name in slicing)
-        return f"@listSize(assumedSize: {ASSUMED_PAGE}, slicingArguments: [{names}], {_SIZED})"
-    if field.name.value == "ancestors":
-        return f"@listSize(assumedSize: {ASSUMED_ANCESTORS}, requireOneSlicingArgument: false)"
-    return ""
 
 
 def _directives(

@@ -1,7 +1,7 @@
 """Subgraph SDL: the part of the schema that Federation 2 composes with other subgraphs, and `_service`, its field."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ from graphql import (
     EnumTypeDefinitionNode,
     InputObjectTypeDefinitionNode,
     NamedTypeNode,
-    Node,
+    ObjectTypeDefinitionNode,
     Visitor,
     parse,
     print_ast,
@@ -20,14 +20,15 @@ from graphql import (
 )
 from strawberry.types.field import StrawberryField
 
-from graph.federation.field_directives import Directives, list_size
+from graph.federation.demand_control import argument_cost, demand_control, list_size, type_cost
+from graph.federation.field_directives import Directives, field_directives
+from graph.hierarchies.node import Node
 from graph.types.field import field, object_type
-
-NO_DIRECTIVES: Mapping[tuple[str, str], str] = {}
 
 # Pinned: later versions add nothing that is needed here, and not every composer takes them.
 LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: [{}])'
-_IMPORTED = ("@key", "@shareable", "@listSize", "@tag", "@inaccessible")
+_IMPORTED = ("@key", "@shareable", "@cost", "@listSize", "@tag", "@inaccessible")
+ONE_OF = "directive @oneOf on INPUT_OBJECT"  # not every composer knows it
 
 # Fields, each with the word that exposes it; without that they are left out. Two subgraphs with a Query.node never
 # compose correctly: each would be asked for the other's nodes. The other fields are for Clade's own clients.
@@ -47,13 +48,14 @@ def service_field(sdl: Callable[[], str]) -> StrawberryField:
 
 
 def subgraph_sdl(
-    schema: strawberry.Schema, expose: frozenset[str] = frozenset(), directives: Directives = NO_DIRECTIVES
+    schema: strawberry.Schema, classes: Sequence[type[Node]] = (), expose: frozenset[str] = frozenset()
 ) -> str:
     """The SDL of the subgraph: the exposed parts of the schema, with nodes as entities by ID and by path.
 
     All types that implement `Node` are entities. The interfaces of hierarchies are, too, so that a subgraph can add
-    fields to nodes of any level with `@interfaceObject`. `directives` are those of fields; lists of nodes have a size.
+    fields to nodes of any level with `@interfaceObject`. `classes` are those that the schema was made of.
     """
+    directives = _joined(field_directives(classes), demand_control(classes))
     definitions: dict[str, Any] = {one.name.value: one for one in _definitions(schema.as_str())}
     entities = [name for name, one in definitions.items() if _is_entity(one)]
     for name in entities:
@@ -65,8 +67,14 @@ def subgraph_sdl(
     reached = _reached(definitions, {"Query", *entities, *mutation})
     kept = tuple(_decorated(one, directives) for name, one in definitions.items() if name in reached)
     sdl = print_ast(DocumentNode(definitions=kept))
+    if "@oneOf" in sdl:
+        sdl += f"\n\n{ONE_OF}"
     imported = ", ".join(f'"{name}"' for name in _IMPORTED if re.search(rf"{name}\b", sdl))
     return f"{LINK.format(imported)}\n\n{sdl}\n"
+
+
+def _joined(*several: Directives) -> Directives:
+    return {key: " ".join([one[key] for one in several if key in one]) for one in several for key in one}
 
 
 def _definitions(sdl: str) -> tuple[Any, ...]:
@@ -86,31 +94,44 @@ def _shaped(definition: Any, words: dict[str, str], expose: frozenset[str], dire
 
 
 def _decorated(definition: Any, directives: Directives) -> Any:
-    """A definition with the directives of its fields, or of the values of an enum."""
+    """A definition with its directives and those of its fields and their arguments, or of the values of an enum."""
     part = "values" if isinstance(definition, EnumTypeDefinitionNode) else "fields"
     if not getattr(definition, part, None):
         return definition
-    title, is_output = definition.name.value, not isinstance(definition, InputObjectTypeDefinitionNode)
-    is_output &= part == "fields"
+    title, is_object = definition.name.value, isinstance(definition, ObjectTypeDefinitionNode)
+    is_output = part == "fields" and not isinstance(definition, InputObjectTypeDefinitionNode)
     parts = []
     for one in getattr(definition, part):
         words = [directives.get((title, one.name.value), ""), list_size(one) if is_output else ""]
-        (carrier,) = _definitions(f"type Any {' '.join(words)}")
-        parts.append(replace(one, directives=(*(one.directives or ()), *(carrier.directives or ()))))
-    return replace(definition, **{part: tuple(parts)})
+        if is_object:
+            arguments = [_with(argument, argument_cost(argument)) for argument in one.arguments or ()]
+            one = replace(one, arguments=tuple(arguments))
+        parts.append(_with(one, *words))
+    words = [directives.get((title, ""), ""), type_cost(definition)] if is_object else []
+    return _with(replace(definition, **{part: tuple(parts)}), *words)
+
+
+def _with(node: Any, *words: str) -> Any:
+    """A part of a definition with further directives."""
+    (carrier,) = _definitions(f"type Any {' '.join(words)}")
+    return replace(node, directives=(*(node.directives or ()), *(carrier.directives or ())))
 
 
 def _reached(definitions: dict[str, Any], roots: Iterable[str]) -> set[str]:
-    """The names of these types and of all types that they refer to."""
+    """The names of these types, of all types that they refer to, and of those that implement interfaces among these."""
+    referred = {name: _names_in(definition) for name, definition in definitions.items()}
+    for name, definition in definitions.items():
+        for interface in getattr(definition, "interfaces", None) or ():
+            referred[interface.name.value].add(name)
     reached: set[str] = set()
     ahead = set(roots)
     while ahead:
         reached |= ahead
-        ahead = set().union(*(_names_in(definitions[name]) for name in ahead)) & definitions.keys() - reached
+        ahead = set().union(*(referred[name] for name in ahead)) & definitions.keys() - reached
     return reached
 
 
-def _names_in(definition: Node) -> set[str]:
+def _names_in(definition: Any) -> set[str]:
     class Names(Visitor):
         def enter_named_type(self, node: NamedTypeNode, *_: Any) -> None:
             found.add(node.name.value)

@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from commands.schema import schema
-from graph.federation.subgraph_sdl import subgraph_sdl
+from graph.federation_exposure import exposed
 from graph.hierarchies.registry import served
 from graph.schema import build_schema
 from graph.settings import Settings
@@ -40,11 +40,14 @@ def test_the_whole_schema_is_printed_or_written(tmp_path):
     assert (tmp_path / "new.graphql").read_text("utf-8") == printed.output
 
 
-def test_the_subgraph_is_the_sdl_that_gateways_get(monkeypatch):
-    built, _ = build_schema(served())
-    assert run("--federation").output == subgraph_sdl(built)
-    monkeypatch.setenv("CLADE_FEDERATION_EXPOSE", "node")
-    assert run("--federation").output == subgraph_sdl(built, frozenset(["node"]))
+@pytest.mark.parametrize("hierarchies", ["graph.hierarchies.locations", "tests.classes.shops"])
+@pytest.mark.parametrize("expose", ["", "node,history"])
+async def test_the_subgraph_is_the_sdl_that_gateways_get(monkeypatch, hierarchies, expose):
+    monkeypatch.setenv("CLADE_HIERARCHIES", hierarchies)
+    monkeypatch.setenv("CLADE_FEDERATION_EXPOSE", expose)
+    built, _ = build_schema(served(hierarchies), expose=exposed(expose))
+    result = await built.execute("{ _service { sdl } }")
+    assert run("--federation").output == result.data["_service"]["sdl"]
 
 
 def test_the_schema_has_the_served_hierarchies(monkeypatch):

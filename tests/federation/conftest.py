@@ -74,11 +74,14 @@ def clade(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @contextmanager
-def gateway_before(clade: Served, tmp_path: Path, **neighbours: Any) -> Iterator[Served]:
-    """A gateway before Clade and neighbours, each with its data: `shops=[…]`."""
+def gateway_before(
+    clade: Served, tmp_path: Path, *, max_cost: int | None = None, **neighbours: Any
+) -> Iterator[Served]:
+    """A gateway before Clade and neighbours, each with its data: `shops=[…]`. `max_cost` turns demand control on."""
     data = tmp_path / "neighbours.json"
     data.write_text(json.dumps(neighbours))
     command = ["node", str(HERE / "gateway.mjs"), clade.url, "--data", str(data), *neighbours]
+    command += [] if max_cost is None else ["--max-cost", str(max_cost)]
     with running(command) as printed:
         assert "errors" not in printed, printed
         yield Served(printed["url"], clade.recorder)

@@ -1,5 +1,7 @@
 """The subgraph's SDL: the composed fields, and the field that gateways read."""
 
+import re
+
 import pytest
 from graphql import (
     GraphQLInterfaceType,
@@ -12,35 +14,38 @@ from graphql import (
     print_ast,
 )
 
+from graph.federation.demand_control import ARGUMENTS, NEAR, SEARCH
 from graph.federation.subgraph_sdl import subgraph_sdl
 from graph.federation_exposure import EXPOSABLE, exposed
 from graph.hierarchies.registry import served
 from graph.schema import build_schema
 from store.errors import BadInput
+from tests.classes.shops import Place
 
+CLASSES = served("graph.hierarchies.locations,graph.hierarchies.categories")
 MACHINERY = {"_Any", "_Entity", "_Service"}
 
 
 @pytest.fixture(scope="module")
 def schema():
-    return build_schema(served("graph.hierarchies.locations,graph.hierarchies.categories"))[0]
+    return build_schema(CLASSES)[0]
 
 
 @pytest.fixture(scope="module")
 def subgraph(schema):
     """The definitions of the subgraph by name."""
-    return {one.name.value: one for one in parse(subgraph_sdl(schema)).definitions if hasattr(one, "name")}
+    return {one.name.value: one for one in parse(subgraph_sdl(schema, CLASSES)).definitions if hasattr(one, "name")}
 
 
 def directives_of(definition):
-    return [print_ast(one) for one in definition.directives]
+    return [print_ast(one) for one in definition.directives or ()]
 
 
 def test_the_subgraph_links_the_federation_that_composers_know(schema):
-    first, *_ = subgraph_sdl(schema).splitlines()
+    first, *_ = subgraph_sdl(schema, CLASSES).splitlines()
     assert (
         first == 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", '
-        'import: ["@key", "@shareable", "@listSize"])'
+        'import: ["@key", "@shareable", "@cost", "@listSize"])'
     )
 
 
@@ -61,7 +66,7 @@ def test_every_level_and_every_hierarchy_s_interface_is_an_entity_by_id_and_by_p
 
 @pytest.mark.parametrize("name", ["PageInfo", "LocalizedName"])
 def test_types_of_every_subgraph_of_clade_are_shareable(subgraph, name):
-    assert directives_of(subgraph[name]) == ["@shareable"]
+    assert directives_of(subgraph[name]) == ["@shareable", "@cost(weight: 0)"]
 
 
 def test_nothing_else_than_the_hidden_differs_from_the_whole_schema(schema, subgraph):
@@ -86,7 +91,7 @@ def test_nothing_else_than_the_hidden_differs_from_the_whole_schema(schema, subg
 
 
 def test_exposed_fields_are_in_the_subgraph(schema):
-    shown = {word: subgraph_sdl(schema, frozenset([word])) for word in EXPOSABLE}
+    shown = {word: subgraph_sdl(schema, CLASSES, frozenset([word])) for word in EXPOSABLE}
     assert "  node(" in shown["node"]
     assert "  nodes(" not in shown["node"]
     assert "  nodes(" in shown["nodes"]
@@ -95,8 +100,9 @@ def test_exposed_fields_are_in_the_subgraph(schema):
 SMALL = """
 interface Node { id: ID! }
 interface Place implements Node { id: ID! path: String! history: [Old!] atRevision(revision: Int!): Old }
+type Former implements Old { revision: Int! by: Writer }
 type City implements Node & Place { id: ID! path: String! history: [Old!] atRevision(revision: Int!): Old page: Page }
-type Old { revision: Int! by: Writer }
+interface Old { revision: Int! by: Writer }
 type Writer { name: String! }
 type Page { pageInfo: PageInfo! }
 type PageInfo { hasNextPage: Boolean! }
@@ -120,13 +126,13 @@ class Small:
     [
         ("", set()),
         ("changes", {"Change", "Kind"}),
-        ("history", {"Old", "Writer"}),
+        ("history", {"Old", "Former", "Writer"}),
         ("mutations", {"Mutation", "Wanted"}),
-        ("mutations, history,changes", {"Change", "Kind", "Old", "Writer", "Mutation", "Wanted"}),
+        ("mutations, history,changes", {"Change", "Kind", "Old", "Former", "Writer", "Mutation", "Wanted"}),
     ],
 )
 def test_types_that_only_hidden_fields_lead_to_are_hidden_with_them(words, types):
-    sdl = subgraph_sdl(Small(), exposed(words))
+    sdl = subgraph_sdl(Small(), (), exposed(words))
     found = {one.name.value for one in parse(sdl).definitions if hasattr(one, "name")}
     assert found == {"Node", "Place", "City", "Page", "PageInfo", "Query"} | types
     assert ("atRevision" in sdl) == ("history" in words)
@@ -139,4 +145,62 @@ def test_a_word_that_cannot_be_exposed_is_refused_with_those_that_can():
 
 async def test_the_service_returns_the_subgraph_s_schema(schema):
     result = await schema.execute("{ _service { sdl } }")
-    assert result.data["_service"]["sdl"] == subgraph_sdl(schema)
+    assert result.data["_service"]["sdl"] == subgraph_sdl(schema, CLASSES)
+
+
+# -- demand control ----------------------------------------------------------------------------------------------------
+
+
+def weight_of(part):
+    """The weight of a type, field or argument; None without one."""
+    found = [re.fullmatch(r"@cost\(weight: (\d+)\)", text) for text in directives_of(part)]
+    return next((int(one[1]) for one in found if one), None)
+
+
+def test_what_comes_with_its_node_costs_nothing_and_no_node_has_a_cost_of_its_own(subgraph):
+    objects = {name: one for name, one in subgraph.items() if isinstance(one, ObjectTypeDefinitionNode)}
+    weights = {name: weight_of(one) for name, one in objects.items()}
+    free = {"PageInfo", "LocalizedName"} | {name for name in objects if name.endswith("Edge")}
+    assert {name for name, weight in weights.items() if weight is not None} == free
+    assert {weights[name] for name in free} == {0}
+    classes = build_schema([Place])[0]
+    values = {one.name.value: one for one in parse(subgraph_sdl(classes, [Place])).definitions if hasattr(one, "name")}
+    assert {name: weight_of(values[name]) for name in ("Address", "Hours", "Money", "Localized", "Shop")} == {
+        "Address": 0, "Hours": 0, "Money": 0, "Localized": 0, "Shop": None,
+    }  # fmt: skip
+
+
+def test_fields_of_interfaces_and_their_arguments_have_no_cost_since_composers_refuse_it(subgraph):
+    for definition in subgraph.values():
+        for field in getattr(definition, "fields", None) or ():
+            costs = {one.name.value: weight_of(one) for one in getattr(field, "arguments", None) or ()}
+            named = {name: ARGUMENTS[name] for name in costs.keys() & ARGUMENTS.keys()}
+            is_object = isinstance(definition, ObjectTypeDefinitionNode)
+            assert {name: cost for name, cost in costs.items() if cost is not None} == (named if is_object else {})
+            if not is_object:
+                assert weight_of(field) is None
+
+
+def test_searches_have_a_cost_and_every_list_of_nodes_at_the_root_a_size(subgraph):
+    fields = {one.name.value: one for one in subgraph["Query"].fields}
+    assert {name: weight_of(one) for name, one in fields.items() if weight_of(one) is not None} == {
+        "searchLocations": SEARCH, "searchCategories": SEARCH, "locationsNear": NEAR,
+    }  # fmt: skip
+    sized = {name for name, one in fields.items() if any("@listSize" in text for text in directives_of(one))}
+    lists = {name for name in fields if re.search("locations|categories", name, re.IGNORECASE)}
+    assert sized == lists
+    assert lists == {
+        "locations", "categories", "searchLocations", "searchCategories", "locationsNear",
+        "locationsByPath", "categoriesByPath",
+    }  # fmt: skip
+
+
+def test_types_that_implement_exposed_interfaces_are_exposed_with_them(schema):
+    sdl = subgraph_sdl(schema, CLASSES, exposed("history"))
+    assert "type CityRevision implements" in sdl
+    assert "CityRevision" not in subgraph_sdl(schema, CLASSES)
+
+
+def test_a_directive_that_not_every_composer_knows_is_defined_where_it_is_used(schema):
+    assert "directive @oneOf on INPUT_OBJECT" in subgraph_sdl(schema, CLASSES, exposed("mutations"))
+    assert "@oneOf" not in subgraph_sdl(schema, CLASSES)
