@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from commands.options import StoreUrl, with_store
-from graph.settings import Settings
+from commands.options import StoreUrl, store_url, with_store
 from store.connect import open_store
 from store.errors import BadInput
 from store.sqlite.store import SQLiteStore
@@ -38,7 +37,7 @@ def backup(file: Target, store: StoreUrl = None) -> None:
         await store.health()
         await store.back_up(file)
 
-    with_store(_sqlite_store(store or Settings().store), work)
+    with_store(_sqlite_store(store_url(store)), work)
     typer.echo(f"{file}: {file.stat().st_size / 1e6:,.1f} MB.")
 
 
@@ -49,7 +48,7 @@ def restore(file: Source, store: StoreUrl = None) -> None:
 
     Example: clade restore backup.db
     """
-    url = store or Settings().store
+    url = store_url(store)
     with_store(_sqlite_store(url), lambda store: store.put_back(file))
     typer.echo(f"{url}: restored from {file}.")
 

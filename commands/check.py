@@ -6,10 +6,16 @@ from contextlib import contextmanager
 
 import typer
 
-from commands.options import OptionalHierarchy, StoreUrl, hierarchy_named, interruptible, with_store
+from commands.options import (
+    OptionalHierarchy,
+    StoreUrl,
+    hierarchy_named,
+    interruptible,
+    served_hierarchies,
+    store_url,
+    with_store,
+)
 from commands.progress import progress
-from graph.hierarchies.registry import hierarchies
-from graph.settings import Settings
 from store.checking.check import Check
 from store.connect import opened
 from store.engine.protocol import Store
@@ -22,7 +28,7 @@ class _Scan:
     """One scan of a table: the checked hierarchies, its start, and the number of nodes."""
 
     def __init__(self, hierarchy: str | None) -> None:
-        self._hierarchies = {hierarchy: hierarchy_named(hierarchy)} if hierarchy else hierarchies()
+        self._hierarchies = {hierarchy: hierarchy_named(hierarchy)} if hierarchy else served_hierarchies()
         self._started = time.time()
         self._nodes = 0
 
@@ -63,7 +69,7 @@ def check(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
         return count, [sentence for level in check.undefined.values() for sentence in level.sentences()]
 
     with interruptible(lambda: "Stopped; the rest of the table was not checked."):
-        findings, undefined = with_store(opened(store or Settings().store), find)
+        findings, undefined = with_store(opened(store_url(store)), find)
     found = f"{quantity(findings, 'finding')}; run clade repair to repair what can be repaired"
     scan.print_summary(found if findings else "no findings")
     for sentence in undefined:
@@ -84,6 +90,7 @@ def repair(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
 
     Example: clade repair location
     """
+    from graph.settings import Settings
     from store.checking.repair import Repair  # whose many modules a check does without
 
     scan = _Scan(hierarchy)
@@ -96,7 +103,7 @@ def repair(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
                 counts[is_repaired] += 1
 
     with interruptible(lambda: "Stopped. All printed repairs were made; run the same command to continue."):
-        with_store(opened(store or Settings().store), mend)
+        with_store(opened(store_url(store)), mend)
     repaired, remaining = counts[True], counts[False]
     rest = f", {remaining:,} cannot be repaired" if remaining else ""
     scan.print_summary(f"{repaired:,} repaired{rest}" if repaired or remaining else "no findings")

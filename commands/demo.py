@@ -8,9 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from commands.options import StoreUrl, interruptible, with_store
-from graph.hierarchies.registry import hierarchies
-from graph.settings import Settings
+from commands.options import StoreUrl, interruptible, served_hierarchies, store_url, with_store
 from store.connect import open_store, opened
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
@@ -40,7 +38,7 @@ def load_demo(
     Example: clade demo
     """
     with interruptible(lambda: "Stopped: the demo data is incomplete; clade demo --again loads the rest."):
-        with_store(opened(store or Settings().store, make=True), partial(_load_demo, again=again))
+        with_store(opened(store_url(store), make=True), partial(_load_demo, again=again))
 
 
 async def prepare_demo(url: str) -> None:
@@ -61,7 +59,7 @@ async def prepare_demo(url: str) -> None:
 
 async def _load_demo(store: Store, *, again: bool) -> None:
     # A hierarchy that was ever written to has a tree version, even if all nodes were deleted.
-    versions = [tree_version_key(name) for name in hierarchies()]
+    versions = [tree_version_key(name) for name in served_hierarchies()]
     if not again and any(await store.get(versions, ReadUsage(), strong=True)):
         return typer.echo("The store is not empty, so no demo data was loaded.")
     typer.echo("Loading the demo data; this takes some seconds.")
@@ -71,7 +69,7 @@ async def _load_demo(store: Store, *, again: bool) -> None:
     except ModuleNotFoundError as missing:
         raise BadInput(f"The demo data needs {missing.name}; run pip install '.[demo]'.") from None
     rows = demo.rows()
-    nodes = [await _load_rows(store, one, rows.get(name, ())) for name, one in hierarchies().items()]
+    nodes = [await _load_rows(store, one, rows.get(name, ())) for name, one in served_hierarchies().items()]
     typer.echo(f"Loaded {quantity(sum(nodes), 'node')} in {time.monotonic() - started:.1f} s.")
 
 

@@ -8,10 +8,9 @@ from typing import Annotated, BinaryIO, Literal
 
 import typer
 
-from commands.options import HierarchyName, StoreUrl, hierarchy_named, interruptible, with_store
+from commands.options import HierarchyName, StoreUrl, hierarchy_named, interruptible, store_url, with_store
 from commands.output_file import output_file
 from commands.progress import progress
-from graph.settings import Settings
 from store.connect import opened
 from store.engine.protocol import Store
 from store.model.paths import parse_path
@@ -66,7 +65,7 @@ def export_file(
             interruptible(lambda: "Stopped: the export is incomplete."),
             nullcontext(sys.stdout.buffer) if output is None else output_file(output) as target,
         ):
-            with_store(opened(store or Settings().store), lambda store: write(store, target))
+            with_store(opened(store_url(store)), lambda store: write(store, target))
     except BrokenPipeError:  # the reader closed the pipe; without this Python reports that again when it exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     else:

@@ -1,37 +1,54 @@
 """Parts of several commands: arguments and options, a call with the store, and the end by Ctrl-C."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from graph.hierarchies.registry import hierarchies
-from store.engine.protocol import Store
 from store.errors import BadInput
-from store.model.hierarchy import Hierarchy
 from store.text import shorten, suggestion
+
+if TYPE_CHECKING:  # the help of a command does without the store
+    from store.engine.protocol import Store
+    from store.model.hierarchy import Hierarchy
 
 EXIT_INTERRUPTED = 130
 
-S = TypeVar("S", bound=Store)
+S = TypeVar("S", bound="Store")
 T = TypeVar("T")
 
 StoreUrl = Annotated[
     str | None,
     typer.Option("--store", help="Store URL instead of CLADE_STORE, such as sqlite:///clade.db.", metavar="URL"),
 ]
-HierarchyName = Annotated[str, typer.Argument(help="Name of a hierarchy, such as location.", metavar="HIERARCHY")]
+HierarchyName = Annotated[
+    str,
+    typer.Argument(help="Name of a hierarchy, such as location; clade tree lists them.", metavar="HIERARCHY"),
+]
 OptionalHierarchy = Annotated[
     str | None,
     typer.Argument(help="Name of a hierarchy, such as location; all served ones by default.", metavar="HIERARCHY"),
 ]
 
 
-def hierarchy_named(name: str) -> Hierarchy:
+def store_url(given: str | None) -> str:
+    """The URL that --store gives, else CLADE_STORE."""
+    from graph.settings import Settings  # with pydantic, which the help of a command does without
+
+    return given or Settings().store
+
+
+def served_hierarchies() -> "dict[str, Hierarchy]":
+    """The served hierarchies by name. Raises BadInput."""
+    from graph.hierarchies.registry import hierarchies  # with pydantic and the modules of the hierarchies
+
+    return hierarchies()
+
+
+def hierarchy_named(name: str) -> "Hierarchy":
     """The served hierarchy of this name. Raises BadInput."""
-    served = hierarchies()
+    served = served_hierarchies()
     if name not in served:
         near = suggestion(name, served)
         raise BadInput(f'Unknown hierarchy "{shorten(name)}"; CLADE_HIERARCHIES has {", ".join(served)}.{near}')
@@ -44,6 +61,8 @@ def with_store(opening: AbstractAsyncContextManager[S], work: Callable[[S], Awai
     async def run() -> T:
         async with opening as store:
             return await work(store)
+
+    import asyncio  # which the help of a command does without
 
     return asyncio.run(run())
 

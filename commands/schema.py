@@ -6,10 +6,6 @@ from typing import Annotated
 
 import typer
 
-from graph.federation_exposure import exposed
-from graph.hierarchies.registry import served
-from graph.settings import Settings
-
 
 def schema(
     file: Annotated[
@@ -27,9 +23,12 @@ def schema(
 
     Example: clade schema --federation clade.graphql
     """
-    # Strawberry takes longer to import than most commands take to run.
+    # Strawberry and pydantic take longer to import than the help takes to be shown.
     from graph.federation.subgraph_sdl import subgraph_sdl
+    from graph.federation_exposure import exposed
+    from graph.hierarchies.registry import served
     from graph.schema import build_schema
+    from graph.settings import Settings
 
     settings = Settings()
     expose = exposed(settings.federation_expose)

@@ -5,10 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from commands.options import StoreUrl, with_store
+from commands.options import StoreUrl, store_url, with_store
 from commands.templates.cloudformation import cloudformation
 from commands.templates.terraform import terraform
-from graph.settings import Settings
 from store.checking import migration
 from store.connect import open_store
 from store.dynamodb.iam_policy import Use, policy
@@ -58,7 +57,7 @@ def create(
 
     Example: CLADE_STORE="dynamodb://clade?region=eu-west-1" clade table create --tag team=maps
     """
-    url = store or Settings().store
+    url = store_url(store)
     options = _options(recovery, protection, units, index_units, tags, kms_key)
     is_new = with_store(open_store(url), lambda store: store.create(options))
     print(f"{url}: the table is made.{_disabled(url, options)}" if is_new else f"{url}: the table exists.")
@@ -73,7 +72,7 @@ def describe(store: StoreUrl = None) -> None:
     from rich.console import Console  # for this command alone: its import takes a tenth of a second
     from rich.table import Table
 
-    description = with_store(open_store(store or Settings().store), lambda store: store.describe())
+    description = with_store(open_store(store_url(store)), lambda store: store.describe())
     table = Table("", "", show_header=False)
     for name, value in description.items():
         table.add_row(name, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
@@ -89,7 +88,7 @@ def migrate(store: StoreUrl = None) -> None:
 
     Example: clade table migrate
     """
-    url = store or Settings().store
+    url = store_url(store)
     before, written = with_store(open_store(url), migration.migrate)
     previous = f", before {before}" if before != LAYOUT else ""
     rewritten = f"; rewritten: {quantity(written, 'root')}" if written else ""
@@ -132,7 +131,7 @@ def print_policy(use: For = Use.READING, account: Account = None, store: StoreUr
 
 def _dynamodb(store: str | None) -> DynamoDBUrl:
     """The DynamoDB table that is named by --store or CLADE_STORE. Raises BadInput."""
-    url = store or Settings().store
+    url = store_url(store)
     named = parse_store_url(url)
     if not isinstance(named, DynamoDBUrl):
         raise BadInput(f'"{url}" is not a DynamoDB table; name one with --store.')

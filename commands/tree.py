@@ -6,9 +6,7 @@ from typing import Annotated
 
 import typer
 
-from commands.options import StoreUrl, hierarchy_named, with_store
-from graph.hierarchies.registry import hierarchies
-from graph.settings import Settings
+from commands.options import StoreUrl, hierarchy_named, served_hierarchies, store_url, with_store
 from resolvers.pages import read_all_pages
 from resolvers.planner import list_requests
 from resolvers.planning.connection_arguments import ConnectionArguments
@@ -54,15 +52,13 @@ def tree(
     Example: clade tree location US/NE --depth 2
     """
     if hierarchy is None:
-        for name, served in hierarchies().items():
+        for name, served in served_hierarchies().items():
             typer.echo(f"{typer.style(name, bold=True)}: {', '.join(served.levels)}")
         return
     definition = hierarchy_named(hierarchy)
     start = None if path is None else parse_path(path)
     try:
-        tops, children = with_store(
-            opened(store or Settings().store), lambda store: _read(store, definition, start, depth)
-        )
+        tops, children = with_store(opened(store_url(store)), lambda store: _read(store, definition, start, depth))
     except BudgetExceeded:
         raise BadInput(
             f"The subtree has more than {MAX_NODES:,} nodes; use a smaller --depth or a longer path."

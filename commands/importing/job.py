@@ -14,7 +14,6 @@ from commands.importing.source import Source
 from commands.options import interruptible
 from commands.output_file import output_file
 from commands.progress import progress
-from graph.settings import Settings
 from store.connect import opened
 from store.engine.protocol import Store
 from store.errors import BadInput, CladeError, NoTable
@@ -96,6 +95,8 @@ class ImportJob:
                 self._kept = await delete_nodes(target, self.plan, self.outcome)
 
     async def _move(self, store: Store) -> None:
+        from graph.settings import Settings
+
         with progress("Moving", "nodes", len(self.plan.ids)) as meter:
             writer = Writer(store, Settings().move_timing, {self.plan.hierarchy.name: self.plan.hierarchy})
             await ImportMoves(store, writer, self.plan, self.outcome).run(meter)

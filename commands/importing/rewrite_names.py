@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from commands.options import HierarchyName, StoreUrl, hierarchy_named, interruptible, with_store
+from commands.options import HierarchyName, StoreUrl, hierarchy_named, interruptible, store_url, with_store
 from commands.progress import progress
-from graph.settings import Settings
 from store.connect import opened
 from store.engine.protocol import Store
 from store.text import quantity
@@ -32,6 +31,6 @@ def rewrite_names(hierarchy: HierarchyName, dry_run: DryRun = False, store: Stor
 
     stopped = "Run the same command to continue."
     with interruptible(lambda: f"Stopped: {quantity(result.written, 'node')} written. {stopped}"):
-        with_store(opened(store or Settings().store), run)
+        with_store(opened(store_url(store)), run)
     nodes = quantity(result.written, "node")
     typer.echo(f"{definition.name}: {nodes} {'would be' if dry_run else 'were'} rewritten.")

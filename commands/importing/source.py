@@ -11,7 +11,6 @@ from urllib.parse import unquote, urlsplit
 
 import typer
 
-from store.download import download_to
 from store.errors import BadInput
 from store.text import shorten
 from store.transfer.formats.source import BLOCK_BYTES, content_name
@@ -49,6 +48,8 @@ def source_at(address: str) -> Iterator[Source]:
             if address == STDIN:
                 _copy_stdin(target)
             else:
+                from store.download import download_to  # with aiohttp, which files do without
+
                 shown = address.partition("?")[0]  # what follows may be a signature
                 try:
                     asyncio.run(download_to(address, target, seconds=DOWNLOAD_SECONDS, max_bytes=MAX_BYTES))

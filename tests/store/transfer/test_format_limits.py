@@ -91,7 +91,7 @@ def test_documents_that_are_read_whole_have_a_largest_size(tmp_path: Path, monke
 
 
 def test_the_libraries_of_the_extra_are_imported_only_when_needed() -> None:
-    code = "import sys, commands.importing.command; sys.exit(bool({'pyarrow', 'python_calamine'} & sys.modules.keys()))"
+    code = "import sys, commands.importing.run; sys.exit(bool({'pyarrow', 'python_calamine'} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
