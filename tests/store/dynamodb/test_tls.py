@@ -153,7 +153,7 @@ async def test_a_token_is_never_shown_to_an_sts_of_another_name(
     monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/clade")
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"https://127.0.0.1:{runner.addresses[0][1]}")
     async with DynamoDBStore("clade", region="eu-west-1") as store:
-        with pytest.raises(Unavailable, match=r"not respond|certificate"):
+        with pytest.raises(Unavailable, match="credentials cannot be obtained"):
             await store.health()
     await runner.cleanup()
     assert (shown > 0) == is_shown
