@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
+import certifi
 import pytest
 from aiobotocore.credentials import AioRefreshableCredentials, AioSSOProvider
 from aiobotocore.tokens import AioSSOTokenProvider
@@ -17,7 +18,7 @@ from aiohttp import web
 
 ROLE = "arn:aws:iam::123456789012:role/clade"
 PORTAL = "http://portal.example/start"
-ROLE_PROFILE = f"sso_account_id = 123456789012\nsso_role_name = clade\nregion = eu-west-1\n"  # noqa: F541
+ROLE_PROFILE = "sso_account_id = 123456789012\nsso_role_name = clade\nregion = eu-west-1\n"
 STS = """\
 <{0}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><{0}Result><Credentials>
 <AccessKeyId>{AccessKeyId}</AccessKeyId><SecretAccessKey>{SecretAccessKey}</SecretAccessKey>
@@ -41,6 +42,11 @@ class Sources:
         monkeypatch.setenv("AWS_CONFIG_FILE", str(folder / "config"))
         monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "credentials"))
         monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        bundle = Path(
+            certifi.where()
+        ).read_text()  # parsed for each client, although none uses TLS: the first is enough
+        self._write("bundle", bundle[: bundle.index("-----END CERTIFICATE-----") + 26])
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(folder / "bundle"))
 
     def issue(self, key: str, minutes: float) -> None:
         """Credentials with an access key, which expire after some minutes."""

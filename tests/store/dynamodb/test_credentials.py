@@ -14,7 +14,6 @@ from store.dynamodb.store import DynamoDBStore
 from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 from store.model.items import Item, Put
-from store.model.keys import Key
 from store.model.ranges import subtree
 from tests.engines import Engine
 from tests.proxy import Call, Fault, Proxy, refused
@@ -82,7 +81,6 @@ def store_at(proxy: Proxy, table: str) -> DynamoDBStore:
 
 async def read(store: DynamoDBStore) -> None:
     assert await store.range(subtree("t", "#"), ReadUsage()) == ITEMS
-    assert await store.get([Key("t", "#b#")], ReadUsage()) == [ITEMS[1]]
 
 
 @pytest.mark.parametrize("kind", EXPIRING)
@@ -94,13 +92,13 @@ async def test_credentials_are_refreshed_before_they_expire(
     async with store_at(proxy, table) as store:
         for _ in range(2):
             await read(store)
-        assert seen(proxy) == [("FIRST", False)] * 2 + [("FIRST", True)] * 2
+        assert seen(proxy) == [("FIRST", False), ("FIRST", True)]
         sources.issue("SECOND", 60)
         if kind == "instance":  # whose credentials botocore uses for longer, whatever their expiry
             let_hours_pass(monkeypatch)
         for _ in range(2):
             await read(store)
-        assert seen(proxy) == [("SECOND", False)] * 2 + [("SECOND", True)] * 2
+        assert seen(proxy) == [("SECOND", False), ("SECOND", True)]
     if kind in ("container", "web identity"):
         assert (sources.shown[0], sources.shown[-1]) == ("proof for FIRST", "proof for SECOND")
     if kind == "sso session":
@@ -125,7 +123,7 @@ async def test_rejected_credentials_are_replaced_by_newer_ones(
         await asyncio.gather(*[read(store) for _ in range(10)], store.commit([Put(ITEMS[0])]))
         seen(proxy)
         await read(store)
-        assert seen(proxy) == [("SECOND", True)] * 2
+        assert seen(proxy) == [("SECOND", True)]
     assert sources.given - given == (0 if kind in ("file", "process") else 1)
 
 
