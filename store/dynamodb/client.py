@@ -11,23 +11,22 @@ from contextvars import ContextVar
 from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn, Self, cast
-from urllib.parse import urlsplit
 
-import aioboto3
 import aiohttp
 import msgspec
 from aiobotocore.config import AioConfig
 from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.parsers import AioJSONParser, AioResponseParserFactory
-from aiobotocore.session import AioSession
+from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError, NoRegionError, SSLError
 from botocore.parsers import ResponseParserError
 
 from store.dynamodb.attempts import Attempts, is_from_dynamodb
+from store.dynamodb.aws.credentials import REJECTED, SEARCH_ERRORS, SessionCredentials
+from store.dynamodb.aws.session import make_client, open_session
 from store.dynamodb.circuit_breaker import CircuitBreaker
 from store.dynamodb.codec import Answer, parse_answer
 from store.dynamodb.fast_reads import FastReads
-from store.dynamodb.tls import VerifiedSession
 from store.engine.call_stats import CallStats
 from store.errors import BadInput, NoTable, Unavailable
 
@@ -87,7 +86,7 @@ class DynamoDBClient:
         self.endpoint = endpoint
         self._opened = contextlib.AsyncExitStack()
         self._client: Any = None
-        self._credentials: Any = None
+        self._credentials = SessionCredentials(region, endpoint)
         self._fast_reads: FastReads | None = None
         self._circuit = CircuitBreaker()
         self.calls = CallStats()
@@ -95,11 +94,11 @@ class DynamoDBClient:
     async def __aenter__(self) -> Self:
         """Open the session, without a call; raises BadInput for invalid settings."""
         try:
-            session = await _session(self.endpoint)
+            session = await open_session(self._credentials)
+            session.register_component("response_parser_factory", _ParserFactory())
             region = self.region or session.get_config_variable("region") or ("us-east-1" if self.endpoint else None)
-            self._credentials = await session.get_credentials()
-            client = aioboto3.Session(botocore_session=session).client(
-                "dynamodb", region_name=region, endpoint_url=self.endpoint, config=_config(self._make_fast_reads)
+            client = make_client(
+                session, region_name=region, endpoint_url=self.endpoint, config=_config(self._make_fast_reads)
             )
             self._client = await self._opened.enter_async_context(client)
             self._client.meta.events.register_first("needs-retry.dynamodb", self._record_attempt)
@@ -129,6 +128,7 @@ class DynamoDBClient:
         """
         if self._client is None:
             raise RuntimeError("The store is not open; use it as an async context manager.")
+        credentials = await self._valid_credentials()
         if not self._circuit.allows_call():
             self.calls.skipped += 1
             raise Unavailable("DynamoDB has not responded for a while; try again.")
@@ -136,7 +136,7 @@ class DynamoDBClient:
         attempts = Attempts() if attempts is None else attempts
         token = _ATTEMPTS.set(attempts)
         try:
-            response = await self._respond(operation, parameters, parse)
+            response = await self._respond(operation, parameters, parse, credentials)
             if operation in _MEMBERS and not _MEMBERS[operation] & response.keys():
                 raise _NotDynamoDB(error=f"{operation} without {' or '.join(sorted(_MEMBERS[operation]))}")
         except asyncio.CancelledError:
@@ -158,8 +158,6 @@ class DynamoDBClient:
                 self._record_response()
                 raise self._refusal(error, code) from error
             error = _NotDynamoDB(error=f"HTTP status {code}")
-        if isinstance(error, NoCredentialsError):
-            raise Unavailable("DynamoDB needs AWS credentials, and there are none.") from error
         attempts.ended(error)
         self._record_timeout()
         where = getattr(error, "kwargs", {}).get("endpoint_url", self._client.meta.endpoint_url).rstrip("/")
@@ -180,10 +178,40 @@ class DynamoDBClient:
         self._circuit.record_timeout()
         self.calls.is_silent = self._circuit.is_open
 
-    async def _respond(self, operation: str, parameters: dict[str, Any], parse: Callable[[bytes], Answer]) -> Answer:
+    async def _valid_credentials(self) -> ReadOnlyCredentials:
+        """The credentials of this moment; called before each call, since they rotate."""
+        try:
+            return await self._credentials.get_frozen_credentials()
+        except NoCredentialsError as error:
+            raise Unavailable("DynamoDB needs AWS credentials, and there are none.") from error
+        except SEARCH_ERRORS as error:
+            name = type(error).__name__
+            raise Unavailable(f"The AWS credentials cannot be obtained ({name}); try again.") from error
+
+    async def _respond(
+        self,
+        operation: str,
+        parameters: dict[str, Any],
+        parse: Callable[[bytes], Answer],
+        credentials: ReadOnlyCredentials,
+    ) -> Answer:
+        try:
+            return await self._send(operation, parameters, parse, credentials)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in REJECTED or not await self._credentials.renew(credentials):
+                raise
+        return await self._send(operation, parameters, parse, await self._valid_credentials())
+
+    async def _send(
+        self,
+        operation: str,
+        parameters: dict[str, Any],
+        parse: Callable[[bytes], Answer],
+        credentials: ReadOnlyCredentials,
+    ) -> Answer:
         call = partial(getattr(self._client, operation), **parameters)
-        if self._fast_reads is not None and self._credentials is not None and operation in _HOT:
-            return await self._fast_reads.call(operation, parameters, self._credentials, call, parse)
+        if self._fast_reads is not None and operation in _HOT:
+            return await self._fast_reads.call(operation, parameters, credentials, call, parse)
         return cast(Answer, await call())
 
     def _record_attempt(self, response: Any, attempts: int, caught_exception: Exception | None, **_: object) -> None:
@@ -243,19 +271,3 @@ def _config(make_http_session: Callable[..., AIOHTTPSession]) -> AioConfig:
         # that is down costs a call seconds; "adaptive" slows all trees down for the one that is throttled.
         retries={"mode": "legacy", "total_max_attempts": ATTEMPTS},
     )
-
-
-async def _session(endpoint: str | None) -> AioSession:
-    """A session with the parser; a local engine gets dummy credentials where there are none."""
-    session = VerifiedSession()
-    session.register_component("response_parser_factory", _ParserFactory())
-    if endpoint and _is_loopback(endpoint):
-        session.get_component("credential_provider").remove("iam-role")  # a request to the network, which takes seconds
-        if await session.get_credentials() is None:
-            session.set_credentials("local", "local")
-    return session
-
-
-def _is_loopback(endpoint: str) -> bool:
-    host = urlsplit(endpoint).hostname or ""
-    return host in ("localhost", "::1") or host.startswith("127.")

@@ -22,10 +22,10 @@ from aiobotocore.awsrequest import AioAWSResponse
 from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
+from store.dynamodb.aws.tls import VerifiedHTTPSession
 from store.dynamodb.codec import Answer, parse_answer
 from store.dynamodb.http_connection import Pool, Reply
 from store.dynamodb.request_template import RequestTemplate
-from store.dynamodb.tls import VerifiedHTTPSession
 
 
 @dataclass
@@ -66,23 +66,23 @@ class FastReads(VerifiedHTTPSession):
         self,
         operation: str,
         parameters: dict[str, Any],
-        credentials: Any,
+        credentials: ReadOnlyCredentials,
         library_call: Callable[[], Awaitable[Answer]],
         parse: Callable[[bytes], Answer] = parse_answer,
     ) -> Answer:
         """The response to a read: of a direct call where there is a template, else of `library_call`.
 
-        `parse` parses the body of a direct response; it raises msgspec.DecodeError for an invalid one.
+        `credentials` are those of this moment: with others than its template's the library makes the call, and a new
+        template. `parse` parses the body of a direct response; it raises msgspec.DecodeError for an invalid one.
         """
-        frozen = await credentials.get_frozen_credentials()  # each time, since they rotate
         template = self._templates.get(operation)
         outcome: Reply | Exception | None = None
-        if template is not None and template.credentials == frozen:
+        if template is not None and template.credentials == credentials:
             outcome = await self._post(template, parameters)
             if isinstance(outcome, Reply) and outcome.status == 200:
                 with contextlib.suppress(msgspec.DecodeError):
                     return parse(outcome.body)
-        return await self._call_library(_Call(operation, frozen, outcome), library_call)
+        return await self._call_library(_Call(operation, credentials, outcome), library_call)
 
     async def _post(self, template: RequestTemplate, parameters: dict[str, Any]) -> Reply | Exception:
         date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())

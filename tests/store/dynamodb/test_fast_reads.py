@@ -1,11 +1,6 @@
 """Fast reads: direct calls return what botocore returns, and every failure is handled by botocore."""
 
 import asyncio
-import json
-import sys
-import uuid
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -44,10 +39,6 @@ async def read(store: DynamoDBStore) -> None:
 
 def by_the_library(call: Call) -> bool:
     return "amz-sdk-request" in call.headers
-
-
-def key_of(call: Call) -> str:
-    return call.headers["Authorization"].partition("Credential=")[2].partition("/")[0]
 
 
 async def test_reads_are_direct_once_one_has_gone_by_the_library(store: DynamoDBStore, proxy: Proxy) -> None:
@@ -120,40 +111,3 @@ async def test_behind_a_proxy_every_call_goes_by_the_library(
             with pytest.raises(Unavailable):
                 await store.range(EVERYTHING, ReadUsage())
         assert proxy.calls == []
-
-
-# -- credentials -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def issue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
-    """Has the credentials come from a program of the AWS configuration, which tells what was issued last."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    told = tmp_path / "issued.json"
-    config = tmp_path / "config"
-    program = f'{sys.executable} -c "import sys; print(open(sys.argv[1]).read())" {told}'
-    config.write_text(f"[default]\ncredential_process = {program}\n")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-
-    def write(key: str, minutes: float) -> None:
-        expiry = (datetime.now(UTC) + timedelta(minutes=minutes)).isoformat()
-        issued = {"AccessKeyId": key, "SecretAccessKey": f"secret of {key}", "SessionToken": f"token of {key}"}
-        told.write_text(json.dumps({"Version": 1, **issued, "Expiration": expiry}))
-
-    return write
-
-
-async def test_credentials_that_run_out_are_asked_for_anew(proxy: Proxy, issue: object) -> None:
-    issue("FIRST", 9)  # type: ignore[operator]  # botocore asks for others ten minutes before the end
-    async with DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=proxy.url) as store:
-        await fill(store)
-        proxy.calls.clear()
-        await read(store)
-        issue("SECOND", 60)  # type: ignore[operator]
-        await read(store)
-        await read(store)
-    told = [(key_of(call), call.headers["X-Amz-Security-Token"], by_the_library(call)) for call in proxy.calls]
-    first, second = ("FIRST", "token of FIRST"), ("SECOND", "token of SECOND")
-    assert told == [(*first, False)] * 2 + [(*second, True)] * 2 + [(*second, False)] * 2

@@ -3,8 +3,8 @@
 import asyncio
 import uuid
 
-import aioboto3
 import pytest
+from aiobotocore.session import get_session
 
 from store.connect import open_store
 from store.dynamodb.store import DynamoDBStore
@@ -414,7 +414,7 @@ async def _disabled(call: object, forward: object) -> object:
 
 
 def _client(engine: engines.Engine) -> object:
-    return aioboto3.Session().client(
+    return get_session().create_client(
         "dynamodb", region_name="eu-west-1", endpoint_url=engine.url,
         aws_access_key_id="local", aws_secret_access_key="local",
     )  # fmt: skip

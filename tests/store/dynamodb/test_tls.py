@@ -9,7 +9,7 @@ from aiohttp import web
 
 from store.dynamodb.store import DynamoDBStore
 from store.engine.usage import ReadUsage
-from store.errors import Unavailable
+from store.errors import BadInput, Unavailable
 from store.model.items import Item, Put
 from store.model.ranges import subtree
 from tests.certificate_authority import Authority
@@ -124,9 +124,10 @@ async def test_no_variable_turns_the_verification_off(
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", "")
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", "")
-    async with Proxy(engine.url, authority.server("127.0.0.1")) as proxy, store_at(proxy.url) as store:
-        with pytest.raises(Unavailable, match="certificate"):
-            await store.commit([Put(ITEM)])
+    async with Proxy(engine.url, authority.server("127.0.0.1")) as proxy:
+        with pytest.raises((BadInput, Unavailable), match=r"certificate|Invalid CA bundle"):  # newer ones of botocore
+            async with store_at(proxy.url) as store:
+                await store.commit([Put(ITEM)])
         assert proxy.calls == []
 
 
@@ -153,7 +154,7 @@ async def test_a_token_is_never_shown_to_an_sts_of_another_name(
     monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/clade")
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"https://127.0.0.1:{runner.addresses[0][1]}")
     async with DynamoDBStore("clade", region="eu-west-1") as store:
-        with pytest.raises(Unavailable, match=r"not respond|certificate"):
+        with pytest.raises(Unavailable, match="credentials cannot be obtained"):
             await store.health()
     await runner.cleanup()
     assert (shown > 0) == is_shown

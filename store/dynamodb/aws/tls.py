@@ -1,6 +1,6 @@
 """TLS: certificates and host names are verified on all connections of aiobotocore, also behind a proxy.
 
-aiobotocore checks no host names, of DynamoDB and of STS, and verifies nothing at all behind an HTTP proxy.
+aiobotocore 2 checks no host names, of DynamoDB and of STS, and verifies nothing at all behind an HTTP proxy.
 """
 
 import ssl
@@ -10,6 +10,9 @@ from aiobotocore.config import AioConfig
 from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.session import AioSession
 from botocore.httpsession import get_cert_path
+
+# Of clients of credential providers, such as STS; botocore would wait a minute for each attempt.
+CONNECT_SECONDS, READ_SECONDS = 2, 4
 
 
 class VerifiedHTTPSession(AIOHTTPSession):
@@ -29,10 +32,12 @@ class VerifiedHTTPSession(AIOHTTPSession):
 
 
 class VerifiedSession(AioSession):
-    """A session whose clients all verify, also those of credential providers, as STS."""
+    """A session whose clients all verify, also those of credential providers, as STS, which have timeouts as well."""
 
     def create_client(self, *names: Any, **settings: Any) -> Any:
-        settings["config"] = settings.get("config") or AioConfig()
-        if settings["config"].http_session_cls is AIOHTTPSession:
-            settings["config"].http_session_cls = VerifiedHTTPSession
+        config: Any = settings.get("config") or AioConfig()
+        if getattr(config, "http_session_cls", AIOHTTPSession) is AIOHTTPSession:  # SSO's is one of botocore
+            config = AioConfig(connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS).merge(config)
+            config.http_session_cls = VerifiedHTTPSession
+        settings["config"] = config
         return super().create_client(*names, **settings)
