@@ -78,8 +78,7 @@ class EventStreams:
         self.open = self.sent = 0
         self.execution, self.limiter = execution, limiter
         self.heartbeat_seconds = heartbeat_seconds
-        self._follower = follower
-        self._drain = drain
+        self.follower, self.drain = follower, drain
         self._max_streams = max_streams
         self._ends: set[asyncio.Timeout] = set()
         drain.on_stop.append(self.end_all)
@@ -98,7 +97,7 @@ class EventStreams:
         if connection.info.method == "HEAD":
             raise RequestRejected(405, "HEAD opens no event stream; send POST or GET.")
         resume = connection.info.headers.get(LAST_EVENT_ID, b"").decode("latin-1")
-        with self._place(), self._follower.listening(resume or None) as listener:
+        with self._place(), self.follower.listening(resume or None) as listener:
             stream = _Stream(self, connection, listener, sender)
             async with DisconnectWatcher(connection.receive):
                 try:
@@ -116,7 +115,7 @@ class EventStreams:
     @contextmanager
     def _place(self) -> Iterator[None]:
         """One of the streams that may be open. Raises RequestRejected if there is none."""
-        if self._drain.draining:
+        if self.drain.draining:
             raise _stopping()
         if self.open >= self._max_streams:
             message = f"The server has its maximum of {self._max_streams} event streams; retry later."
