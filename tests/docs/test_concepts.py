@@ -1,12 +1,14 @@
-"""docs/concepts.md: the queries cost what its table says, and its keys are those of the code."""
+"""docs/concepts.md: the queries cost what its table says, and its pictures are those of the code."""
 
 import json
 import re
+import subprocess
+import sys
+from xml.etree import ElementTree
 
 import httpx
 
-from store.model.records import Record
-from tests.readme import DOCS, blocks, section, table
+from tests.readme import DOCS, ROOT, blocks, section, table
 
 PAGE = DOCS / "concepts.md"
 PART = section("Reads and their cost", PAGE)
@@ -59,13 +61,17 @@ def nodes_and_lists(value: object) -> tuple[int, int]:
     return sum(nodes for nodes, _ in counts), sum(lists for _, lists in counts)
 
 
-def test_the_keys_of_omaha_are_those_of_its_item():
-    item = Record.new(
-        "location", ("US", "NE", "Omaha"), "CITY", "Omaha", "1", "", {}, above=["COUNTRY", "STATE"]
-    ).item()
-    shown = {order: keys for order, _, _, keys in table(section("Key layout", PAGE))}
-    assert shown == {
-        "table": f"`{item['pk']}`, `{item['sk']}`",
-        "index `by_parent`": f"`{item['parent']}`, `{item['rank']}`",
-        "index `by_level`": f"`{item['tier']}`, `{item['sk']}`",
-    }
+def test_the_pictures_are_those_of_the_script(tmp_path):
+    subprocess.run([sys.executable, ROOT / "scripts" / "pictures", tmp_path], check=True, timeout=60)
+    drawn = {file.name: file.read_text("utf-8") for file in tmp_path.iterdir()}
+    assert drawn == {file.name: file.read_text("utf-8") for file in (DOCS / "concepts").iterdir()}
+    assert set(re.findall(r"\]\(concepts/([\w-]+\.svg)\)", PAGE.read_text("utf-8"))) == drawn.keys()
+
+
+def test_the_keys_that_the_page_describes_are_in_its_pictures():
+    for described, name in re.findall(r"!\[(.*?)\]\(concepts/([\w-]+\.svg)\)", PAGE.read_text("utf-8")):
+        picture = ElementTree.parse(DOCS / "concepts" / name).getroot()  # noqa: S314  # a file of our own
+        shown = ["".join(text.itertext()) for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+        keys = re.findall(r"[\w#@]*#[\w#@]*", described)
+        assert keys
+        assert [key for key in keys if not any(key in text for text in shown)] == []

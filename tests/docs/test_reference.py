@@ -14,7 +14,7 @@ from tests.readme import README
 ROOT = README.parent
 
 
-@pytest.mark.parametrize("page", ["settings", "errors", "commands"])
+@pytest.mark.parametrize("page", ["schema", "settings", "errors", "commands", "metrics"])
 def test_a_page_is_the_output_of_the_script(page):
     printed = subprocess.check_output([sys.executable, ROOT / "scripts" / "reference", page], text=True, timeout=60)
     file = ROOT / "docs" / "reference" / f"{page}.md"

@@ -47,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     checkout = tmp_path_factory.mktemp("checkout")
     for name in ("docs", "clade", "scripts"):
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("README.md", "CONTRIBUTING.md", "pyproject.toml", "zensical.toml"):
+    for name in ("CONTRIBUTING.md", "pyproject.toml", "zensical.toml"):
         shutil.copy(ROOT / name, checkout / name)
     # Nothing is installed: the script uses the environment of the tests.
     (checkout / "scripts" / "venv.sh").write_text("install() { :; }\n")
@@ -69,7 +69,7 @@ def test_every_page_is_in_the_site(pages: dict[str, Page]) -> None:
     written = {
         file.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for file in (ROOT / "docs").rglob("*.md")
     }
-    assert pages.keys() == written | {"start.html", "contributing.html"}
+    assert pages.keys() == written | {"contributing.html"}
 
 
 def test_every_page_is_linked_from_the_first_one_or_its_links(pages: dict[str, Page]) -> None:

@@ -1,4 +1,4 @@
-"""docs/security.md: its commands are run as they are written."""
+"""docs/rights.md: its commands are run as they are written, its token is accepted."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from tests.readme import DOCS, blocks
 
 def test_all_commands_of_the_page_run(tmp_path: Path) -> None:
     (tmp_path / "nodes.jsonl").write_text('{"path": "US", "level": "COUNTRY"}\n')
-    commands = "\n".join(blocks("sh", (DOCS / "security.md").read_text("utf-8")))
+    commands = "\n".join(blocks("sh", (DOCS / "rights.md").read_text("utf-8")))
     output = subprocess.run(
         ["sh", "-ec", f"clade import location nodes.jsonl\n{commands}"],
         cwd=tmp_path,

@@ -1,0 +1,120 @@
+"""Queries of all pages: valid, run without errors, with the responses and the number of requests that the pages say."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+from graphql import DocumentNode, OperationDefinitionNode, parse, validate
+
+from graph.hierarchies.registry import served
+from graph.schema import build_schema
+from graph.settings import Settings
+from store.connect import open_store
+from store.engine.protocol import Store
+from store.engine.usage import ReadUsage
+from store.model.items import Item, Put
+from store.sqlite.store import SQLiteStore
+from tests.readme import DOCS, README, blocks
+from tests.systems.asking import Client
+
+CLASSES = served(Settings.model_fields["hierarchies"].default)
+SCHEMA = build_schema(CLASSES)[0]._schema
+PAGES = {page.relative_to(README.parent).as_posix(): page.read_text("utf-8") for page in [README, *DOCS.rglob("*.md")]}
+PAGES = {name: text for name, text in PAGES.items() if blocks("graphql", text)}
+
+OWN_TESTS = {
+    "docs/attributes.md": "test_attributes.py",
+    "docs/dynamodb.md": "test_dynamodb.py",
+    "docs/federation.md": "../federation/test_guide.py",
+    "docs/from-your-table.md": "test_from_your_table.py",
+    "docs/languages.md": "test_writing.py",
+    "docs/modelling.md": "test_modelling.py",
+    "docs/publishing.md": "test_publishing.py",
+    "docs/writing.md": "test_writing.py",
+}
+"""Pages whose operations need other data or hierarchies than those of the demo, or write."""
+
+BOTH_STORES = ("docs/querying.md", "docs/lists.md")
+NUMBERS = {"One": 1, "Two": 2, "Three": 3}
+BLOCK = r"```graphql\n(?P<query>.*?)^```$"
+STATED = re.compile(rf"\b(?P<number>One|Two|Three)\s+requests?\b[^`]*?:\n\n{BLOCK}", re.MULTILINE | re.DOTALL)
+ANSWERED = re.compile(rf"^{BLOCK}\s*```json\n(?P<answer>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def operations(text: str) -> Sequence[str]:
+    return [block for block in blocks("graphql", text) if is_executable(parse(block))]
+
+
+def is_executable(document: DocumentNode) -> bool:
+    return any(isinstance(definition, OperationDefinitionNode) for definition in document.definitions)
+
+
+@pytest.fixture(scope="module")
+async def few_items(demo_store: str) -> list[Item]:
+    """The items of the demo data that pages ask for: roots, states and Nebraska, all categories, and records of ids."""
+    found = []
+    async with open_store(demo_store) as store:
+        async for page in store.scan(ReadUsage()):
+            found += [item for item in page if is_wanted(str(item["pk"]), str(item["sk"]))]
+    return found
+
+
+def is_wanted(pk: str, sk: str) -> bool:
+    if pk.startswith("location#"):
+        return sk.count("#") <= 1 or (pk == "location#US" and (sk.count("#") == 2 or sk.startswith("#NE#")))
+    return pk.startswith(("category", "id#category")) or pk in ("location", "id#location:US-NE", "id#location:5074472")
+
+
+@pytest.fixture
+async def demo(request: pytest.FixtureRequest, store_url: str, demo_store: str) -> AsyncIterator[Store]:
+    """The demo data in both stores; on DynamoDB, where loading all takes minutes, the items that the pages ask for."""
+    is_sqlite = store_url.startswith("sqlite:")
+    async with open_store(demo_store if is_sqlite else store_url) as store:
+        if not is_sqlite:
+            items: list[Item] = request.getfixturevalue("few_items")
+            await store.create()
+            for start in range(0, len(items), 100):
+                await store.commit([Put(item) for item in items[start : start + 100]])
+        yield store
+
+
+@pytest.mark.parametrize("page", BOTH_STORES)
+async def test_queries_of_a_page_on_both_stores(page: str, demo: Store) -> None:
+    client = Client(demo, *CLASSES)
+    for query in operations(PAGES[page]):
+        reply = await client.ask(query)
+        assert not reply.errors, query
+        assert all(reply.data.values()), query
+    await compare_answers(client, PAGES[page])
+    for stated in STATED.finditer(PAGES[page]):
+        saved = NUMBERS[stated["number"]] - (await client.ask(stated["query"])).requests
+        assert saved == 0 or (saved > 0 and isinstance(demo, SQLiteStore)), stated["query"]
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - OWN_TESTS.keys() - set(BOTH_STORES)))
+async def test_queries_of_a_page(page: str, demo_store: str) -> None:
+    async with open_store(demo_store) as store:
+        client = Client(store, *CLASSES)
+        for query in operations(PAGES[page]):
+            assert validate(SCHEMA, parse(query)) == [], query
+            assert not (await client.ask(query)).errors, query
+        await compare_answers(client, PAGES[page])
+
+
+async def compare_answers(client: Client, text: str) -> None:
+    for match in ANSWERED.finditer(text):
+        assert (await client.ask(match["query"])).data == json.loads(match["answer"])["data"], match["query"]
+
+
+def test_every_query_of_the_guide_states_its_requests() -> None:
+    text = PAGES["docs/querying.md"]
+    assert [found["query"] for found in STATED.finditer(text)] == operations(text)
+
+
+@pytest.mark.parametrize("page", OWN_TESTS)
+def test_a_page_of_other_data_has_a_test_of_its_own(page: str) -> None:
+    assert page in PAGES
+    test = Path(__file__).parent / OWN_TESTS[page]
+    assert Path(page).name in test.read_text("utf-8")
