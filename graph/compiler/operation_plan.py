@@ -100,9 +100,9 @@ class OperationPlan:
             return FoundRoot(key, resolve, definition, node, self.position(self.fields.position(details)))
         if isinstance(resolve, FoundField):
             kind: Any = get_named_type(definition.type)
-            connection = self.connection(kind, details)
-            counts = any(self.fields.selects(one.selected, COUNT) for one in connection.positions.values())
-            return SearchedRoot(key, resolve, definition, node, connection, counts)
+            position = self.fields.listed(kind, details)
+            counts = self.fields.selects(position, COUNT)
+            return SearchedRoot(key, resolve, definition, node, self.connection(kind, details), position, counts)
         raise UnsupportedByPlan
 
 
@@ -128,20 +128,17 @@ class ListedRoots:
 
 @dataclass(frozen=True, eq=False)
 class SearchedRoot:
-    """A field of Query that finds nodes by what they are like; `counts` is whether `descendantCount` is selected."""
+    """A field of Query that finds nodes by what they are like, and what is selected of them: `counts` is whether
+    `descendantCount` is.
+    """
 
     key: str
     resolve: FoundField
     definition: Any
     node: Any
     connection: "Connection"
+    position: NodePosition
     counts: bool
-
-    @property
-    def position(self) -> NodePosition | None:
-        """What is selected of the nodes, None where they are selected nowhere or twice."""
-        positions = list(self.connection.positions.values())
-        return positions[0].selected if len(positions) == 1 else None
 
 
 RootField = TypeName | FoundRoot | ListedRoots | SearchedRoot

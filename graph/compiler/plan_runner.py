@@ -267,8 +267,8 @@ async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResu
         for field in listed
     ]
     for searched, given in bound.searched:
-        below = None if searched.position is None else bound.look_ahead.selection(searched.position)
-        calls.append(searched.resolve.find(request, given, Selected(below, searched.counts)))
+        selected = Selected(bound.look_ahead.selection(searched.position), searched.counts)
+        calls.append(searched.resolve.find(request, given, selected))
     *pages, records = await _together([*calls, find_nodes(request, bound.lookups)])
     connections: list[tuple[RootField, Connection]] = [(field, field.listing.connection) for field in listed]
     connections += [(searched, searched.connection) for searched, _ in bound.searched]

@@ -110,14 +110,19 @@ class SelectedFields:
             return RelationField(kind, definition, node, self.position(details))
         connection: Any = get_named_type(definition.type)  # every list is a connection
         below = self.below(connection, details)
-        nodes = named(below, "nodes")
-        for edges in named(below, "edges"):
-            nodes += named(self.below(get_named_type(connection.fields["edges"].type), edges), "node")
         has_nodes = any(name_of(fields) in ("nodes", "edges", "pageInfo") for fields in below.values())
-        position = self.position([detail for fields in nodes for detail in fields])
+        position = self.listed(connection, details)
         may_be_roots = may_be_roots or kind is RelationKind.SIBLINGS
         counts = may_be_roots and self._selects(position, get_named_type(connection.fields["nodes"].type), COUNT)
         return RelationField(kind, definition, node, position, has_nodes, bool(named(below, "totalCount")), counts)
+
+    def listed(self, connection: Any, details: list[FieldDetails]) -> "NodePosition":
+        """The position of the nodes of a list, whether they are selected as nodes, in edges, or both."""
+        below = self.below(connection, details)
+        nodes = named(below, "nodes")
+        for edges in named(below, "edges"):
+            nodes += named(self.below(get_named_type(connection.fields["edges"].type), edges), "node")
+        return self.position([detail for fields in nodes for detail in fields])
 
     def selects(self, position: "NodePosition", name: str) -> bool:
         """Whether a field is selected of nodes at a position, of whatever level."""
@@ -219,6 +224,11 @@ class LookAhead:
     def selection_of(self, info: GraphQLResolveInfo[Any]) -> "NodeSelection":
         """What is selected of the nodes that a resolver returns."""
         return self.selection(self._fields.position(_details(info)))
+
+    def found_by(self, info: GraphQLResolveInfo[Any]) -> tuple["NodeSelection", bool]:
+        """What is selected of the nodes of a list that is no connection, and whether their counts are."""
+        position = self._fields.listed(get_named_type(info.return_type), _details(info))
+        return self.selection(position), self._fields.selects(position, COUNT)
 
     def _new_relation(self, field: RelationField) -> Relation | None:
         """None for rejected arguments, whose error is kept without its frames: it is raised for every node."""

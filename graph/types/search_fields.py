@@ -39,7 +39,8 @@ class FoundField(ABC):
         """The nodes for these arguments, with what is selected of them. Raises BadInput."""
 
     async def __call__(self, root: Any, info: Any, **given: Any) -> FoundPage:
-        return await self.find(info.context.request, given, Selected())
+        selected = Selected(*info.context.look_ahead(info).found_by(info))
+        return await self.find(info.context.request, given, selected)
 
 
 @dataclass(frozen=True)
