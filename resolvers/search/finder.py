@@ -90,14 +90,14 @@ class Finder(ABC):
         """The place of a node as it is now, None where it does not match."""
 
     @abstractmethod
-    async def read(self, base: str, reading: Reading) -> None:
-        """Read the items first; `base` is what their partition keys begin with."""
+    def ranges(self, base: str, reading: Reading) -> Sequence[tuple[KeyRange, int]]:
+        """The ranges of items to read first, each with a limit; `base` is what the partition keys begin with."""
 
     @abstractmethod
-    async def candidates(self, scope: Scope) -> tuple[Sequence[Pointer], bool]:
+    async def candidates(self, scope: Scope, read: Sequence[Sequence[Item]]) -> tuple[Sequence[Pointer], bool]:
         """The items of the nodes in a scope that match, in the order of the result, and whether none is missing there.
 
-        More items are read only if the first were read as `Reading.FIRST`.
+        `read` are the items of the last `ranges`. More are read only after those of `Reading.FIRST`.
         """
 
     async def find(self, asked: Arguments, selected: Selected) -> tuple[list[Hit], bool]:
@@ -124,19 +124,17 @@ class Finder(ABC):
         index = read_index(self._request, self._hierarchy, current=asked.under is not None)
         if self._is_by_tree:
             (tops, base), found = await _gathered([self._tops_and_base(None, asked.under), index])
-            if tops:
-                await self.read(base, Reading.ONLY)
+            read = await self.items(self.ranges(base, Reading.ONLY)) if tops else []
         else:
             base = partition(self._hierarchy, "", self.kind)
-            reads: list[Awaitable[Any]] = [index, self.read(base, Reading.FIRST)]
-            if asked.under is not None:
-                reads.append(read_tops(self._request, self._hierarchy.name, None, asked.under))
-            found, _, *below = await _gathered(reads)
-            tops = below[0] if below else None
+            below = [read_tops(self._request, self._hierarchy.name, None, asked.under)] if asked.under else []
+            reads = self._reads(self.ranges(base, Reading.FIRST))
+            found, *read = await _gathered([index, *below, *reads])
+            tops = read.pop(0) if below else None
         if tops == []:
             return [], True
         scope, reader = self._scope(tops, found, base), self._reader(selected, is_strong=found.is_moving)
-        pointers, complete = await self.candidates(scope)
+        pointers, complete = await self.candidates(scope, read)
         complete = complete and (tops is None or scope.moves is not None)
         if not complete and are_small(tops):
             return await reader.all_below(scope, asked.first), True
@@ -151,9 +149,9 @@ class Finder(ABC):
         if are_small(tops):
             return await self._reader(selected).all_below(Scope(tops, None), asked.first), True
         index = read_index(self._request, self._hierarchy, current=True)
-        found, _ = await _gathered([index, self.read(base, Reading.FIXED)])
+        found, *read = await _gathered([index, *self._reads(self.ranges(base, Reading.FIXED))])
         scope, reader = self._scope(tops, found, base), self._reader(selected, is_strong=found.is_moving)
-        pointers, _ = await self.candidates(scope)
+        pointers, _ = await self.candidates(scope, read)
         hits, _ = await reader.first_of(pointers, scope, asked.first, attempts=1)
         return hits, False  # it could only be proven by items of hidden nodes
 
@@ -185,9 +183,10 @@ class Finder(ABC):
 
     async def items(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[list[Item]]:
         """The items in these ranges, each up to a limit, eventually consistent."""
-        return await _gathered(
-            [self._request.state.items_in(span, limit=limit, current=False) for span, limit in ranges]
-        )
+        return await _gathered(self._reads(ranges))
+
+    def _reads(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[Awaitable[list[Item]]]:
+        return [self._request.state.items_in(span, limit=limit, current=False) for span, limit in ranges]
 
 
 async def _gathered(calls: Sequence[Awaitable[Any]]) -> list[Any]:

@@ -23,6 +23,7 @@ from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
 from store.model.keys import Path
+from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.cell_items import CellItem, nearest_after, point_of, run_range
 from store.search.geometry import Point, Run, cover
@@ -93,14 +94,14 @@ class _Near(Finder):
         kilometers = None if point is None else self._asked.point.kilometers(point)
         return None if kilometers is None or kilometers > self._asked.kilometers else (kilometers, record.id)
 
-    async def read(self, base: str, reading: Reading) -> None:
+    def ranges(self, base: str, reading: Reading) -> Sequence[tuple[KeyRange, int]]:
         self._runs = cover(self._asked.point, self._asked.kilometers, MAX_RUNS)
-        self._items = await self.items([(run_range(base, run), MAX_ITEMS) for run in self._runs])
+        return [(run_range(base, run), MAX_ITEMS) for run in self._runs]
 
-    async def candidates(self, scope: Scope) -> tuple[Sequence[CellItem], bool]:
+    async def candidates(self, scope: Scope, read: Sequence[Sequence[Item]]) -> tuple[Sequence[CellItem], bool]:
         found: dict[str, tuple[Place, CellItem]] = {}
         unread = [self._asked.kilometers]  # the least distance of a node that was not read
-        for run, items in zip(self._runs, self._items, strict=True):
+        for run, items in zip(self._runs, read, strict=True):
             async for chunk in in_chunks(items):
                 found |= self._places(scope, chunk)
             if len(items) == MAX_ITEMS:

@@ -28,6 +28,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.items import Item
 from store.model.keys import MAX_SEGMENTS, Path
 from store.model.languages import canonical_language
+from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.folding import SearchText, is_group
 from store.search.word_items import WordItem, Words, by_text, by_weight, weight_of
@@ -85,28 +86,29 @@ class _Search(Finder):
     def place(self, record: Record) -> Place | None:
         return self._asked.matching.place(record, Words.of(self._hierarchy, record), weight_of(self._hierarchy, record))
 
-    async def read(self, base: str, reading: Reading) -> None:
+    def ranges(self, base: str, reading: Reading) -> Sequence[tuple[KeyRange, int]]:
         asked, text = self._asked, self._asked.text
         self._reading, self._units = reading, self._request.reads.units
         words = [word for word in text.words if is_group(word)] or [max(text.words, key=len)]
         texts = words if len(text.words) == 1 else [text.folded, *words]
         is_narrow = asked.under is not None or asked.levels is not None
         limits = _Limits.of(texts, asked.first, is_narrow=is_narrow, reading=reading)
-        self._spans = [(by_text(base, one), limits.by_text) for one in texts]
+        ranges = [(by_text(base, one), limits.by_text) for one in texts]
         self._longest = max(range(len(texts)), key=lambda n: (len(texts) == 1 or n > 0, len(texts[n])))
         if len(text.words) == 1 and is_group(text.folded):
-            self._spans.append((by_weight(base, text.folded), limits.by_weight))
-        self._read = await self.items(self._spans)
+            ranges.append((by_weight(base, text.folded), limits.by_weight))
+        self._ranges = ranges
+        return ranges
 
-    async def candidates(self, scope: Scope) -> tuple[Sequence[WordItem], bool]:
-        read = [self._range(scope, items, limit) for items, (_, limit) in zip(self._read, self._spans, strict=True)]
-        found = candidates(self._asked.matching, scope, read)
-        complete = self._is_proven(scope, found, read)
+    async def candidates(self, scope: Scope, read: Sequence[Sequence[Item]]) -> tuple[Sequence[WordItem], bool]:
+        ranges = [self._range(scope, items, limit) for items, (_, limit) in zip(read, self._ranges, strict=True)]
+        found = candidates(self._asked.matching, scope, ranges)
+        complete = self._is_proven(scope, found, ranges)
         if not complete and (more := self._items_left(scope)):
-            after = str(self._read[self._longest][-1]["sk"])
-            (items,) = await self.items([(self._spans[self._longest][0].after(after), more)])
-            read.append(self._range(scope, items, more))
-            found, complete = candidates(self._asked.matching, scope, read), read[-1].is_whole
+            after = str(read[self._longest][-1]["sk"])
+            (items,) = await self.items([(self._ranges[self._longest][0].after(after), more)])
+            ranges.append(self._range(scope, items, more))
+            found, complete = candidates(self._asked.matching, scope, ranges), ranges[-1].is_whole
         return [one.item for one in found], complete
 
     def _is_proven(self, scope: Scope, found: Sequence[Candidate], read: Sequence[ItemRange]) -> bool:

@@ -25,7 +25,7 @@ def _same_words(found: Item, item: Item) -> bool:
     one, other = WordItem.of("", found), WordItem.of("", item)
     if one is None or other is None:
         return False
-    return one._replace(key=other.key, line=other.line, depth=other.depth, rank=other.rank) == other
+    return one._replace(at=other.at, line=other.line, depth=other.depth, rank=other.rank) == other
 
 
 def _same_place(found: Item, item: Item) -> bool:

@@ -4,6 +4,7 @@ Nodes are read a page at a time with their items. Others may write meanwhile: a 
 its tree has changed, and an item that seems to be of no node is only reported where the node and the record of its id
 are the same after the item was read as before. Of a node whose ancestors were renamed or moved the items may have
 another key, lineage and depth than now, as long as what search has of the moves leads from them to the present ones.
+The items of a node that cannot be read, which the check of nodes finds, stay as they are until it can be.
 """
 
 import contextlib
@@ -113,7 +114,7 @@ class SearchCheck:
         records = _records(running.visible(items))
         keys = ancestor_keys(records[0].key) if records else []
         above = _records([one for one in await self._get(keys) if one is not None])
-        nodes = list(located(above, records))
+        nodes = [node for node in located(above, records) if _is_readable(node.record)]
         wanted = [key_of(item) for node in nodes for item in search_items(self.hierarchy, node)]
         stored = dict(zip(wanted, await self._get(wanted), strict=True))
         lines = {_bare_id(node.record.id): node.line for node in nodes}
@@ -164,7 +165,7 @@ class SearchCheck:
             self._stray(node_id, again[node_id], rest)
             for node_id, keys in suspects.items()
             if again[node_id] == before[node_id]
-            and not again[node_id].is_moving
+            and not again[node_id].is_unclear
             and (rest := [key for key in keys if key in remaining])
         ]
 
@@ -200,10 +201,11 @@ class SearchCheck:
                 nodes[node_id] = _Node(record, None, moving, {})
                 continue
             above = _records([root] if (root := found[Key(place.pk, "#")]) is not None and place.sk != "#" else [])
-            items = [one for own in _records([item]) for one in search_items(self.hierarchy, Located.below(above, own))]
+            (own,) = _records([item])
+            items = search_items(self.hierarchy, Located.below(above, own)) if _is_readable(own) else []
             keys = {key.sk: key for key in map(key_of, items)}
             moving = bool(decode_moves(found[tree_version_key(place.pk)]))
-            nodes[node_id] = _Node(record, item, moving, keys)
+            nodes[node_id] = _Node(record, item, moving or not _is_readable(own), keys)
         return nodes
 
     # -- moved nodes ---------------------------------------------------------------------------------------------------
@@ -263,22 +265,39 @@ class SearchCheck:
 
 
 class _Node(NamedTuple):
-    """The node of an id: its id record, its item, whether a move runs in its tree, and the keys of its search items."""
+    """The node of an id: its id record, its item, and the keys of its search items.
+
+    `is_unclear` is whether these may be others, since a move runs in its tree, or the node cannot be read.
+    """
 
     record: Item | None
     item: Item | None
-    is_moving: bool
+    is_unclear: bool
     keys: dict[str, Key]
 
 
 def _records(items: Iterable[Item]) -> list[Record]:
-    """The records of nodes, without those that the check of nodes finds damaged."""
-    records = []
-    for item in items:
-        if all(isinstance(item.get(name), str) for name in ("name", "level", "id")):
-            with contextlib.suppress(Damaged):
-                records.append(Record.of(item))
-    return records
+    """The records of nodes; of those that cannot be read, which the check of nodes finds, only keys and ids."""
+    return [_record(item) or _unreadable(item) for item in items if isinstance(item.get("id"), str)]
+
+
+def _record(item: Item) -> Record | None:
+    if isinstance(item.get("name"), str) and isinstance(item.get("level"), str):
+        with contextlib.suppress(Damaged):
+            return Record.of(item)
+    return None
+
+
+def _unreadable(item: Item) -> Record:
+    pk, sk, node_id = [cast(str, item[name]) for name in ("pk", "sk", "id")]
+    return Record(
+        pk=pk, sk=sk, rank="", id=node_id, level="", name="", above=[], kids={}, below={}, revision=0, updated_at="",
+        attributes={},
+    )  # fmt: skip
+
+
+def _is_readable(record: Record) -> bool:
+    return record.level != ""
 
 
 def _bare_id(node_id: str) -> str:

@@ -25,6 +25,7 @@ _UNSPACED = (
 _WORD = re.compile(rf"(?:(?=[^\W_])[{_UNSPACED}])+|(?:(?![{_UNSPACED}])[^\W_])+")
 # A syllable of Hangul is two or three letters in NFKD, of which only the first begins it.
 _BEGINNING = re.compile(rf"(?<![^+])[^+]|(?![\u1160-\u11ff])[{_UNSPACED}]")
+_INNER = re.compile(rf"(?![\u1160-\u11ff])[{_UNSPACED}]")
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _STROKES = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"})
 
@@ -66,10 +67,14 @@ def is_group(word: str) -> bool:
 
 
 class SearchText(NamedTuple):
-    """A text to search for: folded as a whole, and its different words; each must begin a word of a node."""
+    """A text to search for: folded as a whole, and its different words; each must begin a word of a node.
+
+    `patterns` are what is searched for these words in folded texts after a `+`.
+    """
 
     folded: str
     words: tuple[str, ...]
+    patterns: tuple[str, ...]
 
     @classmethod
     def of(cls, text: str) -> "SearchText":
@@ -82,22 +87,20 @@ class SearchText(NamedTuple):
             raise BadInput("text has no letter and no digit; write the beginning of a word.")
         if len(words) > MAX_WORDS:
             raise BadInput(f"text has {quantity(len(words), 'word')}; at most {MAX_WORDS} are searched.")
-        return cls(folded, words)
+        # In scripts without spaces a word begins with any character inside of another one.
+        return cls(folded, words, tuple([word if _INNER.match(word) else f"+{word}" for word in words]))
 
     def match(self, names: "tuple[str, ...] | list[str]", words: str) -> int | None:
         """How well folded names, and further folded words, match: 0 where a name is the text, 1 where one begins with
         it, 2 where all its words match, None otherwise.
         """
         text = "+" + "+".join([*names, words])
-        for word in self.words:
-            if (word if _BEGINNING.match(word[0]) and _is_unspaced(word) else "+" + word) not in text:
+        for pattern in self.patterns:
+            if pattern not in text:
                 return None
         if self.folded in names:
             return 0
-        return 1 if any(name.startswith(self.folded) for name in names) else 2
-
-
-@lru_cache(256)
-def _is_unspaced(word: str) -> bool:
-    """Whether a word begins with any of its characters inside of another one."""
-    return re.match(rf"(?![\u1160-\u11ff])[{_UNSPACED}]", word) is not None
+        for name in names:
+            if name.startswith(self.folded):
+                return 1
+        return 2

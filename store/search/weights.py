@@ -1,6 +1,7 @@
 """Weights: numbers as text whose order is from the greatest to the least, for use in sort keys."""
 
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 _NINES = str.maketrans("0123456789", "9876543210")
 _ZERO = "1"
@@ -17,6 +18,13 @@ def descending(number: object) -> str:
     if type(number) is int and 0 < number < 10**18:  # as most are
         digits = str(number)
         return f"0{501 - len(digits):03d}{digits.rstrip('0').translate(_NINES)}:"
+    if isinstance(number, bool) or not isinstance(number, int | float | str):
+        return _ZERO
+    return _descending(str(number))
+
+
+@lru_cache(4_096)
+def _descending(number: str) -> str:
     value = _decimal(number)
     if not value:
         return _ZERO
@@ -26,11 +34,9 @@ def descending(number: object) -> str:
     return f"2{500 + value.adjusted():03d}{digits}!"
 
 
-def _decimal(number: object) -> Decimal:
-    if isinstance(number, bool) or not isinstance(number, int | float | str):
-        return Decimal(0)
+def _decimal(number: str) -> Decimal:
     try:
-        value = Decimal(str(number))
+        value = Decimal(number)
     except InvalidOperation:
         return Decimal(0)
     return value if value.is_finite() and -400 < value.adjusted() < 400 else Decimal(0)

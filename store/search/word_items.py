@@ -114,28 +114,35 @@ class WordItem(NamedTuple):
     name: str
     id: str
     level: str
-    key: Key
+    at: str
     line: Lineage
-    words: Words
+    names: dict[str, str]
+    others: str
 
     @classmethod
     def of(cls, hierarchy: str, item: Item) -> "WordItem | None":
         """None for a damaged item."""
-        match = _RANK.fullmatch(str(item.get("rank")))
-        at, line, level = item.get("at"), item.get("line"), item.get("level")
+        get = item.get
+        match = _RANK.fullmatch(str(get("rank")))
+        at, line, level, names, others = get("at"), get("line"), get("level"), get("names") or {}, get("others") or ""
         if match is None or not (isinstance(at, str) and isinstance(line, str) and isinstance(level, str)):
             return None
         zone, weight, depth, name, bare_id = match.groups()
-        names = item.get("names") or {}
-        others = item.get("others") or ""
-        root, divider, rest = at.partition("#")
-        if not (divider and isinstance(names, dict) and isinstance(others, str)):
+        if not ("#" in at and isinstance(names, dict) and isinstance(others, str)):
             return None
-        words = Words({"": name, **cast(dict[str, str], names)}, tuple(others.split("+")) if others else ())
         return cls(
-            cast(str, item["sk"]), cast(str, item["rank"]), zone == "0", weight, int(depth), name,
-            f"{hierarchy}:{bare_id}", level, Key(f"{hierarchy}#{root}", divider + rest), line, words,
+            cast(str, item["sk"]), match.string, zone == "0", weight, int(depth), name, f"{hierarchy}:{bare_id}", level,
+            at, line, cast(dict[str, str], names), others,
         )  # fmt: skip
+
+    @property
+    def key(self) -> Key:
+        root, divider, rest = self.at.partition("#")
+        return Key(f"{self.id.partition(':')[0]}#{root}", divider + rest)
+
+    @property
+    def words(self) -> Words:
+        return Words({"": self.name, **self.names}, tuple(self.others.split("+")) if self.others else ())
 
 
 def word_items(hierarchy: Hierarchy, record: Record, line: Lineage) -> list[Item]:

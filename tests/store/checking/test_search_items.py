@@ -16,6 +16,7 @@ from store.engine.usage import ReadUsage
 from store.model.attributes import Attribute, Kind, Value
 from store.model.hierarchy import Hierarchy, Search, SearchScope
 from store.model.items import Change, Delete, Item, Put, key_of
+from store.model.keys import node_key
 from store.model.paths import parse_path
 from store.search.lineage import id_hash
 from store.search.node_items import marker_key
@@ -160,6 +161,25 @@ async def test_outdated_items_are_no_findings_and_are_written_anew(store: Store,
     assert present["at"] == "z#p#r#b#c#"
     assert await findings(store, hierarchy) == []
     await invariants.check(store, {"category": hierarchy})
+
+
+@pytest.mark.parametrize("hierarchy", [BY_HIERARCHY, BY_TREE], ids=["hierarchy", "tree"])
+@pytest.mark.parametrize("path", ["r", "r/a"])
+async def test_the_items_of_a_node_that_cannot_be_read_stay_until_it_can(
+    store: Store, path: str, hierarchy: Hierarchy
+) -> None:
+    await fill(store, hierarchy)
+    key = node_key("category", parse_path(path))
+    (node,) = await store.get([key], ReadUsage(), strong=True)
+    assert node is not None
+    before = [one for one in await invariants.all_items(store) if one["pk"].startswith("words/")]
+    await store.commit([Put({name: value for name, value in node.items() if name != "name"})])
+    (found,) = await findings(store, hierarchy)
+    for _ in range(2):
+        assert await repaired(store, hierarchy) == [(found, False)]
+    assert [one for one in await invariants.all_items(store) if one["pk"].startswith("words/")] == before
+    await store.commit([Put(node)])
+    assert await findings(store, hierarchy) == []
 
 
 async def test_a_repair_that_stops_anywhere_is_continued(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
