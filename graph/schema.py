@@ -19,7 +19,7 @@ from graph.types.hierarchy_list import HierarchyEnums, hierarchies_field
 from graph.types.hierarchy_types import HierarchyTypes, NodeInterface
 from graph.types.level_types import LevelTypes
 from graph.types.mutations import mutation_type
-from graph.types.past_fields import move_fields, past_fields
+from graph.types.past_fields import move_fields, move_type, past_fields
 from graph.types.root_fields import ById, ByPaths, Find, RootsField
 from graph.types.scalars import SCALARS, Path
 from graph.types.search_fields import near_fields, search_fields
@@ -39,7 +39,8 @@ def build_schema(
     for types in published:
         fields |= _root_fields(types) | search_fields(types) | near_fields(types)
     enums = HierarchyEnums(hierarchies)
-    fields |= move_fields(enums) | past_fields(names, enums)
+    move = move_type(enums)
+    fields |= move_fields(enums, move) | past_fields(names, enums)
     fields["hierarchies"] = hierarchies_field(hierarchies, enums)
     fields |= {
         "_entities": entities_field(published),
@@ -48,7 +49,7 @@ def build_schema(
     concrete = [types.concrete for one in published for types in (one.nodes, one.revisions)]
     schema = strawberry.Schema(
         query=object_type("Query", "The root type of queries.", fields),
-        mutation=mutation_type(published),
+        mutation=mutation_type(published, move),
         types=[kind for levels in concrete for kind in levels.values()],
         config=StrawberryConfig(scalar_map=SCALARS | {Representation: REPRESENTATION}),
     )
