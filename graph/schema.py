@@ -19,7 +19,7 @@ from graph.types.hierarchy_list import HierarchyEnums, hierarchies_field
 from graph.types.hierarchy_types import HierarchyTypes, NodeInterface
 from graph.types.level_types import LevelTypes
 from graph.types.mutations import mutation_type
-from graph.types.past_fields import move_fields, past_fields
+from graph.types.past_fields import move_fields, move_type, past_fields
 from graph.types.root_fields import ById, ByPaths, Find, RootsField
 from graph.types.scalars import SCALARS, Path
 from graph.types.search_fields import near_fields, search_fields
@@ -40,7 +40,8 @@ def build_schema(
         fields |= _root_fields(types) | search_fields(types) | near_fields(types)
     enums = HierarchyEnums(hierarchies)
     past, followed = past_fields(names, enums)
-    fields |= move_fields(enums) | past
+    move = move_type(enums)
+    fields |= move_fields(enums, move) | past
     fields["hierarchies"] = hierarchies_field(hierarchies, enums)
     fields |= {
         "_entities": entities_field(published),
@@ -49,7 +50,7 @@ def build_schema(
     concrete = [types.concrete for one in published for types in (one.nodes, one.revisions)]
     schema = strawberry.Schema(
         query=object_type("Query", "The root type of queries.", fields),
-        mutation=mutation_type(published),
+        mutation=mutation_type(published, move),
         subscription=object_type("Subscription", "The root type of subscriptions, sent as events.", followed),
         types=[kind for levels in concrete for kind in levels.values()],
         config=StrawberryConfig(scalar_map=SCALARS | {Representation: REPRESENTATION}),

@@ -13,7 +13,6 @@ from graph.hierarchies.node import Node
 from graph.types.field import Fields, argument, attribute_of, field, object_type, required
 from graph.types.hierarchy_types import HierarchyTypes
 from graph.types.name_fields import LocalizedNameInput, given_names
-from graph.types.past_fields import Move
 from graph.types.root_fields import load
 from graph.types.scalars import Path
 from graph.types.value_types import input_object, input_type, plain_input
@@ -72,11 +71,11 @@ _PLAN = {
 WritePlan = object_type("WritePlan", "The changes that a dry run found necessary.", _PLAN)
 
 
-def mutation_type(published: Sequence[HierarchyTypes]) -> type:
-    """The type Mutation with the mutations of all hierarchies."""
+def mutation_type(published: Sequence[HierarchyTypes], move: Any) -> type:
+    """The type Mutation with the mutations of all hierarchies; `move` is the type Move."""
     fields: Fields = {}
     for types in published:
-        fields |= Mutations(types).fields()
+        fields |= Mutations(types, move).fields()
     made: type = object_type("Mutation", "The root type of mutations.", fields)
     return made
 
@@ -93,13 +92,14 @@ class Payload:
 class Mutations:
     """The mutations of one hierarchy."""
 
-    def __init__(self, types: HierarchyTypes) -> None:
+    def __init__(self, types: HierarchyTypes, move: Any) -> None:
         self._types = types
+        self._payload = _payload_type(types, move)
         self._hierarchy = types.cls.definition()
         self._inputs = Inputs(types.cls)
 
     def fields(self) -> Fields:
-        title, returns = self._types.title, _payload_type(self._types) | None
+        title, returns = self._types.title, self._payload | None
         attributes: Any = self._inputs.attributes
         created = (
             argument("parent", Path | None, 'Path of the parent, such as "US/NE"; omitted or null for a root.'),
@@ -197,16 +197,16 @@ async def _previous_parent(payload: Payload, info: Any) -> Record | None:
     return found
 
 
-def _payload_type(types: HierarchyTypes) -> Any:
+def _payload_type(types: HierarchyTypes, move: Any) -> Any:
     """The payload of all mutations of one hierarchy."""
-    node, move, plan = types.interface | None, attribute_of("result.move"), attribute_of("result.dry_run")
+    node, plan = types.interface | None, attribute_of("result.dry_run")
     written = "The node as written, or as it was before its deletion; null for a dry run."
     parent = "Current content of the node's parent before the mutation; null for a root, a new node and a dry run."
     moved = "The move that carries out a mutation of more than one transaction; else null."
     fields = {
         "node": field(_node, node, written),
         "previous_parent": field(_previous_parent, node, parent),
-        "move": field(move, Move | None, moved),
+        "move": field(attribute_of("result.move"), move | None, moved),
         "plan": field(plan, WritePlan | None, "The changes that a dry run found necessary; else null."),
     }
     return object_type(f"{types.title}Payload", f"The result of a mutation of the hierarchy {types.name}.", fields)

@@ -3,7 +3,7 @@
 A revision is the content of a node as of one write. Clients' caches identify objects by ID, so it has an ID of its own.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from enum import Enum
 from inspect import Parameter
@@ -236,29 +236,32 @@ def _path(end: Key | None) -> str | None:
     return None if end is None else format_path(path_of(*end))
 
 
-_FIELDS = {
-    "id": field(attribute_of("id"), strawberry.ID, "ID of the move."),
-    "hierarchy": field(attribute_of("hierarchy"), str, "Name of the node's hierarchy."),
-    "from_": field(lambda move, info: _path(move.source), Path, "Path of the node before.", name="from"),
-    "to_": field(
-        lambda move, info: _path(move.target), Path | None, "Path of the node after; null for a deletion.", name="to"
-    ),
-    "state": field(lambda move, info: MoveState(move.state.value), MoveState, "Progress of the move."),
-    "reason": field(attribute_of("reason"), str | None, "Reason of the failure; null unless UNDONE."),
-    "nodes": field(attribute_of("nodes"), int, "Number of nodes in the subtree."),
-    "written": field(attribute_of("written"), int, "Number of nodes copied while COPYING, or removed while SWEEPING."),
-    "started_at": field(attribute_of("started_at"), DateTime, "Time of its start, in UTC."),
-    "ended_at": field(attribute_of("ended_at"), DateTime | None, "Time of its end, in UTC; null while it runs."),
-    "changed_by": field(attribute_of("changed_by"), str | None, "Caller that started it; null where unknown."),
-}
-Move: Any = object_type("Move", "A move, rename or deletion that takes more than one transaction.", _FIELDS)
+def move_type(enums: HierarchyEnums) -> Any:
+    """The type Move, which names one of the served hierarchies."""
+    parts: list[tuple[str, Callable[..., Any], Any, str]] = [
+        ("id", attribute_of("id"), strawberry.ID, "ID of the move."),
+        ("hierarchy", attribute_of("hierarchy"), enums.hierarchy, "Name of the node's hierarchy."),
+        ("from", lambda move, info: _path(move.source), Path, "Path of the node before."),
+        ("to", lambda move, info: _path(move.target), Path | None, "Path of the node after; null for a deletion."),
+        ("state", lambda move, info: MoveState(move.state.value), MoveState, "Progress of the move."),
+        ("reason", attribute_of("reason"), str | None, "Reason of the failure; null unless UNDONE."),
+        ("nodes", attribute_of("nodes"), int, "Number of nodes in the subtree."),
+        ("written", attribute_of("written"), int, "Number of nodes copied while COPYING, or removed while SWEEPING."),
+        ("startedAt", attribute_of("started_at"), DateTime, "Time of its start, in UTC."),
+        ("endedAt", attribute_of("ended_at"), DateTime | None, "Time of its end, in UTC; null while it runs."),
+        ("changedBy", attribute_of("changed_by"), str | None, "Caller that started it; null where unknown."),
+    ]
+    fields = {f"{name}_": field(resolve, kind, text, name=name) for name, resolve, kind, text in parts}
+    return object_type("Move", "A move, rename or deletion that takes more than one transaction.", fields)
 
 
-def move_fields(enums: HierarchyEnums) -> Fields:
-    """`move` and `moves` over all hierarchies."""
+def move_fields(enums: HierarchyEnums, move: Any) -> Fields:
+    """`move` and `moves` over all hierarchies; `move` is the type Move."""
+    served = {member.value for member in enums.hierarchy}
 
     async def find(root: Any, info: Any, id_: str) -> StoredMove | None:
-        return await move_status.find_move(info.context.request, id_)
+        found = await move_status.find_move(info.context.request, id_)
+        return found if found is not None and found.hierarchy in served else None
 
     async def latest(root: Any, info: Any, hierarchy_: Enum, first_: Any = None) -> list[StoredMove]:
         window = ConnectionArguments(first=first_)
@@ -267,6 +270,6 @@ def move_fields(enums: HierarchyEnums) -> Fields:
     one = "The move with this ID; null where there is none, or it ended more than a day ago."
     many = "Moves of a hierarchy that run or ended within a day, newest first."
     return {
-        "move": field(find, Move | None, one, required("id", strawberry.ID, "ID of the move.")),
-        "moves": field(latest, list[Move] | None, many, _hierarchy_argument(enums), FIRST),
+        "move": field(find, move | None, one, required("id", strawberry.ID, "ID of the move.")),
+        "moves": field(latest, list[move] | None, many, _hierarchy_argument(enums), FIRST),
     }

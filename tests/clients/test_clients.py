@@ -1,4 +1,4 @@
-"""Clients that many people use, as they come from npm: Relay's compiler, urql's normalised cache, generated types."""
+"""Clients that many people use, as they come from npm: Relay's compiler, urql's normalised cache."""
 
 import asyncio
 import json
@@ -7,15 +7,13 @@ import shutil
 
 import httpx
 import pytest
-from graphql import OperationDefinitionNode, parse
 
 from graph.app import create_app
 from graph.hierarchies.registry import hierarchies
 from store.connect import open_store
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from tests.clients.programs import HERE, PROGRAMS, compile_relay, needs_node, run
-from tests.readme import blocks
+from tests.clients.programs import HERE, compile_relay, needs_node, run
 from tests.serving import serving
 
 SCHEMA = HERE.parents[1] / "schema.graphql"
@@ -100,21 +98,3 @@ def test_urql_walks_1000_children_page_by_page_normalised_by_id_and_shows_none_t
         "names": [f"Number {number:03}" for number in range(1000)],
         "warnings": [],
     }
-
-
-# -- generated types ---------------------------------------------------------------------------------------------------
-
-
-def test_codegen_makes_types_for_the_readmes_queries_and_typescript_takes_them(tmp_path):
-    queries = blocks("graphql")
-    names = [
-        one.name.value if one.name else None
-        for query in queries
-        for one in parse(query).definitions
-        if isinstance(one, OperationDefinitionNode)
-    ]
-    (tmp_path / "queries.graphql").write_text("\n".join(queries))
-    types = run("node", HERE / "types.mjs", SCHEMA, tmp_path / "queries.graphql")
-    assert names == re.findall(r"^export type (\w+)Query =", types, re.MULTILINE)
-    (tmp_path / "types.ts").write_text(types)
-    run(PROGRAMS / "tsc", "--noEmit", "--strict", tmp_path / "types.ts")

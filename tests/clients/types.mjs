@@ -1,17 +1,13 @@
-// Prints TypeScript types for the operations of a document: node types.mjs SCHEMA DOCUMENT
-import { readFileSync } from "node:fs";
+// Writes the files of a configuration of GraphQL Code Generator, without its command: node types.mjs codegen.json
+import { readFileSync, writeFileSync } from "node:fs";
 import { codegen } from "@graphql-codegen/core";
-import * as types from "@graphql-codegen/typescript";
 import * as operations from "@graphql-codegen/typescript-operations";
 import { parse } from "graphql";
 
-const [schema, document] = process.argv.slice(2).map((file) => parse(readFileSync(file, "utf8")));
-const output = await codegen({
-  schema,
-  documents: [{ document }],
-  config: { defaultScalarType: "unknown", scalars: { DateTime: "string", Decimal: "string", Path: "string" } },
-  filename: "types.ts",
-  plugins: [{ types: {} }, { operations: {} }],
-  pluginMap: { types, operations },
-});
-console.log(output);
+const pluginMap = { "typescript-operations": operations };
+const read = (file) => parse(readFileSync(file, "utf8"));
+const { schema, documents, generates } = JSON.parse(readFileSync(process.argv[2], "utf8"));
+for (const [filename, { plugins, config }] of Object.entries(generates)) {
+  const options = { schema: read(schema), documents: [{ document: read(documents) }], config, filename, pluginMap };
+  writeFileSync(filename, await codegen({ ...options, plugins: plugins.map((name) => ({ [name]: {} })) }));
+}

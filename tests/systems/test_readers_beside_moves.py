@@ -15,7 +15,9 @@ from hypothesis import given, settings
 
 from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
+from graph.hierarchies.locations import Location
 from graph.operation.context import Context
+from graph.schema import build_schema
 from resolvers.access.grants import Grants
 from resolvers.session.request import Request
 from store.connect import open_store
@@ -148,11 +150,21 @@ async def test_a_move_is_told_to_those_who_may_read_both_ends(store, tops, is_se
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES))
     answer = await execution.execute(MOVES, {"id": MOVE}, allow_mutations=False)
     told = {
-        "id": MOVE, "hierarchy": "ground", "from": "A/x", "to": "B/x", "state": "COPYING", "reason": None, "nodes": 1,
+        "id": MOVE, "hierarchy": "GROUND", "from": "A/x", "to": "B/x", "state": "COPYING", "reason": None, "nodes": 1,
         "written": 1, "startedAt": AT, "endedAt": None,
     }  # fmt: skip
     expected = {"move": told, "moves": [{"id": MOVE}]} if is_seen else {"move": None, "moves": []}
     assert answer.body["data"] == expected
+
+
+async def test_a_move_of_a_hierarchy_that_is_not_served_is_none(store):
+    await plant(store, MoveInProgress(SMALL, ("A", "x"), ("B", "x")))
+    schema, types = build_schema([Location])
+    definitions = {Location.name: Location.definition()}
+    execution = Execution(schema, lambda: Context(Request(store, definitions), types))
+    query = "query($id: ID!) { move(id: $id) { id hierarchy } }"
+    answer = await execution.execute(query, {"id": MOVE}, allow_mutations=False)
+    assert answer.body == {"data": {"move": None}}
 
 
 async def test_moves_come_as_a_window_says(store):
