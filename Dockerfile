@@ -5,8 +5,10 @@
 FROM python:3.13.12-slim-trixie AS build
 WORKDIR /src
 RUN python -m venv /opt/clade
-COPY constraints.txt .
-RUN /opt/clade/bin/pip install --no-cache-dir --require-hashes -r constraints.txt
+# constraints-aiobotocore.txt for the newest aiobotocore, without aioboto3.
+ARG CONSTRAINTS=constraints.txt
+COPY constraints.txt constraints-aiobotocore.txt ./
+RUN /opt/clade/bin/pip install --no-cache-dir --require-hashes -r "$CONSTRAINTS"
 COPY . .
 RUN /opt/clade/bin/pip install --no-cache-dir --no-deps .
 

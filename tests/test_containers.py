@@ -80,16 +80,21 @@ def test_only_the_compose_file_asks_for_the_demo_data():
 # -- what is installed -------------------------------------------------------------------------------------------------
 
 
-def pinned() -> dict[str, tuple[str, list[str]]]:
+CONSTRAINTS = ["constraints.txt", "constraints-aiobotocore.txt"]
+
+
+def pinned(file: str) -> dict[str, tuple[str, list[str]]]:
     """Version and hashes of each package of the image."""
-    text = re.sub(r"^#.*\n", "", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE)
+    text = re.sub(r"^#.*\n", "", (ROOT / file).read_text(), flags=re.MULTILINE)
     found = [line.split() for line in text.replace("\\\n", "").splitlines()]
     return {line[0].partition("==")[0]: (line[0].partition("==")[2], line[1:]) for line in found}
 
 
-def test_every_package_has_a_version_and_hashes():
-    assert "--require-hashes -r constraints.txt" in DOCKERFILE
-    for name, (version, hashes) in pinned().items():
+@pytest.mark.parametrize("file", CONSTRAINTS)
+def test_every_package_has_a_version_and_hashes_and_nothing_names_an_index(file):
+    assert '--require-hashes -r "$CONSTRAINTS"' in DOCKERFILE
+    assert f"ARG CONSTRAINTS={CONSTRAINTS[0]}" in DOCKERFILE
+    for name, (version, hashes) in pinned(file).items():
         assert version, name
         assert hashes, name
         assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", one) for one in hashes), name
@@ -97,7 +102,7 @@ def test_every_package_has_a_version_and_hashes():
 
 def test_the_versions_satisfy_the_requirements_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    versions, waiting = pinned(), [*project["dependencies"]]
+    versions, waiting = pinned(CONSTRAINTS[0]), [*project["dependencies"]]
     waiting += [one for extra in ("demo", "traces") for one in project["optional-dependencies"][extra]]
     needed = set()
     while waiting:
@@ -110,6 +115,16 @@ def test_the_versions_satisfy_the_requirements_of_the_project():
     assert {name for name, *_ in needed} == versions.keys()
 
 
+def test_without_aioboto3_all_but_the_aws_libraries_have_the_same_versions():
+    usual, plain = (pinned(file) for file in CONSTRAINTS)
+    aws = {"aiobotocore", "botocore"}
+    assert usual.keys() - plain.keys() == {"aioboto3", "aiofiles", "boto3", "s3transfer"}
+    assert {name: plain[name] for name in plain if name not in aws} == {
+        name: usual[name] for name in plain if name not in aws
+    }
+    assert plain["aiobotocore"][0].startswith("3.")
+
+
 def is_wanted(one: Requirement, extras: set[str]) -> bool:
     environment = {"python_version": "3.13", "python_full_version": "3.13.12"}
     return one.marker is None or any(one.marker.evaluate({**environment, "extra": extra}) for extra in {"", *extras})
@@ -119,5 +134,5 @@ def test_the_build_context_has_all_files_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     allowed = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     needed = [name.removesuffix("*") for name in project["tool"]["setuptools"]["packages"]["find"]["include"]]
-    needed += ["pyproject.toml", "constraints.txt", project["project"]["readme"], *project["project"]["license-files"]]
+    needed += ["pyproject.toml", *CONSTRAINTS, project["project"]["readme"], *project["project"]["license-files"]]
     assert [name for name in needed if not any(fnmatch(name, pattern) for pattern in allowed)] == []

@@ -13,7 +13,7 @@ import typer
 
 from commands.importing.columns import columns
 from commands.importing.source import Source
-from commands.options import interruptible
+from commands.options import EXIT_INTERRUPTED, interruptible
 from commands.progress import progress
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
@@ -26,6 +26,7 @@ from store.transfer.tables.items import ItemReader, WireItem
 from store.transfer.tables.key_template import KeyTemplate
 from store.transfer.tables.proposal import key_attributes, propose_names, propose_templates
 from store.transfer.tables.s3_export import Export, find_export, is_export, read_export, sample_items
+from store.transfer.tables.scan_files import ScanFiles
 
 if TYPE_CHECKING:
     from store.transfer.tables.scan import TableInfo
@@ -65,7 +66,7 @@ def is_table(address: str, options: TableOptions) -> bool:
 
 @contextmanager
 def table_at(address: str, options: TableOptions, *, one_page: bool) -> Iterator[TableSource]:
-    """The table at an address while the block runs: scanned to a file, with `one_page` its first items alone."""
+    """The table at an address while the block runs: scanned to files, with `one_page` its first items alone."""
     if not address.startswith(SCHEME):
         export = find_export(Path(address))
         if Path(address).is_file() and not is_export(Path(address)):
@@ -75,12 +76,36 @@ def table_at(address: str, options: TableOptions, *, one_page: bool) -> Iterator
         yield TableSource(source, export, options.keys)
         return
     url = DynamoDBUrl.parse(address.removeprefix(SCHEME))
-    with TemporaryDirectory(prefix="clade-") as folder_name:
-        file = Path(folder_name) / url.table
-        with interruptible(lambda: "Stopped: nothing was written. Run the same command again."):
-            info = asyncio.run(_scan(url, file, options, one_page=one_page))
-        export = Export([(file, None)], url.table)
-        yield TableSource(Source(Path(f"{url.table}.json"), url.table, Path()), export, options.keys or info.keys)
+    with _first_page(url) if one_page else _scanned(url, address, options) as (export, keys):
+        yield TableSource(Source(Path(f"{url.table}.json"), url.table, Path()), export, options.keys or keys)
+
+
+@contextmanager
+def _first_page(url: DynamoDBUrl) -> Iterator[tuple[Export, Sequence[str]]]:
+    """The first items of a table, and the names of its keys."""
+    with TemporaryDirectory(prefix="clade-") as folder:
+        file = Path(folder) / url.table
+        with interruptible(lambda: "Stopped: nothing was written."):
+            info = asyncio.run(_scan_page(url, file))
+        yield Export([(file, None)], url.table), info.keys
+
+
+@contextmanager
+def _scanned(url: DynamoDBUrl, address: str, options: TableOptions) -> Iterator[tuple[Export, Sequence[str]]]:
+    """The items of a table, and the names of its keys; the files of the scan are removed when all was imported."""
+    with ScanFiles(Path(f"{url.table}.scan"), address, options.segments) as files:
+        if files.items:
+            sentence = f"Continuing the scan in {files.folder} after {quantity(files.items, 'item')}"
+            typer.echo(f"{sentence}; delete this folder to read the table anew.", err=True)
+        with interruptible(lambda: "Stopped: nothing was imported. The same command continues the scan."):
+            info = asyncio.run(_scan(url, files, options))
+        try:
+            yield Export([(segment.path, None) for segment in files.segments], url.table), info.keys
+        except typer.Exit as ended:
+            if ended.exit_code != EXIT_INTERRUPTED:
+                files.remove()
+            raise
+        files.remove()
 
 
 def table_format(
@@ -146,16 +171,31 @@ def _keys(hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTempl
     return found[0]
 
 
-async def _scan(url: DynamoDBUrl, file: Path, options: TableOptions, *, one_page: bool) -> "TableInfo":
-    """Scan a table to a file; the units are printed before and after."""
+async def _scan(url: DynamoDBUrl, files: ScanFiles, options: TableOptions) -> "TableInfo":
+    """Scan a table to files; the units are printed before and after."""
     from store.transfer.tables.scan import TableScan  # with the client of DynamoDB, which takes a while to import
 
-    scan = TableScan(url, options.segments, options.units_per_second)
+    scan = TableScan(url, options.units_per_second)
     async with scan.client() as client:
         info = await scan.describe(client)
-        typer.echo(f"Reading the first page of {info.name}." if one_page else info.sentence(), err=True)
-        with progress("Scanning", "items", info.items or None) as meter, file.open("xb") as target:
+        typer.echo(info.sentence(), err=True)
+        with progress("Scanning", "items", info.items or None) as meter:
+            meter(files.items)
             scan.on_items = meter
-            await scan.run(client, info, target, one_page=one_page)
+            await scan.run(client, info, files.segments)
+    typer.echo(f"Read {quantity(scan.items, 'item')} with {scan.units:,.1f} read units.", err=True)
+    return info
+
+
+async def _scan_page(url: DynamoDBUrl, file: Path) -> "TableInfo":
+    """Read the first page of a table to a file."""
+    from store.transfer.tables.scan import TableScan
+
+    scan = TableScan(url)
+    async with scan.client() as client:
+        info = await scan.describe(client)
+        typer.echo(f"Reading the first page of {info.name}.", err=True)
+        with file.open("xb") as target:
+            await scan.first_page(client, target)
     typer.echo(f"Read {quantity(scan.items, 'item')} with {scan.units:,.1f} read units.", err=True)
     return info

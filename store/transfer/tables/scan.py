@@ -1,11 +1,11 @@
-"""Scan of somebody's DynamoDB table into a file: parallel segments, and at most so many read units a second.
+"""Scan of somebody's DynamoDB table into files: parallel segments, and at most so many read units a second.
 
 Nothing is ever written to the table: DescribeTable and Scan are the only calls.
 """
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
@@ -17,6 +17,7 @@ from store.errors import NoTable, Unavailable
 from store.retry import RetryPolicy
 from store.store_url import DynamoDBUrl
 from store.text import quantity
+from store.transfer.tables.scan_files import SegmentFile
 
 UNIT_BYTES = 8_192  # an eventually consistent read unit
 MAX_LIMIT = 10_000
@@ -62,10 +63,9 @@ class UnitLimit:
 
 @dataclass
 class TableScan:
-    """A scan of one table; `units` and `items` are those that were read so far."""
+    """A scan of one table; `units` and `items` are those that it has read."""
 
     url: DynamoDBUrl
-    segments: int = 4
     units_per_second: float | None = None
     on_items: Callable[[int], None] = lambda items: None
     units: float = 0.0
@@ -86,44 +86,45 @@ class TableScan:
         keys = tuple(key["AttributeName"] for key in order)
         return TableInfo(client.table, keys, found.get("ItemCount", 0), found.get("TableSizeBytes", 0))
 
-    async def run(self, client: DynamoDBClient, info: TableInfo, target: BinaryIO, *, one_page: bool = False) -> None:
-        """Write the items to a file, each a line of DynamoDB JSON as in an export; with `one_page` the first ones."""
+    async def first_page(self, client: DynamoDBClient, target: BinaryIO) -> None:
+        """Write the first items to a file, each a line of DynamoDB JSON as in an export."""
+        page = await _page(client)
+        target.write(self._lines(page))
+
+    async def run(self, client: DynamoDBClient, info: TableInfo, segments: Sequence[SegmentFile]) -> None:
+        """Write the items to the files of the segments, each a line, from where the segments stopped before."""
         limit = UnitLimit(self.units_per_second) if self.units_per_second else None
-        if one_page:
-            return await self._segment(client, info, target, limit, 0, 1, one_page=True)
         try:
             async with asyncio.TaskGroup() as group:
-                for segment in range(self.segments):
-                    group.create_task(self._segment(client, info, target, limit, segment, self.segments))
+                for number, segment in enumerate(segments):
+                    parts = {"Segment": number, "TotalSegments": len(segments)} if len(segments) > 1 else {}
+                    if not segment.is_complete:
+                        group.create_task(self._read(client, info, limit, segment, parts))
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
 
-    async def _segment(
+    async def _read(
         self,
         client: DynamoDBClient,
         info: TableInfo,
-        target: BinaryIO,
         limit: UnitLimit | None,
-        segment: int,
-        segments: int,
-        *,
-        one_page: bool = False,
+        segment: SegmentFile,
+        parts: dict[str, Any],
     ) -> None:
-        start: dict[str, Any] = {}
-        parts = {"Segment": segment, "TotalSegments": segments} if segments > 1 else {}
-        while True:
+        while not segment.is_complete:
+            start = {"ExclusiveStartKey": segment.key} if segment.key else {}
             if limit is None:
                 page = await _page(client, **parts, **start)
             else:
                 page = await self._limited_page(client, limit, Limit=_items_a_second(info, limit), **parts, **start)
-            self.units += page["ConsumedCapacity"]["CapacityUnits"] if page.get("ConsumedCapacity") else 0.0
-            found = page["Items"]
-            target.write(b"".join([orjson.dumps({"Item": encode_item(item)}) + b"\n" for item in found]))
-            self.items += len(found)
-            self.on_items(len(found))
-            if one_page or not page.get("LastEvaluatedKey"):
-                return
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+            segment.append(self._lines(page), len(page["Items"]), page.get("LastEvaluatedKey") or None)
+
+    def _lines(self, page: Any) -> bytes:
+        """The items of a page as lines; they and their units are counted."""
+        self.units += page["ConsumedCapacity"]["CapacityUnits"] if page.get("ConsumedCapacity") else 0.0
+        self.items += len(page["Items"])
+        self.on_items(len(page["Items"]))
+        return b"".join([orjson.dumps({"Item": encode_item(item)}) + b"\n" for item in page["Items"]])
 
     async def _limited_page(self, client: DynamoDBClient, limit: UnitLimit, **parameters: Any) -> Any:
         """A page when the limit allows it; pages follow one another, since a page's units are known after it."""
