@@ -80,7 +80,7 @@ def create_app(settings: Settings | None = None) -> Application:
         from graph.server import metrics
 
         observers.append(metrics.count)
-        background.append(metrics.GaugeSampler(store, drain, limiter, execution, writer).watch)
+        background.append(metrics.GaugeSampler(store, drain, limiter, execution, writer, streams).watch)
     app = build_app(
         settings,
         store,
