@@ -1,20 +1,15 @@
 """The documentation site: no broken link, nothing loaded from other hosts, no page missing."""
 
 import re
-import shutil
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
-from tests.conftest import CI
 from tests.readme import README
 
 ROOT = README.parent
-BUILD_SECONDS = 120
 LOADS = {"script": "src", "img": "src", "link": "href", "source": "src", "iframe": "src"}
 
 
@@ -35,29 +30,6 @@ class Page(HTMLParser):
             self.links.add(values["href"])
         if tag in LOADS and LOADS[tag] in values and values.get("rel") not in ("canonical", "prev", "next"):
             self.loaded.add(values[LOADS[tag]])
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site, from a copy of the checkout, in the environment of the tests."""
-    if not (Path(sys.prefix) / "bin" / "zensical").exists():
-        if CI:
-            pytest.fail("CI skips nothing, but zensical is missing")
-        pytest.skip("zensical is missing: pip install -e '.[docs]'")
-    checkout = tmp_path_factory.mktemp("checkout")
-    for name in ("docs", "clade", "scripts"):
-        shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("CONTRIBUTING.md", "pyproject.toml", "zensical.toml"):
-        shutil.copy(ROOT / name, checkout / name)
-    # Nothing is installed: the script uses the environment of the tests.
-    (checkout / "scripts" / "venv.sh").write_text("install() { :; }\n")
-    (checkout / ".venv").symlink_to(sys.prefix)
-    built = subprocess.run(
-        ["sh", checkout / "scripts" / "docs"], capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    assert "No issues found" in built.stdout + built.stderr
-    return checkout / "site"
 
 
 @pytest.fixture(scope="module")
