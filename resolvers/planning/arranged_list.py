@@ -6,7 +6,7 @@ cached beside it.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, cmp_to_key
 from hashlib import blake2b
@@ -132,7 +132,10 @@ async def read_arranged_roots(
         whole = await read(request, hierarchy, relation.whole)
     except TooManyNodes as error:
         raise whole_list_error(error) from None
-    return _page(await arrange(relation, f"{CursorKind.ROOTS}{hierarchy}", whole), relation)
+    # Roots are of many trees, so they are cached where one version proves the whole store.
+    key = ("arranged", hierarchy, _arrangement(relation)) if request.grants is None else None
+    found = await _cached(request, None, key, relation, f"{CursorKind.ROOTS}{hierarchy}", whole)
+    return _page(found, relation)
 
 
 async def _arranged(request: Request, requested: ListRequest, outcome: Outcome) -> Outcome:
@@ -147,15 +150,23 @@ async def _arranged(request: Request, requested: ListRequest, outcome: Outcome) 
         # A list of nodes of several trees depends on all of them, so it is arranged anew.
         may_cache = request.grants is None and requested.tree is not None
         key = ("arranged", owner.pk, owner.sk, _arrangement(relation)) if may_cache else None
-        found = request.state.pages.get(requested.tree, key) if may_cache else None
-        if found is None:
-            found = await arrange(relation, f"{requested.cursor_kind}{name}", outcome)
-            if may_cache:
-                weight = len(found.records) + len(found.cursors.owner) // RECORD_BYTES
-                request.state.pages.put(requested.tree, key, found, weight)
+        found = await _cached(request, requested.tree, key, relation, f"{requested.cursor_kind}{name}", outcome)
         return _page(found, relation)
     except CladeError as error:
         return relation.shared_error(error)
+
+
+async def _cached(
+    request: Request, tree: str | None, key: Hashable | None, relation: Relation, owner: str, whole: Page
+) -> ArrangedList:
+    """An arranged list from the page cache, or arranged and cached; with None for `key` it may not be cached."""
+    pages = request.state.pages
+    found: ArrangedList | None = None if key is None else pages.get(tree, key)
+    if found is None:
+        found = await arrange(relation, owner, whole)
+        if key is not None:
+            pages.put(tree, key, found, len(found.records) + len(found.cursors.owner) // RECORD_BYTES)
+    return found
 
 
 def _page(found: ArrangedList, relation: Relation) -> Page:

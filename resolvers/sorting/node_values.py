@@ -1,7 +1,8 @@
 """Node values: the values of nodes that lists are sorted and filtered by, and the forms in which they compare.
 
 Text compares *folded*: decomposed (NFKD), without combining marks and without case, so that Évora stands beside Evora
-in every language. No other collation is installed wherever Python is.
+in every language. No other collation is installed wherever Python is. Search folds further (`store/search/folding.py`):
+without spaces and without vowel signs such as those of Hindi, by which names are told apart here.
 """
 
 import unicodedata

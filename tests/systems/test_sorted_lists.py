@@ -11,7 +11,7 @@ from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.page_cache import PageCache
 from resolvers.session.tree_version_cache import TreeVersionCache
 from resolvers.sorting.conditions import MAX_CHARACTERS, MAX_CONDITIONS, MAX_DEPTH, MAX_OPERANDS
-from resolvers.sorting.ordering import MAX_ORDER_FIELDS
+from resolvers.sorting.ordering import MAX_ORDER_FIELDS, Ordering
 from store.connect import open_store
 from store.edits.create_update import Update
 from store.edits.delete import Delete
@@ -88,6 +88,33 @@ async def test_a_warm_list_reads_the_version_of_its_tree_and_nothing_else(engine
             assert (warm.nodes, warm.fields) == (cold.nodes, cold.fields)
         other_page = await asked.ask(LISTS[0] % "(last: 2, orderBy: [{field: NAME}])")
         assert (other_page.requests, other_page.items) == (1, 1), "another order of a list that was read"
+
+
+@pytest.mark.parametrize("query", [LISTS[0], LISTS[4]], ids=["children", "roots"])
+async def test_a_list_is_sorted_once_while_nothing_is_written(tmp_path, monkeypatch, query):
+    """On SQLite, where one version proves all trees; on DynamoDB roots are sorted for each request."""
+    orders = []
+    plain = Ordering.sorted
+    monkeypatch.setattr(
+        Ordering, "sorted", lambda ordering, records: orders.append(ordering) or plain(ordering, records)
+    )
+    url = f"sqlite:///{tmp_path / 'clade.db'}"
+    async with open_store(url) as store:
+        await store.create()
+        await plant(store, Ground, NODES)
+        asked = Client(store, Ground, page_cache=lambda: PageCache(10_000_000), planned=False)
+        by_name, by_key = [query % f"(orderBy: [{{field: {field}, direction: DESC}}])" for field in ("NAME", "KEY")]
+        first = await asked.ask(by_name)
+        assert [(await asked.ask(by_name)).data for _ in range(3)] == [first.data] * 3
+        assert len(orders) == 1
+        await asked.ask(by_key)
+        await asked.ask(query % '(orderBy: [{field: NAME, direction: DESC}], where: {key: {ne: "s"}})')
+        assert len(orders) == 3, "another order, and another condition"
+        await Writer(store).write(
+            Update(Ground.definition(), ("r",), "Renamed", None, {}, None), ReadUsage(), EditOptions()
+        )
+        await asked.ask(by_name)
+        assert len(orders) == 4
 
 
 async def test_a_list_longer_than_the_budget_is_refused_before_it_is_read(store):
