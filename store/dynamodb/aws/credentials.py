@@ -67,9 +67,9 @@ class SessionCredentials(AioCredentials):
         """Whether there are other credentials than the rejected ones, after a search where it is needed."""
         async with self._lock:
             try:
-                if await self.get_frozen_credentials() == rejected:
+                if self._found is None or await self._found.get_frozen_credentials() == rejected:
                     await self._search(rejected)
-                return await self.get_frozen_credentials() != rejected
+                return self._found is not None and await self._found.get_frozen_credentials() != rejected
             except SEARCH_ERRORS:
                 return False  # the rejection is reported
 

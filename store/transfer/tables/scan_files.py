@@ -26,8 +26,8 @@ class SegmentFile:
         self.path = path
         self._position = position
         found = orjson.loads(position.read_bytes()) if position.exists() else {}
-        if found and path.stat().st_size < found["bytes"]:  # lines were lost with the machine
-            found = {}
+        if found and (not path.exists() or path.stat().st_size < found["bytes"]):
+            found = {}  # lines were lost with the machine
         self.key: dict[str, Any] | None = found.get("key")
         self.items: int = found.get("items", 0)
         self.is_complete: bool = found.get("complete", False)
