@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from graph.app import create_app
 from graph.hierarchies.registry import served
 from tests.docs.clade_command import CLADE, install
 from tests.readme import DOCS, ROOT, blocks
@@ -18,14 +19,14 @@ COMMAND_SECONDS = 180
 NODES = '{"path": "US", "level": "COUNTRY"}\n{"path": "US/NE", "level": "STATE"}\n'
 PREPARED = {
     "docs/backup.md": ("clade import location nodes.jsonl\n", "no findings"),
-    "docs/caching.md": ("clade import location nodes.jsonl\n", ""),
     "docs/changing-a-hierarchy.md": ("clade import location nodes.jsonl\n", "unchanged: 2"),
-    "docs/frontends.md": ("clade import location nodes.jsonl\necho '{}' > documents.json\n", ""),
     "docs/languages.md": ("", "added: 2 (2 COUNTRY)"),
-    "docs/modelling.md": ("clade import location nodes.jsonl\n", ""),
     "docs/quickstart.md": ("", "added: 3 (1 COUNTRY, 1 REGION, 1 CITY)"),
 }
 """Pages whose commands run here: what has to be done before them, and what they print."""
+
+SERVERS = ("docs/caching.md", "docs/frontends.md", "docs/modelling.md")
+"""Pages that start servers with settings, and have no other commands."""
 
 OWN_TESTS = {
     "CONTRIBUTING.md": "tests/test_scripts.py",
@@ -55,18 +56,16 @@ def commands(page: str) -> str:
 def test_every_page_with_commands_has_a_test():
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]
     found = {page.relative_to(ROOT).as_posix() for page in pages if blocks("sh", page.read_text("utf-8"))}
-    assert found == PREPARED.keys() | OWN_TESTS.keys()
+    assert found == PREPARED.keys() | OWN_TESTS.keys() | set(SERVERS)
     assert all((ROOT / test).exists() for test in OWN_TESTS.values())
 
 
 @pytest.mark.parametrize("page", PREPARED)
 def test_the_commands_of_a_page_run(page: str, tmp_path: Path):
     text = (ROOT / page).read_text("utf-8")
-    (tmp_path / "shop").mkdir()
     (tmp_path / "nodes.jsonl").write_text(blocks("json", text)[-1] if page == "docs/quickstart.md" else NODES)
-    for name, language, block in (("countries.csv", "csv", 0), ("shop/storage.py", "py", 0)):
-        if found := blocks(language, text):
-            (tmp_path / name).write_text(found[block])
+    for table in blocks("csv", text):
+        (tmp_path / "countries.csv").write_text(table)
     before, printed = PREPARED[page]
     environment = install(tmp_path / "bin") | {"CLADE_STORE": "sqlite:///clade.db"}
     ran = subprocess.run(
@@ -79,6 +78,25 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path):
         page, ()
     ):
         assert shown in ran.stdout
+
+
+@pytest.mark.parametrize("page", SERVERS)
+def test_the_servers_of_a_page_start(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    text = (ROOT / page).read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "storage.py").write_text("".join(blocks("py", text)[:1]))
+    (tmp_path / "documents.json").write_text("{}")
+    subprocess.run([CLADE, "table", "create"], check=True, timeout=COMMAND_SECONDS)
+    for line in commands(page).split("\n"):
+        if line:
+            *settings, program, command = shlex.split(line)
+            assert (program, command) == ("clade", "serve")
+            with monkeypatch.context() as patch:
+                for setting in settings:
+                    patch.setenv(*setting.split("=", 1))
+                with serving(create_app()) as url:
+                    assert httpx.get(f"{url}/readyz", timeout=30).status_code == 200
 
 
 def test_the_curl_command_of_the_quickstart_gets_the_response_that_is_shown(demo_server: str):

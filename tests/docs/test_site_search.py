@@ -24,7 +24,6 @@ TASKS = {
     "lambda": ("deploy.html", "deploy/lambda/template.yaml"),
     "terraform": ("dynamodb.html", "clade table template --format terraform"),
     "back up": ("backup.html", "clade backup backup.db"),
-    "restore": ("backup.html", "clade restore backup.db"),
     "translate names": ("languages.html", 'names: [{ language: "de"'),
     "import csv": ("importing.html", "clade import location stores.csv"),
     "from my table": ("from-your-table.html", "--describe"),
@@ -33,7 +32,6 @@ TASKS = {
     "who may see what": ("rights.html", "clade key create"),
     "api key": ("rights.html", "clade key create"),
     "cache": ("caching.html", "CLADE_MAX_AGE_SECONDS=60 clade serve"),
-    "CDN": ("caching.html", "CLADE_MAX_AGE_SECONDS=60 clade serve"),
     "federation": ("federation.html", "clade schema --federation"),
     "type-ahead": ("type-ahead.html", "searchLocations("),
     "near me": ("find-nodes.html", "locationsNear("),
@@ -41,9 +39,7 @@ TASKS = {
     "BUDGET_EXCEEDED": ("querying.html", "first: 100"),
     "codegen": ("frontends.html", "typescript-operations"),
     "draft": ("publishing.html", "moveCategoryNode("),
-    "breadcrumb": ("querying.html", "ancestors {"),
     "i18n": ("languages.html", "name(languages:"),
-    "docker": ("deploy.html", "docker run"),
     "hasura": ("compare.html", "PostGraphile"),
 }
 """What is typed: the page that has to be among the first hits, and what it shows."""
