@@ -8,6 +8,14 @@ import { formOf, labelOf } from "./values.js";
 
 let fields = 0;
 
+const MAX_ROWS = 12;
+
+/** @type {Record<string, string>} */
+const HINTS = {
+  Int: "A whole number.", Long: "A whole number.", Float: "A number.", Decimal: "A number, such as 12.50.",
+  Date: "A date, such as 2026-10-05.", DateTime: "A time, such as 2026-10-05T12:30:00Z.", Url: "Such as https://example.com/a.",
+};
+
 /** @param {any} event */
 const valueOf = (event) => event.target.value;
 
@@ -51,7 +59,7 @@ export const Choice = ({ label, value, options, onChange, hint, error }) => html
  * @param {{label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string}} props
  */
 const Lines = ({ label, value, onChange, hint, error }) => html`<${Field} label=${label} hint=${hint} error=${error}
-  input=${(/** @type {any} */ given) => html`<textarea ...${given} rows="3" spellcheck=${false} value=${value}
+  input=${(/** @type {any} */ given) => html`<textarea ...${given} rows=${Math.min(MAX_ROWS, value.split("\n").length + 1)} spellcheck=${false} value=${value}
     onInput=${(/** @type {any} */ event) => onChange(valueOf(event))} />`} />`;
 
 /**
@@ -75,7 +83,7 @@ export function AttributeField({ attribute, value, onChange, error }) {
     <${Line} label="Currency" value=${value.currency}
       onChange=${(/** @type {string} */ currency) => onChange({ ...value, currency })} />
   </div>`;
-  return html`<${Line} ...${plain} hint=${type === "String" ? description : `${description} ${type}.`} />`;
+  return html`<${Line} ...${plain} hint=${`${description} ${HINTS[type] ?? ""}`} />`;
 }
 
 /**

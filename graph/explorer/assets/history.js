@@ -1,35 +1,30 @@
-/** History: the revisions of a node with what each changed, and the moves of its tree that concerned it. */
+/** History: the revisions of a node with what each changed, and the moves that brought it where it is. */
 
 import { html, useEffect, useState } from "./vendor/preact.js";
 import { CHANGES, history, levelOf } from "./documents_writing.js";
 import { differences } from "./values.js";
 import { Differences } from "./write_dialog.js";
+import { above } from "./write_session.js";
 import { openRestore } from "./writing.js";
-
-const PAGE = 20;
-const MAX_PAGES = 20; // of the change feed
 
 /**
  * @typedef {import("./documents_writing.js").Api} Api
  * @typedef {import("./documents_writing.js").Hierarchy} Hierarchy
- * @typedef {{at: string, text: string}} Moved
- * @typedef {{revisions: any[], id: string, end: string | null, total: number}} Pages
+ * @typedef {{id: string, revisions: any[], end: string | null}} Pages
+ * @typedef {{at: string, text?: string, revision?: any, before?: any}} Entry - a move as text, or a revision and the one before
  */
+
+const PAGE = 20;
+const MAX_PAGES = 20; // of the change feed
 
 /** @param {{api: Api, hierarchy: Hierarchy, node: any, onOpen: (path: string) => void}} props - `node` has path and level */
 export function History({ api, hierarchy, node, onOpen }) {
-  const level = levelOf(hierarchy, node.level);
   const [pages, setPages] = useState(/** @type {Pages | null} */ (null));
-  const [moves, setMoves] = useState(/** @type {Moved[] | null} */ (null));
+  const [moves, setMoves] = useState(/** @type {Entry[] | null} */ (null));
   const [error, setError] = useState("");
+  const level = levelOf(hierarchy, node.level);
   const failed = (/** @type {Error} */ one) => setError(one.message);
-
-  const load = async (/** @type {Pages | null} */ old) => {
-    const { data } = await api.ask(history(hierarchy, level), { path: node.path, first: PAGE, after: old?.end ?? null });
-    const { nodes, pageInfo, totalCount } = data.node.history;
-    const end = pageInfo.hasNextPage ? pageInfo.endCursor : null;
-    return { revisions: [...(old?.revisions ?? []), ...nodes], id: data.node.id, end, total: totalCount };
-  };
+  const load = (/** @type {Pages | null} */ old) => revisionsOf(api, hierarchy, level, node.path, old);
   useEffect(() => {
     let isCurrent = true;
     setPages(null);
@@ -39,66 +34,92 @@ export function History({ api, hierarchy, node, onOpen }) {
     return () => void (isCurrent = false);
   }, [hierarchy.name, node.path, node.revision]);
 
-  if (!pages) return html`<div class="history">${error ? html`<p class="write-error">${error}</p>` : html`<p>Reading…</p>`}</div>`;
   const restore = async (/** @type {any} */ revision) => {
     const path = await openRestore({ api, hierarchy, path: node.path, revision });
-    if (path) onOpen(path);
-    if (path) load(null).then(setPages, failed);
+    if (!path) return;
+    onOpen(path);
+    load(null).then(setPages, failed);
   };
-  const shownOnes = pages.end ? pages.revisions.slice(0, -1) : pages.revisions; // the last one's own change is not read yet
-  const entries = [
-    ...shownOnes.map((one, place) => ({ at: one.changedAt, revision: one, before: pages.revisions[place + 1] })),
-    ...(moves ?? []).filter((one) => !pages.end || one.at >= shownOnes[shownOnes.length - 1].changedAt),
-  ].sort((one, other) => (one.at < other.at ? 1 : one.at > other.at ? -1 : 0));
+  const problem = error && html`<p class="write-error" role="alert">${error}</p>`;
+  if (!pages) return html`<div class="history">${problem || html`<p>Reading…</p>`}</div>`;
   return html`<div class="history">
-    <ol>${entries.map((one) => html`<li key=${one.revision?.revision ?? `${one.at} ${one.text}`}>
-      <${Entry} ...${one} level=${level} onRestore=${hierarchy.mayWrite && one.revision !== pages.revisions[0] && one.revision && restore} /></li>`)}
-    </ol>
-    <p class="history-end">
+    <ol>${entriesOf(pages, moves ?? []).map((one) => html`<li key=${one.revision?.revision ?? `${one.at} ${one.text}`}>
+      <${Entry} ...${one} level=${level} onRestore=${hierarchy.mayWrite && one.revision !== pages.revisions[0] && restore} />
+    </li>`)}</ol>
+    <div class="history-end">
       ${pages.end && html`<button type="button" onClick=${() => load(pages).then(setPages, failed)}>Older revisions</button>`}
-      ${!moves && html`<button type="button" onClick=${() => movesOf(api, hierarchy, node.path, pages.id).then(setMoves, failed)}>Moves of the last 90 days</button>`}
-      ${moves && !moves.length && html`<span role="status">No moves in the last 90 days.</span>`}
-      ${error && html`<span class="write-error" role="alert">${error}</span>`}
-    </p>
+      ${!moves && html`<button type="button" onClick=${() => movesOf(api, hierarchy, node.path, pages.id).then(setMoves, failed)}>Moves
+        of the last 90 days</button>`}
+      <span role="status">${moves && !moves.length && "No moves in the last 90 days."}</span>
+    </div>
+    ${problem}
   </div>`;
 }
 
-/** @param {any} props */
+/** @param {Entry & {level: any, onRestore: ((revision: any) => void) | false}} props */
 function Entry({ at, revision, before, text, level, onRestore }) {
   const time = html`<time datetime=${at}>${new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}</time>`;
-  if (!revision) return html`<p>${time}</p><p>${text}</p>`;
+  if (!revision) return html`<p class="history-head">${time}</p><p>${text}</p>`;
   const rows = differences(level, before ?? { names: [] }, revision);
-  return html`<p>${time}${revision.changedBy && ` by ${revision.changedBy}`} · revision ${revision.revision}
-      ${onRestore && html` <button type="button" aria-label="Restore revision ${revision.revision}"
+  const created = html`<dl class="differences">${rows.map(({ label, after }) => html`<div key=${label}><dt>${label}</dt>
+    <dd>${after}</dd></div>`)}</dl>`;
+  return html`<p class="history-head">${time} · revision ${revision.revision}${revision.changedBy && `, by ${revision.changedBy}`}
+      ${onRestore && html`<button type="button" aria-label="Restore revision ${revision.revision}"
         onClick=${() => onRestore(revision)}>Restore…</button>`}</p>
-    ${before ? rows.length ? html`<${Differences} rows=${rows} />` : html`<p>Written again without a difference.</p>`
-      : html`<p>Created</p><dl class="differences">${rows.map((row) => html`<div key=${row.label}><dt>${row.label}</dt><dd>${row.after}</dd></div>`)}</dl>`}`;
+    ${!before ? created : rows.length ? html`<${Differences} rows=${rows} />` : html`<p>No difference.</p>`}`;
 }
 
 /**
- * The moves, renames and changes of order of a node, and the moves of nodes above it, newest first.
- * @param {Api} api
- * @param {Hierarchy} hierarchy
- * @param {string} path
- * @param {string} id
- * @returns {Promise<Moved[]>}
+ * Revisions and moves, newest first. While there are older revisions, the last that was read waits for the one before it.
+ * @param {Pages} pages @param {Entry[]} moves
+ */
+function entriesOf({ revisions, end }, moves) {
+  const seen = end ? revisions.slice(0, -1) : revisions;
+  const oldest = seen[seen.length - 1]?.changedAt ?? "";
+  /** @type {Entry[]} */
+  const entries = seen.map((one, place) => ({ at: one.changedAt, revision: one, before: revisions[place + 1] }));
+  entries.push(...moves.filter((one) => !end || one.at >= oldest));
+  return entries.sort((one, other) => (one.at < other.at ? 1 : one.at > other.at ? -1 : 0));
+}
+
+/**
+ * The revisions that were read so far, with the next page.
+ * @param {Api} api @param {Hierarchy} hierarchy @param {any} level @param {string} path @param {Pages | null} old
+ * @returns {Promise<Pages>}
+ */
+async function revisionsOf(api, hierarchy, level, path, old) {
+  const { data } = await api.ask(history(hierarchy, level), { path, first: PAGE, after: old?.end ?? null });
+  if (!data.node?.history) throw new Error(`The history of ${path} cannot be read.`);
+  const { nodes, pageInfo } = data.node.history;
+  return { id: data.node.id, revisions: [...(old?.revisions ?? []), ...nodes], end: pageInfo.hasNextPage ? pageInfo.endCursor : null };
+}
+
+/**
+ * The moves, renames and changes of order of a node and of those above it in this tree, by its change feed: from the
+ * newest back, each is looked for at the path of that time.
+ * @param {Api} api @param {Hierarchy} hierarchy @param {string} path @param {string} id
+ * @returns {Promise<Entry[]>}
  */
 async function movesOf(api, hierarchy, path, id) {
-  /** @type {Moved[]} */
-  const found = [];
+  /** @type {{event: string, nodeId: string, from: string, to: string, at: string}[]} */
+  const all = [];
+  /** @type {string | null} */
   let since = null;
   for (let page = 0; page < MAX_PAGES; page++) {
-    const variables = { hierarchy: hierarchy.name, tree: path.split("/")[0], under: path, since };
-    const { changes, cursor, hasMore } = (await api.ask(CHANGES, variables)).data.changes;
-    for (const one of changes) {
-      const isOwn = one.nodeId === id;
-      if (one.event !== "MOVED" || !(isOwn || (one.from !== one.to && path.startsWith(`${one.to}/`)))) continue;
-      const [from, to] = [one.from, one.to].map((text) => text.split("/").slice(0, -1).join("/"));
-      const what = one.from === one.to ? "Reordered" : from === to ? "Renamed" : "Moved";
-      found.unshift({ at: one.at, text: one.from === one.to ? what : `${what}${isOwn ? "" : ", above it"}: ${one.from} → ${one.to}` });
-    }
-    if (!hasMore) break;
-    since = cursor;
+    /** @type {any} */
+    const answer = await api.ask(CHANGES, { hierarchy: hierarchy.name, tree: path.split("/")[0], since });
+    const feed = answer.data.changes;
+    all.push(...feed.changes.filter((/** @type {any} */ one) => one.event === "MOVED"));
+    since = feed.cursor;
+    if (!feed.hasMore) break;
+  }
+  const found = [];
+  for (const { nodeId, from, to, at } of all.reverse()) {
+    const isOwn = nodeId === id && path === to;
+    if (!isOwn && (from === to || !path.startsWith(`${to}/`))) continue;
+    path = from + path.slice(to.length);
+    const what = from === to ? "Reordered" : above(from) === above(to) ? "Renamed" : "Moved";
+    found.push({ at, text: from === to ? what : `${what}${isOwn ? "" : " with a node above it"}: ${from} → ${to}` });
   }
   return found;
 }

@@ -20,7 +20,7 @@ export function shiftOf(points) {
   const span = (/** @type {number[]} */ all) => Math.max(...all) - Math.min(...all);
   const plain = points.map((point) => point.longitude);
   const shifted = plain.map((one) => (one < 0 ? one + 360 : one));
-  return points.length && span(shifted) < span(plain) ? 360 : 0;
+  return points.length && span(shifted) + 1 < span(plain) ? 360 : 0;
 }
 
 /**
@@ -88,9 +88,8 @@ export function WorldMap({ points, onOpen }) {
   return html`<figure class="map">
     <svg ref=${circles} viewBox="${box.x} ${box.y} ${box.width} ${box.height}" role="group" onKeyDown=${onKeyDown}
       aria-label="Map of ${counted(drawn.length)}">
-      ${outline && [-360, 0, 360].map((turn) => html`<g key=${turn} aria-hidden="true"
-        transform="scale(${stretch} 1) translate(${turn} 0) scale(${1 / outline.STEPS})">
-        <path class="map-land" d=${outline.LAND} /><path class="map-border" d=${outline.BORDERS} /></g>`)}
+      ${outline && html`<g aria-hidden="true" transform="scale(${stretch} 1)"><${Outline} outline=${outline} /></g>`}
+      ${outline && box === near && html`<${Inset} outline=${outline} box=${box} scale=${scale} />`}
       ${drawn.map((spot, place) => html`<circle key=${spot.path} cx=${spot.x} cy=${spot.y} r=${size} role="link"
         tabindex=${spot === current ? 0 : -1} aria-label=${spot.name} onFocus=${() => setActive(place)}
         onClick=${() => onOpen(spot.path)}><title>${spot.name}</title></circle>`)}
@@ -102,6 +101,30 @@ export function WorldMap({ points, onOpen }) {
       <button type="button" aria-pressed=${whole} onClick=${() => setWhole(!whole)}>Whole world</button>
     </figcaption>
   </figure>`;
+}
+
+/** @typedef {typeof import("./world.js")} World */
+
+/** @param {{outline: World}} props */
+const Outline = ({ outline: { LAND, BORDERS, STEPS } }) => [-360, 0, 360].map((turn) => html`<g key=${turn}
+  transform="translate(${turn} 0) scale(${1 / STEPS})">
+  <path class="map-land" d=${LAND} /><path class="map-border" d=${BORDERS} /></g>`);
+
+/**
+ * A small world in the corner of a map, with the part that the map shows.
+ * @param {{outline: World, box: Box, scale: number}} props
+ */
+function Inset({ outline: { LAND, STEPS }, box, scale }) {
+  const [width, height] = [box.width / 5, (box.width / 5) * (WORLD.height / WORLD.width)];
+  if (box.width / scale > WORLD.width / 2) return null; // it shows nothing new
+  const left = box.x / scale;
+  const start = left + box.width / scale > 180 ? 0 : -180; // the Pacific in the middle where the map is there
+  return html`<svg class="map-inset" aria-hidden="true" x=${box.x} y=${box.y + box.height - height} width=${width} height=${height}
+    viewBox="${start} ${WORLD.y} ${WORLD.width} ${WORLD.height}">
+    <rect class="map-sea" x=${start} y=${WORLD.y} width=${WORLD.width} height=${WORLD.height} />
+    ${[-360, 0, 360].map((turn) => html`<path key=${turn} class="map-land" d=${LAND} transform="translate(${turn} 0) scale(${1 / STEPS})" />`)}
+    <rect class="map-part" x=${left} y=${box.y} width=${box.width / scale} height=${box.height} />
+  </svg>`;
 }
 
 /** @param {number} number */

@@ -9,7 +9,8 @@ import { storedAttributes } from "./documents_writing.js";
  * @typedef {{label: string, field: string, before: string, after: string}} Difference
  */
 
-const NONE = "–";
+/** What stands for no value. */
+export const NONE = "–";
 
 /**
  * A value as text; a dash where there is none.
@@ -77,7 +78,7 @@ export function formOf({ type, selection, values }) {
 export function toForm(attribute, value) {
   const isNone = value === null || value === undefined;
   switch (formOf(attribute)) {
-    case "texts": return isNone ? [] : value.texts.map(({ language, text }) => ({ language, text }));
+    case "texts": return isNone ? [] : value.texts.map((/** @type {Text} */ one) => ({ language: one.language, text: one.text }));
     case "money": return isNone ? { amount: "", currency: "" } : { amount: value.amount, currency: value.currency };
     case "lines": return isNone ? "" : value.join("\n");
     case "json": return isNone ? "" : JSON.stringify(value, (_, part) => part?.texts ?? part ?? undefined, 2);
