@@ -122,9 +122,9 @@ export const childrenFrom = (hierarchy) => `query childrenFrom($path: Path!, $fr
 }`;
 
 /** The changes of a tree, oldest first. */
-export const CHANGES = `query changes($hierarchy: HierarchyName!, $tree: Path!, $under: Path, $since: String) {
-  changes(hierarchy: $hierarchy, tree: $tree, under: $under, since: $since) {
-    changes { event nodeId path from to at withDescendants } cursor hasMore
+export const CHANGES = `query changes($hierarchy: HierarchyName!, $tree: Path!, $since: String) {
+  changes(hierarchy: $hierarchy, tree: $tree, since: $since) {
+    changes { event nodeId from to at } cursor hasMore
   }
 }`;
 

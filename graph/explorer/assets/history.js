@@ -15,7 +15,8 @@ import { openRestore } from "./writing.js";
  */
 
 const PAGE = 20;
-const MAX_PAGES = 20; // of the change feed
+const MAX_PAGES = 20; // of a change feed
+const MAX_TREES = 5;
 
 /** @param {{api: Api, hierarchy: Hierarchy, node: any, onOpen: (path: string) => void}} props - `node` has path and level */
 export function History({ api, hierarchy, node, onOpen }) {
@@ -95,31 +96,48 @@ async function revisionsOf(api, hierarchy, level, path, old) {
 }
 
 /**
- * The moves, renames and changes of order of a node and of those above it in this tree, by its change feed: from the
- * newest back, each is looked for at the path of that time.
+ * The moves, renames and changes of order of a node and of those above it, by the change feeds: from the newest back, each
+ * is looked for at the path of that time, and in the tree of that time.
  * @param {Api} api @param {Hierarchy} hierarchy @param {string} path @param {string} id
  * @returns {Promise<Entry[]>}
  */
 async function movesOf(api, hierarchy, path, id) {
-  /** @type {{event: string, nodeId: string, from: string, to: string, at: string}[]} */
-  const all = [];
+  const found = [];
+  let tree = "";
+  let end = "~"; // after all times
+  for (let trees = 0; trees < MAX_TREES && tree !== treeOf(path); trees++) {
+    tree = treeOf(path);
+    for (const { nodeId, from, to, at } of await movesIn(api, hierarchy, tree)) {
+      const isOwn = nodeId === id && path === to;
+      if (at > end || (!isOwn && (from === to || !path.startsWith(`${to}/`)))) continue;
+      path = from + path.slice(to.length);
+      const what = from === to ? "Reordered" : above(from) === above(to) ? "Renamed" : "Moved";
+      found.push({ at, text: from === to ? what : `${what}${isOwn ? "" : " with a node above it"}: ${from} → ${to}` });
+      end = at;
+      if (tree !== treeOf(path)) break;
+    }
+  }
+  return found;
+}
+
+/** @param {string} path */
+const treeOf = (path) => path.split("/")[0];
+
+/**
+ * The moves of a tree, newest first.
+ * @param {Api} api @param {Hierarchy} hierarchy @param {string} tree
+ * @returns {Promise<{nodeId: string, from: string, to: string, at: string}[]>}
+ */
+async function movesIn(api, hierarchy, tree) {
+  const moves = [];
   /** @type {string | null} */
   let since = null;
   for (let page = 0; page < MAX_PAGES; page++) {
     /** @type {any} */
-    const answer = await api.ask(CHANGES, { hierarchy: hierarchy.name, tree: path.split("/")[0], since });
-    const feed = answer.data.changes;
-    all.push(...feed.changes.filter((/** @type {any} */ one) => one.event === "MOVED"));
-    since = feed.cursor;
-    if (!feed.hasMore) break;
+    const { changes, cursor, hasMore } = (await api.ask(CHANGES, { hierarchy: hierarchy.name, tree, since })).data.changes;
+    moves.push(...changes.filter((/** @type {any} */ one) => one.event === "MOVED"));
+    if (!hasMore) break;
+    since = cursor;
   }
-  const found = [];
-  for (const { nodeId, from, to, at } of all.reverse()) {
-    const isOwn = nodeId === id && path === to;
-    if (!isOwn && (from === to || !path.startsWith(`${to}/`))) continue;
-    path = from + path.slice(to.length);
-    const what = from === to ? "Reordered" : above(from) === above(to) ? "Renamed" : "Moved";
-    found.push({ at, text: from === to ? what : `${what}${isOwn ? "" : " with a node above it"}: ${from} → ${to}` });
-  }
-  return found;
+  return moves.reverse();
 }

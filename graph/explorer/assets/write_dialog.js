@@ -106,7 +106,6 @@ function Forecast({ session: { options: { hierarchy, verb }, node, draft, plan }
       draft.policy === "REPARENT" && "; its children move up"}.</p>`}
     <p class="write-hint">${counted(plan.nodes, "node")} in ${counted(plan.transactions, "transaction")},
       about ${counted(plan.writeUnits, "write unit")} of DynamoDB. Nothing is written yet.</p>
-    ${plan.collisions.length > 0 && html`<p class="write-error">Other nodes have these paths: ${plan.collisions.join(", ")}</p>`}
   </section>`;
 }
 

@@ -106,7 +106,7 @@ export class WriteSession {
 
   /** Whether the preview found that the draft can be written. */
   get isReady() {
-    return this.isUnknown || (this.plan !== null && !this.plan.collisions.length);
+    return this.isUnknown || this.plan !== null;
   }
 
   /** @param {boolean} dryRun */
@@ -121,6 +121,9 @@ export class WriteSession {
       const { data, errors } = await api.ask(mutation(hierarchy, verb), variables);
       const result = data?.result;
       if (!result) throw Object.assign(new Error(errors?.[0].message), errors?.[0].extensions);
+      if (result.plan?.collisions.length) {
+        throw Object.assign(new Error(`Other nodes have these paths: ${result.plan.collisions.join(", ")}`), { code: "ALREADY_EXISTS" });
+      }
       if (dryRun) this.#set({ plan: result.plan, step: "form" });
       else if (RUNNING.has(result.move?.state)) this.#set({ move: result.move, step: "moving" });
       else this.finish(result.move?.to ?? result.node?.path);

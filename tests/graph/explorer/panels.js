@@ -28,7 +28,7 @@ async function show(path) {
     map: () => html`<${WorldMap} points=${globalThis.points} onOpen=${(to) => reported.push(to)} />`,
     bars: () => html`<${LevelBars} counts=${globalThis.counts} />`,
   };
-  render(parts[given.get("panel")](), panel);
+  render(given.get("panel") === "all" ? ["write", "map", "bars", "history"].map((name) => parts[name]()) : parts[given.get("panel")](), panel);
   document.body.dataset.ready = "true";
 }
 
