@@ -6,7 +6,8 @@
 /** @typedef {{requests: number, rounds: number, items: number, units: number, cached: boolean, calls?: StoreCall[],
  *   moreCalls?: number, fromCache?: {pages: number, records: number}}} Reads */
 /** @typedef {{message: string, path?: (string | number)[], extensions?: {code?: string}}} GraphQLError */
-/** @typedef {{document: string, variables: Record<string, unknown>, reads: Reads | null, milliseconds: number}} Call */
+/** A request; its times are in milliseconds.
+ * @typedef {{document: string, variables: Record<string, unknown>, reads: Reads | null, begun: number, ended: number}} Call */
 
 const MAX_SECONDS = 30;
 const ACCEPT = "application/graphql-response+json, application/json;q=0.9";
@@ -61,7 +62,7 @@ export class Api {
     const { status, answer } = await this.#send(JSON.stringify({ query: document, variables }));
     const errors = answer.errors ?? [];
     const reads = answer.extensions?.reads ?? null;
-    calls.push({ document, variables, reads, milliseconds: performance.now() - begun });
+    calls.push({ document, variables, reads, begun, ended: performance.now() });
     this.onCall();
     if (!answer.data) {
       const { message = `The server answered with HTTP status ${status}.`, extensions } = errors[0] ?? {};

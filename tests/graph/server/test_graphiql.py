@@ -191,10 +191,10 @@ def test_the_link_opens_the_documentation_of_the_schema(page):
 
 
 def test_the_vendored_files_are_those_of_the_recorded_sums():
-    sums = [line.split() for line in graphiql.content("SHA256SUMS").decode().splitlines()]
+    sums = [line.split() for line in graphiql.FILES.content("SHA256SUMS").decode().splitlines()]
     assert len(sums) == 6
     for digest, name in sums:
-        assert hashlib.sha256(graphiql.content(name)).hexdigest() == digest, name
+        assert hashlib.sha256(graphiql.FILES.content(name)).hexdigest() == digest, name
 
 
 def test_the_page_has_exactly_the_agreed_policy_and_nothing_inline(url):
@@ -209,7 +209,7 @@ def test_the_page_has_exactly_the_agreed_policy_and_nothing_inline(url):
 
 
 def test_files_are_kept_for_good_under_the_digest_of_the_page_and_asked_for_anew_under_another(url):
-    now = httpx.get(f"{url}/graphql/static/{graphiql.digest()}/boot.js")
+    now = httpx.get(f"{url}/graphql/static/{graphiql.FILES.digest}/boot.js")
     assert now.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert now.headers["content-type"] == "text/javascript; charset=utf-8"
     other = httpx.get(f"{url}/graphql/static/0123456789abcdef/boot.js")
@@ -223,7 +223,7 @@ def test_files_travel_zipped_to_who_can_unzip_them(url):
     assert int(zipped.headers["content-length"]) < 400_000
     plain = httpx.get(address, headers={"accept-encoding": "identity"})
     assert "content-encoding" not in plain.headers
-    assert zipped.content == plain.content == gzip.decompress(graphiql.zipped("graphiql.min.js"))
+    assert zipped.content == plain.content == gzip.decompress(graphiql.FILES.zipped("graphiql.min.js"))
 
 
 @pytest.mark.parametrize(
