@@ -23,6 +23,8 @@ export class ApiError extends Error {
 }
 
 export class Api {
+  #isNew = false;
+
   /** @param {string} url of the GraphQL endpoint @param {() => void} [onCall] called after each answer */
   constructor(url, onCall = () => {}) {
     this.url = url;
@@ -31,7 +33,7 @@ export class Api {
     this.credential = "";
     /** @type {Hierarchy[]} */
     this.hierarchies = [];
-    /** @type {Call[]} the requests since `begin`, which belong to the same click. */
+    /** @type {Call[]} the requests of the last click. */
     this.calls = [];
   }
 
@@ -40,9 +42,9 @@ export class Api {
     return this.calls.at(-1) ?? null;
   }
 
-  /** Begin a new click, whose cost is counted from zero. */
+  /** Begin a new click: its requests take the place of those of the one before. */
   begin() {
-    this.calls = [];
+    this.#isNew = true;
   }
 
   /** Headers of a request to the server. @returns {Record<string, string>} */
@@ -57,7 +59,9 @@ export class Api {
    * @returns {Promise<{data: any, errors: GraphQLError[], reads: Reads | null}>}
    */
   async ask(document, variables = {}) {
-    const calls = this.calls;
+    if (this.#isNew) this.calls = [];
+    this.#isNew = false;
+    const { calls } = this;
     const begun = performance.now();
     const { status, answer } = await this.#send(JSON.stringify({ query: document, variables }));
     const errors = answer.errors ?? [];

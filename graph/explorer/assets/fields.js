@@ -2,7 +2,8 @@
 
 import { html, useState } from "./vendor/preact.js";
 import { childrenFrom } from "./documents_writing.js";
-import { formOf, labelOf } from "./values.js";
+import { formOf } from "./values.js";
+import { fieldWords } from "./words.js";
 
 /** @typedef {import("./documents_writing.js").Text} Text */
 
@@ -69,7 +70,7 @@ const Lines = ({ label, value, onChange, hint, error }) => html`<${Field} label=
  */
 export function AttributeField({ attribute, value, onChange, error }) {
   const { name, type, description, required, values } = attribute;
-  const label = `${labelOf(name)}${required ? " (required)" : ""}`;
+  const label = `${fieldWords(name)}${required ? " (required)" : ""}`;
   const kind = formOf(attribute);
   const plain = { label, value, onChange, error, hint: description };
   if (kind === "texts") return html`<${Texts} label=${label} texts=${value} onChange=${onChange} error=${error} />`;

@@ -89,7 +89,7 @@ export function Search({ model, path, onOpen }) {
           key=${hit.path} id=${`hit-${place}`} role="option" aria-selected=${String(place === active)}
           onMouseDown=${(/** @type {Event} */ event) => event.preventDefault()} onClick=${() => choose(hit)}
         >
-          <strong>${hit.name}</strong> <span class="quiet">${levelWord(hit.level)}</span>
+          <strong>${hit.name}</strong> <span class="quiet">${levelWord(hit.level)} </span>
           <span class="quiet trail">${hit.ancestors?.map((/** @type {any} */ one) => one.name).join(" › ")}</span>
         </li>`)}
       </ul>
