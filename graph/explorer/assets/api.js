@@ -9,6 +9,8 @@
 /** A request; its times are in milliseconds.
  * @typedef {{document: string, variables: Record<string, unknown>, reads: Reads | null, begun: number, ended: number}} Call */
 
+/** @template T @typedef {{data: T, errors: GraphQLError[], reads: Reads | null}} Answer */
+
 const MAX_SECONDS = 30;
 const ACCEPT = "application/graphql-response+json, application/json;q=0.9";
 
@@ -56,7 +58,7 @@ export class Api {
   /**
    * The answer to a document. Throws ApiError where there is no data; errors of single fields are in `errors`.
    * @param {string} document @param {Record<string, unknown>} [variables]
-   * @returns {Promise<{data: any, errors: GraphQLError[], reads: Reads | null}>}
+   * @returns {Promise<Answer<any>>}
    */
   async ask(document, variables = {}) {
     if (this.#isNew) this.calls = [];

@@ -102,7 +102,7 @@ function Near({ model, node }) {
   const find = async () => {
     try {
       const { data } = await model.api.ask(/** @type {string} */ (model.documents.near), { latitude, longitude, first: NEIGHBOURS + 1 });
-      setFound(data.found.edges.filter((/** @type {any} */ edge) => edge.node.path !== node.path));
+      setFound(/** @type {import("./types").NearQuery} */ (data).found.edges.filter((edge) => edge.node.path !== node.path));
     } catch (failure) {
       setError(String(/** @type {Error} */ (failure).message));
     }
