@@ -156,7 +156,7 @@ function Browser({ model, version, path, unknown, onOpen }) {
     <button class="tree-button" aria-expanded=${String(isTreeOpen)} onClick=${() => setTreeOpen(!isTreeOpen)}>
       ${isTreeOpen ? "Hide the tree" : "Show the tree"}
     </button>
-    <aside><${Tree} model=${model} version=${version} selected=${node?.path ?? ""} onOpen=${onOpen} onMove=${model.hierarchy.mayWrite ? move : null} /></aside>
+    <aside><${Tree} model=${model} version=${version} selected=${node?.path ?? ""} isOpen=${isTreeOpen} onOpen=${onOpen} onMove=${model.hierarchy.mayWrite ? move : null} /></aside>
     <main ref=${scroller} tabindex="-1">
       ${notice && html`<p class="notice" role="status">${notice}</p>`}
       ${error && html`<p class="error" role="alert">${error} <button onClick=${load}>Try again</button></p>`}
