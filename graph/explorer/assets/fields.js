@@ -2,7 +2,8 @@
 
 import { html, useState } from "./vendor/preact.js";
 import { childrenFrom } from "./documents_writing.js";
-import { formOf, labelOf } from "./values.js";
+import { formOf } from "./values.js";
+import { fieldWords, levelWord } from "./words.js";
 
 /** @typedef {import("./documents_writing.js").Text} Text */
 
@@ -69,11 +70,11 @@ const Lines = ({ label, value, onChange, hint, error }) => html`<${Field} label=
  */
 export function AttributeField({ attribute, value, onChange, error }) {
   const { name, type, description, required, values } = attribute;
-  const label = `${labelOf(name)}${required ? " (required)" : ""}`;
+  const label = `${fieldWords(name)}${required ? " (required)" : ""}`;
   const kind = formOf(attribute);
   const plain = { label, value, onChange, error, hint: description };
   if (kind === "texts") return html`<${Texts} label=${label} texts=${value} onChange=${onChange} error=${error} />`;
-  if (kind === "enum") return html`<${Choice} ...${plain} options=${[["", "–"], ...(values ?? []).map((one) => [one, one])]} />`;
+  if (kind === "enum") return html`<${Choice} ...${plain} options=${[["", "–"], ...(values ?? []).map((one) => [one, levelWord(one)])]} />`;
   if (kind === "boolean") return html`<${Choice} ...${plain} options=${[["", "–"], ["true", "yes"], ["false", "no"]]} />`;
   if (kind === "lines") return html`<${Lines} ...${plain} hint="${description} One value a line." />`;
   if (kind === "json") return html`<${Lines} ...${plain} hint="${description} As JSON." />`;

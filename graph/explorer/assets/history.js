@@ -35,11 +35,14 @@ export function History({ api, hierarchy, node, onOpen }) {
     return () => void (isCurrent = false);
   }, [hierarchy.name, node.path, node.revision]);
 
+  const click = (/** @type {() => Promise<void>} */ act) => () => {
+    api.begin?.();
+    setError("");
+    act().catch(failed);
+  };
   const restore = async (/** @type {any} */ revision) => {
     const path = await openRestore({ api, hierarchy, path: node.path, revision });
-    if (!path) return;
-    onOpen(path);
-    load(null).then(setPages, failed);
+    if (path) onOpen(path);
   };
   const problem = error && html`<p class="write-error" role="alert">${error}</p>`;
   if (!pages) return html`<div class="history">${problem || html`<p>Reading…</p>`}</div>`;
@@ -48,9 +51,9 @@ export function History({ api, hierarchy, node, onOpen }) {
       <${Entry} ...${one} level=${level} onRestore=${hierarchy.mayWrite && one.revision !== pages.revisions[0] && restore} />
     </li>`)}</ol>
     <div class="history-end">
-      ${pages.end && html`<button type="button" onClick=${() => load(pages).then(setPages, failed)}>Older revisions</button>`}
-      ${!moves && html`<button type="button" onClick=${() => movesOf(api, hierarchy, node.path, pages.id).then(setMoves, failed)}>Moves
-        of the last 90 days</button>`}
+      ${pages.end && html`<button type="button" onClick=${click(() => load(pages).then(setPages))}>Older revisions</button>`}
+      ${!moves && html`<button type="button"
+        onClick=${click(() => movesOf(api, hierarchy, node.path, pages.id).then(setMoves))}>Moves of the last 90 days</button>`}
       <span role="status">${moves && !moves.length && "No moves in the last 90 days."}</span>
     </div>
     ${problem}

@@ -1,6 +1,7 @@
 /** Values of attributes: as text, as the content of a form, and as the input of a mutation. */
 
 import { storedAttributes } from "./documents_writing.js";
+import { fieldWords } from "./words.js";
 
 /**
  * @typedef {import("./documents_writing.js").Attribute} Attribute
@@ -41,20 +42,11 @@ export function differences(level, before, after) {
   const rows = [
     { label: "Name", field: "name", before: before.name, after: after.name },
     ...languages.map((one) => ({ label: `Name (${one})`, field: "names", before: text(before, one), after: text(after, one) })),
-    ...storedAttributes(level).map(({ name }) => ({ label: labelOf(name), field: name, before: before[name], after: after[name] })),
+    ...storedAttributes(level).map(({ name }) => ({ label: fieldWords(name), field: name, before: before[name], after: after[name] })),
   ];
   return rows
     .map((row) => ({ ...row, before: shown(row.before), after: shown(row.after) }))
     .filter((row) => row.before !== row.after);
-}
-
-/**
- * The name of a field as words: "squareFeet" is "Square feet".
- * @param {string} name
- */
-export function labelOf(name) {
-  const words = name.replace(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`).replace(/_/g, " ").trim();
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /**

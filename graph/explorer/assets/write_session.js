@@ -2,6 +2,7 @@
 
 import { content, levelOf, mutation } from "./documents_writing.js";
 import { draftOf, FieldError, FORMS, rebased } from "./forms.js";
+import { parentOf } from "./words.js";
 
 /**
  * @typedef {import("./documents_writing.js").Api} Api
@@ -19,7 +20,7 @@ const NO_ANSWER = new Set(["UNREACHABLE", "REJECTED", "TIMEOUT", "INTERNAL_SERVE
 const RUNNING = new Set(["COPYING", "SWEEPING"]);
 
 /** The path above a node; null for a root. @param {string} path */
-export const above = (path) => path.split("/").slice(0, -1).join("/") || null;
+export const above = (path) => parentOf(path) || null;
 
 /** A key of idempotency; the page may be served without HTTPS, where browsers have no randomUUID. */
 const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
@@ -112,6 +113,7 @@ export class WriteSession {
   /** @param {boolean} dryRun */
   async send(dryRun) {
     const { api, hierarchy, verb } = this.options;
+    api.begin?.();
     this.#set({ errors: {}, step: "busy" });
     try {
       const own = this.form.variables({ hierarchy, node: this.node, draft: /** @type {Draft} */ (this.draft) });

@@ -8,7 +8,7 @@ from clade import Node
 from graph.hierarchies.registry import served
 from store.connect import open_store
 from tests.clients.programs import needs_node, run
-from tests.graph.explorer.panels_app import ASSETS, HERE
+from tests.graph.explorer.panels.app import ASSETS, HERE
 from tests.rights.asking import Server, caller
 
 HIERARCHIES = """{ hierarchies { name title field levels { name title inputField
@@ -45,6 +45,7 @@ async def test_documents_of_each_hierarchy_and_level_are_valid(names, tmp_path):
     }
 
 
+EURO = {"amount": "1", "currency": "EUR"}
 VALUES = [
     # type, selection, enum values, stored value, text of the form, input after a change back and forth
     ("String", None, None, "x", "x", "x"),
@@ -56,8 +57,8 @@ VALUES = [
     ("Date", None, None, "2026-10-05", "2026-10-05", "2026-10-05"),
     ("Color", None, ["RED"], "RED", "RED", "RED"),
     ("[Int!]", None, None, [1, 2], "1\n2", [1, 2]),
-    ("Money", "{ amount currency }", None, {"amount": "1.00", "currency": "EUR"}, *[{"amount": "1.00", "currency": "EUR"}] * 2),
-    ("[Money!]", "{ amount currency }", None, [{"amount": "1", "currency": "EUR"}], None, [{"amount": "1", "currency": "EUR"}]),
+    ("Money", "{ amount currency }", None, *[{"amount": "1.00", "currency": "EUR"}] * 3),
+    ("[Money!]", "{ amount currency }", None, [EURO], None, [EURO]),
     ("Address", "{ street note { texts { language text } } }", None,
      {"street": "Main 1", "note": {"texts": [{"language": "de", "text": "hinten"}]}}, None,
      {"street": "Main 1", "note": [{"language": "de", "text": "hinten"}]}),
