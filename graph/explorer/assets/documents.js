@@ -54,7 +54,7 @@ function attributes(hierarchy, levels, chosen, indent) {
 /** @param {Hierarchy} hierarchy @param {string} field @param {string} prefix @param {string} indent */
 function counts(hierarchy, field, prefix, indent) {
   const parts = countedLevels(hierarchy).map(({ name }) => `${prefix}${name}: ${field}(level: ${name})`);
-  return parts.length ? `\n${indent}${parts.join(" ")}` : "";
+  return parts.map((part) => `\n${indent}${part}`).join("");
 }
 
 /** A row of the tree and of tables. @param {Hierarchy} hierarchy @param {Level[]} levels @param {string} indent */

@@ -95,7 +95,8 @@ function step(key, lines, at, model) {
   if (!row) return null;
   const isOpen = model.expanded.has(row.path);
   if (key === "Enter" || key === " ") return { open: row.path };
-  if (key === "ArrowRight") return !isParent(row) ? {} : isOpen ? { place: nextNode(lines, at, 1) } : { toggle: row };
+  if (key === "ArrowRight" && !isOpen) return isParent(row) ? { toggle: row } : {};
+  if (key === "ArrowRight") return lines[at + 1]?.row && lines[at + 1].family.path === row.path ? { place: at + 1 } : {};
   if (key === "ArrowLeft") {
     if (isOpen && isParent(row)) return { toggle: row };
     const above = lines.findIndex((line) => line.row && line.row.path === lines[at].family.path);
