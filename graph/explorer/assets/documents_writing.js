@@ -13,8 +13,7 @@
  *   written: number}} Move
  * @typedef {{nodes: number, transactions: number, writeUnits: number, collisions: string[]}} Plan
  * @typedef {"create" | "update" | "rename" | "move" | "reorder" | "delete"} Verb
- * @typedef {{ask: (document: string, variables: Record<string, unknown>) => Promise<{data: any, errors?: any[]}>,
- *   begin?: () => void}} Api - `begin` begins a click, whose cost is counted
+ * @typedef {{ask: (document: string, variables: Record<string, unknown>) => Promise<{data: any, errors?: any[]}>}} Api
  */
 
 const MOVE = "id from to state reason nodes written";

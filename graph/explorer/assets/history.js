@@ -35,11 +35,6 @@ export function History({ api, hierarchy, node, onOpen }) {
     return () => void (isCurrent = false);
   }, [hierarchy.name, node.path, node.revision]);
 
-  const click = (/** @type {() => Promise<void>} */ act) => () => {
-    api.begin?.();
-    setError("");
-    act().catch(failed);
-  };
   const restore = async (/** @type {any} */ revision) => {
     const path = await openRestore({ api, hierarchy, path: node.path, revision });
     if (path) onOpen(path);
@@ -51,9 +46,9 @@ export function History({ api, hierarchy, node, onOpen }) {
       <${Entry} ...${one} level=${level} onRestore=${hierarchy.mayWrite && one.revision !== pages.revisions[0] && restore} />
     </li>`)}</ol>
     <div class="history-end">
-      ${pages.end && html`<button type="button" onClick=${click(() => load(pages).then(setPages))}>Older revisions</button>`}
+      ${pages.end && html`<button type="button" onClick=${() => load(pages).then(setPages, failed)}>Older revisions</button>`}
       ${!moves && html`<button type="button"
-        onClick=${click(() => movesOf(api, hierarchy, node.path, pages.id).then(setMoves))}>Moves of the last 90 days</button>`}
+        onClick=${() => movesOf(api, hierarchy, node.path, pages.id).then(setMoves, failed)}>Moves of the last 90 days</button>`}
       <span role="status">${moves && !moves.length && "No moves in the last 90 days."}</span>
     </div>
     ${problem}

@@ -9,7 +9,6 @@ import { HierarchyView, NodeView } from "./node_view.js";
 import { Search } from "./search.js";
 import { Tree } from "./tree.js";
 import { addressOf, placeOf } from "./words.js";
-import { openMove } from "./writing.js";
 
 /** @typedef {import("./model").Row} Row */
 /** @typedef {import("./model").Order} Order */
@@ -139,12 +138,8 @@ function Browser({ model, version, path, unknown, onOpen }) {
   };
   const done = async (/** @type {string | null} */ to) => {
     await model.refresh();
-    if (to === path) await load();
-    else onOpen(to ?? "");
-  };
-  const move = async (/** @type {string} */ from, /** @type {string} */ to) => {
-    const moved = await openMove({ api: model.api, hierarchy: model.hierarchy, path: from, to });
-    if (moved !== undefined) await done(moved);
+    if (to === null || to === node?.path) await load();
+    else onOpen(to);
   };
   const common = { model, version, onOpen, onOrder: order, onDone: done, family: sorted ?? model.family(node?.path ?? "") };
   const isLoading = path && !error && !node;
@@ -152,7 +147,7 @@ function Browser({ model, version, path, unknown, onOpen }) {
     <button class="tree-button" aria-expanded=${String(isTreeOpen)} onClick=${() => setTreeOpen(!isTreeOpen)}>
       ${isTreeOpen ? "Hide the tree" : "Show the tree"}
     </button>
-    <aside><${Tree} model=${model} version=${version} selected=${node?.path ?? ""} onOpen=${onOpen} onMove=${model.hierarchy.mayWrite ? move : null} /></aside>
+    <aside><${Tree} model=${model} version=${version} selected=${node?.path ?? ""} onOpen=${onOpen} onMove=${null} /></aside>
     <main ref=${scroller} tabindex="-1">
       ${notice && html`<p class="notice" role="status">${notice}</p>`}
       ${error && html`<p class="error" role="alert">${error} <button onClick=${load}>Try again</button></p>`}

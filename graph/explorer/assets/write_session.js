@@ -113,7 +113,6 @@ export class WriteSession {
   /** @param {boolean} dryRun */
   async send(dryRun) {
     const { api, hierarchy, verb } = this.options;
-    api.begin?.();
     this.#set({ errors: {}, step: "busy" });
     try {
       const own = this.form.variables({ hierarchy, node: this.node, draft: /** @type {Draft} */ (this.draft) });

@@ -20,7 +20,6 @@ const BUTTONS = [["create", "Add child"], ["update", "Edit"], ["rename", "Rename
 export function WriteMenu({ api, hierarchy, node, onDone }) {
   if (!hierarchy.mayWrite) return null;
   const open = async (/** @type {Verb} */ verb) => {
-    api.begin?.();
     const path = await openWrite({ api, hierarchy, verb, path: node?.path ?? null });
     if (path !== undefined) onDone(path);
   };

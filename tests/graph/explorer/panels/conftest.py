@@ -1,17 +1,15 @@
-"""Fixtures of the tests of panels: a server that accepts writes, a browser, and pages that complain of nothing."""
+"""Fixtures of the tests of panels: a server that accepts writes, and pages that complain of nothing."""
 
 import itertools
-import shutil
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from clade import Settings
 from tests.graph.explorer.panels.app import make_app
-from tests.graph.explorer.panels.steps import AXE, SERVED, ask, created
+from tests.graph.explorer.panels.steps import SERVED, ask, created
 from tests.serving import serving
 
-CHROMIUM = shutil.which("chromium")
 REPORT_VIOLATIONS = (
     "globalThis.violated = []; addEventListener('securitypolicyviolation', e => violated.push(e.violatedDirective));"
 )
@@ -32,16 +30,6 @@ def writable(tmp_path_factory):
 def url(writable):
     with serving(make_app(Settings(store=writable, writes="on", hierarchies=SERVED))) as url:
         yield url
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not CHROMIUM or not AXE.exists():
-        pytest.skip("chromium or the packages of tests/package.json are missing")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

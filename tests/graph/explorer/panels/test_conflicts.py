@@ -69,7 +69,7 @@ def large(engine):
     """A server over DynamoDB with a state of 60 cities, whose moves are large ones."""
     rows = [("A", "COUNTRY"), ("B", "COUNTRY"), ("A/S", "STATE"), *[(f"A/S/{number}", "CITY") for number in range(60)]]
     store = created(engine.address("panels"), rows)
-    with serving(make_app(Settings(store=store, writes="on", request_seconds=1.5, move_wait_seconds=0))) as url:
+    with serving(make_app(Settings(store=store, writes="on", request_seconds=2.5, move_wait_seconds=0))) as url:
         yield url
 
 
