@@ -103,7 +103,7 @@ export const FORMS = {
       const options = levelsBelow(props).map((one) => [one.name, levelWord(one.name)]);
       const change = (/** @type {string} */ level) => set({ level, values: { ...formValues(hierarchy, level, {}) } });
       return html`
-        ${!draft.id && html`<${Choice} label="Level" value=${draft.level} options=${options} onChange=${change} />`}
+        ${!draft.id && html`<${Choice} label="Level" value=${draft.level} options=${options} error=${errors.level} onChange=${change} />`}
         <${Line} label="Key" value=${draft.key} required error=${errors.key}
           hint="Last segment of the path, unique among siblings." onChange=${(/** @type {string} */ key) => set({ key })} />
         <${ContentFields} ...${props} />`;
@@ -180,7 +180,7 @@ function ReorderFields({ api, hierarchy, node, draft, set, errors }) {
     api.ask(siblings(hierarchy), variables).then((/** @type {any} */ { data }) => setNodes(data.node?.siblings?.nodes ?? []), () => {});
   }, [node.path]);
   const options = [["", "–"], ...nodes.map((one) => [one.path, `${one.name} (${one.path})`])];
-  return html`<${Choice} label="Place" value=${draft.side} options=${SIDES} onChange=${(/** @type {string} */ side) => set({ side })} />
+  return html`<${Choice} label="Place" value=${draft.side} options=${SIDES} error=${errors.side} onChange=${(/** @type {string} */ side) => set({ side })} />
     ${["before", "after"].includes(draft.side) && html`<${Choice} label="Sibling" value=${draft.beside} options=${options}
       error=${errors.beside} onChange=${(/** @type {string} */ beside) => set({ beside })}
       hint=${nodes.length === MAX_SIBLINGS ? `The first ${MAX_SIBLINGS} siblings of its level.` : undefined} />`}`;

@@ -4,6 +4,7 @@ import { html, useEffect, useState } from "./vendor/preact.js";
 import { CHANGES, history, levelOf } from "./documents_writing.js";
 import { differences } from "./values.js";
 import { Differences } from "./write_dialog.js";
+import { localTime } from "./words.js";
 import { above } from "./write_session.js";
 import { openRestore } from "./writing.js";
 
@@ -57,7 +58,7 @@ export function History({ api, hierarchy, node, onOpen }) {
 
 /** @param {Entry & {level: any, onRestore: ((revision: any) => void) | false}} props */
 function Entry({ at, revision, before, text, level, onRestore }) {
-  const time = html`<time datetime=${at}>${new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}</time>`;
+  const time = html`<time datetime=${at}>${localTime(at)}</time>`;
   if (!revision) return html`<p class="history-head">${time}</p><p>${text}</p>`;
   const rows = differences(level, before ?? { names: [] }, revision);
   const created = html`<dl class="differences">${rows.map(({ label, after }) => html`<div key=${label}><dt>${label}</dt>

@@ -1,6 +1,7 @@
 /** Map: nodes that have coordinates, on an outline of the world. */
 
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact.js";
+import { number, quantity } from "./words.js";
 
 /** @typedef {{path: string, name: string, latitude: number, longitude: number}} Point */
 /** @typedef {{x: number, y: number, width: number, height: number}} Box */
@@ -96,7 +97,7 @@ export function WorldMap({ points, onOpen }) {
   };
   return html`<figure class="map">
     <svg ref=${map} viewBox="${box.x} ${box.y} ${box.width} ${box.height}" role="group" onKeyDown=${onKeyDown}
-      aria-label="Map of ${counted(drawn.length)}">
+      aria-label="Map of ${quantity(drawn.length, "place")}">
       ${outline && html`<g aria-hidden="true" transform="scale(${stretch} 1)"><${Outline} outline=${outline} /></g>`}
       ${outline && box === near && html`<${Inset} outline=${outline} box=${box} scale=${scale} />`}
       ${drawn.map((spot, place) => html`<circle key=${spot.path} cx=${spot.x} cy=${spot.y} r=${RADIUS * pixel} role="link"
@@ -106,7 +107,7 @@ export function WorldMap({ points, onOpen }) {
         y=${spot.y + 0.35 * LETTERS * pixel} font-size=${LETTERS * pixel}>${spot.name}</text>`)}
     </svg>
     <figcaption>
-      <span>${counted(drawn.length)}${points.length > MAX_POINTS ? ` of ${points.length.toLocaleString()}` : ""}</span>
+      <span>${quantity(drawn.length, "place")}${points.length > MAX_POINTS ? ` of ${number(points.length)}` : ""}</span>
       <button type="button" aria-pressed=${whole} onClick=${() => setWhole(!whole)}>Whole world</button>
     </figcaption>
   </figure>`;
@@ -135,9 +136,6 @@ function Inset({ outline: { LAND, STEPS }, box, scale }) {
     <rect class="map-part" x=${left} y=${box.y} width=${box.width / scale} height=${box.height} />
   </svg>`;
 }
-
-/** @param {number} number */
-const counted = (number) => (number === 1 ? "1 place" : `${number.toLocaleString()} places`);
 
 /**
  * The spots of points, with the box around them. Longitudes are narrowed as they are at the latitude of its middle.

@@ -17,6 +17,7 @@ import { parentOf } from "./words.js";
  */
 
 const NO_ANSWER = new Set(["UNREACHABLE", "REJECTED", "TIMEOUT", "INTERNAL_SERVER_ERROR"]);
+const WITHOUT_FIELD = new Set(["id", "values"]); // of a draft
 const RUNNING = new Set(["COPYING", "SWEEPING"]);
 
 /** The path above a node; null for a root. @param {string} path */
@@ -142,7 +143,8 @@ export class WriteSession {
       if (now && (now.revision !== node.revision || now.path !== node.path)) return this.#set({ theirs: now, step: "conflict" });
     }
     const isUnknown = !dryRun && (error.uncertain || NO_ANSWER.has(error.code));
-    const field = fieldOf(error, [...Object.keys(draft ?? {}), ...Object.keys(draft?.values ?? {})]);
+    const own = Object.keys(draft ?? {}).filter((name) => !WITHOUT_FIELD.has(name));
+    const field = fieldOf(error, [...own, ...Object.keys(draft?.values ?? {})]);
     this.#set({ isUnknown, plan: isUnknown ? this.plan : null, errors: { [field]: error.message }, step: "form" });
   }
 

@@ -1,10 +1,12 @@
 """Map, bars and history in a real browser, and how panels look."""
 
+import gzip
 import json
 
 import pytest
 from playwright.sync_api import expect
 
+from tests.graph.explorer.panels.app import ASSETS
 from tests.graph.explorer.panels.steps import EVIL, ended, opened, points, press, preview, violations
 
 
@@ -39,7 +41,15 @@ def test_a_map_shows_1000_points_and_says_how_many_there_are(visit):
     many = [(f"P{number}", number % 120 - 60, number % 359 - 179) for number in range(1200)]
     page = visit("map", script=points(*many))
     assert page.locator("circle").count() == 1000
-    expect(page.locator("figcaption")).to_contain_text("1,000 places of 1,200")
+    expect(page.locator("figcaption")).to_contain_text("1000 places of 1200")
+
+
+def test_the_outline_of_the_world_is_small_and_names_its_source():
+    outline = (ASSETS / "world.js").read_bytes()
+    assert len(outline) < 40_000
+    assert len(gzip.compress(outline)) < 15_000
+    assert b"Natural Earth" in outline
+    assert outline.count(b"M") > 300
 
 
 def test_bars_have_numbers_and_are_logarithmic_over_orders(visit):
