@@ -1,6 +1,7 @@
 /** Bars: the number of nodes of each level. */
 
 import { html } from "./vendor/preact.js";
+import { number } from "./words.js";
 
 /**
  * The length of a bar in percent of the longest, in proportion to the number, or to its logarithm.
@@ -26,7 +27,7 @@ export function LevelBars({ counts }) {
     <tbody>
       ${counts.map(({ level, title, count }) => html`<tr key=${level}>
         <th scope="row">${title}</th>
-        <td class="bars-count">${count.toLocaleString()}</td>
+        <td class="bars-count">${number(count)}</td>
         <td class="bars-bar" aria-hidden="true"><svg width="100%" height="8">
           <rect width="${lengthOf(count, most, logarithmic)}%" height="8" rx="2" /></svg></td>
       </tr>`)}

@@ -1,9 +1,9 @@
 /** Form fields: one for each attribute, for texts in languages, and for paths. */
 
-import { html, useState } from "./vendor/preact.js";
+import { html, useRef, useState } from "./vendor/preact.js";
 import { childrenFrom } from "./documents_writing.js";
 import { formOf } from "./values.js";
-import { fieldWords } from "./words.js";
+import { fieldWords, levelWord } from "./words.js";
 
 /** @typedef {import("./documents_writing.js").Text} Text */
 
@@ -74,7 +74,7 @@ export function AttributeField({ attribute, value, onChange, error }) {
   const kind = formOf(attribute);
   const plain = { label, value, onChange, error, hint: description };
   if (kind === "texts") return html`<${Texts} label=${label} texts=${value} onChange=${onChange} error=${error} />`;
-  if (kind === "enum") return html`<${Choice} ...${plain} options=${[["", "–"], ...(values ?? []).map((one) => [one, one])]} />`;
+  if (kind === "enum") return html`<${Choice} ...${plain} options=${[["", "–"], ...(values ?? []).map((one) => [one, levelWord(one)])]} />`;
   if (kind === "boolean") return html`<${Choice} ...${plain} options=${[["", "–"], ["true", "yes"], ["false", "no"]]} />`;
   if (kind === "lines") return html`<${Lines} ...${plain} hint="${description} One value a line." />`;
   if (kind === "json") return html`<${Lines} ...${plain} hint="${description} As JSON." />`;
@@ -116,14 +116,16 @@ export function Texts({ label, texts, onChange, error }) {
  */
 export function PathField({ api, hierarchy, label, value, onChange, hint, error }) {
   const [found, setFound] = useState(/** @type {{path: string, name: string}[]} */ ([]));
+  const turn = useRef(0);
   const [list] = useState(() => `paths-${++fields}`);
   const typed = async (/** @type {string} */ text) => {
     onChange(text);
+    const mine = ++turn.current;
     const end = text.lastIndexOf("/");
     if (end < 1) return;
     const variables = { path: text.slice(0, end), from: text.slice(end + 1) || null, first: 20 };
     const answer = await api.ask(childrenFrom(hierarchy), variables).catch(() => null);
-    setFound(answer?.data?.node?.children?.nodes ?? []);
+    if (mine === turn.current) setFound(answer?.data?.node?.children?.nodes ?? []);
   };
   return html`<${Field} label=${label} hint=${hint} error=${error} input=${(/** @type {any} */ given) => html`
     <input ...${given} type="text" list=${list} value=${value} autocomplete="off" spellcheck=${false}

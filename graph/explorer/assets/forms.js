@@ -4,6 +4,7 @@ import { html, useEffect, useState } from "./vendor/preact.js";
 import { levelOf, siblings, storedAttributes } from "./documents_writing.js";
 import { AttributeField, Choice, Line, PathField, Texts } from "./fields.js";
 import { changedTexts, fromForm, mergedTexts, same, toForm, toInput } from "./values.js";
+import { levelWord, parentOf } from "./words.js";
 
 /**
  * @typedef {import("./documents_writing.js").Hierarchy} Hierarchy
@@ -99,10 +100,10 @@ export const FORMS = {
     },
     Fields: (props) => {
       const { hierarchy, draft, set, errors } = props;
-      const options = levelsBelow(props).map((one) => [one.name, one.title]);
+      const options = levelsBelow(props).map((one) => [one.name, levelWord(one.name)]);
       const change = (/** @type {string} */ level) => set({ level, values: { ...formValues(hierarchy, level, {}) } });
       return html`
-        ${!draft.id && html`<${Choice} label="Level" value=${draft.level} options=${options} onChange=${change} />`}
+        ${!draft.id && html`<${Choice} label="Level" value=${draft.level} options=${options} error=${errors.level} onChange=${change} />`}
         <${Line} label="Key" value=${draft.key} required error=${errors.key}
           hint="Last segment of the path, unique among siblings." onChange=${(/** @type {string} */ key) => set({ key })} />
         <${ContentFields} ...${props} />`;
@@ -144,7 +145,7 @@ export const FORMS = {
   move: {
     title: (path) => `Move ${path}`,
     action: "Move",
-    start: ({ node }) => ({ to: node?.path.split("/").slice(0, -1).join("/") }),
+    start: ({ node }) => ({ to: node ? parentOf(node.path) : "" }),
     Fields: ({ api, hierarchy, node, draft, set, errors }) => html`<${PathField} api=${api} hierarchy=${hierarchy}
       label="New parent" value=${draft.to} error=${errors.to} onChange=${(/** @type {string} */ to) => set({ to })}
       hint=${`Path of the new parent.${levelOf(hierarchy, node.level).mayBeRoot ? " Empty for a root." : ""} Former paths lead to the node.`} />`,
@@ -179,7 +180,7 @@ function ReorderFields({ api, hierarchy, node, draft, set, errors }) {
     api.ask(siblings(hierarchy), variables).then((/** @type {any} */ { data }) => setNodes(data.node?.siblings?.nodes ?? []), () => {});
   }, [node.path]);
   const options = [["", "–"], ...nodes.map((one) => [one.path, `${one.name} (${one.path})`])];
-  return html`<${Choice} label="Place" value=${draft.side} options=${SIDES} onChange=${(/** @type {string} */ side) => set({ side })} />
+  return html`<${Choice} label="Place" value=${draft.side} options=${SIDES} error=${errors.side} onChange=${(/** @type {string} */ side) => set({ side })} />
     ${["before", "after"].includes(draft.side) && html`<${Choice} label="Sibling" value=${draft.beside} options=${options}
       error=${errors.beside} onChange=${(/** @type {string} */ beside) => set({ beside })}
       hint=${nodes.length === MAX_SIBLINGS ? `The first ${MAX_SIBLINGS} siblings of its level.` : undefined} />`}`;

@@ -4,6 +4,7 @@ import { html, useEffect, useState } from "./vendor/preact.js";
 import { CHANGES, history, levelOf } from "./documents_writing.js";
 import { differences } from "./values.js";
 import { Differences } from "./write_dialog.js";
+import { localTime } from "./words.js";
 import { above } from "./write_session.js";
 import { openRestore } from "./writing.js";
 
@@ -37,9 +38,7 @@ export function History({ api, hierarchy, node, onOpen }) {
 
   const restore = async (/** @type {any} */ revision) => {
     const path = await openRestore({ api, hierarchy, path: node.path, revision });
-    if (!path) return;
-    onOpen(path);
-    load(null).then(setPages, failed);
+    if (path) onOpen(path);
   };
   const problem = error && html`<p class="write-error" role="alert">${error}</p>`;
   if (!pages) return html`<div class="history">${problem || html`<p>Reading…</p>`}</div>`;
@@ -49,8 +48,8 @@ export function History({ api, hierarchy, node, onOpen }) {
     </li>`)}</ol>
     <div class="history-end">
       ${pages.end && html`<button type="button" onClick=${() => load(pages).then(setPages, failed)}>Older revisions</button>`}
-      ${!moves && html`<button type="button" onClick=${() => movesOf(api, hierarchy, node.path, pages.id).then(setMoves, failed)}>Moves
-        of the last 90 days</button>`}
+      ${!moves && html`<button type="button"
+        onClick=${() => movesOf(api, hierarchy, node.path, pages.id).then(setMoves, failed)}>Moves of the last 90 days</button>`}
       <span role="status">${moves && !moves.length && "No moves in the last 90 days."}</span>
     </div>
     ${problem}
@@ -59,7 +58,7 @@ export function History({ api, hierarchy, node, onOpen }) {
 
 /** @param {Entry & {level: any, onRestore: ((revision: any) => void) | false}} props */
 function Entry({ at, revision, before, text, level, onRestore }) {
-  const time = html`<time datetime=${at}>${new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}</time>`;
+  const time = html`<time datetime=${at}>${localTime(at)}</time>`;
   if (!revision) return html`<p class="history-head">${time}</p><p>${text}</p>`;
   const rows = differences(level, before ?? { names: [] }, revision);
   const created = html`<dl class="differences">${rows.map(({ label, after }) => html`<div key=${label}><dt>${label}</dt>

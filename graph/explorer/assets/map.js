@@ -1,6 +1,7 @@
 /** Map: nodes that have coordinates, on an outline of the world. */
 
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact.js";
+import { number, quantity } from "./words.js";
 
 /** @typedef {{path: string, name: string, latitude: number, longitude: number}} Point */
 /** @typedef {{x: number, y: number, width: number, height: number}} Box */
@@ -10,6 +11,7 @@ const MAX_POINTS = 1000;
 const MAX_LABELS = 15;
 const SMALLEST = 4; // degrees of latitude that a map shows at least
 const RATIO = 2; // width to height
+const [RADIUS, LETTERS] = [5, 12]; // of circles and of labels, in pixels
 const WORLD = { x: -180, y: -84, width: 360, height: 168 };
 
 /**
@@ -40,10 +42,11 @@ export function boxOf(spots) {
  * The spots that have a label, none of which covers another one or another spot.
  * @param {Spot[]} spots
  * @param {Box} box
+ * @param {number} pixel
  */
-function labelled(spots, box) {
+function labelled(spots, box, pixel) {
   if (spots.length > MAX_LABELS) return [];
-  const [line, letter] = [box.height / 18, box.height / 40];
+  const [line, letter] = [1.2 * LETTERS * pixel, 0.6 * LETTERS * pixel];
   /** @type {Spot[]} */
   const chosen = [];
   for (const spot of spots) {
@@ -64,14 +67,22 @@ export function WorldMap({ points, onOpen }) {
   const [outline, setOutline] = useState(/** @type {typeof import("./world.js") | null} */ (null));
   const [whole, setWhole] = useState(false);
   const [active, setActive] = useState(0);
-  const circles = useRef(/** @type {SVGSVGElement | null} */ (null));
+  const [width, setWidth] = useState(700);
+  const map = useRef(/** @type {SVGSVGElement | null} */ (null));
   useEffect(() => void import("./world.js").then(setOutline), []);
+  useEffect(() => {
+    const measure = () => setWidth(map.current?.clientWidth || 700);
+    measure();
+    addEventListener("resize", measure);
+    return () => removeEventListener("resize", measure);
+  }, []);
 
   const { spots, near, scale, shift } = useMemo(() => placed(points.slice(0, MAX_POINTS)), [points]);
   const box = whole || !spots.length ? { ...WORLD, x: shift ? 0 : -180 } : near;
   const stretch = box === near ? scale : 1;
   const drawn = stretch === scale ? spots : spots.map((spot) => ({ ...spot, x: spot.x / scale }));
-  const labels = labelled(drawn, box);
+  const pixel = box.width / width;
+  const labels = labelled(drawn, box, pixel);
   const current = drawn[Math.min(active, drawn.length - 1)];
 
   /** @param {KeyboardEvent} event */
@@ -82,22 +93,21 @@ export function WorldMap({ points, onOpen }) {
     if (to === undefined || !drawn[to]) return;
     event.preventDefault();
     setActive(to);
-    /** @type {SVGElement | undefined} */ (circles.current?.querySelectorAll("circle")[to])?.focus();
+    /** @type {SVGElement | undefined} */ (map.current?.querySelectorAll("circle")[to])?.focus();
   };
-  const size = box.height / 70;
   return html`<figure class="map">
-    <svg ref=${circles} viewBox="${box.x} ${box.y} ${box.width} ${box.height}" role="group" onKeyDown=${onKeyDown}
-      aria-label="Map of ${counted(drawn.length)}">
+    <svg ref=${map} viewBox="${box.x} ${box.y} ${box.width} ${box.height}" role="group" onKeyDown=${onKeyDown}
+      aria-label="Map of ${quantity(drawn.length, "place")}">
       ${outline && html`<g aria-hidden="true" transform="scale(${stretch} 1)"><${Outline} outline=${outline} /></g>`}
       ${outline && box === near && html`<${Inset} outline=${outline} box=${box} scale=${scale} />`}
-      ${drawn.map((spot, place) => html`<circle key=${spot.path} cx=${spot.x} cy=${spot.y} r=${size} role="link"
+      ${drawn.map((spot, place) => html`<circle key=${spot.path} cx=${spot.x} cy=${spot.y} r=${RADIUS * pixel} role="link"
         tabindex=${spot === current ? 0 : -1} aria-label=${spot.name} onFocus=${() => setActive(place)}
         onClick=${() => onOpen(spot.path)}><title>${spot.name}</title></circle>`)}
-      ${labels.map((spot) => html`<text key=${spot.path} aria-hidden="true" x=${spot.x + size * 1.6}
-        y=${spot.y + size} font-size=${box.height / 24}>${spot.name}</text>`)}
+      ${labels.map((spot) => html`<text key=${spot.path} aria-hidden="true" x=${spot.x + 1.6 * RADIUS * pixel}
+        y=${spot.y + 0.35 * LETTERS * pixel} font-size=${LETTERS * pixel}>${spot.name}</text>`)}
     </svg>
     <figcaption>
-      <span>${counted(drawn.length)}${points.length > MAX_POINTS ? ` of ${points.length.toLocaleString()}` : ""}</span>
+      <span>${quantity(drawn.length, "place")}${points.length > MAX_POINTS ? ` of ${number(points.length)}` : ""}</span>
       <button type="button" aria-pressed=${whole} onClick=${() => setWhole(!whole)}>Whole world</button>
     </figcaption>
   </figure>`;
@@ -126,9 +136,6 @@ function Inset({ outline: { LAND, STEPS }, box, scale }) {
     <rect class="map-part" x=${left} y=${box.y} width=${box.width / scale} height=${box.height} />
   </svg>`;
 }
-
-/** @param {number} number */
-const counted = (number) => (number === 1 ? "1 place" : `${number.toLocaleString()} places`);
 
 /**
  * The spots of points, with the box around them. Longitudes are narrowed as they are at the latitude of its middle.

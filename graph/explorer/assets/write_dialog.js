@@ -4,6 +4,7 @@ import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { levelOf, PROGRESS } from "./documents_writing.js";
 import { drafted } from "./forms.js";
 import { differences, NONE } from "./values.js";
+import { number, quantity } from "./words.js";
 import { above, WriteSession } from "./write_session.js";
 
 /** @typedef {import("./documents_writing.js").Move} Move */
@@ -86,16 +87,13 @@ function Editing({ session }) {
 const Problem = ({ session: { errors, isUnknown } }) => errors[""] && html`<p class="write-error" role="alert">${errors[""]}
   ${isUnknown ? " It is not certain whether this was written. Send it again: nothing is changed twice." : ""}</p>`;
 
-/** @param {number} number @param {string} one @param {string} many */
-const counted = (number, one, many = `${one}s`) => `${number.toLocaleString()} ${number === 1 ? one : many}`;
-
 /**
  * What a mutation would change.
  * @param {Props} props
  */
 function Forecast({ session: { options: { hierarchy, verb }, node, draft, plan } }) {
   if (!draft || !plan) return null;
-  const below = node?.descendantCount ? counted(node.descendantCount, "descendant") : "";
+  const below = node?.descendantCount ? quantity(node.descendantCount, "descendant") : "";
   const to = verb === "rename" ? [above(node?.path ?? ""), draft.key] : [draft.to, node?.key];
   return html`<section class="write-plan">
     <h3>Preview</h3>
@@ -104,8 +102,8 @@ function Forecast({ session: { options: { hierarchy, verb }, node, draft, plan }
     ${["rename", "move"].includes(verb) && html`<p>${node?.path} → ${to.filter(Boolean).join("/")}${below && `, with ${below}`}</p>`}
     ${verb === "delete" && html`<p>${node?.path} is deleted${below && draft.policy === "CASCADE" && `, with ${below}`}${below &&
       draft.policy === "REPARENT" && "; its children move up"}.</p>`}
-    <p class="write-hint">${counted(plan.nodes, "node")} in ${counted(plan.transactions, "transaction")},
-      about ${counted(plan.writeUnits, "write unit")} of DynamoDB. Nothing is written yet.</p>
+    <p class="write-hint">${quantity(plan.nodes, "node")} in ${quantity(plan.transactions, "transaction")},
+      about ${quantity(plan.writeUnits, "write unit")} of DynamoDB. Nothing is written yet.</p>
   </section>`;
 }
 
@@ -159,7 +157,7 @@ function Progress({ session }) {
     return () => clearTimeout(timer);
   }, [move]);
   const words = move.state === "COPYING" ? "copied" : first.to ? "removed at the former place" : "removed";
-  return html`<p id="write-progress">${move.written.toLocaleString()} of ${counted(move.nodes, "node")} ${words}.</p>
+  return html`<p id="write-progress">${number(move.written)} of ${quantity(move.nodes, "node")} ${words}.</p>
     <progress aria-labelledby="write-progress" max=${move.nodes} value=${move.written} />
     <p role="status">This is a large move; it continues in the background, also when this is closed.</p>
     <div class="write-buttons"><button type="button" onClick=${() => session.leave()}>Close</button></div>`;

@@ -2,6 +2,7 @@
 
 import { content, levelOf, mutation } from "./documents_writing.js";
 import { draftOf, FieldError, FORMS, rebased } from "./forms.js";
+import { parentOf } from "./words.js";
 
 /**
  * @typedef {import("./documents_writing.js").Api} Api
@@ -16,10 +17,11 @@ import { draftOf, FieldError, FORMS, rebased } from "./forms.js";
  */
 
 const NO_ANSWER = new Set(["UNREACHABLE", "REJECTED", "TIMEOUT", "INTERNAL_SERVER_ERROR"]);
+const WITHOUT_FIELD = new Set(["id", "values"]); // of a draft
 const RUNNING = new Set(["COPYING", "SWEEPING"]);
 
 /** The path above a node; null for a root. @param {string} path */
-export const above = (path) => path.split("/").slice(0, -1).join("/") || null;
+export const above = (path) => parentOf(path) || null;
 
 /** A key of idempotency; the page may be served without HTTPS, where browsers have no randomUUID. */
 const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
@@ -141,7 +143,8 @@ export class WriteSession {
       if (now && (now.revision !== node.revision || now.path !== node.path)) return this.#set({ theirs: now, step: "conflict" });
     }
     const isUnknown = !dryRun && (error.uncertain || NO_ANSWER.has(error.code));
-    const field = fieldOf(error, [...Object.keys(draft ?? {}), ...Object.keys(draft?.values ?? {})]);
+    const own = Object.keys(draft ?? {}).filter((name) => !WITHOUT_FIELD.has(name));
+    const field = fieldOf(error, [...own, ...Object.keys(draft?.values ?? {})]);
     this.#set({ isUnknown, plan: isUnknown ? this.plan : null, errors: { [field]: error.message }, step: "form" });
   }
 

@@ -9,13 +9,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from clade import Settings, create_app
+from graph.explorer.page import POLICY
 
 HERE = Path(__file__).parent
-ASSETS = HERE.parents[2] / "graph" / "explorer" / "assets"
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
-)
+ASSETS = HERE.parents[3] / "graph" / "explorer" / "assets"
 
 
 def make_app(settings: Settings) -> Starlette:
@@ -23,7 +20,7 @@ def make_app(settings: Settings) -> Starlette:
     clade = create_app(settings)
 
     async def page(request: Request) -> Response:
-        return FileResponse(HERE / "panels.html", headers={"content-security-policy": POLICY})
+        return FileResponse(HERE / "page.html", headers={"content-security-policy": POLICY})
 
     routes = [
         Route("/panels", page),
