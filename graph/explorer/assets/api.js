@@ -9,6 +9,8 @@
 /** A request; its times are in milliseconds.
  * @typedef {{document: string, variables: Record<string, unknown>, reads: Reads | null, begun: number, ended: number}} Call */
 
+/** @template T @typedef {{data: T, errors: GraphQLError[], reads: Reads | null}} Answer */
+
 const MAX_SECONDS = 30;
 const ACCEPT = "application/graphql-response+json, application/json;q=0.9";
 
@@ -23,6 +25,8 @@ export class ApiError extends Error {
 }
 
 export class Api {
+  #isNew = false;
+
   /** @param {string} url of the GraphQL endpoint @param {() => void} [onCall] called after each answer */
   constructor(url, onCall = () => {}) {
     this.url = url;
@@ -31,7 +35,7 @@ export class Api {
     this.credential = "";
     /** @type {Hierarchy[]} */
     this.hierarchies = [];
-    /** @type {Call[]} the requests since `begin`, which belong to the same click. */
+    /** @type {Call[]} the requests of the last click. */
     this.calls = [];
   }
 
@@ -40,9 +44,9 @@ export class Api {
     return this.calls.at(-1) ?? null;
   }
 
-  /** Begin a new click, whose cost is counted from zero. */
+  /** Begin a new click: its requests take the place of those of the one before. */
   begin() {
-    this.calls = [];
+    this.#isNew = true;
   }
 
   /** Headers of a request to the server. @returns {Record<string, string>} */
@@ -54,10 +58,12 @@ export class Api {
   /**
    * The answer to a document. Throws ApiError where there is no data; errors of single fields are in `errors`.
    * @param {string} document @param {Record<string, unknown>} [variables]
-   * @returns {Promise<{data: any, errors: GraphQLError[], reads: Reads | null}>}
+   * @returns {Promise<Answer<any>>}
    */
   async ask(document, variables = {}) {
-    const calls = this.calls;
+    if (this.#isNew) this.calls = [];
+    this.#isNew = false;
+    const { calls } = this;
     const begun = performance.now();
     const { status, answer } = await this.#send(JSON.stringify({ query: document, variables }));
     const errors = answer.errors ?? [];

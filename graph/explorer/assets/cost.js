@@ -17,7 +17,7 @@ export function costOf(calls) {
   if (!reads.length) return `${sent}.`;
   const units = sum(reads.map((one) => one.units));
   const requests = sum(reads.map((one) => one.requests));
-  if (!requests) return `${sent}: nothing was read, all came from the cache.`;
+  if (!requests) return `${sent}: nothing had to be read.`;
   const items = sum(reads.map((one) => one.items));
   return `${sent}: ${quantity(requests, "read")} of the store, ${quantity(items, "item")}, ${quantity(Math.round(units * 10) / 10, "read unit")}.`;
 }

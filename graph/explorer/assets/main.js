@@ -9,6 +9,7 @@ import { HierarchyView, NodeView } from "./node_view.js";
 import { Search } from "./search.js";
 import { Tree } from "./tree.js";
 import { addressOf, placeOf } from "./words.js";
+import { openMove } from "./writing.js";
 
 /** @typedef {import("./model").Row} Row */
 /** @typedef {import("./model").Order} Order */
@@ -26,12 +27,17 @@ function useVersion() {
 function usePlace(api) {
   const [place, setPlace] = useState(placeOf(location.hash));
   useEffect(() => {
+    const begin = () => api.begin();
     const follow = () => {
-      api.begin();
+      begin();
       setPlace(placeOf(location.hash));
     };
     addEventListener("hashchange", follow);
-    return () => removeEventListener("hashchange", follow);
+    addEventListener("click", begin, true);
+    return () => {
+      removeEventListener("hashchange", follow);
+      removeEventListener("click", begin, true);
+    };
   }, []);
   return place;
 }
@@ -133,7 +139,6 @@ function Browser({ model, version, path, unknown, onOpen }) {
   }, [node, model]);
 
   const order = (/** @type {Order | null} */ by) => {
-    model.api.begin();
     setSorted(by && new Family(node?.path ?? "", by));
   };
   const done = async (/** @type {string | null} */ to) => {
@@ -141,13 +146,17 @@ function Browser({ model, version, path, unknown, onOpen }) {
     if (to === null || to === node?.path) await load();
     else onOpen(to);
   };
+  const move = async (/** @type {string} */ from, /** @type {string} */ to) => {
+    const moved = await openMove({ api: model.api, hierarchy: model.hierarchy, path: from, to });
+    if (moved !== undefined) await done(moved);
+  };
   const common = { model, version, onOpen, onOrder: order, onDone: done, family: sorted ?? model.family(node?.path ?? "") };
   const isLoading = path && !error && !node;
   return html`<div class=${`browser${isTreeOpen ? " tree-open" : ""}`}>
     <button class="tree-button" aria-expanded=${String(isTreeOpen)} onClick=${() => setTreeOpen(!isTreeOpen)}>
       ${isTreeOpen ? "Hide the tree" : "Show the tree"}
     </button>
-    <aside><${Tree} model=${model} version=${version} selected=${node?.path ?? ""} onOpen=${onOpen} onMove=${null} /></aside>
+    <aside><${Tree} model=${model} version=${version} selected=${node?.path ?? ""} onOpen=${onOpen} onMove=${model.hierarchy.mayWrite ? move : null} /></aside>
     <main ref=${scroller} tabindex="-1">
       ${notice && html`<p class="notice" role="status">${notice}</p>`}
       ${error && html`<p class="error" role="alert">${error} <button onClick=${load}>Try again</button></p>`}

@@ -4,6 +4,9 @@ import { documents, PAGE } from "./documents.js";
 import { parentOf, prefixes } from "./words.js";
 
 /** @typedef {import("./api").Api} Api */
+/** @template T @typedef {import("./api").Answer<T>} Answer */
+/** @typedef {import("./types").RootsQuery} RootsQuery */
+/** @typedef {import("./types").NodeQuery} NodeQuery */
 /** @typedef {import("./api").Hierarchy} Hierarchy */
 /** A node in a list; `stub` where only its name may be read. The other members are counts by level and attributes.
  * @typedef {{path: string, key: string, name: string, level: string, childCount: number | null, stub?: boolean} &
@@ -83,7 +86,7 @@ export class Model {
   async #page(family) {
     const { roots, children, stubRoots, stub } = this.documents;
     const variables = this.#variables(family);
-    const list = (/** @type {any} */ data) => (family.path ? data.node?.children : data.list);
+    const list = (/** @type {NodeQuery & RootsQuery} */ data) => (family.path ? data.node?.children : data.list);
     const { data, errors } = await this.#try(family.path ? children : roots, variables);
     if (!isForbidden(errors)) return list(data);
     const names = list((await this.api.ask(family.path ? stub : stubRoots, variables)).data);
@@ -96,12 +99,15 @@ export class Model {
     return family.path ? { path: family.path, ...page } : page;
   }
 
-  /** The answer also where everything in it was refused, which stubs cause. @param {string} document @param {object} variables */
+  /**
+   * The answer also where everything in it was refused, which stubs cause.
+   * @param {string} document @param {object} variables @returns {Promise<Answer<any>>}
+   */
   async #try(document, variables) {
     try {
       return await this.api.ask(document, { ...variables });
     } catch (error) {
-      if (error instanceof ApiError && error.code === "FORBIDDEN") return { data: {}, errors: [{ message: "", extensions: error }] };
+      if (error instanceof ApiError && error.code === "FORBIDDEN") return { data: {}, errors: [{ message: "", extensions: error }], reads: null };
       throw error;
     }
   }
@@ -119,7 +125,7 @@ export class Model {
    */
   async node(path) {
     const variables = this.#variables(new Family(path));
-    let { data, errors } = await this.#try(this.documents.node, variables);
+    let { data, errors } = /** @type {Answer<NodeQuery>} */ (await this.#try(this.documents.node, variables));
     const isStub = !data.node && isForbidden(errors);
     if (isStub) ({ data, errors } = await this.api.ask(this.documents.stub, variables));
     if (!data.node && errors.length) throw new ApiError(errors[0].message, errors[0].extensions?.code ?? "REJECTED");

@@ -1,10 +1,11 @@
 // The node on the right: its names, attributes and counts, where it stands, and its children as a table.
 import { html, useEffect, useState } from "./vendor/preact.js";
-import { countedLevels, NEIGHBOURS, responseName } from "./documents.js";
-import { Panels } from "./panels.js";
+import { NEIGHBOURS, responseName } from "./documents.js";
+import { NodeHistory, Panels } from "./panels.js";
 import { ChildrenTable } from "./table.js";
-import { Value } from "./value.js";
+import { Value } from "./value_view.js";
 import { addressOf, fieldWords, languageWord, levelWord, localTime, number } from "./words.js";
+import { WriteMenu } from "./writing.js";
 
 /** @typedef {import("./model").Model} Model */
 /** @typedef {import("./model").Family} Family */
@@ -21,6 +22,7 @@ export function HierarchyView(props) {
     <header class="title"><h1>${fieldWords(hierarchy.listField)}</h1></header>
     <p>${hierarchy.description}</p>
     <p class="quiet">Levels: ${levels}.</p>
+    <${WriteMenu} api=${props.model.api} hierarchy=${hierarchy} node=${null} onDone=${props.onDone} />
     <${Panels} ...${props} node=${null} />
     <${Children} ...${props} title="Roots" />
   </article>`;
@@ -40,11 +42,13 @@ export function NodeView(props) {
       <code class="path">${node.path}</code>
     </header>
     ${node.stub && html`<p class="notice">Your key may read only the name of this node, and what is granted below it.</p>`}
+    ${!node.stub && html`<${WriteMenu} api=${model.api} hierarchy=${hierarchy} node=${node} onDone=${props.onDone} />`}
     ${!node.stub && html`<${Attributes} model=${model} node=${node} />`}
     <${Names} names=${node.names ?? []} />
     <${Panels} ...${props} />
     ${node.childCount !== 0 && html`<${Children} ...${props} title="Children" />`}
     ${!node.stub && html`<${Near} model=${model} node=${node} />`}
+    ${!node.stub && html`<${NodeHistory} model=${model} node=${node} onOpen=${props.onDone} />`}
   </article>`;
 }
 
@@ -96,10 +100,9 @@ function Near({ model, node }) {
   const longitude = longitudeField && node[longitudeField];
   if (!model.documents.near || typeof latitude !== "number" || typeof longitude !== "number") return null;
   const find = async () => {
-    model.api.begin();
     try {
       const { data } = await model.api.ask(/** @type {string} */ (model.documents.near), { latitude, longitude, first: NEIGHBOURS + 1 });
-      setFound(data.found.edges.filter((/** @type {any} */ edge) => edge.node.path !== node.path));
+      setFound(/** @type {import("./types").NearQuery} */ (data).found.edges.filter((edge) => edge.node.path !== node.path));
     } catch (failure) {
       setError(String(/** @type {Error} */ (failure).message));
     }
@@ -113,11 +116,3 @@ function Near({ model, node }) {
     ${found && !found.length && html`<p class="quiet">Nothing is within 50 km.</p>`}
   </section>`;
 }
-
-/** The counts below a node by level, for bars. @param {Model} model @param {Row} node */
-export function countsBelow(model, node) {
-  return countedLevels(model.hierarchy)
-    .map(({ name }) => ({ level: name, title: levelWord(name), count: node[`below_${name}`] ?? 0 }))
-    .filter(({ count }) => count > 0);
-}
-

@@ -39,7 +39,7 @@ export function Search({ model, path, onOpen }) {
       model.api.begin();
       const { data } = await model.api.ask(/** @type {string} */ (model.documents.search), { text: words, under, first: HITS });
       if (turn !== latest.current) return;
-      const { nodes, complete } = data.found;
+      const { nodes, complete } = /** @type {import("./types").SearchQuery} */ (data).found;
       setHits(nodes);
       setActive(-1);
       const more = complete ? "" : " There may be better ones: type on.";
@@ -73,7 +73,7 @@ export function Search({ model, path, onOpen }) {
   };
   const isOff = model.hierarchy.searchNeedsUnder && !under;
   const hint = isOff ? "Open a tree to search it" : `Search ${under ?? model.hierarchy.listField}`;
-  return html`<div class="search" onFocusOut=${(/** @type {FocusEvent} */ event) => {
+  return html`<div class="search" onfocusout=${(/** @type {FocusEvent} */ event) => {
     if (!(/** @type {Element} */ (event.currentTarget)).contains(/** @type {Node | null} */ (event.relatedTarget))) close();
   }}>
     <input
@@ -89,7 +89,7 @@ export function Search({ model, path, onOpen }) {
           key=${hit.path} id=${`hit-${place}`} role="option" aria-selected=${String(place === active)}
           onMouseDown=${(/** @type {Event} */ event) => event.preventDefault()} onClick=${() => choose(hit)}
         >
-          <strong>${hit.name}</strong> <span class="quiet">${levelWord(hit.level)}</span>
+          <strong>${hit.name}</strong> <span class="quiet">${levelWord(hit.level)} </span>
           <span class="quiet trail">${hit.ancestors?.map((/** @type {any} */ one) => one.name).join(" › ")}</span>
         </li>`)}
       </ul>

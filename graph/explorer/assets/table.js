@@ -2,7 +2,7 @@
 import { html, useEffect, useMemo } from "./vendor/preact.js";
 import { responseName } from "./documents.js";
 import { childCounts } from "./tree.js";
-import { Value } from "./value.js";
+import { Value } from "./value_view.js";
 import { useWindow } from "./windowing.js";
 import { addressOf, fieldWords, levelWord } from "./words.js";
 

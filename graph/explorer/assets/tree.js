@@ -11,6 +11,9 @@ import { levelWord, number, quantity } from "./words.js";
 
 const HEIGHT = 32;
 
+/** What names a line: the path of its node, or that it is the end of a family. @param {Line} line */
+const keyOf = ({ row, family }) => (row ? row.path : `${family.path}//more`);
+
 /** The number of children of each level, such as "3 regions, 2 cities". @param {Model["hierarchy"]} hierarchy @param {Row} row */
 export function childCounts(hierarchy, row) {
   const counted = countedLevels(hierarchy).filter(({ name }) => row[`children_${name}`] > 0);
@@ -26,7 +29,7 @@ export function Tree({ model, version, selected, onOpen, onMove }) {
   const lines = useMemo(() => linesOf(model), [model, version]);
   const [active, setActive] = useState("");
   const { ref, first, last } = useWindow(lines.length, HEIGHT);
-  const at = Math.max(0, lines.findIndex(({ row }) => row && row.path === (active || selected)));
+  const at = Math.max(0, lines.findIndex((line) => keyOf(line) === (active || selected)));
   const visible = lines.slice(first, last);
 
   const show = (/** @type {number} */ place) => {
@@ -41,16 +44,15 @@ export function Tree({ model, version, selected, onOpen, onMove }) {
     if (place >= 0 && !isInView(ref.current, place)) ref.current.scrollTop = (place + 0.5) * HEIGHT - ref.current.clientHeight / 2;
   }, [selected, model, lines.some(({ row }) => row && row.path === selected)]);
   useEffect(() => {
-    const ahead = visible.find(({ row, family }) => !row && !family.error);
+    const ahead = visible.find(({ row, family }) => !row && !family.error && !family.later.length);
     // An effect may run after the page that it would ask for has come.
     if (ahead && ahead.position > ahead.family.rows.length) model.load(ahead.family);
   });
 
   const go = (/** @type {number} */ place) => {
-    const line = lines[place];
-    if (!line) return;
+    if (!lines[place]) return;
     show(place);
-    if (line.row) setActive(line.row.path);
+    setActive(keyOf(lines[place]));
   };
   const press = (/** @type {KeyboardEvent} */ event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -59,6 +61,7 @@ export function Tree({ model, version, selected, onOpen, onMove }) {
     event.preventDefault();
     if (next.toggle) model.toggle(next.toggle);
     else if (next.open) onOpen(next.open);
+    else if (next.more) model.load(next.more);
     else if (next.place !== undefined) go(next.place);
   };
 
@@ -70,7 +73,7 @@ export function Tree({ model, version, selected, onOpen, onMove }) {
     <div role="none" style=${{ height: lines.length * HEIGHT }}>
       <div role="none" style=${{ transform: `translateY(${first * HEIGHT}px)` }}>
         ${visible.map((line, place) => html`<${TreeLine}
-          key=${line.row ? line.row.path : `more ${line.family.path}`} line=${line} id=${`line-${first + place}`}
+          key=${keyOf(line)} line=${line} id=${`line-${first + place}`}
           model=${model} isActive=${first + place === at} isSelected=${line.row?.path === selected}
           onOpen=${onOpen} onMove=${onMove}
         />`)}
@@ -85,14 +88,14 @@ const isInView = (tree, place) => place * HEIGHT >= tree.scrollTop && (place + 1
 /**
  * What a key does, as the ARIA pattern of trees has it.
  * @param {string} key @param {Line[]} lines @param {number} at @param {Model} model
- * @returns {{place?: number, toggle?: Row, open?: string} | null}
+ * @returns {{place?: number, toggle?: Row, open?: string, more?: Line["family"]} | null}
  */
 function step(key, lines, at, model) {
-  const row = lines[at]?.row;
-  if (key === "ArrowDown" || key === "ArrowUp") return { place: nextNode(lines, at, key === "ArrowDown" ? 1 : -1) };
+  const { row, family } = lines[at] ?? {};
+  if (key === "ArrowDown" || key === "ArrowUp") return { place: at + (key === "ArrowDown" ? 1 : -1) };
   if (key === "Home") return { place: 0 };
-  if (key === "End") return { place: nextNode(lines, lines.length, -1) };
-  if (!row) return null;
+  if (key === "End") return { place: lines.length - 1 };
+  if (!row) return family && key === "Enter" ? { more: family } : null;
   const isOpen = model.expanded.has(row.path);
   if (key === "Enter" || key === " ") return { open: row.path };
   if (key === "ArrowRight" && !isOpen) return isParent(row) ? { toggle: row } : {};
@@ -108,13 +111,6 @@ function step(key, lines, at, model) {
   return found === undefined ? null : { place: found };
 }
 
-/** The next line that is a node. @param {Line[]} lines @param {number} at @param {number} by */
-function nextNode(lines, at, by) {
-  let place = at + by;
-  while (lines[place] && !lines[place].row) place += by;
-  return lines[place] ? place : Math.min(at, lines.length - 1);
-}
-
 const DRAGGED = "application/x-clade-path";
 
 /**
@@ -124,12 +120,15 @@ const DRAGGED = "application/x-clade-path";
 function TreeLine({ line, id, model, isActive, isSelected, onOpen, onMove }) {
   const { row, family, depth, position } = line;
   const [isTarget, setTarget] = useState(false);
-  const indent = { paddingLeft: `${8 + depth * 16}px` };
+  const classes = ["line", isActive && "active", isSelected && "selected", row?.stub && "stub", isTarget && "target", !row && "more"];
+  const common = {
+    id, role: "treeitem", class: classes.filter(Boolean).join(" "), style: { paddingLeft: `${8 + depth * 16}px` },
+    "aria-level": depth + 1, "aria-posinset": position, "aria-setsize": family.hasMore ? -1 : family.rows.length,
+    "aria-selected": String(isSelected),
+  };
   if (!row) {
-    const retry = () => model.load(family);
-    return html`<div id=${id} role="none" class="line more" style=${indent}>
-      ${family.error ? html`<button class="link" tabindex="-1" onClick=${retry} title=${family.error}>${family.error} Try again</button>` : "Loading…"}
-    </div>`;
+    const text = family.isLoading ? "Loading…" : family.error ? `${family.error} Try again` : "Show more";
+    return html`<div ...${common} onClick=${() => model.load(family)} title=${text}><span class="name">${text}</span></div>`;
   }
   const canOpen = isParent(row);
   const isOpen = canOpen && model.expanded.has(row.path);
@@ -150,11 +149,8 @@ function TreeLine({ line, id, model, isActive, isSelected, onOpen, onMove }) {
       if (path && path !== row.path) onMove(path, row.path);
     },
   } : {};
-  const classes = ["line", isActive && "active", isSelected && "selected", row.stub && "stub", isTarget && "target"];
   return html`<div
-    id=${id} role="treeitem" class=${classes.filter(Boolean).join(" ")} style=${indent} ...${drag}
-    aria-level=${depth + 1} aria-posinset=${position} aria-setsize=${family.hasMore ? -1 : family.rows.length}
-    aria-expanded=${canOpen ? String(isOpen) : undefined} aria-selected=${String(isSelected)}
+    ...${common} ...${drag} aria-expanded=${canOpen ? String(isOpen) : undefined}
     onClick=${() => onOpen(row.path)} title=${`${row.name}, ${levelWord(row.level)}${counts && `: ${counts}`}`}
   >
     <span class=${`twisty${isOpen ? " open" : ""}`} aria-hidden="true" onClick=${(/** @type {Event} */ event) => {

@@ -9,7 +9,7 @@ const BEYOND = 10; // lines above and below those in view
  * @returns {{ref: {current: any}, first: number, last: number}} `ref` is for the element that scrolls
  */
 export function useWindow(count, height) {
-  const ref = useRef(null);
+  const ref = useRef(/** @type {any} */ (null));
   const [[first, last], setRange] = useState([0, 60]);
   useEffect(() => {
     const element = ref.current;

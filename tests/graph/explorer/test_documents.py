@@ -94,7 +94,10 @@ def test_the_code_agrees_with_the_types_of_its_answers(tmp_path):
     shutil.copytree(EXPLORER / "assets", made)
     operations = "".join((HERE / "documents" / f"{name}.graphql").read_text() for name in ("all", "location"))
     (tmp_path / "operations.graphql").write_text(operations)
-    types = run("node", CLIENTS / "types.mjs", README.parent / "schema.graphql", tmp_path / "operations.graphql")
+    types = run(
+        "node", CLIENTS / "types.mjs", README.parent / "schema.graphql", tmp_path / "operations.graphql", "operations"
+    )
     (made / "types.d.ts").write_text(types)
+    shutil.copy(HERE / "preact.d.ts", made / "vendor" / "preact.d.ts")
     options = "--noEmit --strict --checkJs --allowJs --target esnext --module esnext --moduleResolution bundler"
     run(PROGRAMS / "tsc", *options.split(), "--lib", "esnext,dom,dom.iterable", made / "main.js")

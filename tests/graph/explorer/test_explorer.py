@@ -47,9 +47,16 @@ def visit(browser):
 
 @pytest.fixture
 def family(tmp_path):
-    """A server that takes writes, of a category with 10,000 children, and of one with a name that is HTML."""
-    rows = [(["All"], "CATEGORY"), (["All", "Zoo"], "CATEGORY", EVIL)]
-    rows += [(["All", f"Number {number:05}"], "CATEGORY") for number in range(CHILDREN - 1)]
+    """A server of a category with 10,000 children."""
+    rows = [(["All"], "CATEGORY"), *((["All", f"Number {number:05}"], "CATEGORY") for number in range(CHILDREN))]
+    with serving(create_app(Settings(store=planted(tmp_path / "clade.db", CategoryNode, rows)))) as address:
+        yield address
+
+
+@pytest.fixture
+def zoo(tmp_path):
+    """A server that takes writes, of a category whose child has a name that is HTML."""
+    rows = [(["All"], "CATEGORY"), (["All", "Zoo"], "CATEGORY", EVIL), (["All", "Other"], "CATEGORY")]
     url = planted(tmp_path / "clade.db", CategoryNode, rows)
     with serving(create_app(Settings(store=url, writes="on"))) as address:
         yield address
@@ -125,14 +132,16 @@ def test_10_000_children_come_page_by_page_and_few_are_in_the_document(visit, fa
     page.on("request", lambda request: sent.append(request.post_data_json) if request.method == "POST" else None)
     table = page.get_by_role("region", name="Children")
     expect(table.get_by_role("link", name="Number 00000")).to_be_visible()
-    for number in range(PAGE, 6 * PAGE, PAGE):
-        table.evaluate("element => element.scrollTo(0, element.scrollHeight)")
-        expect(table.locator(f"[aria-rowindex='{number + 2}']")).to_be_attached()
-        tree(page).evaluate("element => element.scrollTo(0, element.scrollHeight)")
-    expect(line(page, "Number 00500")).to_be_attached()
+    for _ in range(5):
+        with page.expect_response("**/graphql"):
+            table.evaluate("element => element.scrollTo(0, element.scrollHeight)")
+        page.wait_for_load_state("networkidle")
+    expect(table.get_by_role("row").last).to_have_attribute("aria-rowindex", re.compile(r"^5\d\d$"))
+    tree(page).evaluate("element => element.scrollTo(0, 500 * 32)")
+    expect(line(page, "Number 00499")).to_be_attached()
     assert page.locator("*").count() < 1_000
     assert all(one["variables"]["first"] == PAGE for one in sent if "first" in one["variables"])
-    assert len(sent) < 12  # both lists show the same pages
+    assert len(sent) <= 8  # both lists show the same pages
 
 
 def test_a_node_far_down_its_family_is_shown_in_the_tree_at_once(visit, family):
@@ -239,6 +248,10 @@ def test_search_lists_nodes_with_their_breadcrumbs_and_opens_one(visit, demo_ser
     expect(page.locator(".popup [role=status]")).to_have_text("Nothing has words that begin with “xqzzy”.")
     field.press("Escape")
     expect(page.locator(".popup [role=status]")).to_be_hidden()
+    field.fill("omah")
+    expect(first).to_be_visible()
+    field.press("Tab")
+    expect(first).to_be_hidden()
 
 
 def test_addresses_are_states_and_the_back_button_returns(visit, demo_server):
@@ -261,7 +274,7 @@ def test_addresses_are_states_and_the_back_button_returns(visit, demo_server):
         ("#location/US/Atlantis", "Nothing is at US/Atlantis, or you may not see it."),
         ("#planet/Mars", "There is no hierarchy planet that you may read."),
         ("#location/US//NE", "Nebraska"),
-        ("#location/%", "has a % that is not"),
+        ("#location/%", "has a lone %"),
     ],
 )
 def test_addresses_that_lead_nowhere_are_answered_by_a_sentence(visit, demo_server, address, said):
@@ -269,10 +282,10 @@ def test_addresses_that_lead_nowhere_are_answered_by_a_sentence(visit, demo_serv
     expect(page.get_by_role("main")).to_contain_text(said)
 
 
-def test_an_old_path_leads_on_and_says_so(visit, family):
+def test_an_old_path_leads_on_and_says_so(visit, zoo):
     rename = 'mutation { renameCategoryNode(path: "All/Zoo", key: "Animals / Zoo") { node { path } } }'
-    assert "errors" not in httpx.post(f"{family}/graphql", json={"query": rename}).json()
-    page = visit(family, "#category/All/Zoo")
+    assert "errors" not in httpx.post(f"{zoo}/graphql", json={"query": rename}).json()
+    page = visit(zoo, "#category/All/Zoo")
     expect(page.locator(".notice")).to_have_text(
         "All/Zoo is a former path of this node, which is now at All/Animals %2F Zoo."
     )
@@ -281,8 +294,8 @@ def test_an_old_path_leads_on_and_says_so(visit, family):
     expect(heading(page)).to_have_text(EVIL)
 
 
-def test_names_are_text_wherever_they_stand(visit, family):
-    page = visit(family, "#category/All/Zoo")
+def test_names_are_text_wherever_they_stand(visit, zoo):
+    page = visit(zoo, "#category/All/Zoo")
     expect(heading(page)).to_have_text(EVIL)
     page.get_by_role("combobox", name="Search").fill("img")
     expect(page.get_by_role("option").first).to_contain_text(EVIL)
@@ -380,6 +393,8 @@ def test_axe_finds_no_violation_and_nothing_is_wider_than_the_window(visit, demo
     assert violations(page) == []
     page.get_by_role("button", name="Hide the query").click()
     page.get_by_role("button", name="Key").click()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
     if device == "phone":
         page.get_by_role("button", name="Show the tree").click()
         expect(line(page, "Nebraska")).to_be_visible()
@@ -390,24 +405,24 @@ def test_axe_finds_no_violation_and_nothing_is_wider_than_the_window(visit, demo
 def test_every_query_of_a_long_visit_is_within_the_default_limits(visit, demo_server):
     page, answers = visit(demo_server), []
     page.on("response", lambda one: answers.append(one) if one.request.method == "POST" else None)
-    paths = ["location", "location/US", "location/US/NE", "location/US/NE/Omaha", "location/DE", "location/FR",
-             "location/JP", "location/US/CA", "location/US/TX", "category", "category/Electronics"]  # fmt: skip
-    for path in paths:
+    places = {"location/US": "United States", "location/US/NE": "Nebraska", "location/US/NE/Omaha": "Omaha",
+              "location/DE": "Germany", "location/FR": "France", "location/JP": "Japan", "location/US/CA": "California",
+              "location/US/TX": "Texas", "category/Electronics": "Electronics", "location/BR": "Brazil"}  # fmt: skip
+    for path, name in places.items():
         page.evaluate("path => { location.hash = path; }", path)
-        expect(page.get_by_role("main")).not_to_contain_text("Loading")
-        headings = page.locator("button.heading")
-        for place in range(min(3, headings.count())):
+        expect(heading(page)).to_have_text(name)
+        for place in range(min(4, page.locator("button.heading").count())):
             with page.expect_response("**/graphql"):
-                headings.nth(place).click()
+                page.locator("button.heading").nth(place).click()
     for text in ("om", "san", "lin", "new y", "par", "tok", "ber", "mun", "lon", "del"):
-        page.evaluate("location.hash = 'location'")
         with page.expect_response("**/graphql"):
             page.get_by_role("combobox", name="Search").fill(text)
-    page.get_by_role("combobox", name="Search").fill("")
-    for _ in range(3):
-        with page.expect_response("**/graphql"):
-            tree(page).evaluate("element => element.scrollTo(0, element.scrollHeight)")
-        page.wait_for_timeout(100)
+    page.evaluate("location.hash = 'location/US/NE/Omaha'")
+    expect(heading(page)).to_have_text("Omaha")
+    page.get_by_role("button", name="Show what is near").click()
+    page.get_by_role("button", name="Show what changed").click()
+    page.get_by_role("button", name="Moves of the last 90 days").click()
+    expect(page.get_by_text("No moves in the last 90 days.")).to_be_visible()
     page.wait_for_load_state("networkidle")
     assert len(answers) >= 60
     assert [one.json()["errors"] for one in answers if "errors" in one.json()] == []

@@ -1,6 +1,7 @@
 """Explorer page and its files over HTTP: policy, caching, compression, and the setting."""
 
 import gzip
+import hashlib
 from contextlib import contextmanager
 
 import httpx
@@ -34,6 +35,13 @@ def test_the_page_has_exactly_the_agreed_policy_and_nothing_inline(browser_clien
     assert "<style" not in answer.text
     assert "style=" not in answer.text
     assert answer.text.count("<script") == answer.text.count("></script>") == 1
+
+
+def test_the_vendored_files_are_those_of_the_recorded_sums():
+    sums = [line.split() for line in FILES.content("vendor/SHA256SUMS").decode().splitlines()]
+    assert {name for _, name in sums} == {"preact.js", "LICENSE-htm", "LICENSE-preact"}
+    for digest, name in sums:
+        assert hashlib.sha256(FILES.content(f"vendor/{name}")).hexdigest() == digest, name
 
 
 def test_no_module_makes_html_or_code_of_text():
