@@ -143,8 +143,8 @@ function Browser({ model, version, path, unknown, onOpen }) {
   };
   const done = async (/** @type {string | null} */ to) => {
     await model.refresh();
-    if (to === null || to === node?.path) await load();
-    else onOpen(to);
+    if (to === path) await load();
+    else onOpen(to ?? "");
   };
   const move = async (/** @type {string} */ from, /** @type {string} */ to) => {
     const moved = await openMove({ api: model.api, hierarchy: model.hierarchy, path: from, to });
