@@ -23,10 +23,12 @@ from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from graph.server.asgi_app import Lifespan, build_app, lifespan_of
 from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.event_stream import streams_of
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.request_observer import Observer
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
+from resolvers.past.change_follower import ChangeFollower
 from resolvers.session import request as resolvers
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.large_read_limit import LargeReadLimiter
@@ -71,12 +73,14 @@ def create_app(settings: Settings | None = None) -> Application:
     execution = execution_of(settings, classes, store, writer, tracing)
     observers: list[Observer] = [RequestLog(settings.slow_seconds)]
     authenticator = authenticator_of(settings, store)
-    background = [authenticator.watch]
+    follower = ChangeFollower(store, settings.change_poll_seconds)
+    streams = streams_of(settings, execution, follower, limiter, drain)
+    background = [authenticator.watch, follower.watch]
     if settings.metrics:
         from graph.server import metrics
 
         observers.append(metrics.count)
-        background.append(metrics.GaugeSampler(store, drain, limiter, execution, writer).watch)
+        background.append(metrics.GaugeSampler(store, drain, limiter, execution, writer, streams).watch)
     app = build_app(
         settings,
         store,
@@ -89,8 +93,9 @@ def create_app(settings: Settings | None = None) -> Application:
         on_start=tracing.mark if tracing else None,
         background=background,
         authenticator=authenticator,
+        streams=streams,
     )
-    return Application(tracing.around(app) if tracing else app, lifespan_of(store, writer, None, background))
+    return Application(tracing.around(app) if tracing else app, lifespan_of(store, writer, drain, background))
 
 
 async def examples_of(settings: Settings, classes: Sequence[type[Node]], store: Store) -> list[Example]:

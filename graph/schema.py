@@ -41,7 +41,8 @@ def build_schema(
     for types in published:
         fields |= _root_fields(types) | search_fields(types) | near_fields(types)
     enums = HierarchyEnums(hierarchies)
-    fields |= move_fields(enums) | past_fields(names, enums)
+    past, followed = past_fields(names, enums)
+    fields |= move_fields(enums) | past
     fields["hierarchies"] = hierarchies_field(hierarchies, enums)
     fields |= {
         "_entities": entities_field(published),
@@ -51,6 +52,7 @@ def build_schema(
     schema = strawberry.Schema(
         query=object_type("Query", "The root type of queries.", fields),
         mutation=mutation_type(published),
+        subscription=object_type("Subscription", "The root type of subscriptions, sent as events.", followed),
         types=[kind for levels in concrete for kind in levels.values()],
         config=StrawberryConfig(scalar_map=SCALARS | {Representation: REPRESENTATION}),
     )

@@ -165,6 +165,13 @@ class Settings(BaseSettings):
     """Maximum number of concurrent requests per process; others are rejected with `OVERLOADED`."""
     max_connections: int = Field(4_096, ge=1)
     """Maximum number of client connections per process; those idle longest are closed."""
+    max_event_streams: int = Field(1_000, ge=0)
+    """Maximum number of open event streams of subscriptions per process; others are rejected with `OVERLOADED`."""
+    heartbeat_seconds: float = Field(15.0, gt=0)
+    """Time without an event after which an event stream sends a comment, in seconds, so that proxies keep it open; its
+    credential is checked again."""
+    change_poll_seconds: float = Field(1.0, gt=0)
+    """Time between two reads of the versions of the trees that event streams follow, in seconds."""
     max_body_bytes: int = Field(262_144, ge=1)
     """Maximum size of a request body, in bytes."""
     plan_cache_documents: int = Field(1_000, ge=1)

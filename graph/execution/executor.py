@@ -50,7 +50,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._budget: Budget = self.context_value.budget
-        self._roots = {self.schema.query_type, self.schema.mutation_type}
+        self._roots = {self.schema.query_type, self.schema.mutation_type, self.schema.subscription_type}
         self._fields: dict[tuple[GraphQLObjectType, int], tuple[Grouped, ObjectFields]] = {}
         self._errors: Counter[str] = Counter()
         self._objects = 0

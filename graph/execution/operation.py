@@ -33,6 +33,7 @@ from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
 from resolvers.access.caller import ANYONE, Caller
+from resolvers.past.change_follower import ChangeListener
 from resolvers.session.budget import ResponseTooLarge
 from store.errors import CladeError
 
@@ -42,6 +43,10 @@ ATTEMPTS = 3  # at a consistent read beside moves, each of which commits once
 
 class MutationNotAllowed(Exception):
     """The operation is not a query, and the request may only read."""
+
+
+class SubscriptionNotAllowed(Exception):
+    """The operation is a subscription, and its events cannot be sent."""
 
 
 class MoveCommitted(Exception):
@@ -57,6 +62,7 @@ class Call:
     operation: OperationDefinitionNode
     report_reads: int
     cache_tags: bool
+    listener: ChangeListener | None = None
 
     @property
     def is_query(self) -> bool:
@@ -112,6 +118,14 @@ class Execution:
         request = GraphQLRequest(query, variables)
         return await self.answer(request, caller=caller, allow_mutations=allow_mutations, report_reads=report_reads)
 
+    def is_subscription(self, request: GraphQLRequest) -> bool:
+        """Whether the operation of a request is a valid subscription."""
+        try:
+            operation = self._documents.get(request.query).operation(request.operation_name)
+        except InvalidDocument:
+            return False
+        return operation is not None and operation.operation is OperationType.SUBSCRIPTION
+
     async def answer(
         self,
         request: GraphQLRequest,
@@ -121,12 +135,14 @@ class Execution:
         report_reads: int = 0,
         cache_tags: bool = False,
         observed: RequestInfo | None = None,
+        listener: ChangeListener | None = None,
     ) -> OperationResponse:
         """The response to a request of this caller; `observed` receives the operation.
 
         `report_reads` adds `extensions.reads`, with 2 also its calls; `cache_tags` adds tags for Apollo's router to a
-        response that trees prove. Callers with grants get neither. Raises MissingCredential, and MutationNotAllowed
-        unless `allow_mutations`.
+        response that trees prove. Callers with grants get neither. The response to a subscription is the next event of
+        `listener`. Raises MissingCredential, MutationNotAllowed unless `allow_mutations`, and SubscriptionNotAllowed
+        without `listener`.
         """
         try:
             document = self._documents.get(request.query)
@@ -135,13 +151,11 @@ class Execution:
         operation = document.operation(request.operation_name)
         if operation is None:
             return no_operation(request.operation_name)
-        if operation.operation is not OperationType.QUERY and not allow_mutations:
-            raise MutationNotAllowed
-        if caller.reads is not None and needs_credential(caller, operation):
-            raise MissingCredential
+        _check(operation, caller, allow_mutations=allow_mutations, allow_subscriptions=listener is not None)
         # To callers with grants the reads would reveal hidden nodes.
         reads_all = caller.reads is None
-        call = Call(request, document, operation, report_reads if reads_all else 0, cache_tags and reads_all)
+        report_reads, cache_tags = report_reads if reads_all else 0, cache_tags and reads_all
+        call = Call(request, document, operation, report_reads, cache_tags, listener)
         context = self._context(call, caller, observed)
         if (entry := self._proven(call, context)) is not None:
             return _cached(entry, call, context)
@@ -154,6 +168,7 @@ class Execution:
 
     def _context(self, call: Call, caller: Caller, observed: RequestInfo | None) -> Any:
         context = self._make_context()
+        context.listener = call.listener
         if caller is not ANYONE:
             context.act_for(caller)
         if call.report_reads == TRACED:
@@ -262,6 +277,18 @@ class Execution:
         except CladeError:
             context.request.discard_reads()
             return None
+
+
+def _check(
+    operation: OperationDefinitionNode, caller: Caller, *, allow_mutations: bool, allow_subscriptions: bool
+) -> None:
+    """Raise MutationNotAllowed, SubscriptionNotAllowed or MissingCredential for an operation that is not executed."""
+    if operation.operation is OperationType.MUTATION and not allow_mutations:
+        raise MutationNotAllowed
+    if operation.operation is OperationType.SUBSCRIPTION and not allow_subscriptions:
+        raise SubscriptionNotAllowed
+    if caller.reads is not None and needs_credential(caller, operation):
+        raise MissingCredential
 
 
 def _key(call: Call, context: Any) -> Hashable | None:

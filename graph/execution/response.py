@@ -65,17 +65,17 @@ def failed(message: str, code: str, *, may_be_made: bool = False, **extensions: 
 
 def timed_out(operation: OperationDefinitionNode, seconds: float) -> OperationResponse:
     message = f"The request took longer than {seconds:g} seconds and was stopped"
-    if operation.operation is OperationType.QUERY:
-        return failed(f"{message}; request less, or raise CLADE_REQUEST_SECONDS.", TIMEOUT)
-    return failed(f"{message}.", TIMEOUT, may_be_made=True)
+    if operation.operation is OperationType.MUTATION:
+        return failed(f"{message}.", TIMEOUT, may_be_made=True)
+    return failed(f"{message}; request less, or raise CLADE_REQUEST_SECONDS.", TIMEOUT)
 
 
 def too_large(
     error: BudgetExceeded, operation: OperationDefinitionNode, extensions: dict[str, Any]
 ) -> OperationResponse:
     """The response if the budget of fields, bytes or read units is exceeded."""
-    is_query = operation.operation is OperationType.QUERY
-    return failed(str(error), error.code, may_be_made=not is_query, **extensions)
+    is_mutation = operation.operation is OperationType.MUTATION
+    return failed(str(error), error.code, may_be_made=is_mutation, **extensions)
 
 
 def moved_meanwhile() -> OperationResponse:

@@ -20,14 +20,18 @@ _LEVEL_NAMES = {logging.INFO: "INFO", logging.WARNING: "WARNING"}
 
 
 class RequestLog:
-    """Writes one line for each request; a warning if it was slow, or failed without a fault of its client."""
+    """Writes one line for each request; a warning if it was slow, or failed without a fault of its client.
+
+    Event streams are as long as their clients listen, so they are never slow.
+    """
 
     def __init__(self, slow_seconds: float) -> None:
         self._slow_seconds = slow_seconds
 
     def __call__(self, info: RequestInfo) -> None:
         failed = info.status >= 500 or not SERVER_ERRORS.isdisjoint(info.codes)
-        level = logging.WARNING if failed or info.seconds >= self._slow_seconds else logging.INFO
+        is_slow = info.events is None and info.seconds >= self._slow_seconds
+        level = logging.WARNING if failed or is_slow else logging.INFO
         if logger.isEnabledFor(level):
             logger.handle(RequestRecord(level, fields_of(info)))
 
@@ -69,6 +73,8 @@ def fields_of(info: RequestInfo) -> dict[str, Any]:
         fields["operation"], fields["kind"], fields["how"] = info.name, info.kind, info.how
         fields.update(info.reads)
         fields.pop("cached", None)  # as in `how`
+    if info.events is not None:
+        fields["events"] = info.events
     if info.codes:
         fields["codes"] = info.codes
     if info.trace_id is not None:

@@ -38,9 +38,11 @@ class RequestInfo:
     caller: Caller = ANYONE
     """The caller; anonymous until the request is authenticated."""
     kind: str | None = None
-    """`query` or `mutation`; None if no operation was executed."""
+    """`query`, `mutation` or `subscription`; None if no operation was executed."""
     document: str | None = None
     codes: Sequence[str] = ()
+    events: int | None = None
+    """The number of events that were sent for a subscription; None for every other request."""
     context: Any = None
     """The operation's Context, which has `how` and the reads."""
     trace_id: str | None = None

@@ -11,6 +11,7 @@ from graphql.execution.values import VariableValues
 from graph.operation.lookahead import LookAhead, SelectedFields, Types
 from resolvers.access.caller import Caller
 from resolvers.dataloaders import Loaders
+from resolvers.past.change_follower import ChangeListener
 from resolvers.session.budget import Budget, too_many_nodes
 from resolvers.session.request import Request, Store
 from store.errors import BudgetExceeded
@@ -29,6 +30,8 @@ class Context:
         """The operation's selected fields, where a plan has them."""
         self.how: str | None = None
         """How it was answered: `cached`, `compiled`, `interpreted`, or `fallback` (interpreted after an error)."""
+        self.listener: ChangeListener | None = None
+        """The place of the stream that a subscription continues."""
 
     @cached_property
     def errors_left_out(self) -> Counter[str]:

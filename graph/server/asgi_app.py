@@ -1,6 +1,7 @@
 """ASGI application: routes, middleware and lifespan."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
@@ -22,6 +23,7 @@ from graph.operation.graphql_request import PersistedDocuments, read_trusted
 from graph.server import graphiql
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.endpoint import GraphQLEndpoint
+from graph.server.event_stream import EventStreams
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.health import alive, ready
 from graph.server.request_observer import Observer, RequestObserver
@@ -53,20 +55,12 @@ def build_app(
     on_start: Observer | None = None,
     background: Background = (),
     authenticator: Authenticator,
+    streams: EventStreams,
 ) -> ASGIApp:
     """The application that serves `execution`; meanwhile `store` is open, and moves and `background` run."""
     shows_page = settings.shows("graphiql")
-    only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
-    endpoint = GraphQLEndpoint(
-        execution,
-        request_response(graphiql.page) if shows_page else None,
-        max_body_bytes=settings.max_body_bytes,
-        body_seconds=settings.request_seconds,
-        trusted=PersistedDocuments(read_trusted(settings.trusted_documents), only=only),
-        limiter=limiter,
-        authenticator=authenticator,
-        cache_policy=CachePolicy(settings.max_age_seconds if settings.reads == "open" else 0),
-    )
+    page = request_response(graphiql.page) if shows_page else None
+    endpoint = endpoint_of(settings, execution, page, limiter, authenticator, streams)
     routes = [
         Route(GRAPHQL_PATH, endpoint),
         *(graphiql.routes(examples) if shows_page else []),
@@ -74,7 +68,9 @@ def build_app(
         Route("/readyz", partial(ready, store, drain)),
         *(Explorer(graphiql=shows_page).routes() if settings.shows("explorer") else [Route("/", to_graphql)]),
     ]
-    app = by_path(endpoint, Starlette(routes=routes, lifespan=lifespan_of(store, writer, drain, background)))
+    app = by_path(
+        endpoint, Starlette(routes=routes, lifespan=lifespan_of(store, writer, drain, background, delay=True))
+    )
     if origins := settings.cors_origins.replace(",", " ").split():
         app = CORSMiddleware(app, origins, METHODS, allow_headers=["*"], expose_headers=["etag"])
     # Outside of Starlette's error handling, because its responses need the headers, too.
@@ -82,15 +78,39 @@ def build_app(
     return RequestObserver(secured, observers, drain, on_start)
 
 
+def endpoint_of(
+    settings: Settings,
+    execution: Execution,
+    page: ASGIApp | None,
+    limiter: ConcurrencyLimiter,
+    authenticator: Authenticator,
+    streams: EventStreams,
+) -> GraphQLEndpoint:
+    """The GraphQL endpoint; `page` is what browsers get."""
+    only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
+    return GraphQLEndpoint(
+        execution,
+        page,
+        max_body_bytes=settings.max_body_bytes,
+        body_seconds=settings.request_seconds,
+        trusted=PersistedDocuments(read_trusted(settings.trusted_documents), only=only),
+        limiter=limiter,
+        authenticator=authenticator,
+        streams=streams,
+        cache_policy=CachePolicy(settings.max_age_seconds if settings.reads == "open" else 0),
+    )
+
+
 def lifespan_of(
-    store: Store, writer: Writer | None, drain: GracefulShutdown | None, background: Background
+    store: Store, writer: Writer | None, drain: GracefulShutdown, background: Background, *, delay: bool = False
 ) -> Lifespan:
-    """The lifespan of an application; without `drain`, for a mounted one, SIGTERM is left to the server."""
+    """The lifespan of an application; without `delay`, for a mounted one, SIGTERM is left to the server."""
 
     @asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[None]:
         async with store, writer.watching() if writer else nullcontext(), beside(background):
-            with drain.on_sigterm() if drain else nullcontext():
+            signals = (signal.SIGINT,) if delay else (signal.SIGINT, signal.SIGTERM)
+            with drain.on_signals(*signals), drain.on_sigterm() if delay else nullcontext():
                 yield
         log_handler.flush()
 

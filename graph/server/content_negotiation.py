@@ -5,6 +5,7 @@ from functools import lru_cache
 
 JSON = "application/json"
 GRAPHQL = "application/graphql-response+json"
+EVENT_STREAM = "text/event-stream"
 HTML = "text/html"
 
 EXACT, SUBTYPES, ANYTHING = 2, 1, 0

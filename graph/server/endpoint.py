@@ -1,5 +1,7 @@
 """GraphQL over HTTP: reads an operation from a request and writes its response, by the GraphQL over HTTP draft.
 
+Clients that accept events get them (`graph/server/event_stream.py`), from the same requests.
+
 A rejected request also gets a JSON response, with `errors` and without `data`.
 """
 
@@ -23,13 +25,14 @@ from graph.errors import (
 )
 from graph.execution.cache_policy import CachePolicy
 from graph.execution.eager_coroutine import EagerCoroutine, within
-from graph.execution.operation import TRACED, Execution, MutationNotAllowed
+from graph.execution.operation import TRACED, Execution, MutationNotAllowed, SubscriptionNotAllowed
 from graph.execution.response import OperationResponse, rejected
 from graph.observability.request_info import KEY, RequestInfo, codes_of
 from graph.operation.graphql_request import GraphQLRequest, PersistedDocuments, UnknownDocument
 from graph.server.client_disconnect import ClientDisconnected, DisconnectWatcher
 from graph.server.concurrency_limit import ConcurrencyLimiter
-from graph.server.content_negotiation import GRAPHQL, HTML, JSON, choose, is_json
+from graph.server.content_negotiation import EVENT_STREAM, GRAPHQL, HTML, JSON, choose, is_json
+from graph.server.event_stream import Connection, EventStreams, send_single
 from graph.server.request_parser import read_json, read_query_string
 from graph.server.response_sender import CLOSE, ResponseSender
 from resolvers.access.caller import Caller
@@ -45,6 +48,8 @@ CONTENT_TYPES = {type_: (b"content-type", f"{type_}; charset=utf-8".encode()) fo
 READS_HEADER = b"clade-reads"
 REPORTS = {b"1": 1, b"2": TRACED}
 CACHE_TAGS_HEADER = b"clade-cache-tags"
+MEDIA_TYPES = (GRAPHQL, JSON, EVENT_STREAM)
+NOT_ACCEPTED = f"The Accept header allows neither {GRAPHQL} nor {JSON} nor {EVENT_STREAM}; accept one of them."
 REQUEST_PARAMETERS = (b"query=", b"documentId=", b"extensions=")
 
 # Clients repeat few requests, whose parsed form is cached; parsing a longer one is a small part of its work.
@@ -66,9 +71,11 @@ class GraphQLEndpoint:
         limiter: ConcurrencyLimiter,
         trusted: PersistedDocuments = PersistedDocuments({}),
         authenticator: Authenticator,
+        streams: EventStreams,
         cache_policy: CachePolicy = CachePolicy(),
     ) -> None:
         """Without `page`, browsers get JSON."""
+        self._streams = streams
         self._cache_policy = cache_policy
         self._limiter = limiter
         self._execution = execution
@@ -87,14 +94,14 @@ class GraphQLEndpoint:
         if self._page is not None and wants_page(scope, accept):
             await self._page(scope, receive, send)
             return
-        media_type = choose(accept, (GRAPHQL, JSON))
+        media_type = choose(accept, MEDIA_TYPES)
         extra: Sequence[Header] = (NO_STORE,)
         try:
             if media_type is None:
-                raise RequestRejected(
-                    406, f"The Accept header allows neither {GRAPHQL} nor {JSON}; accept one of them."
-                )
+                raise RequestRejected(406, NOT_ACCEPTED)
             caller = info.caller = await self._caller(scope, headers)
+            if media_type == EVENT_STREAM:
+                return await self._send_events(scope, receive, send, info)
             response = await self._respond(scope, receive, info)
             if "errors" in response.body:
                 info.codes = codes_of(response.body["errors"])
@@ -117,7 +124,7 @@ class GraphQLEndpoint:
             log_unexpected(error)
             status, content = 500, error_body(INTERNAL_MESSAGE, INTERNAL)
             info.codes = (INTERNAL,)
-        await send(start_of(status, media_type or JSON, content, extra))
+        await send(start_of(status, GRAPHQL if media_type == GRAPHQL else JSON, content, extra))
         await self._sender.send(send, content)
 
     async def _caller(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
@@ -130,17 +137,43 @@ class GraphQLEndpoint:
             log_unavailable(error)
             raise RequestRejected(503, STORE_MESSAGE, code=UNAVAILABLE) from None
 
-    async def _respond(self, scope: Scope, receive: Receive, info: RequestInfo) -> OperationResponse:
-        method, headers, caller = scope["method"], info.headers, info.caller
+    async def _send_events(self, scope: Scope, receive: Receive, send: Send, info: RequestInfo) -> None:
+        """Send the events of a subscription, or the response to another operation as one event.
+
+        Raises RequestRejected before the response begins, and ClientDisconnected.
+        """
         try:
-            if method == "POST":
-                request = self._parse_body(await self._body(receive, headers))
-            else:
-                request = self._request_in_url(method, scope["query_string"])
+            request = await self._request(scope, receive, info)
+        except UnknownDocument as error:
+            return await send_single(send, info, unknown(error))
+        if not self._execution.is_subscription(request):
+            return await send_single(send, info, await self._execute(request, scope["method"], receive, info))
+        authenticate = partial(self._caller, scope, info.headers)
+        await self._streams.follow(Connection(request, receive, send, info, authenticate), self._sender)
+
+    async def _respond(self, scope: Scope, receive: Receive, info: RequestInfo) -> OperationResponse:
+        """The response to an operation. Raises RequestRejected and ClientDisconnected."""
+        try:
+            return await self._execute(await self._request(scope, receive, info), scope["method"], receive, info)
+        except UnknownDocument as error:
+            return unknown(error)
+
+    async def _request(self, scope: Scope, receive: Receive, info: RequestInfo) -> GraphQLRequest:
+        """The request in a body or a query string. Raises RequestRejected, ClientDisconnected and UnknownDocument."""
+        if scope["method"] == "POST":
+            return self._parse_body(await self._body(receive, info.headers))
+        return self._request_in_url(scope["method"], scope["query_string"])
+
+    async def _execute(
+        self, request: GraphQLRequest, method: str, receive: Receive, info: RequestInfo
+    ) -> OperationResponse:
+        """The response to a query or mutation. Raises RequestRejected and ClientDisconnected."""
+        headers = info.headers
+        try:
             with self._limiter:
                 call = self._execution.answer(
                     request,
-                    caller=caller,
+                    caller=info.caller,
                     allow_mutations=method == "POST",
                     report_reads=REPORTS.get(headers.get(READS_HEADER, b""), 0),
                     cache_tags=method == "POST" and self._asks_for_tags(headers),
@@ -151,12 +184,12 @@ class GraphQLEndpoint:
                     async with DisconnectWatcher(receive):
                         await coroutine
             return coroutine.result
-        except UnknownDocument as error:
-            return rejected([GraphQLError(str(error), extensions={"code": error.code})])
         except MutationNotAllowed:
             raise RequestRejected(
                 405, f"{method} is for queries only; send mutations by POST.", ALLOWED_FOR_MUTATIONS
             ) from None
+        except SubscriptionNotAllowed:
+            raise RequestRejected(406, f'Subscriptions are sent as events; send "Accept: {EVENT_STREAM}".') from None
 
     def _asks_for_tags(self, headers: Mapping[bytes, bytes]) -> bool:
         """Whether a gateway asks for cache tags; ignored with a credential, whose response is for nobody else."""
@@ -187,6 +220,11 @@ class GraphQLEndpoint:
             # The rest of the body would be read as the next request.
             message = f"The body was not received within {self._body_seconds:g} seconds."
             raise RequestRejected(408, message, CLOSE) from None
+
+
+def unknown(error: UnknownDocument) -> OperationResponse:
+    """The response to a request whose document is not known."""
+    return rejected([GraphQLError(str(error), extensions={"code": error.code})])
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:

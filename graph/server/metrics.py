@@ -15,6 +15,7 @@ from graph.execution.operation import Execution
 from graph.observability import log_handler
 from graph.observability.request_info import RequestInfo
 from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.event_stream import EventStreams
 from graph.server.graceful_shutdown import GracefulShutdown
 from resolvers.session.request import Writer
 from store.bounded_cache import cache_usage
@@ -42,12 +43,16 @@ CALLS = {
     "failed": Counter("clade_store_failures", "Calls without a response."),
     "skipped": Counter("clade_store_skipped", "Calls that were not made because DynamoDB did not respond."),
 }
+EVENTS = Counter("clade_events", "Events of subscriptions that were sent.")
+FOLLOW_UNITS = Counter("clade_follow_units", "DynamoDB read units of following the versions and changes of trees.")
 LOG_DROPPED = Counter("clade_log_dropped_lines", "Log lines that were dropped because the log was not read.")
 COMPILER_ERRORS = Counter("clade_compiler_errors", "Compiled queries that met an internal error.")
 GAUGES = {
     name: Gauge(f"clade_{name}", description, multiprocess_mode=mode)  # type: ignore[arg-type]  # a Literal
     for name, description, mode in (
         ("in_flight", "Running operations.", "livesum"),
+        ("event_streams", "Open event streams.", "livesum"),
+        ("followed_trees", "Trees that event streams follow, in each process.", "livesum"),
         ("writes_waiting", "Edits that wait for earlier edits.", "livesum"),
         ("moves_running", "Running moves and large deletions.", "livesum"),
         ("draining", "Processes that are stopping.", "livesum"),
@@ -84,7 +89,8 @@ class GaugeSampler:
     limiter: ConcurrencyLimiter
     execution: Execution
     writer: Writer | None
-    _counted: dict[Counter, int] = field(default_factory=dict)
+    streams: EventStreams
+    _counted: dict[Counter, float] = field(default_factory=dict)
 
     async def watch(self) -> None:
         """Sample every second until cancelled."""
@@ -99,6 +105,10 @@ class GaugeSampler:
         GAUGES["in_flight"].set(self.limiter.running)
         GAUGES["draining"].set(self.drain.draining)
         GAUGES["memory_bytes"].set(memory_bytes())
+        GAUGES["event_streams"].set(self.streams.open)
+        GAUGES["followed_trees"].set(self.streams.follower.trees)
+        self._count(EVENTS, self.streams.sent)
+        self._count(FOLLOW_UNITS, self.streams.follower.reads.units)
         self._count(LOG_DROPPED, log_handler.dropped())
         self._count(COMPILER_ERRORS, self.execution.compiler_errors)
         if self.writer is not None:
@@ -112,7 +122,7 @@ class GaugeSampler:
             CACHE_BYTES.labels(name).set(usage.bytes)
             self._count(CACHE_HITS.labels(name), usage.hits)
 
-    def _count(self, counter: Counter, total: int) -> None:
+    def _count(self, counter: Counter, total: float) -> None:
         """Bring a counter to a total, which is less than before where caches are gone."""
         counter.inc(max(0, total - self._counted.get(counter, 0)))
         self._counted[counter] = total

@@ -22,11 +22,14 @@ class ResponseSender:
         self._max_bytes = max_bytes
         self._waiting: dict[asyncio.Timeout, bytes] = {}  # bodies, in the order of their last pieces
 
-    async def send(self, send: Send, content: bytes) -> None:
-        """Send a body. If it is cut off it stays incomplete, and the server closes the connection."""
+    async def send(self, send: Send, content: bytes, *, more: bool = False) -> bool:
+        """Send a body, or with `more` a part of one; returns whether all of it was sent.
+
+        If it is cut off it stays incomplete, and the server closes the connection.
+        """
         if len(content) <= PIECE_BYTES:
-            await send({"type": "http.response.body", "body": content})
-            return
+            await send({"type": "http.response.body", "body": content, "more_body": more})
+            return True
         try:
             async with asyncio.timeout(None) as end:
                 self._waiting[end] = content
@@ -35,12 +38,13 @@ class ResponseSender:
                     for start in range(0, len(content), PIECE_BYTES):
                         stop = start + PIECE_BYTES
                         self._waiting[end] = self._waiting.pop(end)
-                        more = stop < len(content)
-                        await send({"type": "http.response.body", "body": content[start:stop], "more_body": more})
+                        goes_on = more or stop < len(content)
+                        await send({"type": "http.response.body", "body": content[start:stop], "more_body": goes_on})
                 finally:
                     del self._waiting[end]
         except TimeoutError:
-            return
+            return False
+        return True
 
     def _make_room(self) -> None:
         """Cut off the bodies whose last piece is the oldest, but never the newest body."""

@@ -40,6 +40,7 @@ from resolvers.past.move_status import MoveState as StoredState
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.relations import RelationKind
 from store.model.keys import Key, path_of
+from store.model.keys import Path as KeyPath
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
 
@@ -103,9 +104,11 @@ def _record(subject: Record | states.DeletedNode) -> Record:
 # -- root fields -------------------------------------------------------------------------------------------------------
 
 
-def past_fields(hierarchies: Collection[str], enums: HierarchyEnums) -> Fields:
-    """`deletedNode` and `changes` over all hierarchies."""
-    return {"deleted_node": _deleted_field(hierarchies, enums), "changes": _changes_field(enums)}
+def past_fields(hierarchies: Collection[str], enums: HierarchyEnums) -> tuple[Fields, Fields]:
+    """The fields of queries, `deletedNode` and `changes`, and those of subscriptions, over all hierarchies."""
+    feed = _feed_type(enums)
+    queries = {"deleted_node": _deleted_field(hierarchies, enums), "changes": _changes_field(enums, feed)}
+    return queries, {"changes": _followed_changes_field(enums, feed)}
 
 
 def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> StrawberryField:
@@ -131,23 +134,47 @@ def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> Straw
     return field(find, deleted | None, "The deleted node with this ID; null for any other.", id_of_node)
 
 
-def _changes_field(enums: HierarchyEnums) -> StrawberryField:
-    async def follow(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> feeds.ChangePage:
-        hierarchy = str(hierarchy_.value)
-        root_path, under = parse_path(tree_)[:1], given.get("under_")
-        within = None if under is None else parse_path(under)
-        page = await feeds.read_changes(info.context.request, hierarchy, root_path, given.get("since_"), within)
-        named = [replace(one, level=enums.names.present(hierarchy, one.level)) for one in page.changes]
-        return replace(page, changes=named)
+def _changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField:
+    async def read(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> feeds.ChangePage:
+        hierarchy, request = str(hierarchy_.value), info.context.request
+        page = await feeds.read_changes(request, hierarchy, *_place(tree_, given.get("since_"), given.get("under_")))
+        return _with_levels(page, hierarchy, enums)
 
-    return field(
-        follow,
-        _feed_type(enums) | None,
-        "Change feed of one tree, oldest first; changes are kept for 90 days.",
-        _hierarchy_argument(enums),
-        required("tree", Path, 'Path of the tree\'s root, such as "US".'),
-        argument("since", str | None, "Only changes after this cursor of the same feed; all that are kept without it."),
-        argument("under", Path | None, 'Only changes of this subtree, such as "US/NE", or of its ancestors.'),
+    since = argument(
+        "since", str | None, "Only changes after this cursor of the same feed; all that are kept without it."
+    )
+    text = "Change feed of one tree, oldest first; changes are kept for 90 days."
+    return field(read, feed | None, text, _hierarchy_argument(enums), _TREE, since, _UNDER)
+
+
+def _followed_changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField:
+    """`changes` of subscriptions. Its resolver returns the next page; the listener of the context waits for it."""
+
+    async def read(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> feeds.ChangePage:
+        hierarchy, context = str(hierarchy_.value), info.context
+        place = _place(tree_, given.get("after_"), given.get("under_"))
+        return _with_levels(await context.listener.read(context.request, hierarchy, *place), hierarchy, enums)
+
+    after = argument(
+        "after", str | None, "Begin after this cursor, of a page before or of the query `changes`; with now without it."
+    )
+    text = "Changes of one tree from now on, or from a cursor on, as they are made. Each page is one event."
+    return field(read, feed | None, text, _hierarchy_argument(enums), _TREE, after, _UNDER)
+
+
+_TREE = required("tree", Path, 'Path of the tree\'s root, such as "US".')
+_UNDER = argument("under", Path | None, 'Only changes of this subtree, such as "US/NE", or of its ancestors.')
+
+
+def _place(tree: str, cursor: str | None, under: str | None) -> tuple[KeyPath, str | None, KeyPath | None]:
+    """The path of the tree's root, the cursor, and the path of the subtree."""
+    return parse_path(tree)[:1], cursor, None if under is None else parse_path(under)
+
+
+def _with_levels(page: feeds.ChangePage, hierarchy: str, enums: HierarchyEnums) -> feeds.ChangePage:
+    """The page with the levels as the schema names them."""
+    return replace(
+        page, changes=[replace(one, level=enums.names.present(hierarchy, one.level)) for one in page.changes]
     )
 
 
@@ -187,7 +214,9 @@ def _feed_type(enums: HierarchyEnums) -> Any:
         "A page of changes, made of whole transactions.",
         {
             "changes": field(attribute_of("changes"), list[change], "Changes, oldest first."),
-            "cursor": field(attribute_of("cursor"), str, "Cursor of the next page, for `since`; also valid later."),
+            "cursor": field(
+                attribute_of("cursor"), str, "Cursor of the next page, for `since` and `after`; also later."
+            ),
             "has_more": field(attribute_of("has_more"), bool, "Whether there may be more changes now."),
         },
     )

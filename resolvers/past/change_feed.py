@@ -4,20 +4,26 @@ For callers with grants, a move out of their subtrees is a deletion and a move i
 below the node.
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from resolvers.access.grants import Grants, Visibility, visibility_of
 from resolvers.planning.cursors import CursorKind, decode_number, encode_cursor
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
+from store.engine.protocol import Store
+from store.engine.usage import ReadUsage
 from store.metadata.change_log import Event, LogEntry
 from store.model.keys import Path, hierarchy_of, path_of, tree_key
 from store.model.paths import format_path, parse_path
-from store.reading.change_feed import expired, transactions
+from store.reading.change_feed import Transaction, expired, transactions
+from store.reading.tree_versions import tree_version
 from store.text import shorten
 
 PAGE_TRANSACTIONS = 100
+
+Transactions = Callable[[Store, str, int | None, int, ReadUsage], Awaitable[list[Transaction]]]
+"""Reads transactions as `transactions` does, with its arguments."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +60,21 @@ class ChangePage:
     has_more: bool
 
 
+async def current_page(request: Request, hierarchy: str, root: Path) -> ChangePage:
+    """A page without changes, whose cursor is that of the last change so far."""
+    tree, number = tree_key(hierarchy, root), 0  # that of a tree that does not exist
+    if visibility_of(request.grants, hierarchy, root) is not Visibility.HIDDEN:
+        number = (await tree_version(request.store, tree, request.reads)).number
+    return ChangePage([], encode_cursor(CursorKind.CHANGES, tree, str(number)), False)
+
+
 async def read_changes(
-    request: Request, hierarchy: str, root: Path, since: str | None, under: Path | None
+    request: Request,
+    hierarchy: str,
+    root: Path,
+    since: str | None,
+    under: Path | None,
+    read: Transactions = transactions,
 ) -> ChangePage:
     """The changes of a tree after a cursor, or from the start of its log; with `under` of one subtree alone."""
     tree, grants, budget = tree_key(hierarchy, root), request.grants, request.budget
@@ -65,7 +84,7 @@ async def read_changes(
             raise expired()
         return ChangePage([], encode_cursor(CursorKind.CHANGES, tree, "0"), False)
     budget.spend_nodes(1, what := f"The changes of {shorten(format_path(root))}")
-    found = await transactions(request.store, tree, after, PAGE_TRANSACTIONS, request.reads)
+    found = await read(request.store, tree, after, PAGE_TRANSACTIONS, request.reads)
     changes: list[Change] = []
     last, has_more = after or 0, len(found) == PAGE_TRANSACTIONS
     for transaction in found:

@@ -15,10 +15,12 @@ from graph.hierarchies.example_queries import Example
 from graph.operation.document_limits import DocumentLimits
 from graph.server.asgi_app import build_app
 from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.event_stream import streams_of
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.access.caller import Caller
+from resolvers.past.change_follower import ChangeFollower
 from resolvers.session.budget import Budget
 from store.errors import BadPath, Unavailable
 
@@ -145,6 +147,8 @@ def small_app(
         "limiter": ConcurrencyLimiter(100),
         "drain": GracefulShutdown(),
         "authenticator": Authenticator(ApiKeyAuthenticator(store)),
-    }
+    } | parts
     whole = Settings(max_body_bytes=MAX_BODY_BYTES, **settings or {})
-    return build_app(whole, store, execution or Execution(schema, Context, limits=limits), **usual | parts)
+    execution = execution or Execution(schema, Context, limits=limits)
+    streams = streams_of(whole, execution, ChangeFollower(store), usual["limiter"], usual["drain"])
+    return build_app(whole, store, execution, streams=streams, **usual)

@@ -24,7 +24,11 @@ from graph.operation.context import Context
 from graph.schema import build_schema
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.endpoint import GraphQLEndpoint
+from graph.server.event_stream import streams_of
+from graph.server.graceful_shutdown import GracefulShutdown
+from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
+from resolvers.past.change_follower import ChangeFollower
 from resolvers.session import large_read_limit as large_reads
 from resolvers.session.large_read_limit import LargeReadLimiter
 from resolvers.session.page_cache import PageCache
@@ -84,8 +88,15 @@ class Scene:
             cache=ResponseCache(1_000_000 if keeps else 0),
         )
         callers = Authenticator(self.keyring, local_writes=True)
+        drain, follower = GracefulShutdown(), ChangeFollower(store)
         self.endpoint = GraphQLEndpoint(
-            execution, None, max_body_bytes=100_000, body_seconds=10.0, limiter=self.gate, authenticator=callers
+            execution,
+            None,
+            max_body_bytes=100_000,
+            body_seconds=10.0,
+            limiter=self.gate,
+            authenticator=callers,
+            streams=streams_of(Settings(), execution, follower, self.gate, drain),
         )
         self._tasks: set[asyncio.Task[Any]] = set()
 

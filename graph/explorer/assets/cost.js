@@ -67,6 +67,5 @@ function SentQuery({ call, graphiql }) {
 /** @param {{read: StoreCall}} props */
 function StoreRead({ read }) {
   const condition = read.keyCondition ?? [...(read.keys ?? []).slice(0, 2), read.keys && read.keys.length > 2 ? "…" : ""].join(" ");
-  return html`<strong>${read.operation}</strong> of ${read.index}: ${number(read.items)} items, ${read.units} units
-    <code>${condition}</code>`;
+  return html`<strong>${read.operation}</strong> of ${read.index}: ${number(read.items)} items, ${read.units} units <code>${condition}</code>`;
 }

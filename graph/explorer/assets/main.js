@@ -4,17 +4,19 @@ import { Api } from "./api.js";
 import { Cost } from "./cost.js";
 import { Credential } from "./credential.js";
 import { HIERARCHIES } from "./documents.js";
+import { follow } from "./live.js";
 import { Family, Model, sentence } from "./model.js";
 import { HierarchyView, NodeView } from "./node_view.js";
 import { Search } from "./search.js";
 import { Tree } from "./tree.js";
-import { addressOf, placeOf } from "./words.js";
+import { addressOf, fieldWords, placeOf } from "./words.js";
 import { openMove } from "./writing.js";
 
 /** @typedef {import("./model").Row} Row */
 /** @typedef {import("./model").Order} Order */
 /** @typedef {{hierarchy: string, path: string}} Place */
 
+const LIVE_PAUSE_MS = 300; // many changes that come together are read once
 const MISSING_CREDENTIAL = "UNAUTHENTICATED";
 
 /** A number that changes at each call of the function beside it, so that the page is shown again. @returns {[number, () => void]} */
@@ -141,29 +143,55 @@ function Browser({ model, version, path, unknown, onOpen }) {
   const order = (/** @type {Order | null} */ by) => {
     setSorted(by && new Family(node?.path ?? "", by));
   };
-  const done = async (/** @type {string | null} */ to) => {
+  const refresh = async () => {
     await model.refresh();
+    setSorted((/** @type {Family | null} */ old) => old && new Family(old.path, old.order));
+  };
+  const done = async (/** @type {string | null} */ to) => {
+    await refresh();
     if (to === path) await load();
     else onOpen(to ?? "");
   };
+  useLive(model, path.split("/")[0], () => refresh().then(load));
   const move = async (/** @type {string} */ from, /** @type {string} */ to) => {
     const moved = await openMove({ api: model.api, hierarchy: model.hierarchy, path: from, to });
     if (moved !== undefined) await done(moved);
   };
   const common = { model, version, onOpen, onOrder: order, onDone: done, family: sorted ?? model.family(node?.path ?? "") };
   const isLoading = path && !error && !node;
-  return html`<div class=${`browser${isTreeOpen ? " tree-open" : ""}`}>
+  return html`<main class=${`browser${isTreeOpen ? " tree-open" : ""}`}>
     <button class="tree-button" aria-expanded=${String(isTreeOpen)} onClick=${() => setTreeOpen(!isTreeOpen)}>
       ${isTreeOpen ? "Hide the tree" : "Show the tree"}
     </button>
-    <aside><${Tree} model=${model} version=${version} selected=${node?.path ?? ""} onOpen=${onOpen} onMove=${model.hierarchy.mayWrite ? move : null} /></aside>
-    <main ref=${scroller} tabindex="-1">
+    <div class="side"><h1>${fieldWords(model.hierarchy.listField)}</h1><${Tree} model=${model} version=${version} selected=${node?.path ?? ""} isOpen=${isTreeOpen} onOpen=${onOpen} onMove=${model.hierarchy.mayWrite ? move : null} /></div>
+    <div class="content" ref=${scroller} tabindex="-1">
       ${notice && html`<p class="notice" role="status">${notice}</p>`}
       ${error && html`<p class="error" role="alert">${error} <button onClick=${load}>Try again</button></p>`}
       ${isLoading && html`<p class="quiet">Loading…</p>`}
       ${node ? html`<${NodeView} ...${common} node=${node} />` : !path && html`<${HierarchyView} ...${common} />`}
-    </main>
-  </div>`;
+    </div>
+  </main>`;
+}
+
+/** Call `onChange` soon after others have changed a tree. @param {Model} model @param {string} tree @param {() => unknown} onChange */
+function useLive(model, tree, onChange) {
+  const call = useRef(onChange);
+  call.current = onChange;
+  useEffect(() => {
+    if (!tree) return undefined;
+    const end = new AbortController();
+    let timer = 0;
+    const soon = () => {
+      model.api.begin();
+      clearTimeout(timer);
+      timer = setTimeout(() => call.current(), LIVE_PAUSE_MS);
+    };
+    follow(model.api, model.hierarchy.name, tree, soon, end.signal);
+    return () => {
+      end.abort();
+      clearTimeout(timer);
+    };
+  }, [model, tree]);
 }
 
 const root = /** @type {HTMLElement} */ (document.getElementById("explorer"));

@@ -13,6 +13,8 @@ import { parentOf, prefixes } from "./words.js";
  *   Record<string, any>} Row */
 /** @typedef {{field: string, direction: "ASC" | "DESC"}} Order */
 
+const MAX_PAGES = 5; // of a family that is read again; the rest comes when it is scrolled into view
+
 const isForbidden = (/** @type {import("./api").GraphQLError[]} */ errors) =>
   errors.some((error) => error.extensions?.code === "FORBIDDEN");
 
@@ -162,11 +164,22 @@ export class Model {
     if (open && !family.rows.length) await this.load(family);
   }
 
-  /** Read again what is shown, since something was written. */
+  /** Read again what is shown, since something was written; what was read before is shown until all is there. */
   async refresh() {
     const shown = [...this.families.values()].filter(({ path }) => !path || this.expanded.has(path));
-    this.families = new Map();
-    await Promise.all(shown.map(({ path }) => this.load(this.family(path))));
+    const fresh = await Promise.all(shown.map((old) => this.#again(old)));
+    this.families = new Map(fresh.map((family) => [family.path, family]));
+    this.changed();
+  }
+
+  /** A family, read again as far as it was, or to MAX_PAGES. @param {Family} old */
+  async #again(old) {
+    const family = new Family(old.path);
+    const isShort = () => family.rows.length < Math.min(old.rows.length, MAX_PAGES * PAGE);
+    do await this.load(family);
+    while (isShort() && family.hasMore && !family.error);
+    family.later = old.later.filter(({ path }) => family.hasMore && !family.paths.has(path));
+    return family;
   }
 }
 

@@ -34,7 +34,7 @@ export function NodeView(props) {
   const { hierarchy } = model;
   return html`<article>
     <nav aria-label="Breadcrumb"><ol class="breadcrumb">
-      <li><a href=${addressOf(hierarchy.name)}>${hierarchy.title}</a></li>
+      <li><a href=${addressOf(hierarchy.name)}>${fieldWords(hierarchy.listField)}</a></li>
       ${(node.ancestors ?? []).map((/** @type {Row} */ one) => html`<li key=${one.path}><a href=${addressOf(hierarchy.name, one.path)}>${one.name}</a></li>`)}
     </ol></nav>
     <header class="title">
@@ -66,7 +66,7 @@ function Attributes({ model, node }) {
     ${node.childCount ? html`<div><dt>Descendants</dt><dd>${number(node.descendantCount)}</dd></div>` : null}
     <div><dt>Revision</dt><dd>${node.revision}${node.changedBy ? ` by ${node.changedBy}` : ""}</dd></div>
     <div><dt>Changed</dt><dd><time datetime=${node.updatedAt}>${localTime(node.updatedAt)}</time></dd></div>
-    <div><dt>Id</dt><dd><code>${node.id}</code></dd></div>
+    <div><dt>ID</dt><dd><code>${node.id}</code></dd></div>
   </dl>`;
 }
 

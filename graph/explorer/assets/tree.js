@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useState } from "./vendor/preact.js";
 import { countedLevels } from "./documents.js";
 import { isParent, linesOf } from "./model.js";
 import { useWindow } from "./windowing.js";
-import { levelWord, number, quantity } from "./words.js";
+import { fieldWords, levelWord, number, quantity } from "./words.js";
 
 /** @typedef {import("./model").Model} Model */
 /** @typedef {import("./model").Row} Row */
@@ -22,10 +22,11 @@ export function childCounts(hierarchy, row) {
 }
 
 /**
- * @param {{model: Model, version: number, selected: string, onOpen: (path: string) => void,
- *   onMove: ((path: string, to: string) => void) | null}} props `version` changes with the model
+ * @param {{model: Model, version: number, selected: string, isOpen: boolean, onOpen: (path: string) => void,
+ *   onMove: ((path: string, to: string) => void) | null}} props `version` changes with the model; with `isOpen` a small
+ *   screen shows the tree
  */
-export function Tree({ model, version, selected, onOpen, onMove }) {
+export function Tree({ model, version, selected, isOpen, onOpen, onMove }) {
   const lines = useMemo(() => linesOf(model), [model, version]);
   const [active, setActive] = useState("");
   const { ref, first, last } = useWindow(lines.length, HEIGHT);
@@ -42,7 +43,7 @@ export function Tree({ model, version, selected, onOpen, onMove }) {
   useEffect(() => {
     const place = lines.findIndex(({ row }) => row && row.path === selected);
     if (place >= 0 && !isInView(ref.current, place)) ref.current.scrollTop = (place + 0.5) * HEIGHT - ref.current.clientHeight / 2;
-  }, [selected, model, lines.some(({ row }) => row && row.path === selected)]);
+  }, [selected, model, isOpen, lines.some(({ row }) => row && row.path === selected)]);
   useEffect(() => {
     const ahead = visible.find(({ row, family }) => !row && !family.error && !family.later.length);
     // An effect may run after the page that it would ask for has come.
@@ -67,7 +68,7 @@ export function Tree({ model, version, selected, onOpen, onMove }) {
 
   const activeId = at >= first && at < last ? `line-${at}` : undefined;
   return html`<div
-    class="tree" role="tree" tabindex="0" aria-label=${`Nodes of ${model.hierarchy.title}`} ref=${ref}
+    class="tree" role="tree" tabindex="0" aria-label=${fieldWords(model.hierarchy.listField)} ref=${ref}
     aria-activedescendant=${activeId} onKeyDown=${press}
   >
     <div role="none" style=${{ height: lines.length * HEIGHT }}>

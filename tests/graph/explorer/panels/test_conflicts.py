@@ -64,10 +64,15 @@ def test_a_write_whose_response_was_lost_is_sent_again_and_made_once(visit, data
     }
 
 
+LONG = "m" * 500
+
+
 @pytest.fixture(scope="module")
 def large(engine):
     """A server over DynamoDB with a state of 60 cities, whose moves are large ones."""
-    rows = [("A", "COUNTRY"), ("B", "COUNTRY"), ("A/S", "STATE"), *[(f"A/S/{number}", "CITY") for number in range(60)]]
+    rows = [("A", "COUNTRY"), ("B", "COUNTRY"), (f"B/{LONG}", "REGION"), ("A/S", "STATE"), ("A/T", "STATE")]
+    rows += [(f"A/{state}/{number}", "CITY") for state in "ST" for number in range(60)]
+    rows += [(f"A/T/{LONG}", "CITY"), (f"A/T/{LONG}/{'n' * 20}", "NEIGHBORHOOD")]
     store = created(engine.address("panels"), rows)
     with serving(make_app(Settings(store=store, writes="on", request_seconds=2.5, move_wait_seconds=0))) as url:
         yield url
@@ -85,3 +90,16 @@ def test_a_large_move_after_a_drop_shows_its_preview_and_its_progress(visit, lar
     assert violations(page) == []
     assert ended(page, seconds=30) == "B/S"
     assert ask(large, '{ location(path: "B/S") { childCount } }') == {"location": {"childCount": 60}}
+
+
+def test_a_large_move_that_is_undone_says_why(visit, large, monkeypatch):
+    monkeypatch.setattr("store.edits.move.MAX_CHECKED_NODES", 10)  # more nodes are only looked at while they are copied
+    page = visit("move", "A/T", at=large, more=f"&to=B/{LONG}")
+    page.get_by_role("button", name="Drop").click()
+    page.wait_for_selector(".write-plan")
+    press(page, "Move")
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was changed.", timeout=30_000)
+    expect(page.get_by_role("alert")).to_contain_text("long")
+    page.keyboard.press("Escape")
+    assert ended(page) is None
+    assert ask(large, '{ location(path: "A/T") { childCount } }') == {"location": {"childCount": 61}}

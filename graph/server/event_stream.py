@@ -1,0 +1,299 @@
+"""Event streams: subscriptions, and single responses, as server-sent events by the GraphQL over SSE protocol.
+
+Distinct connections mode: each operation has a connection of its own, with `next` events and then `complete`.
+https://github.com/enisdenjo/graphql-sse/blob/master/PROTOCOL.md
+
+The `id` of an event is its cursor: a client that connects again sends it as Last-Event-ID, and goes on behind it. So a
+stream that cannot go on here, because the server stops or the client does not read, ends without `complete`: clients
+take that for a lost connection, and connect again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.types import Receive, Send
+
+from graph.errors import OVERLOADED, TIMEOUT, UNAVAILABLE, Header, RequestRejected, error_body
+from graph.execution.operation import Execution
+from graph.execution.response import OperationResponse
+from graph.observability.request_info import RequestInfo, codes_of
+from graph.operation.graphql_request import GraphQLRequest
+from graph.server.client_disconnect import ClientDisconnected, DisconnectWatcher
+from graph.server.concurrency_limit import RETRY_AFTER, ConcurrencyLimiter
+from graph.server.content_negotiation import EVENT_STREAM
+from graph.server.graceful_shutdown import GracefulShutdown
+from graph.server.response_sender import ResponseSender
+from graph.settings import Settings
+from resolvers.access.caller import Caller
+from resolvers.past.change_feed import ChangePage
+from resolvers.past.change_follower import ChangeFollower, ChangeListener
+
+HEADERS: list[Header] = [
+    (b"content-type", f"{EVENT_STREAM}; charset=utf-8".encode()),
+    (b"cache-control", b"no-store"),
+    (b"vary", b"accept, authorization"),
+    (b"x-accel-buffering", b"no"),  # nginx would gather events until its buffer is full
+]
+LAST_EVENT_ID = b"last-event-id"
+HEARTBEAT = b":\n\n"
+COMPLETE = b"event: complete\ndata: \n\n"  # browsers ignore an event without data
+
+PAGE_SECONDS = 0.1  # at least between two pages of a stream that catches up
+UNREAD_SECONDS = 60.0  # for so long a client may leave an event unread
+LAST_SECONDS = 1.0  # for the end of a stream when the server stops
+RETRIED = frozenset({UNAVAILABLE, TIMEOUT})
+RETRY_SECONDS = 5.0  # after a page that could not be read
+
+Authenticate = Callable[[], Awaitable[Caller]]
+"""Finds the caller of a request by its credential, as it is now. Raises RequestRejected."""
+
+
+@dataclass
+class Connection:
+    """A request whose response is an event stream."""
+
+    request: GraphQLRequest
+    receive: Receive
+    send: Send
+    info: RequestInfo
+    authenticate: Authenticate
+
+
+class EventStreams:
+    """The event streams of one process. `open` is their number, `sent` that of all events of subscriptions so far."""
+
+    def __init__(
+        self,
+        execution: Execution,
+        follower: ChangeFollower,
+        limiter: ConcurrencyLimiter,
+        drain: GracefulShutdown,
+        *,
+        max_streams: int,
+        heartbeat_seconds: float,
+    ) -> None:
+        self.open = self.sent = 0
+        self.execution, self.limiter = execution, limiter
+        self.heartbeat_seconds = heartbeat_seconds
+        self.follower, self.drain = follower, drain
+        self._max_streams = max_streams
+        self._ends: set[asyncio.Timeout] = set()
+        drain.on_stop.append(self.end_all)
+
+    def end_all(self) -> None:
+        """End all streams: the server stops."""
+        for end in self._ends:
+            if not end.expired():
+                end.reschedule(0)  # in the past
+
+    async def follow(self, connection: Connection, sender: ResponseSender) -> None:
+        """Send the events of a subscription until it ends. Raises RequestRejected before the response begins.
+
+        Raises ClientDisconnected, also for a client that does not read.
+        """
+        if connection.info.method == "HEAD":
+            raise RequestRejected(405, "HEAD opens no event stream; send POST or GET.")
+        resume = connection.info.headers.get(LAST_EVENT_ID, b"").decode("latin-1")
+        with self._place(), self.follower.listening(resume or None) as listener:
+            stream = _Stream(self, connection, listener, sender)
+            async with DisconnectWatcher(connection.receive):
+                try:
+                    async with asyncio.timeout(None) as end:
+                        self._ends.add(end)
+                        try:
+                            await stream.run()
+                        finally:
+                            self._ends.discard(end)
+                except TimeoutError:
+                    if not end.expired():
+                        raise
+                    await stream.cut()
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """One of the streams that may be open. Raises RequestRejected if there is none."""
+        if self.drain.draining:
+            raise _stopping()
+        if self.open >= self._max_streams:
+            message = f"The server has its maximum of {self._max_streams} event streams; retry later."
+            raise RequestRejected(503, message, RETRY_AFTER, code=OVERLOADED)
+        self.open += 1
+        try:
+            yield
+        finally:
+            self.open -= 1
+
+
+@dataclass
+class StreamReads:
+    """The reads of all pages of a stream, as a Context reports those of one operation."""
+
+    how = "streamed"
+    totals: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, context: Any) -> None:
+        for name, value in context.reads_report().items():
+            self.totals[name] = self.totals.get(name, 0) + value
+
+    def reads_report(self) -> dict[str, Any]:
+        return self.totals
+
+
+class _Stream:
+    """One subscription and its connection."""
+
+    def __init__(
+        self, streams: EventStreams, connection: Connection, listener: ChangeListener, sender: ResponseSender
+    ) -> None:
+        self._streams = streams
+        self._connection = connection
+        self._info = connection.info
+        self._listener = listener
+        self._sender = sender
+        self._reads = StreamReads()
+        self._has_begun = False
+        self._may_read_at = 0.0
+
+    async def run(self) -> None:
+        """Send pages until the client disconnects or an error ends the stream."""
+        response = await self._page(self._info.caller)
+        if (codes := codes_of(response.body.get("errors", ()))) and not RETRIED.isdisjoint(codes):
+            raise RequestRejected(503, response.body["errors"][0]["message"], RETRY_AFTER, code=codes[0])
+        await self._begin()
+        try:
+            while self._listener.page is not None and "errors" not in response.body:
+                await self._send_page(response, self._listener.page)
+                response = await self._next()
+            self._info.codes = codes_of(response.body.get("errors", ()))
+            await self._end(response.content())
+        except RequestRejected as error:  # the credential is no longer valid
+            self._info.codes = (error.code,)
+            await self._end(error_body(str(error), error.code))
+
+    async def cut(self) -> None:
+        """End the connection without `complete`, or answer that the server stops."""
+        if not self._has_begun:
+            raise _stopping()
+        try:
+            async with asyncio.timeout(LAST_SECONDS):
+                await self._connection.send({"type": "http.response.body", "body": b""})
+        except TimeoutError:
+            return  # the client does not read
+
+    # -- pages ---------------------------------------------------------------------------------------------------------
+
+    async def _page(self, caller: Caller) -> OperationResponse:
+        """The response with the next page. Raises RequestRejected."""
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(self._may_read_at - loop.time())
+        self._may_read_at = loop.time() + PAGE_SECONDS
+        with self._streams.limiter:
+            response = await self._streams.execution.answer(
+                self._connection.request,
+                caller=caller,
+                allow_mutations=False,
+                observed=self._info,
+                listener=self._listener,
+            )
+        self._reads.add(self._info.context)
+        self._info.context = self._reads
+        return response
+
+    async def _next(self) -> OperationResponse:
+        """The response with a page of new changes or with an error. Raises RequestRejected for the credential."""
+        loop, retry_at = asyncio.get_running_loop(), 0.0
+
+        async def is_due() -> None:
+            await asyncio.sleep(retry_at - loop.time())
+            await self._listener.has_news()
+
+        while True:
+            await self._beating(is_due)
+            try:
+                response = await self._page(await self._connection.authenticate())
+                if RETRIED.isdisjoint(codes_of(response.body.get("errors", ()))):
+                    return response
+            except RequestRejected as error:
+                if error.status != 503:
+                    raise
+            retry_at = loop.time() + RETRY_SECONDS
+
+    async def _beating(self, wait: Callable[[], Awaitable[None]]) -> None:
+        """Wait, which may begin again at any time, and send a heartbeat now and then."""
+        while True:
+            try:
+                async with asyncio.timeout(self._streams.heartbeat_seconds):
+                    return await wait()
+            except TimeoutError:
+                await self._check_credential()
+                await self._send(HEARTBEAT)
+
+    async def _check_credential(self) -> None:
+        try:
+            await self._connection.authenticate()
+        except RequestRejected as error:
+            if error.status != 503:
+                raise
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    async def _begin(self) -> None:
+        self._has_begun = True
+        self._info.events = 0
+        await self._connection.send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+
+    async def _send_page(self, response: OperationResponse, page: ChangePage) -> None:
+        """Send a page, unless the caller sees nothing in it; an empty one only once, where there are no more."""
+        if page.changes or not (self._info.events or page.has_more):
+            await self._send(event_of(response.content(), page.cursor))
+            self._info.events = (self._info.events or 0) + 1
+            self._streams.sent += 1
+        self._listener.take()
+
+    async def _end(self, content: bytes) -> None:
+        await self._send(event_of(content) + COMPLETE, more=False)
+
+    async def _send(self, content: bytes, *, more: bool = True) -> None:
+        """Send a part of the body. Raises ClientDisconnected if the client does not read it."""
+        try:
+            async with asyncio.timeout(UNREAD_SECONDS):
+                if not await self._sender.send(self._connection.send, content, more=more):
+                    raise ClientDisconnected
+        except TimeoutError:
+            raise ClientDisconnected from None
+
+
+def streams_of(
+    settings: Settings,
+    execution: Execution,
+    follower: ChangeFollower,
+    limiter: ConcurrencyLimiter,
+    drain: GracefulShutdown,
+) -> EventStreams:
+    """The event streams of an application, as the settings bound them."""
+    seconds = settings.heartbeat_seconds
+    return EventStreams(
+        execution, follower, limiter, drain, max_streams=settings.max_event_streams, heartbeat_seconds=seconds
+    )
+
+
+async def send_single(send: Send, info: RequestInfo, response: OperationResponse) -> None:
+    """Send a whole response as a stream of one event."""
+    info.codes = codes_of(response.body.get("errors", ()))
+    body = event_of(response.content()) + COMPLETE
+    headers = [*HEADERS, (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def event_of(content: bytes, event_id: str = "") -> bytes:
+    """A `next` event of a response as JSON, which has no line breaks."""
+    numbered = f"id: {event_id}\n" if event_id else ""
+    return b"event: next\n%sdata: %s\n\n" % (numbered.encode(), content)
+
+
+def _stopping() -> RequestRejected:
+    return RequestRejected(503, "The server is stopping; retry.", RETRY_AFTER, code=UNAVAILABLE)
