@@ -152,8 +152,8 @@ function Browser({ model, version, path, unknown, onOpen }) {
   };
   const done = async (/** @type {string | null} */ to) => {
     await refresh();
-    if (to === null || to === node?.path) await load();
-    else onOpen(to);
+    if (to === path) await load();
+    else onOpen(to ?? "");
   };
   useLive(model, path.split("/")[0], () => refresh().then(load));
   const move = async (/** @type {string} */ from, /** @type {string} */ to) => {

@@ -1,5 +1,7 @@
 """What comes between a dry run and the end of its mutation: conflicts, lost responses and large moves."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -64,24 +66,38 @@ def test_a_write_whose_response_was_lost_is_sent_again_and_made_once(visit, data
     }
 
 
+LONG = "m" * 500
+
+
 @pytest.fixture(scope="module")
 def large(engine):
-    """A server over DynamoDB with a state of 60 cities, whose moves are large ones."""
-    rows = [("A", "COUNTRY"), ("B", "COUNTRY"), ("A/S", "STATE"), *[(f"A/S/{number}", "CITY") for number in range(60)]]
+    """A server over DynamoDB with two states of 60 cities, whose moves are large ones."""
+    rows = [("A", "COUNTRY"), ("B", "COUNTRY"), (f"B/{LONG}", "REGION"), ("A/S", "STATE"), ("A/T", "STATE")]
+    rows += [(f"A/{state}/{number}", "CITY") for state in "ST" for number in range(60)]
+    rows += [(f"A/T/{LONG}", "CITY"), (f"A/T/{LONG}/{'n' * 20}", "NEIGHBORHOOD")]
     store = created(engine.address("panels"), rows)
     with serving(make_app(Settings(store=store, writes="on", request_seconds=2.5, move_wait_seconds=0))) as url:
         yield url
 
 
-def test_a_large_move_after_a_drop_shows_its_preview_and_its_progress(visit, large):
-    page = visit("move", "A/S", at=large, more="&to=B")
-    page.get_by_role("button", name="Drop").click()
-    page.wait_for_selector(".write-plan")
-    assert "A/S → B/S, with 60 descendants" in page.inner_text(".write-plan")
+def test_large_moves_after_a_drop_show_their_previews_their_progress_and_their_ends(visit, large, monkeypatch):
+    monkeypatch.setattr("store.edits.move.MAX_CHECKED_NODES", 10)  # more nodes are only looked at while they are copied
+    pages = visit("move", "A/S", at=large, more="&to=B"), visit("move", "A/T", at=large, more=f"&to=B/{LONG}")
+    for page, name, size in zip(pages, "ST", (60, 62), strict=True):
+        page.get_by_role("button", name="Drop").click()
+        page.wait_for_selector(".write-plan")
+        assert re.search(f"A/{name} → B/.*{name}, with {size} descendants", page.inner_text(".write-plan"))
     assert ask(large, '{ location(path: "B/S") { path } }') == {"location": None}
-    press(page, "Move")
-    page.wait_for_selector("progress")
-    expect(page.locator("#write-progress")).to_contain_text("of 61 nodes")
-    assert violations(page) == []
-    assert ended(page, seconds=30) == "B/S"
+    for page in pages:
+        press(page, "Move")
+    for page, size in zip(pages, (61, 63), strict=True):
+        expect(page.locator("#write-progress")).to_contain_text(f"of {size} nodes")
+    assert violations(pages[0]) == []
+    assert ended(pages[0], seconds=30) == "B/S"
     assert ask(large, '{ location(path: "B/S") { childCount } }') == {"location": {"childCount": 60}}
+    alert = pages[1].get_by_role("alert")
+    expect(alert).to_contain_text("Nothing was changed.", timeout=30_000)
+    expect(alert).to_contain_text("at most 32 and 1024 are possible")
+    pages[1].keyboard.press("Escape")
+    assert ended(pages[1]) is None
+    assert ask(large, '{ location(path: "A/T") { childCount } }') == {"location": {"childCount": 61}}
