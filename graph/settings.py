@@ -183,11 +183,13 @@ class Settings(BaseSettings):
     demo: bool = False
     """Load the demo data when `clade serve` starts, into an empty store, whose table it creates."""
     production: bool = False
-    """Production mode: introspection and GraphiQL are off unless set, and any `Host` is accepted."""
+    """Production mode: introspection, GraphiQL and the explorer are off unless set, and any `Host` is accepted."""
     introspection: bool = True
     """Introspection, the schema in `_service`, and similar names in error messages."""
     graphiql: bool = True
     """GraphiQL for browsers at `/graphql`."""
+    explorer: bool = True
+    """The explorer for browsers at `/`; while it is off, `/` leads to `/graphql`."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Log level: `info` logs each request, `warning` only slow and failed requests, `debug` also their documents,
@@ -213,7 +215,7 @@ class Settings(BaseSettings):
     cors_origins: str = ""
     """Allowed CORS origins, comma-separated, such as `https://shop.example`; `*` for any."""
 
-    def shows(self, name: Literal["introspection", "graphiql"]) -> bool:
+    def shows(self, name: Literal["introspection", "graphiql", "explorer"]) -> bool:
         """Whether this development feature is on; in production mode only if it is set explicitly."""
         return getattr(self, name) and (not self.production or name in self.model_fields_set)
 

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from playwright.sync_api import Browser
 
 from graph.app import create_app
 from graph.settings import ignored_variables
 from store.connect import open_store
 from store.engine.protocol import Store
 from tests import engines
+from tests.browser import chromium
 from tests.cached_records import changed_records
 from tests.serving import serving
 
@@ -105,3 +107,10 @@ def demo_server(demo_store: str) -> Iterator[str]:
         app = create_app()
     with serving(app) as url:
         yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium, for one module of tests: others may run event loops of their own."""
+    with chromium() as browser:
+        yield browser

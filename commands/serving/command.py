@@ -14,7 +14,7 @@ def serve(
     workers: Annotated[int, typer.Option(help="Number of processes that share the port.", min=1)] = 1,
     store: StoreUrl = None,
 ) -> None:
-    """Start the server at http://HOST:PORT/graphql, with GraphiQL for browsers.
+    """Start the server: the explorer at http://HOST:PORT/, GraphQL at http://HOST:PORT/graphql.
 
     Example: clade serve --port 8080 --workers 2
     """

@@ -47,7 +47,7 @@ def start(host: str, port: int, workers: int) -> None:
 
         asyncio.run(prepare_demo(settings.store))
     samples = asyncio.run(_check_store(settings.store, classes))
-    _print_examples(settings.store, host, port, example_queries(classes, samples))
+    _print_examples(settings, host, port, example_queries(classes, samples))
     _raise_file_limit(settings.max_connections)
     with exported(settings.metrics, workers):
         _run(_config(settings, host, port, workers), settings.drain_seconds)
@@ -126,9 +126,12 @@ async def _check_store(url: str, classes: Sequence[type[Node]]) -> dict[str, Sam
     return {}
 
 
-def _print_examples(store: str, host: str, port: int, examples: Sequence[Example]) -> None:
+def _print_examples(settings: Settings, host: str, port: int, examples: Sequence[Example]) -> None:
     reachable = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
-    print(f"Clade serves {store} at http://{reachable}:{port}/graphql\n\nQueries to try:\n")
+    url = f"http://{reachable}:{port}"
+    if settings.shows("explorer"):
+        print(f"Explorer: {url}/\n")
+    print(f"Clade serves {settings.store} at {url}/graphql\n\nQueries to try:\n")
     for example in examples:
         print(f"  {example.one_line()}")
     print("\nPress Ctrl-C to stop.", flush=True)

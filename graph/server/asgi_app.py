@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from graph.auth.authentication import Authenticator
 from graph.execution.cache_policy import CachePolicy
 from graph.execution.operation import Execution
+from graph.explorer.page import Explorer
 from graph.observability import log_handler
 from graph.operation.graphql_request import PersistedDocuments, read_trusted
 from graph.server import graphiql
@@ -65,7 +66,7 @@ def build_app(
         *(graphiql.routes(examples) if shows_page else []),
         Route("/healthz", alive),
         Route("/readyz", partial(ready, store, drain)),
-        Route("/", to_graphql),
+        *(Explorer(graphiql=shows_page).routes() if settings.shows("explorer") else [Route("/", to_graphql)]),
     ]
     app = by_path(
         endpoint, Starlette(routes=routes, lifespan=lifespan_of(store, writer, drain, background, delay=True))

@@ -2,7 +2,7 @@
 hierarchies and of all their levels.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -10,12 +10,16 @@ from typing import Any
 import strawberry
 from strawberry.types.field import StrawberryField
 
-from graph.hierarchies.names import camel, field_of, list_field_of
+from graph.hierarchies.list_values import enum_members, list_values
+from graph.hierarchies.names import camel, field_of, input_field_of, list_field_of, near_field_of, search_field_of
 from graph.hierarchies.node import Node, description
 from graph.types.field import attribute_of, field, object_type
-from store.model.attributes import Attribute
+from resolvers.session.request import Request
+from store.model.attributes import Attribute, Kind
+from store.model.hierarchy import SearchScope
 
 _make: Any = Enum  # mypy follows only enums that are written out
+_SELECTIONS = {Kind.MONEY: "{ amount currency }", Kind.LOCALIZED: "{ texts { language text } }"}
 
 
 @dataclass(frozen=True)
@@ -63,11 +67,39 @@ def _hierarchy_type(enums: HierarchyEnums) -> Any:
             lambda cls, info: field_of(cls.prefix + cls.title), str, "Field of Query that finds one of its nodes."
         ),
         "list_field": field(lambda cls, info: list_field_of(cls), str, "Field of Query that lists its roots."),
+        "search_field": field(
+            lambda cls, info: search_field_of(cls) if cls.search else None, str | None,
+            "Field of Query that searches it; null where it is not searched.",
+        ),
+        "search_needs_under": field(
+            lambda cls, info: cls.search is not None and cls.search.scope is SearchScope.TREE, bool,
+            "Whether a search takes one tree at a time, so that `under` is required.",
+        ),
+        "near_field": field(
+            lambda cls, info: near_field_of(cls) if cls.location else None, str | None,
+            "Field of Query that finds its nodes near a point; null where they have no coordinates.",
+        ),
+        "latitude_field": field(_coordinate(0), str | None, "Field with the latitude of a node, if it has one."),
+        "longitude_field": field(_coordinate(1), str | None, "Field with the longitude of a node, if it has one."),
+        "may_write": field(
+            lambda cls, info: may_write(info.context.request, cls.name), bool,
+            "Whether the caller may change some of its nodes.",
+        ),
         "levels": field(
             lambda cls, info: [(cls, level) for level in cls.levels.values()], list[level_type], "Its levels."
         ),
-    }
+    }  # fmt: skip
     return object_type("Hierarchy", "A served hierarchy.", fields)
+
+
+def may_write(request: Request, hierarchy: str) -> bool:
+    """Whether the caller of a request may change some node of a hierarchy."""
+    writes = request.caller.writes
+    return request.writer is not None and (writes is None or bool(writes.write.get(hierarchy)))
+
+
+def _coordinate(place: int) -> Callable[[type[Node], Any], str | None]:
+    return lambda cls, info: camel(cls.location[place]) if cls.location else None
 
 
 def _level_type(enums: HierarchyEnums) -> Any:
@@ -81,17 +113,35 @@ def _level_type(enums: HierarchyEnums) -> Any:
         "description": field(lambda pair, info: description(pair[1]), str, "Description of the level."),
         "under": field(under, list[enums.level], "The levels that its nodes may be under."),  # type: ignore[name-defined]
         "may_be_root": field(lambda pair, info: None in pair[1].under, bool, "Whether its nodes may be roots."),
+        "input_field": field(
+            lambda pair, info: camel(input_field_of(pair[1].__name__)), str,
+            "Field of the input `attributes` of mutations that has the attributes of this level; it is true for a "
+            "level without any.",
+        ),
         "attributes": field(
             _attributes, list[_ATTRIBUTE], "Its attributes and computed fields, with those of the hierarchy."
         ),
-    }
+    }  # fmt: skip
     return object_type("HierarchyLevel", "A level of a hierarchy.", fields)
 
 
-def _attributes(pair: tuple[type[Node], type[Node]], info: Any) -> list[tuple[Attribute, bool]]:
-    level = pair[1]
-    stored = [(attribute, False) for _, attribute in level.attributes.values()]
-    return [*stored, *[(one.attribute, True) for one in level.computed.values()]]
+@dataclass(frozen=True)
+class ListedAttribute:
+    """An attribute or a computed field of a level, with the type in its class."""
+
+    attribute: Attribute
+    hint: Any
+    computed: bool = False
+    order: str | None = None
+    """Its value of `orderBy`, None where lists are not sorted by it."""
+
+
+def _attributes(pair: tuple[type[Node], type[Node]], info: Any) -> list[ListedAttribute]:
+    cls, level = pair
+    values = list_values(cls)
+    ordered = {name: name.upper() for name, value in values.items() if not value.many}
+    stored = [ListedAttribute(one, hint, order=ordered.get(one.name)) for hint, one in level.attributes.values()]
+    return [*stored, *[ListedAttribute(one.attribute, one.hint, computed=True) for one in level.computed.values()]]
 
 
 def _type_text(attribute: Attribute) -> str:
@@ -99,15 +149,36 @@ def _type_text(attribute: Attribute) -> str:
     return f"[{kind}!]" if attribute.many else kind
 
 
+def selection_of(attribute: Attribute) -> str | None:
+    """The selection of all fields of an attribute's type; None for a type without fields."""
+    if attribute.kind is not Kind.NESTED:
+        return _SELECTIONS.get(attribute.kind)
+    parts = (" ".join(filter(None, (camel(part.name), selection_of(part)))) for part in attribute.parts)
+    return f"{{ {' '.join(parts)} }}"
+
+
 _ATTRIBUTE: Any = object_type(
     "HierarchyAttribute",
     "An attribute or a computed field of a level.",
     {
-        "name": field(lambda pair, info: camel(pair[0].name), str, "Name of its field."),
-        "type": field(lambda pair, info: _type_text(pair[0]), str, 'Type of its field, such as "[String!]".'),
-        "description": field(lambda pair, info: pair[0].description, str, "Description."),
-        "required": field(lambda pair, info: pair[0].rules.required, bool, "Whether a new node needs a value."),
-        "computed": field(lambda pair, info: pair[1], bool, "Whether it follows from other attributes."),
-        "deprecated": field(lambda pair, info: pair[0].deprecated or None, str | None, "What to use instead."),
+        "name": field(lambda one, info: camel(one.attribute.name), str, "Name of its field."),
+        "type": field(lambda one, info: _type_text(one.attribute), str, 'Type of its field, such as "[String!]".'),
+        "selection": field(
+            lambda one, info: selection_of(one.attribute), str | None,
+            'Selection of all fields of its type, such as "{ amount currency }"; null for a type without fields.',
+        ),
+        "values": field(
+            lambda one, info: list(enum_members(one.hint)) or None, list[str] | None,
+            "Values of its type in their order; null unless that is an enum.",
+        ),
+        "order_field": field(
+            attribute_of("order"), str | None, "Value of `orderBy` for it; null where lists are not sorted by it."
+        ),
+        "description": field(lambda one, info: one.attribute.description, str, "Description."),
+        "required": field(
+            lambda one, info: one.attribute.rules.required, bool, "Whether a new node needs a value."
+        ),
+        "computed": field(attribute_of("computed"), bool, "Whether it follows from other attributes."),
+        "deprecated": field(lambda one, info: one.attribute.deprecated or None, str | None, "What to use instead."),
     },
-)
+)  # fmt: skip

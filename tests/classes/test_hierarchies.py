@@ -1,13 +1,24 @@
 """The root field `hierarchies`, the enums of all hierarchies, and the specifications of scalars."""
 
+from clade import Node
+from graph.hierarchies.locations import Location
 from graph.schema import build_schema
 from tests.classes.land_after import Land
 from tests.classes.shops import Place
 from tests.rights.asking import Server, caller
 from tests.systems.asking import plant
 
-QUERY = """{ hierarchies { name title description field listField levels {
-    name title description under mayBeRoot attributes { name type required computed deprecated } } } }"""
+QUERY = """{ hierarchies { name title description field listField searchField searchNeedsUnder nearField latitudeField
+    longitudeField mayWrite levels { name title description under mayBeRoot inputField
+    attributes { name type selection values orderField required computed deprecated } } } }"""
+
+
+class Album(Node, hierarchy="album", search="tree"):
+    """An album or a picture, found in its own tree."""
+
+
+class TitlePage(Album, under=[None, "self"]):
+    """A page, of other pages."""
 
 
 async def test_hierarchies_have_their_levels_and_attributes_under_their_present_names(store):
@@ -42,6 +53,45 @@ async def test_a_caller_learns_of_the_hierarchies_that_it_may_read_in_part(store
         assert [one["name"] for one in found] == names
     everybody = await server.data(caller(reads=False), "{ hierarchies { name } }")
     assert [one["name"] for one in everybody["hierarchies"]] == ["LAND", "PLACE"]
+
+
+async def test_attributes_name_the_fields_of_objects_the_values_of_enums_and_their_order(store):
+    server = Server(store, Place)
+    (place,) = (await server.data(caller("read:place"), QUERY))["hierarchies"]
+    shop = {one["name"]: one for one in place["levels"][1]["attributes"]}
+    assert {name: one["selection"] for name, one in shop.items() if one["selection"]} == {
+        "greeting": "{ texts { language text } }", "address": "{ street postcode hours { day opens } }",
+        "rent": "{ amount currency }", "fees": "{ amount currency }", "yearlyRent": "{ amount currency }",
+    }  # fmt: skip
+    assert {name: one["values"] for name, one in shop.items() if one["values"]} == {"weekday": ["MONDAY", "SUNDAY"]}
+    order = {one["orderField"] for one in shop.values() if one["orderField"]}
+    common = {"NAME", "KEY", "LEVEL", "CHILD_COUNT", "UPDATED_AT"}
+    assert order == set(server.schema._schema.type_map["PlaceOrderField"].values) - common - {"FLOORS"}
+    names = " ".join(f"{name} {one['selection'] or ''}" for name, one in shop.items())
+    await server.data(caller("read:place"), f'{{ shop(path: "a/b") {{ {names} }} }}')
+
+
+async def test_hierarchies_name_the_fields_that_search_them(store):
+    server = Server(store, Place, Location, Album)
+    found = (await server.data(caller("read:place", "read:location", "read:album"), QUERY))["hierarchies"]
+    named = "searchField searchNeedsUnder nearField latitudeField longitudeField".split()
+    assert [[one[name] for name in named] for one in found] == [
+        [None, False, None, None, None],
+        ["searchLocations", False, "locationsNear", "latitude", "longitude"],
+        ["searchAlbums", True, None, None, None],
+    ]
+    fields = server.schema._schema.query_type.fields
+    assert all(one[name] in fields for one in found for name in ("searchField", "nearField") if one[name])
+    for one in found:
+        inputs = server.schema._schema.type_map[f"{one['title']}Attributes"].fields
+        assert [level["inputField"] for level in one["levels"]] == list(inputs)
+
+
+async def test_a_caller_learns_which_hierarchies_it_may_write_in_part(store):
+    server = Server(store, Land, Place)
+    query = "{ hierarchies { name mayWrite } }"
+    found = (await server.data(caller("read:land", "write:place/a"), query))["hierarchies"]
+    assert [one["mayWrite"] for one in found] == [False, True]
 
 
 async def test_changes_and_deleted_nodes_have_the_present_level_or_none(store):

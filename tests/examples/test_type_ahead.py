@@ -3,11 +3,10 @@
 import contextlib
 import json
 import logging
-import shutil
 
 import httpx
 import pytest
-from playwright.sync_api import Error, Page, expect, sync_playwright
+from playwright.sync_api import Error, Page, expect
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
@@ -15,9 +14,9 @@ from starlette.routing import Route
 from clade import Settings, create_app
 from clade.examples import type_ahead
 from clade.examples.type_ahead import make_app
+from tests.browser import Visit
 from tests.serving import serving
 
-CHROMIUM = shutil.which("chromium")
 HITS = "#hits [role=option]"
 
 
@@ -27,39 +26,22 @@ def url(demo_store):
         yield url
 
 
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("chromium is missing")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def new_page(browser, url, caplog):
     """Opens the page; at the end nothing was asked of another address, and neither browser nor server complained."""
-    asked, complaints, pages = [], [], []
+    visit = Visit(browser)
 
     def open_page(address=url, **options):
-        page = browser.new_page(**{"viewport": {"width": 1200, "height": 800}, "locale": "en-US", **options})
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.add_init_script("addEventListener('securitypolicyviolation', e => console.error(e.violatedDirective))")
-        page.set_default_timeout(10_000)
+        page = visit.page(**{"viewport": {"width": 1200, "height": 800}, "locale": "en-US", **options})
         page.goto(address)
-        pages.append(page)
         return page
 
-    open_page.complaints = complaints
+    open_page.complaints = visit.complaints
     with caplog.at_level(logging.WARNING):
         yield open_page
-    for page in pages:
-        page.close()
-    assert {address for address in asked if not address.startswith("data:")} <= {f"{url}/", f"{url}/graphql"}
-    assert complaints == []
+    visit.close()
+    assert {address for address in visit.asked if not address.startswith("data:")} <= {f"{url}/", f"{url}/graphql"}
+    assert visit.complaints == []
     assert caplog.messages == []
 
 

@@ -25,13 +25,13 @@ def client(store):
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/", 307),
         ("GET", "/healthz", 200),
         ("GET", "/nothing", 404),
         ("GET", "/graphql", 400),
         ("PUT", "/graphql", 405),
         ("POST", "/healthz", 405),
         ("GET", "/graphql/static/x/boot.js", 200),
+        ("GET", "/explorer/static/x/main.js", 200),
     ],
 )
 def test_every_response_has_the_security_headers(client, method, path, status):
@@ -48,10 +48,6 @@ def test_every_response_has_the_security_headers(client, method, path, status):
 def test_an_error_500_has_the_security_headers(client):
     answer = client.post("/graphql", json={"query": "{ unwritable }"})
     assert (answer.status_code, answer.headers["x-content-type-options"]) == (500, "nosniff")
-
-
-def test_the_root_redirects_to_graphql(client):
-    assert client.get("/").headers["location"] == "/graphql"
 
 
 def test_liveness_does_not_use_the_store(client, store):

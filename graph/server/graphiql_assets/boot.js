@@ -75,9 +75,13 @@ function Footer({ reads, trace }) {
   );
 }
 
+function tabOf({ query, variables }) {
+  return { query, variables: Object.keys(variables).length ? JSON.stringify(variables, null, 2) : "" };
+}
+
 const NO_COST = { reads: null, trace: null };
 
-function Playground({ examples }) {
+function Playground({ examples, linked }) {
   const [{ reads, trace }, setCost] = React.useState(NO_COST);
   const fetcher = React.useCallback(async (params, options) => {
     const answer = await post(params, { ...options, headers: filledHeaders(options?.headers) });
@@ -97,11 +101,8 @@ function Playground({ examples }) {
     GraphiQL,
     {
       fetcher,
-      defaultTabs: examples.map(({ query, variables }) => ({
-        query,
-        variables: Object.keys(variables).length ? JSON.stringify(variables, null, 2) : "",
-        headers: PLACEHOLDER,
-      })),
+      defaultTabs: [...(linked ? [linked] : []), ...examples.map(tabOf)].map((tab) => ({ ...tab, headers: PLACEHOLDER })),
+      ...(linked && { ...linked, headers: PLACEHOLDER }), // where the tabs of an earlier visit are restored
       defaultHeaders: PLACEHOLDER,
       defaultEditorToolsVisibility: "variables",
     },
@@ -110,10 +111,16 @@ function Playground({ examples }) {
   );
 }
 
+// The query of a link such as those of the explorer, #query=…&variables=…: after the "#", so that no log has it.
+function linkedQuery() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  return given.has("query") ? { query: given.get("query"), variables: given.get("variables") ?? "" } : null;
+}
+
 async function start() {
   const answer = await fetch(`${location.pathname}/examples.json`);
   const examples = answer.ok ? await answer.json() : [];
-  ReactDOM.createRoot(document.getElementById("graphiql")).render(element(Playground, { examples }));
+  ReactDOM.createRoot(document.getElementById("graphiql")).render(element(Playground, { examples, linked: linkedQuery() }));
 }
 
 start();

@@ -50,7 +50,7 @@ def answers(url: str) -> bool:
 
 def test_the_store_the_address_and_example_queries_are_printed(tmp_path, demo_store):
     with serving(tmp_path, demo_store) as (url, said):
-        assert f"Clade serves {demo_store} at {url}/graphql\n" in said()
+        assert said().startswith(f"Explorer: {url}/\n\nClade serves {demo_store} at {url}/graphql\n")
         shown = [line.strip() for line in said().splitlines() if line.startswith("  {")]
         assert len(shown) == 4
         for query in shown:

@@ -2,20 +2,19 @@
 
 import gzip
 import hashlib
-import shutil
 
 import httpx
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from graph.auth.authentication import Authenticator
 from graph.hierarchies.example_queries import Example
 from graph.server import graphiql
 from resolvers.access.caller import ANYONE
+from tests.browser import Visit
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 
-CHROMIUM = shutil.which("chromium")
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 EDITOR = ".graphiql-query-editor .CodeMirror"
 VARIABLES = ".graphiql-editor-tool .CodeMirror:visible"
@@ -45,33 +44,18 @@ def url():
         yield url
 
 
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("chromium is missing")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def page(browser, url):
     """GraphiQL, opened; at the end nothing was asked of another host, and nothing was refused by the policy."""
-    page = browser.new_page(viewport={"width": 1400, "height": 850})
-    asked, complaints = [], []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    page.add_init_script("addEventListener('securitypolicyviolation', e => console.error(e.violatedDirective))")
-    page.set_default_timeout(10_000)
+    visit = Visit(browser)
+    page = visit.page(viewport={"width": 1400, "height": 850})
     with page.expect_response(lambda answer: answer.request.method == "POST"):  # the schema
         page.goto(f"{url}/graphql")
     page.wait_for_selector(EDITOR)
     yield page
-    page.close()
-    assert [address for address in asked if not address.startswith((f"{url}/", "data:"))] == []
-    assert complaints == []
+    visit.close()
+    assert visit.asked_elsewhere(url) == []
+    assert visit.complaints == []
 
 
 def write_query(page, text):
@@ -191,10 +175,10 @@ def test_the_link_opens_the_documentation_of_the_schema(page):
 
 
 def test_the_vendored_files_are_those_of_the_recorded_sums():
-    sums = [line.split() for line in graphiql.content("SHA256SUMS").decode().splitlines()]
+    sums = [line.split() for line in graphiql.FILES.content("SHA256SUMS").decode().splitlines()]
     assert len(sums) == 6
     for digest, name in sums:
-        assert hashlib.sha256(graphiql.content(name)).hexdigest() == digest, name
+        assert hashlib.sha256(graphiql.FILES.content(name)).hexdigest() == digest, name
 
 
 def test_the_page_has_exactly_the_agreed_policy_and_nothing_inline(url):
@@ -209,7 +193,7 @@ def test_the_page_has_exactly_the_agreed_policy_and_nothing_inline(url):
 
 
 def test_files_are_kept_for_good_under_the_digest_of_the_page_and_asked_for_anew_under_another(url):
-    now = httpx.get(f"{url}/graphql/static/{graphiql.digest()}/boot.js")
+    now = httpx.get(f"{url}/graphql/static/{graphiql.FILES.digest}/boot.js")
     assert now.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert now.headers["content-type"] == "text/javascript; charset=utf-8"
     other = httpx.get(f"{url}/graphql/static/0123456789abcdef/boot.js")
@@ -223,7 +207,7 @@ def test_files_travel_zipped_to_who_can_unzip_them(url):
     assert int(zipped.headers["content-length"]) < 400_000
     plain = httpx.get(address, headers={"accept-encoding": "identity"})
     assert "content-encoding" not in plain.headers
-    assert zipped.content == plain.content == gzip.decompress(graphiql.zipped("graphiql.min.js"))
+    assert zipped.content == plain.content == gzip.decompress(graphiql.FILES.zipped("graphiql.min.js"))
 
 
 @pytest.mark.parametrize(

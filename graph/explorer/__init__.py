@@ -1,0 +1,1 @@
+"""The explorer: a page that shows the hierarchies, with its files in `assets`."""

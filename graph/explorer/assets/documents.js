@@ -1,0 +1,138 @@
+// The documents of a hierarchy, made of its names, levels and attributes; only the first is the same for all.
+
+/** @typedef {import("./api").Hierarchy} Hierarchy */
+/** @typedef {Hierarchy["levels"][number]} Level */
+/** @typedef {Level["attributes"][number]} Attribute */
+
+export const PAGE = 100;
+export const HITS = 10;
+export const NEIGHBOURS = 10;
+const MAX_COUNTED = 12; // levels with an alias for their count, since aliases are limited
+
+export const HIERARCHIES = `query Hierarchies {
+  hierarchies {
+    name title description field listField searchField searchNeedsUnder nearField latitudeField longitudeField mayWrite
+    levels {
+      name title description under mayBeRoot inputField
+      attributes { name type selection values orderField description required computed deprecated }
+    }
+  }
+}`;
+
+/** Levels whose nodes can be below others. @param {Hierarchy} hierarchy */
+const lower = (hierarchy) => hierarchy.levels.filter((level) => level.under.length);
+
+/** Levels that are counted below a node; none where there are too many. @param {Hierarchy} hierarchy */
+export function countedLevels(hierarchy) {
+  const levels = lower(hierarchy);
+  return levels.length > 1 && levels.length <= MAX_COUNTED ? levels : [];
+}
+
+/**
+ * The field of an attribute in an answer. Levels may have attributes of one name and of different types, which one
+ * document can only select under different names.
+ * @param {Hierarchy} hierarchy @param {Level} level @param {Attribute} attribute
+ */
+export function responseName(hierarchy, level, attribute) {
+  const types = new Set(hierarchy.levels.flatMap((one) => one.attributes)
+    .filter((one) => one.name === attribute.name).map((one) => one.type));
+  return types.size > 1 ? `${attribute.name}_${level.name}` : attribute.name;
+}
+
+/** @param {Hierarchy} hierarchy @param {Level[]} levels @param {(one: Attribute) => unknown} chosen @param {string} indent */
+function attributes(hierarchy, levels, chosen, indent) {
+  const parts = levels.map((level) => {
+    const fields = level.attributes.filter(chosen).map((one) => {
+      const name = responseName(hierarchy, level, one);
+      return [name === one.name ? name : `${name}: ${one.name}`, one.selection].filter(Boolean).join(" ");
+    });
+    return fields.length ? `\n${indent}... on ${level.title} { ${fields.join(" ")} }` : "";
+  });
+  return parts.join("");
+}
+
+/** @param {Hierarchy} hierarchy @param {string} field @param {string} prefix @param {string} indent */
+function counts(hierarchy, field, prefix, indent) {
+  const parts = countedLevels(hierarchy).map(({ name }) => `${prefix}${name}: ${field}(level: ${name})`);
+  return parts.map((part) => `\n${indent}${part}`).join("");
+}
+
+/** A row of the tree and of tables. @param {Hierarchy} hierarchy @param {Level[]} levels @param {string} indent */
+function row(hierarchy, levels, indent) {
+  return `path key name level childCount${counts(hierarchy, "childCount", "children_", indent)}` +
+    attributes(hierarchy, levels, (one) => one.orderField, indent);
+}
+
+const STUB_ROW = "path key name level";
+const AFTER = "pageInfo { hasNextPage endCursor }";
+
+/** @param {Hierarchy} hierarchy */
+export function documents(hierarchy) {
+  const { title, field, listField, searchField, nearField } = hierarchy;
+  const children = (/** @type {string} */ inner, /** @type {string} */ indent) => `children(first: $first, after: $after, orderBy: $orderBy) {
+${indent}  nodes {
+${indent}    ${inner}
+${indent}  }
+${indent}  ${AFTER}
+${indent}}`;
+  const roots = hierarchy.levels.filter((level) => level.mayBeRoot);
+  const found = `nodes {
+      path name level
+      ancestors { path name }
+    }`;
+  const page = `$first: Int!, $after: String, $orderBy: [${title}OrderBy!]`;
+  const names = `names { language text }
+    ancestors { path name level }`;
+  return {
+    roots: `query Roots(${page}) {
+  list: ${listField}(first: $first, after: $after, orderBy: $orderBy) {
+    nodes {
+      ${row(hierarchy, roots, "      ")}
+    }
+    ${AFTER}
+  }
+}`,
+    node: `query Node($path: Path!, ${page}) {
+  node: ${field}(path: $path) {
+    id path key name level depth childCount descendantCount revision updatedAt changedBy
+    ${names}${counts(hierarchy, "descendantCount", "below_", "    ")}${attributes(hierarchy, hierarchy.levels, () => true, "    ")}
+    ${children(row(hierarchy, lower(hierarchy), "        "), "    ")}
+  }
+}`,
+    children: `query Children($path: Path!, ${page}) {
+  node: ${field}(path: $path) {
+    path
+    ${children(row(hierarchy, lower(hierarchy), "        "), "    ")}
+  }
+}`,
+    stubRoots: `query RootNames(${page}) {
+  list: ${listField}(first: $first, after: $after, orderBy: $orderBy) {
+    nodes { ${STUB_ROW} }
+    ${AFTER}
+  }
+}`,
+    stub: `query NodeName($path: Path!, ${page}) {
+  node: ${field}(path: $path) {
+    path key name level depth
+    ${names}
+    ${children(STUB_ROW, "    ")}
+  }
+}`,
+    known: `query Rows($paths: [Path!]!) {
+  nodes: ${listField}ByPath(paths: $paths) {
+    ${row(hierarchy, hierarchy.levels, "    ")}
+  }
+}`,
+    search: searchField && `query Search($text: String!, $under: Path, $first: Int!) {
+  found: ${searchField}(text: $text, under: $under, first: $first) {
+    complete
+    ${found}
+  }
+}`,
+    near: nearField && `query Near($latitude: Float!, $longitude: Float!, $first: Int!) {
+  found: ${nearField}(latitude: $latitude, longitude: $longitude, first: $first) {
+    edges { kilometers node { path name level } }
+  }
+}`,
+  };
+}

@@ -1,0 +1,132 @@
+/** Documents of histories and mutations, made for each hierarchy from its entry in `hierarchies`. */
+
+/**
+ * @typedef {{name: string, type: string, selection: string | null, values: string[] | null, description: string,
+ *   required: boolean, computed: boolean}} Attribute
+ * @typedef {{name: string, title: string, under: string[], mayBeRoot: boolean, inputField: string,
+ *   attributes: Attribute[]}} Level
+ * @typedef {{name: string, title: string, field: string, mayWrite: boolean, levels: Level[]}} Hierarchy
+ * @typedef {{language: string, text: string}} Text
+ * @typedef {{id: string, path: string, key: string, name: string, names: Text[], level: string, revision: number,
+ *   changedBy: string | null, descendantCount: number, [attribute: string]: any}} Content
+ * @typedef {{id: string, from: string, to: string | null, state: string, reason: string | null, nodes: number,
+ *   written: number}} Move
+ * @typedef {{nodes: number, transactions: number, writeUnits: number, collisions: string[]}} Plan
+ * @typedef {"create" | "update" | "rename" | "move" | "reorder" | "delete"} Verb
+ * @typedef {{ask: (document: string, variables: Record<string, unknown>) => Promise<{data: any, errors?: any[]}>}} Api
+ */
+
+const MOVE = "id from to state reason nodes written";
+const OPTIONS = { dryRun: "Boolean!", idempotencyKey: "String" };
+const CHANGE = { path: "Path!", expectedRevision: "Int", ...OPTIONS };
+
+/** @type {Record<Verb, (title: string) => Record<string, string>>} */
+const ARGUMENTS = {
+  create: (title) => ({
+    parent: "Path", key: "String!", name: "String!", names: "[LocalizedNameInput!]", id: "ID",
+    attributes: `${title}Attributes!`, ...OPTIONS,
+  }),
+  update: (title) => ({ name: "String", names: "[LocalizedNameInput!]", attributes: `${title}Attributes`, ...CHANGE }),
+  rename: () => ({ key: "String!", ...CHANGE }),
+  move: () => ({ to: "Path", ...CHANGE }),
+  reorder: () => ({ first: "Boolean", last: "Boolean", before: "Path", after: "Path", ...CHANGE }),
+  delete: () => ({ policy: "DeletePolicy!", ...CHANGE }),
+};
+
+/** @type {Verb[]} */
+export const VERBS = ["create", "update", "rename", "move", "reorder", "delete"];
+
+/**
+ * The level of this name.
+ * @param {Hierarchy} hierarchy
+ * @param {string} name
+ * @returns {Level}
+ */
+export function levelOf(hierarchy, name) {
+  const level = hierarchy.levels.find((one) => one.name === name);
+  if (!level) throw new Error(`The hierarchy ${hierarchy.name} has no level ${name}.`);
+  return level;
+}
+
+/** @param {Level} level */
+export const storedAttributes = (level) => level.attributes.filter((one) => !one.computed);
+
+/**
+ * The fields of all stored attributes of a type of this level.
+ * @param {Level} level
+ * @param {string} type
+ */
+function attributesOn(level, type) {
+  const fields = storedAttributes(level).map((one) => `${one.name} ${one.selection ?? ""}`);
+  return fields.length ? `... on ${type} { ${fields.join(" ")} }` : "";
+}
+
+/**
+ * A mutation, with the variables that it takes.
+ * @param {Hierarchy} hierarchy
+ * @param {Verb} verb
+ */
+export function mutation(hierarchy, verb) {
+  const given = Object.entries(ARGUMENTS[verb](hierarchy.title));
+  return `mutation ${verb}(${given.map(([name, type]) => `$${name}: ${type}`).join(", ")}) {
+  result: ${verb}${hierarchy.title}(${given.map(([name]) => `${name}: $${name}`).join(", ")}) {
+    node { path } move { ${MOVE} } plan { nodes transactions writeUnits collisions }
+  }
+}`;
+}
+
+/**
+ * The content of one node, by its path or its id.
+ * @param {Hierarchy} hierarchy
+ * @param {Level} level
+ */
+export const content = (hierarchy, level) => `query content($path: Path, $id: ID) {
+  node: ${hierarchy.field}(path: $path, id: $id) {
+    id path key name names { language text } level revision changedBy descendantCount
+    ${attributesOn(level, level.title)}
+  }
+}`;
+
+/**
+ * Revisions of a node, newest first.
+ * @param {Hierarchy} hierarchy
+ * @param {Level} level
+ */
+export const history = (hierarchy, level) => `query history($path: Path!, $first: Int!, $after: String) {
+  node: ${hierarchy.field}(path: $path) {
+    id
+    history(first: $first, after: $after) {
+      totalCount pageInfo { hasNextPage endCursor }
+      nodes {
+        revision changedAt changedBy name names { language text } level
+        ${attributesOn(level, `${level.title}Revision`)}
+      }
+    }
+  }
+}`;
+
+/**
+ * The siblings of a node that are of its level, and its possible new neighbours.
+ * @param {Hierarchy} hierarchy
+ */
+export const siblings = (hierarchy) => `query siblings($path: Path!, $level: ${hierarchy.title}Level!, $first: Int!) {
+  node: ${hierarchy.field}(path: $path) { siblings(level: $level, first: $first) { nodes { path name } } }
+}`;
+
+/**
+ * Children whose keys are not less than a text.
+ * @param {Hierarchy} hierarchy
+ */
+export const childrenFrom = (hierarchy) => `query childrenFrom($path: Path!, $from: String, $first: Int!) {
+  node: ${hierarchy.field}(path: $path) { children(first: $first, from: $from) { nodes { path name } } }
+}`;
+
+/** The changes of a tree, oldest first. */
+export const CHANGES = `query changes($hierarchy: HierarchyName!, $tree: Path!, $since: String) {
+  changes(hierarchy: $hierarchy, tree: $tree, since: $since) {
+    changes { event nodeId from to at } cursor hasMore
+  }
+}`;
+
+/** The progress of a large move. */
+export const PROGRESS = `query progress($id: ID!) { move(id: $id) { ${MOVE} } }`;

@@ -1,0 +1,221 @@
+/** Forms of the mutations: for each its fields, and the variables that it sends. */
+
+import { html, useEffect, useState } from "./vendor/preact.js";
+import { levelOf, siblings, storedAttributes } from "./documents_writing.js";
+import { AttributeField, Choice, Line, PathField, Texts } from "./fields.js";
+import { changedTexts, fromForm, mergedTexts, same, toForm, toInput } from "./values.js";
+import { levelWord, parentOf } from "./words.js";
+
+/**
+ * @typedef {import("./documents_writing.js").Hierarchy} Hierarchy
+ * @typedef {import("./documents_writing.js").Content} Content
+ * @typedef {import("./documents_writing.js").Verb} Verb
+ * @typedef {Record<string, any>} Draft - what the fields hold; attributes are in `values`
+ * @typedef {{hierarchy: Hierarchy, node: Content | null, draft: Draft}} State - `node` as it was read
+ * @typedef {{title: (path: string) => string, action: string, start: (state: State) => Draft,
+ *   Fields: (props: any) => any, variables: (state: State) => Record<string, unknown>}} Form
+ */
+
+/** The error of one field, found before anything is sent. */
+export class FieldError extends Error {
+  /**
+   * @param {string} field
+   * @param {string} message
+   */
+  constructor(field, message) {
+    super(message);
+    this.field = field;
+  }
+}
+
+const POLICIES = /** @type {[string, string][]} */ ([
+  ["REFUSE", "Only if it has no children"],
+  ["CASCADE", "With all descendants"],
+  ["REPARENT", "Its children move to its parent"],
+]);
+const SIDES = /** @type {[string, string][]} */ ([
+  ["first", "First"], ["last", "Last"], ["before", "Before"], ["after", "After"],
+]);
+const MAX_SIBLINGS = 100;
+
+/** @param {Hierarchy} hierarchy @param {string} level @param {any} content */
+const formValues = (hierarchy, level, content) =>
+  Object.fromEntries(storedAttributes(levelOf(hierarchy, level)).map((one) => [one.name, toForm(one, content[one.name])]));
+
+/**
+ * The content of a node as what the fields of a new or changed node hold.
+ * @param {Hierarchy} hierarchy
+ * @param {Content} node
+ * @returns {Draft}
+ */
+export const draftOf = (hierarchy, node) => ({
+  level: node.level, name: node.name, names: node.names, values: formValues(hierarchy, node.level, node),
+});
+
+/**
+ * The attributes whose fields changed, as input. Throws FieldError for a text that is no value of its type.
+ * @param {Hierarchy} hierarchy
+ * @param {Draft} draft
+ * @param {Record<string, any>} old
+ */
+function changedAttributes(hierarchy, draft, old) {
+  /** @type {Record<string, unknown>} */
+  const changed = {};
+  for (const one of storedAttributes(levelOf(hierarchy, draft.level))) {
+    const form = draft.values[one.name];
+    if (same(form, old[one.name])) continue;
+    try {
+      changed[one.name] = toInput(one, form, old[one.name]);
+    } catch (error) {
+      throw new FieldError(one.name, /** @type {Error} */ (error).message);
+    }
+  }
+  return changed;
+}
+
+/** @param {any} props */
+function ContentFields({ hierarchy, draft, set, errors }) {
+  const setValue = (/** @type {string} */ name) => (/** @type {any} */ value) =>
+    set({ values: { ...draft.values, [name]: value } });
+  return html`
+    <${Line} label="Name" value=${draft.name} required error=${errors.name} onChange=${(/** @type {string} */ name) => set({ name })} />
+    <${Texts} label="Names in languages" texts=${draft.names} error=${errors.names}
+      onChange=${(/** @type {any} */ names) => set({ names })} />
+    ${storedAttributes(levelOf(hierarchy, draft.level)).map((one) => html`<${AttributeField} key=${one.name}
+      attribute=${one} value=${draft.values[one.name]} error=${errors[one.name]} onChange=${setValue(one.name)} />`)}`;
+}
+
+/** The levels that a child of this node, or a root, may have. @param {State} state */
+export const levelsBelow = ({ hierarchy, node }) =>
+  hierarchy.levels.filter((one) => (node ? one.under.includes(node.level) : one.mayBeRoot));
+
+/** @type {Record<Verb, Form>} */
+export const FORMS = {
+  create: {
+    title: (path) => (path ? `New node below ${path}` : "New root"),
+    action: "Create",
+    start: (state) => {
+      const level = levelsBelow(state)[0].name;
+      return { level, key: "", name: "", names: [], values: formValues(state.hierarchy, level, {}) };
+    },
+    Fields: (props) => {
+      const { hierarchy, draft, set, errors } = props;
+      const options = levelsBelow(props).map((one) => [one.name, levelWord(one.name)]);
+      const change = (/** @type {string} */ level) => set({ level, values: { ...formValues(hierarchy, level, {}) } });
+      return html`
+        ${!draft.id && html`<${Choice} label="Level" value=${draft.level} options=${options} error=${errors.level} onChange=${change} />`}
+        <${Line} label="Key" value=${draft.key} required error=${errors.key}
+          hint="Last segment of the path, unique among siblings." onChange=${(/** @type {string} */ key) => set({ key })} />
+        <${ContentFields} ...${props} />`;
+    },
+    variables: ({ hierarchy, node, draft }) => {
+      const level = levelOf(hierarchy, draft.level);
+      const attributes = changedAttributes(hierarchy, draft, formValues(hierarchy, draft.level, {}));
+      return {
+        ...(node && { parent: node.path }), ...(draft.id && { id: draft.id }), key: draft.key, name: draft.name,
+        names: changedTexts([], draft.names),
+        attributes: { [level.inputField]: storedAttributes(level).length ? attributes : true },
+      };
+    },
+  },
+  update: {
+    title: (path) => `Edit ${path}`,
+    action: "Write",
+    start: ({ hierarchy, node }) => draftOf(hierarchy, /** @type {Content} */ (node)),
+    Fields: ContentFields,
+    variables: ({ hierarchy, node, draft }) => {
+      const old = draftOf(hierarchy, /** @type {Content} */ (node));
+      const attributes = changedAttributes(hierarchy, draft, old.values);
+      const hasNames = !same(draft.names, old.names);
+      return {
+        ...(draft.name !== old.name && { name: draft.name }),
+        ...(hasNames && { names: changedTexts(old.names, draft.names) }),
+        ...(Object.keys(attributes).length && { attributes: { [levelOf(hierarchy, draft.level).inputField]: attributes } }),
+      };
+    },
+  },
+  rename: {
+    title: (path) => `Rename ${path}`,
+    action: "Rename",
+    start: ({ node }) => ({ key: node?.key }),
+    Fields: ({ draft, set, errors }) => html`<${Line} label="Key" value=${draft.key} required error=${errors.key}
+      hint="Last segment of the path. Former paths lead to the node." onChange=${(/** @type {string} */ key) => set({ key })} />`,
+    variables: ({ draft }) => ({ key: draft.key }),
+  },
+  move: {
+    title: (path) => `Move ${path}`,
+    action: "Move",
+    start: ({ node }) => ({ to: node ? parentOf(node.path) : "" }),
+    Fields: ({ api, hierarchy, node, draft, set, errors }) => html`<${PathField} api=${api} hierarchy=${hierarchy}
+      label="New parent" value=${draft.to} error=${errors.to} onChange=${(/** @type {string} */ to) => set({ to })}
+      hint=${`Path of the new parent.${levelOf(hierarchy, node.level).mayBeRoot ? " Empty for a root." : ""} Former paths lead to the node.`} />`,
+    variables: ({ draft }) => ({ to: draft.to || null }),
+  },
+  reorder: {
+    title: (path) => `Order of ${path}`,
+    action: "Reorder",
+    start: () => ({ side: "first", beside: "" }),
+    Fields: ReorderFields,
+    variables: ({ draft: { side, beside } }) => {
+      const isBeside = side === "before" || side === "after";
+      if (isBeside && !beside) throw new FieldError("beside", "Choose a sibling.");
+      return { [side]: isBeside ? beside : true };
+    },
+  },
+  delete: {
+    title: (path) => `Delete ${path}`,
+    action: "Delete",
+    start: () => ({ policy: "REFUSE" }),
+    Fields: ({ draft, set, errors }) => html`<${Choice} label="Delete" value=${draft.policy} options=${POLICIES}
+      error=${errors.policy} onChange=${(/** @type {string} */ policy) => set({ policy })} hint="Revisions of deleted nodes are kept." />`,
+    variables: ({ draft }) => ({ policy: draft.policy }),
+  },
+};
+
+/** @param {any} props */
+function ReorderFields({ api, hierarchy, node, draft, set, errors }) {
+  const [nodes, setNodes] = useState(/** @type {{path: string, name: string}[]} */ ([]));
+  useEffect(() => {
+    const variables = { path: node.path, level: node.level, first: MAX_SIBLINGS };
+    api.ask(siblings(hierarchy), variables).then((/** @type {any} */ { data }) => setNodes(data.node?.siblings?.nodes ?? []), () => {});
+  }, [node.path]);
+  const options = [["", "–"], ...nodes.map((one) => [one.path, `${one.name} (${one.path})`])];
+  return html`<${Choice} label="Place" value=${draft.side} options=${SIDES} error=${errors.side} onChange=${(/** @type {string} */ side) => set({ side })} />
+    ${["before", "after"].includes(draft.side) && html`<${Choice} label="Sibling" value=${draft.beside} options=${options}
+      error=${errors.beside} onChange=${(/** @type {string} */ beside) => set({ beside })}
+      hint=${nodes.length === MAX_SIBLINGS ? `The first ${MAX_SIBLINGS} siblings of its level.` : undefined} />`}`;
+}
+
+/**
+ * A draft of an update after somebody else wrote: own changes stay, and everything else becomes theirs.
+ * @param {Hierarchy} hierarchy
+ * @param {Draft} draft
+ * @param {Content} before
+ * @param {Content} theirs
+ * @returns {Draft}
+ */
+export function rebased(hierarchy, draft, before, theirs) {
+  const [old, now] = [draftOf(hierarchy, before), draftOf(hierarchy, theirs)];
+  const merged = (/** @type {any} */ was, /** @type {any} */ own, /** @type {any} */ is) =>
+    Array.isArray(is) ? mergedTexts(was, own, is) : same(own, was) ? is : own;
+  return {
+    ...draft,
+    name: merged(old.name, draft.name, now.name),
+    names: mergedTexts(old.names, draft.names, now.names),
+    values: Object.fromEntries(
+      Object.keys(now.values).map((name) => [name, merged(old.values[name], draft.values[name], now.values[name])]),
+    ),
+  };
+}
+
+/**
+ * What a node would hold after the update of a draft, as it is shown.
+ * @param {Hierarchy} hierarchy
+ * @param {Draft} draft
+ */
+export const drafted = (hierarchy, draft) => ({
+  name: draft.name, names: draft.names,
+  ...Object.fromEntries(
+    storedAttributes(levelOf(hierarchy, draft.level)).map((one) => [one.name, fromForm(one, draft.values[one.name])]),
+  ),
+});

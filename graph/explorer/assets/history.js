@@ -1,0 +1,142 @@
+/** History: the revisions of a node with what each changed, and the moves that brought it where it is. */
+
+import { html, useEffect, useState } from "./vendor/preact.js";
+import { CHANGES, history, levelOf } from "./documents_writing.js";
+import { differences } from "./values.js";
+import { Differences } from "./write_dialog.js";
+import { localTime } from "./words.js";
+import { above } from "./write_session.js";
+import { openRestore } from "./writing.js";
+
+/**
+ * @typedef {import("./documents_writing.js").Api} Api
+ * @typedef {import("./documents_writing.js").Hierarchy} Hierarchy
+ * @typedef {{id: string, revisions: any[], end: string | null}} Pages
+ * @typedef {{at: string, text?: string, revision?: any, before?: any}} Entry - a move as text, or a revision and the one before
+ */
+
+const PAGE = 20;
+const MAX_PAGES = 20; // of a change feed
+const MAX_TREES = 5;
+
+/** @param {{api: Api, hierarchy: Hierarchy, node: any, onOpen: (path: string) => void}} props - `node` has path and level */
+export function History({ api, hierarchy, node, onOpen }) {
+  const [pages, setPages] = useState(/** @type {Pages | null} */ (null));
+  const [moves, setMoves] = useState(/** @type {Entry[] | null} */ (null));
+  const [error, setError] = useState("");
+  const level = levelOf(hierarchy, node.level);
+  const failed = (/** @type {Error} */ one) => setError(one.message);
+  const load = (/** @type {Pages | null} */ old) => revisionsOf(api, hierarchy, level, node.path, old);
+  useEffect(() => {
+    let isCurrent = true;
+    setPages(null);
+    setMoves(null);
+    setError("");
+    load(null).then((found) => isCurrent && setPages(found), (one) => isCurrent && failed(one));
+    return () => void (isCurrent = false);
+  }, [hierarchy.name, node.path, node.revision]);
+
+  const restore = async (/** @type {any} */ revision) => {
+    const path = await openRestore({ api, hierarchy, path: node.path, revision });
+    if (path) onOpen(path);
+  };
+  const problem = error && html`<p class="write-error" role="alert">${error}</p>`;
+  if (!pages) return html`<div class="history">${problem || html`<p>Reading…</p>`}</div>`;
+  return html`<div class="history">
+    <ol>${entriesOf(pages, moves ?? []).map((one) => html`<li key=${one.revision?.revision ?? `${one.at} ${one.text}`}>
+      <${Entry} ...${one} level=${level} onRestore=${hierarchy.mayWrite && one.revision !== pages.revisions[0] && restore} />
+    </li>`)}</ol>
+    <div class="history-end">
+      ${pages.end && html`<button type="button" onClick=${() => load(pages).then(setPages, failed)}>Older revisions</button>`}
+      ${!moves && html`<button type="button"
+        onClick=${() => movesOf(api, hierarchy, node.path, pages.id).then(setMoves, failed)}>Moves of the last 90 days</button>`}
+      <span role="status">${moves && !moves.length && "No moves in the last 90 days."}</span>
+    </div>
+    ${problem}
+  </div>`;
+}
+
+/** @param {Entry & {level: any, onRestore: ((revision: any) => void) | false}} props */
+function Entry({ at, revision, before, text, level, onRestore }) {
+  const time = html`<time datetime=${at}>${localTime(at)}</time>`;
+  if (!revision) return html`<p class="history-head">${time}</p><p>${text}</p>`;
+  const rows = differences(level, before ?? { names: [] }, revision);
+  const created = html`<dl class="differences">${rows.map(({ label, after }) => html`<div key=${label}><dt>${label}</dt>
+    <dd>${after}</dd></div>`)}</dl>`;
+  return html`<p class="history-head">${time} · revision ${revision.revision}${revision.changedBy && `, by ${revision.changedBy}`}
+      ${onRestore && html`<button type="button" aria-label="Restore revision ${revision.revision}"
+        onClick=${() => onRestore(revision)}>Restore…</button>`}</p>
+    ${!before ? created : rows.length ? html`<${Differences} rows=${rows} />` : html`<p>No difference.</p>`}`;
+}
+
+/**
+ * Revisions and moves, newest first. While there are older revisions, the last that was read waits for the one before it.
+ * @param {Pages} pages @param {Entry[]} moves
+ */
+function entriesOf({ revisions, end }, moves) {
+  const seen = end ? revisions.slice(0, -1) : revisions;
+  const oldest = seen[seen.length - 1]?.changedAt ?? "";
+  /** @type {Entry[]} */
+  const entries = seen.map((one, place) => ({ at: one.changedAt, revision: one, before: revisions[place + 1] }));
+  entries.push(...moves.filter((one) => !end || one.at >= oldest));
+  return entries.sort((one, other) => (one.at < other.at ? 1 : one.at > other.at ? -1 : 0));
+}
+
+/**
+ * The revisions that were read so far, with the next page.
+ * @param {Api} api @param {Hierarchy} hierarchy @param {any} level @param {string} path @param {Pages | null} old
+ * @returns {Promise<Pages>}
+ */
+async function revisionsOf(api, hierarchy, level, path, old) {
+  const { data } = await api.ask(history(hierarchy, level), { path, first: PAGE, after: old?.end ?? null });
+  if (!data.node?.history) throw new Error(`The history of ${path} cannot be read.`);
+  const { nodes, pageInfo } = data.node.history;
+  return { id: data.node.id, revisions: [...(old?.revisions ?? []), ...nodes], end: pageInfo.hasNextPage ? pageInfo.endCursor : null };
+}
+
+/**
+ * The moves, renames and changes of order of a node and of those above it, by the change feeds: from the newest back, each
+ * is looked for at the path of that time, and in the tree of that time.
+ * @param {Api} api @param {Hierarchy} hierarchy @param {string} path @param {string} id
+ * @returns {Promise<Entry[]>}
+ */
+async function movesOf(api, hierarchy, path, id) {
+  const found = [];
+  let tree = "";
+  let end = "~"; // after all times
+  for (let trees = 0; trees < MAX_TREES && tree !== treeOf(path); trees++) {
+    tree = treeOf(path);
+    for (const { nodeId, from, to, at } of await movesIn(api, hierarchy, tree)) {
+      const isOwn = nodeId === id && path === to;
+      if (at > end || (!isOwn && (from === to || !path.startsWith(`${to}/`)))) continue;
+      path = from + path.slice(to.length);
+      const what = from === to ? "Reordered" : above(from) === above(to) ? "Renamed" : "Moved";
+      found.push({ at, text: from === to ? what : `${what}${isOwn ? "" : " with a node above it"}: ${from} → ${to}` });
+      end = at;
+      if (tree !== treeOf(path)) break;
+    }
+  }
+  return found;
+}
+
+/** @param {string} path */
+const treeOf = (path) => path.split("/")[0];
+
+/**
+ * The moves of a tree, newest first.
+ * @param {Api} api @param {Hierarchy} hierarchy @param {string} tree
+ * @returns {Promise<{nodeId: string, from: string, to: string, at: string}[]>}
+ */
+async function movesIn(api, hierarchy, tree) {
+  const moves = [];
+  /** @type {string | null} */
+  let since = null;
+  for (let page = 0; page < MAX_PAGES; page++) {
+    /** @type {any} */
+    const { changes, cursor, hasMore } = (await api.ask(CHANGES, { hierarchy: hierarchy.name, tree, since })).data.changes;
+    moves.push(...changes.filter((/** @type {any} */ one) => one.event === "MOVED"));
+    if (!hasMore) break;
+    since = cursor;
+  }
+  return moves.reverse();
+}

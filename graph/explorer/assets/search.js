@@ -1,0 +1,99 @@
+// The search field on top: a combobox that lists the nodes whose words begin with what is typed.
+import { html, useEffect, useRef, useState } from "./vendor/preact.js";
+import { HITS } from "./documents.js";
+import { sentence } from "./model.js";
+import { levelWord } from "./words.js";
+
+/** @typedef {import("./model").Model} Model */
+
+const PAUSE_MS = 150;
+const MAX_CHARACTERS = 200;
+// One character of a script without spaces is a word.
+const UNSPACED = /[\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}\p{scx=Han}]/u;
+
+/** @param {string} text */
+const isLongEnough = (text) => [...text].length >= 2 || UNSPACED.test(text);
+
+/**
+ * @param {{model: Model, path: string, onOpen: (path: string) => void}} props `path` of the node that is shown, whose
+ *   tree is searched where a search takes one tree
+ */
+export function Search({ model, path, onOpen }) {
+  const [text, setText] = useState("");
+  const [hits, setHits] = useState(/** @type {any[]} */ ([]));
+  const [said, setSaid] = useState("");
+  const [active, setActive] = useState(-1);
+  const latest = useRef(0);
+  const input = useRef(null);
+  const under = model.hierarchy.searchNeedsUnder ? path.split("/")[0] || null : null;
+
+  const close = () => {
+    latest.current += 1;
+    setHits([]);
+    setSaid("");
+    setActive(-1);
+  };
+  const search = async (/** @type {string} */ words) => {
+    const turn = ++latest.current;
+    try {
+      model.api.begin();
+      const { data } = await model.api.ask(/** @type {string} */ (model.documents.search), { text: words, under, first: HITS });
+      if (turn !== latest.current) return;
+      const { nodes, complete } = /** @type {import("./types").SearchQuery} */ (data).found;
+      setHits(nodes);
+      setActive(-1);
+      const more = complete ? "" : " There may be better ones: type on.";
+      setSaid(nodes.length ? `${nodes.length} found.${more}` : `Nothing has words that begin with “${words}”.`);
+    } catch (error) {
+      if (turn !== latest.current) return;
+      setHits([]);
+      setSaid(sentence(error));
+    }
+  };
+  useEffect(() => {
+    const words = text.trim();
+    if (!isLongEnough(words)) return close();
+    const timer = setTimeout(() => search(words), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [text, model, under]);
+
+  const choose = (/** @type {any} */ hit) => {
+    setText("");
+    close();
+    onOpen(hit.path);
+  };
+  const press = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Escape") return text ? setText("") : close();
+    if (!hits.length) return undefined;
+    if (event.key === "Enter") return choose(hits[Math.max(0, active)]);
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!by) return undefined;
+    event.preventDefault();
+    return setActive((active + by + hits.length) % hits.length);
+  };
+  const isOff = model.hierarchy.searchNeedsUnder && !under;
+  const hint = isOff ? "Open a tree to search it" : `Search ${under ?? model.hierarchy.listField}`;
+  return html`<div class="search" onfocusout=${(/** @type {FocusEvent} */ event) => {
+    if (!(/** @type {Element} */ (event.currentTarget)).contains(/** @type {Node | null} */ (event.relatedTarget))) close();
+  }}>
+    <input
+      ref=${input} type="search" role="combobox" aria-label="Search" placeholder=${hint} disabled=${isOff} value=${text}
+      aria-expanded=${String(hits.length > 0)} aria-controls="hits" aria-autocomplete="list" autocomplete="off"
+      aria-activedescendant=${active >= 0 ? `hit-${active}` : undefined} spellcheck=${false} maxlength=${MAX_CHARACTERS}
+      onInput=${(/** @type {InputEvent} */ event) => setText(/** @type {HTMLInputElement} */ (event.target).value)}
+      onKeyDown=${press} onFocus=${() => isLongEnough(text.trim()) && search(text.trim())}
+    />
+    <div class=${`popup${hits.length || said ? "" : " hidden"}`}>
+      <ul id="hits" role="listbox" aria-label="Nodes found" hidden=${!hits.length}>
+        ${hits.map((hit, place) => html`<li
+          key=${hit.path} id=${`hit-${place}`} role="option" aria-selected=${String(place === active)}
+          onMouseDown=${(/** @type {Event} */ event) => event.preventDefault()} onClick=${() => choose(hit)}
+        >
+          <strong>${hit.name}</strong> <span class="quiet">${levelWord(hit.level)} </span>
+          <span class="quiet trail">${hit.ancestors?.map((/** @type {any} */ one) => one.name).join(" › ")}</span>
+        </li>`)}
+      </ul>
+      <p role="status" class="quiet">${said}</p>
+    </div>
+  </div>`;
+}

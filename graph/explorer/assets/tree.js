@@ -1,0 +1,165 @@
+// The tree on the left: a hierarchy as lines, of which those in view are in the document; children come page by page.
+import { html, useEffect, useMemo, useState } from "./vendor/preact.js";
+import { countedLevels } from "./documents.js";
+import { isParent, linesOf } from "./model.js";
+import { useWindow } from "./windowing.js";
+import { fieldWords, levelWord, number, quantity } from "./words.js";
+
+/** @typedef {import("./model").Model} Model */
+/** @typedef {import("./model").Row} Row */
+/** @typedef {import("./model").Line} Line */
+
+const HEIGHT = 32;
+
+/** What names a line: the path of its node, or that it is the end of a family. @param {Line} line */
+const keyOf = ({ row, family }) => (row ? row.path : `${family.path}//more`);
+
+/** The number of children of each level, such as "3 regions, 2 cities". @param {Model["hierarchy"]} hierarchy @param {Row} row */
+export function childCounts(hierarchy, row) {
+  const counted = countedLevels(hierarchy).filter(({ name }) => row[`children_${name}`] > 0);
+  const parts = counted.map(({ name }) => quantity(row[`children_${name}`], levelWord(name)));
+  return parts.join(", ") || (row.childCount ? number(row.childCount) : "");
+}
+
+/**
+ * @param {{model: Model, version: number, selected: string, isOpen: boolean, onOpen: (path: string) => void,
+ *   onMove: ((path: string, to: string) => void) | null}} props `version` changes with the model; with `isOpen` a small
+ *   screen shows the tree
+ */
+export function Tree({ model, version, selected, isOpen, onOpen, onMove }) {
+  const lines = useMemo(() => linesOf(model), [model, version]);
+  const [active, setActive] = useState("");
+  const { ref, first, last } = useWindow(lines.length, HEIGHT);
+  const at = Math.max(0, lines.findIndex((line) => keyOf(line) === (active || selected)));
+  const visible = lines.slice(first, last);
+
+  const show = (/** @type {number} */ place) => {
+    const tree = ref.current;
+    const above = place * HEIGHT;
+    if (above < tree.scrollTop) tree.scrollTop = above;
+    else if (above + HEIGHT > tree.scrollTop + tree.clientHeight) tree.scrollTop = above + HEIGHT - tree.clientHeight;
+  };
+  useEffect(() => setActive(""), [selected, model]);
+  useEffect(() => {
+    const place = lines.findIndex(({ row }) => row && row.path === selected);
+    if (place >= 0 && !isInView(ref.current, place)) ref.current.scrollTop = (place + 0.5) * HEIGHT - ref.current.clientHeight / 2;
+  }, [selected, model, isOpen, lines.some(({ row }) => row && row.path === selected)]);
+  useEffect(() => {
+    const ahead = visible.find(({ row, family }) => !row && !family.error && !family.later.length);
+    // An effect may run after the page that it would ask for has come.
+    if (ahead && ahead.position > ahead.family.rows.length) model.load(ahead.family);
+  });
+
+  const go = (/** @type {number} */ place) => {
+    if (!lines[place]) return;
+    show(place);
+    setActive(keyOf(lines[place]));
+  };
+  const press = (/** @type {KeyboardEvent} */ event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const next = step(event.key, lines, at, model);
+    if (!next) return;
+    event.preventDefault();
+    if (next.toggle) model.toggle(next.toggle);
+    else if (next.open) onOpen(next.open);
+    else if (next.more) model.load(next.more);
+    else if (next.place !== undefined) go(next.place);
+  };
+
+  const activeId = at >= first && at < last ? `line-${at}` : undefined;
+  return html`<div
+    class="tree" role="tree" tabindex="0" aria-label=${fieldWords(model.hierarchy.listField)} ref=${ref}
+    aria-activedescendant=${activeId} onKeyDown=${press}
+  >
+    <div role="none" style=${{ height: lines.length * HEIGHT }}>
+      <div role="none" style=${{ transform: `translateY(${first * HEIGHT}px)` }}>
+        ${visible.map((line, place) => html`<${TreeLine}
+          key=${keyOf(line)} line=${line} id=${`line-${first + place}`}
+          model=${model} isActive=${first + place === at} isSelected=${line.row?.path === selected}
+          onOpen=${onOpen} onMove=${onMove}
+        />`)}
+      </div>
+    </div>
+  </div>`;
+}
+
+/** @param {Element} tree @param {number} place */
+const isInView = (tree, place) => place * HEIGHT >= tree.scrollTop && (place + 1) * HEIGHT <= tree.scrollTop + tree.clientHeight;
+
+/**
+ * What a key does, as the ARIA pattern of trees has it.
+ * @param {string} key @param {Line[]} lines @param {number} at @param {Model} model
+ * @returns {{place?: number, toggle?: Row, open?: string, more?: Line["family"]} | null}
+ */
+function step(key, lines, at, model) {
+  const { row, family } = lines[at] ?? {};
+  if (key === "ArrowDown" || key === "ArrowUp") return { place: at + (key === "ArrowDown" ? 1 : -1) };
+  if (key === "Home") return { place: 0 };
+  if (key === "End") return { place: lines.length - 1 };
+  if (!row) return family && key === "Enter" ? { more: family } : null;
+  const isOpen = model.expanded.has(row.path);
+  if (key === "Enter" || key === " ") return { open: row.path };
+  if (key === "ArrowRight" && !isOpen) return isParent(row) ? { toggle: row } : {};
+  if (key === "ArrowRight") return lines[at + 1]?.row && lines[at + 1].family.path === row.path ? { place: at + 1 } : {};
+  if (key === "ArrowLeft") {
+    if (isOpen && isParent(row)) return { toggle: row };
+    const above = lines.findIndex((line) => line.row && line.row.path === lines[at].family.path);
+    return above < 0 ? {} : { place: above };
+  }
+  if (key.length !== 1) return null;
+  const starts = (/** @type {Line} */ line) => line.row?.name.toLowerCase().startsWith(key.toLowerCase());
+  const found = [...lines.keys()].slice(at + 1).concat([...lines.keys()].slice(0, at + 1)).find((place) => starts(lines[place]));
+  return found === undefined ? null : { place: found };
+}
+
+const DRAGGED = "application/x-clade-path";
+
+/**
+ * @param {{line: Line, id: string, model: Model, isActive: boolean, isSelected: boolean,
+ *   onOpen: (path: string) => void, onMove: ((path: string, to: string) => void) | null}} props
+ */
+function TreeLine({ line, id, model, isActive, isSelected, onOpen, onMove }) {
+  const { row, family, depth, position } = line;
+  const [isTarget, setTarget] = useState(false);
+  const classes = ["line", isActive && "active", isSelected && "selected", row?.stub && "stub", isTarget && "target", !row && "more"];
+  const common = {
+    id, role: "treeitem", class: classes.filter(Boolean).join(" "), style: { paddingLeft: `${8 + depth * 16}px` },
+    "aria-level": depth + 1, "aria-posinset": position, "aria-setsize": family.hasMore ? -1 : family.rows.length,
+    "aria-selected": String(isSelected),
+  };
+  if (!row) {
+    const text = family.isLoading ? "Loading…" : family.error ? `${family.error} Try again` : "Show more";
+    return html`<div ...${common} onClick=${() => model.load(family)} title=${text}><span class="name">${text}</span></div>`;
+  }
+  const canOpen = isParent(row);
+  const isOpen = canOpen && model.expanded.has(row.path);
+  const counts = childCounts(model.hierarchy, row);
+  const drag = onMove && !row.stub ? {
+    draggable: true,
+    onDragStart: (/** @type {DragEvent} */ event) => event.dataTransfer?.setData(DRAGGED, row.path),
+    onDragOver: (/** @type {DragEvent} */ event) => {
+      if (!event.dataTransfer?.types.includes(DRAGGED)) return;
+      event.preventDefault();
+      setTarget(true);
+    },
+    onDragLeave: () => setTarget(false),
+    onDrop: (/** @type {DragEvent} */ event) => {
+      event.preventDefault();
+      setTarget(false);
+      const path = event.dataTransfer?.getData(DRAGGED);
+      if (path && path !== row.path) onMove(path, row.path);
+    },
+  } : {};
+  return html`<div
+    ...${common} ...${drag} aria-expanded=${canOpen ? String(isOpen) : undefined}
+    onClick=${() => onOpen(row.path)} title=${`${row.name}, ${levelWord(row.level)}${counts && `: ${counts}`}`}
+  >
+    <span class=${`twisty${isOpen ? " open" : ""}`} aria-hidden="true" onClick=${(/** @type {Event} */ event) => {
+      event.stopPropagation();
+      if (canOpen) model.toggle(row);
+    }}>${canOpen ? "›" : ""}</span>
+    <span class="name">${row.name}</span>
+    <span class="quiet count">${row.stub ? "name only" : counts}</span>
+  </div>`;
+}
+

@@ -1,0 +1,68 @@
+// Words and values as people read them.
+
+/** A level as a word: POSTAL_CODE is "postal code". @param {string} level */
+export const levelWord = (level) => level.toLowerCase().replaceAll("_", " ");
+
+/** An English plural. @param {string} word */
+export function plural(word) {
+  if (/[^aeiou]y$/.test(word)) return `${word.slice(0, -1)}ies`;
+  return /(s|x|ch|sh)$/.test(word) ? `${word}es` : `${word}s`;
+}
+
+/** @param {number} count @param {string} word */
+export const quantity = (count, word) => `${number(count)} ${count === 1 ? word : plural(word)}`;
+
+/** A number with groups of digits from five digits on, since years have four. @param {number} value */
+export function number(value) {
+  return Number.isInteger(value) && Math.abs(value) >= 10_000 ? value.toLocaleString("en") : String(value);
+}
+
+/** The name of a field as words: squareFeet is "Square feet". @param {string} field */
+export function fieldWords(field) {
+  const words = field.replace(/([a-z0-9])([A-Z])/g, "$1 $2").replace(/_/g, " ").toLowerCase();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** @param {string} time of RFC 3339 */
+export function localTime(time) {
+  const date = new Date(time);
+  return Number.isNaN(date.valueOf()) ? time : date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** The language of a tag, in English where the browser has a word for it. @param {string} tag */
+export function languageWord(tag) {
+  try {
+    return new Intl.DisplayNames(["en"], { type: "language" }).of(tag) ?? tag;
+  } catch {
+    return tag;
+  }
+}
+
+// -- addresses ---------------------------------------------------------------------------------------------------------
+
+/** The address of a node on this page; without a path, of its hierarchy. @param {string} hierarchy @param {string} [path] */
+export function addressOf(hierarchy, path = "") {
+  const parts = [hierarchy.toLowerCase(), ...(path ? path.split("/") : [])];
+  return `#${parts.map(encodeURIComponent).join("/")}`;
+}
+
+/** Hierarchy and path of an address. @param {string} hash @returns {{hierarchy: string, path: string}} */
+export function placeOf(hash) {
+  const [hierarchy = "", ...path] = hash.slice(1).split("/").map(decoded);
+  return { hierarchy: hierarchy.toUpperCase(), path: path.filter(Boolean).join("/") };
+}
+
+/** @param {string} part */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // a "%" that somebody typed
+  }
+}
+
+/** The path above; empty for a root. @param {string} path */
+export const parentOf = (path) => path.split("/").slice(0, -1).join("/");
+
+/** The paths from the root down to a path. @param {string} path */
+export const prefixes = (path) => path.split("/").map((_, place, keys) => keys.slice(0, place + 1).join("/"));

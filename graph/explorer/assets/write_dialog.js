@@ -1,0 +1,172 @@
+/** Dialog of a mutation: its form and preview, conflicts with what somebody else wrote, and the progress of large moves. */
+
+import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
+import { levelOf, PROGRESS } from "./documents_writing.js";
+import { drafted } from "./forms.js";
+import { differences, NONE } from "./values.js";
+import { number, quantity } from "./words.js";
+import { above, WriteSession } from "./write_session.js";
+
+/** @typedef {import("./documents_writing.js").Move} Move */
+/** @typedef {{session: WriteSession}} Props */
+
+const POLL_MILLISECONDS = 1000;
+
+/**
+ * Opens the dialog. Resolves to the path to show next, null for the roots, or undefined where nothing was written.
+ * @param {import("./write_session.js").Options} options
+ * @returns {Promise<string | null | undefined>}
+ */
+export function openWrite(options) {
+  const host = document.body.appendChild(document.createElement("div"));
+  return new Promise((resolve) => {
+    const close = (/** @type {any} */ result) => {
+      host.querySelector("dialog")?.close(); // gives the focus back
+      render(null, host);
+      host.remove();
+      resolve(result);
+    };
+    render(html`<${WriteDialog} options=${options} onClose=${close} />`, host);
+  });
+}
+
+/** @param {{options: import("./write_session.js").Options, onClose: (result: any) => void}} props */
+function WriteDialog({ options, onClose }) {
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const [, redraw] = useState(0);
+  const [session] = useState(() => new WriteSession(options, () => redraw((old) => old + 1), onClose));
+  useEffect(() => {
+    dialog.current?.showModal();
+    session.start();
+  }, []);
+  const Step = { reading: Reading, form: Editing, busy: Editing, conflict: Conflict, moving: Progress, deleted: Deleted }[session.step];
+  const find = (/** @type {string} */ selector) => /** @type {HTMLElement | null} */ (dialog.current?.querySelector(selector) ?? null);
+  useEffect(() => find("form input, form select, .primary, button")?.focus(), [Step]);
+  useEffect(() => find("[aria-invalid=true]")?.focus(), [session.errors]);
+  useEffect(() => find(".write-plan")?.scrollIntoView({ block: "nearest" }), [session.plan]);
+  const onCancel = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    session.leave();
+  };
+  const again = () => {
+    const next = session.undo();
+    onClose(openWrite(next).then((path) => (path === undefined ? next.path : path)));
+  };
+  return html`<dialog class="write" ref=${dialog} aria-labelledby="write-title" onCancel=${onCancel}>
+    <h2 id="write-title">${session.form.title(options.path ?? "")}</h2>
+    <${Step} session=${session} onUndo=${again} />
+  </dialog>`;
+}
+
+/** @param {Props} props */
+const Reading = ({ session }) => html`<${Problem} session=${session} />
+  <div class="write-buttons"><button type="button" onClick=${() => session.leave()}>Cancel</button></div>`;
+
+/** @param {Props} props */
+function Editing({ session }) {
+  const { options, node, draft, errors, plan, isReady, isUnknown } = session;
+  const isBusy = session.step === "busy";
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (!isBusy) session.send(!isReady);
+  };
+  const action = isUnknown ? "Send again" : isReady ? session.form.action : "Preview";
+  return html`<form onSubmit=${submit} novalidate aria-busy=${isBusy}>
+    <${session.form.Fields} api=${options.api} hierarchy=${options.hierarchy} node=${node} draft=${draft}
+      errors=${errors} set=${(/** @type {any} */ part) => session.change(part)} />
+    <div role="status">${plan && html`<${Forecast} session=${session} />`}</div>
+    <${Problem} session=${session} />
+    <div class="write-buttons">
+      <button type="submit" class=${isReady && options.verb === "delete" ? "primary danger" : "primary"}>${action}</button>
+      <button type="button" onClick=${() => session.leave()}>Cancel</button>
+    </div>
+  </form>`;
+}
+
+/** @param {Props} props */
+const Problem = ({ session: { errors, isUnknown } }) => errors[""] && html`<p class="write-error" role="alert">${errors[""]}
+  ${isUnknown ? " It is not certain whether this was written. Send it again: nothing is changed twice." : ""}</p>`;
+
+/**
+ * What a mutation would change.
+ * @param {Props} props
+ */
+function Forecast({ session: { options: { hierarchy, verb }, node, draft, plan } }) {
+  if (!draft || !plan) return null;
+  const below = node?.descendantCount ? quantity(node.descendantCount, "descendant") : "";
+  const to = verb === "rename" ? [above(node?.path ?? ""), draft.key] : [draft.to, node?.key];
+  return html`<section class="write-plan">
+    <h3>Preview</h3>
+    ${verb === "create" && html`<p>${[node?.path, draft.key].filter(Boolean).join("/")} is created.</p>`}
+    ${verb === "update" && node && html`<${Differences} rows=${differences(levelOf(hierarchy, node.level), node, drafted(hierarchy, draft))} />`}
+    ${["rename", "move"].includes(verb) && html`<p>${node?.path} → ${to.filter(Boolean).join("/")}${below && `, with ${below}`}</p>`}
+    ${verb === "delete" && html`<p>${node?.path} is deleted${below && draft.policy === "CASCADE" && `, with ${below}`}${below &&
+      draft.policy === "REPARENT" && "; its children move up"}.</p>`}
+    <p class="write-hint">${quantity(plan.nodes, "node")} in ${quantity(plan.transactions, "transaction")},
+      about ${quantity(plan.writeUnits, "write unit")} of DynamoDB. Nothing is written yet.</p>
+  </section>`;
+}
+
+/**
+ * A list of differences, old to new.
+ * @param {{rows: import("./values.js").Difference[]}} props
+ */
+export const Differences = ({ rows }) => html`<dl class="differences">
+  ${rows.map(({ label, before, after }) => html`<div key=${label}><dt>${label}</dt>
+    <dd>${before === NONE ? before : html`<del>${before}</del>`} → <ins>${after}</ins></dd></div>`)}
+</dl>`;
+
+/** @param {Props} props */
+function Conflict({ session }) {
+  const { node, theirs, draft, options: { hierarchy, verb } } = session;
+  if (!node || !theirs || !draft) return null;
+  const level = levelOf(hierarchy, node.level);
+  const their = differences(level, node, theirs);
+  const own = verb === "update" ? differences(level, node, drafted(hierarchy, draft)) : [];
+  const rows = [...new Set([...their, ...own].map((row) => row.label))].map((label) => ({
+    label, they: their.find((row) => row.label === label), mine: own.find((row) => row.label === label),
+  }));
+  return html`<div role="alert">
+      <p>${theirs.changedBy ?? "Somebody else"} wrote this node meanwhile.
+        ${theirs.revision !== node.revision && ` It was at revision ${node.revision}, and is at revision ${theirs.revision} now.`}
+        ${theirs.path !== node.path && ` It was at ${node.path}, and is at ${theirs.path} now.`}</p>
+    </div>
+    ${rows.length > 0 && html`<div class="write-scroll" tabindex="0" role="region" aria-label="Differences"><table class="write-conflict">
+      <thead><tr><td></td><th scope="col">Before</th><th scope="col">Theirs</th><th scope="col">Mine</th></tr></thead>
+      <tbody>${rows.map(({ label, they, mine }) => html`<tr key=${label}><th scope="row">${label}</th>
+        <td>${(they ?? mine)?.before}</td><td>${they?.after ?? NONE}</td><td>${mine?.after ?? NONE}</td></tr>`)}
+      </tbody></table></div>`}
+    <div class="write-buttons">
+      <button type="button" class="primary" onClick=${() => session.onDone(theirs.path)}>Take theirs</button>
+      <button type="button" onClick=${() => session.mineAgain()}>Write mine again</button>
+    </div>`;
+}
+
+/** @param {Props} props */
+function Progress({ session }) {
+  const first = /** @type {Move} */ (session.move);
+  const [move, setMove] = useState(first);
+  useEffect(() => {
+    const poll = async () => {
+      const now = await session.options.api.ask(PROGRESS, { id: first.id }).then(({ data }) => data.move, () => ({ ...move }));
+      if (now?.state === "UNDONE") session.undone(now);
+      else if (!now || now.state === "DONE") session.finish(first.to);
+      else setMove(now);
+    };
+    const timer = setTimeout(poll, POLL_MILLISECONDS);
+    return () => clearTimeout(timer);
+  }, [move]);
+  const words = move.state === "COPYING" ? "copied" : first.to ? "removed at the former place" : "removed";
+  return html`<p id="write-progress">${number(move.written)} of ${quantity(move.nodes, "node")} ${words}.</p>
+    <progress aria-labelledby="write-progress" max=${move.nodes} value=${move.written} />
+    <p role="status">This is a large move; it continues in the background, also when this is closed.</p>
+    <div class="write-buttons"><button type="button" onClick=${() => session.leave()}>Close</button></div>`;
+}
+
+/** @param {Props & {onUndo: () => void}} props */
+const Deleted = ({ session: { node, draft, onDone }, onUndo }) => html`<p role="status">${node?.path} is deleted.
+    ${node?.descendantCount && draft?.policy === "CASCADE" ? " Undo creates it again, but not what was below it." : ""}</p>
+  <div class="write-buttons">
+    <button type="button" class="primary" onClick=${() => onDone(above(node?.path ?? ""))}>Close</button>
+    <button type="button" onClick=${onUndo}>Undo…</button>
+  </div>`;

@@ -1,0 +1,45 @@
+"""Explorer page: the routes of `/` and of its files, under a policy that allows only scripts and styles of this server.
+
+The page itself is a client of the API like any other; nothing here reads data.
+"""
+
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from graph.asset_files import EACH_TIME, AssetFiles, tagged
+
+FILES = AssetFiles(files("graph.explorer") / "assets")
+
+# Trusted Types: a browser that knows them refuses to make HTML or scripts of text, wherever the text comes from.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_PRELOAD = '    <link rel="modulepreload" href="explorer/static/{}">\n'
+
+
+class Explorer:
+    """The page; with `graphiql` its queries have links to GraphiQL."""
+
+    def __init__(self, *, graphiql: bool) -> None:
+        self._graphiql = graphiql
+
+    def routes(self) -> list[Route]:
+        """The page at `/`, and its files."""
+        return [Route("/", self.page), Route("/explorer/static/{digest}/{name:path}", FILES.serve)]
+
+    async def page(self, request: Request) -> Response:
+        """The page: it names the other files with their digest, so that a browser asks for it each time."""
+        headers = {"content-security-policy": POLICY, "cache-control": EACH_TIME}
+        return tagged(request, Response(self.html(), media_type="text/html", headers=headers))
+
+    def html(self) -> str:
+        """The text of the page, with all modules named so that they are loaded at the same time."""
+        text = FILES.content("index.html").decode()
+        modules = "".join(_PRELOAD.format(name) for name in FILES.names if name.endswith(".js"))
+        text = text.replace("    <!-- modules -->\n", modules)
+        text = text.replace("/static/", f"/static/{FILES.digest}/")
+        return text.replace('data-graphiql=""', f'data-graphiql="{"graphql" if self._graphiql else ""}"')

@@ -1,0 +1,114 @@
+"""Explorer page and its files over HTTP: policy, caching, compression, and the setting."""
+
+import gzip
+import hashlib
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from graph.explorer.page import FILES
+from tests.graph.small_app import SmallStore, small_app
+from tests.serving import serving
+
+JAVASCRIPT = "text/javascript; charset=utf-8"
+
+
+@contextmanager
+def client(**settings):
+    with serving(small_app(SmallStore(), settings=settings)) as url, httpx.Client(base_url=url) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def browser_client():
+    with client() as found:
+        yield found
+
+
+def test_the_page_has_exactly_the_agreed_policy_and_nothing_inline(browser_client):
+    answer = browser_client.get("/")
+    assert answer.headers["content-security-policy"] == (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+    assert "<style" not in answer.text
+    assert "style=" not in answer.text
+    assert answer.text.count("<script") == answer.text.count("></script>") == 1
+
+
+def test_the_vendored_files_are_those_of_the_recorded_sums():
+    sums = [line.split() for line in FILES.content("vendor/SHA256SUMS").decode().splitlines()]
+    assert {name for _, name in sums} == {"preact.js", "LICENSE-htm", "LICENSE-preact"}
+    for digest, name in sums:
+        assert hashlib.sha256(FILES.content(f"vendor/{name}")).hexdigest() == digest, name
+
+
+def test_no_module_makes_html_or_code_of_text():
+    for name in FILES.names:
+        text = FILES.content(name).decode()
+        if name.startswith("vendor/"):
+            continue
+        for word in ("innerHTML", "dangerouslySetInnerHTML", "insertAdjacentHTML", "eval(", "new Function", "Storage"):
+            assert word not in text, f"{name} has {word}"
+
+
+def test_all_modules_are_named_on_the_page_and_cached_for_good(browser_client):
+    page = browser_client.get("/").text
+    modules = [name for name in FILES.names if name.endswith(".js")]
+    for name in modules:
+        address = f"explorer/static/{FILES.digest}/{name}"
+        assert f'"{address}"' in page
+        answer = browser_client.get(f"/{address}")
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+        assert (answer.status_code, answer.headers["content-type"]) == (200, JAVASCRIPT)
+
+
+def test_files_of_an_old_page_are_asked_for_anew(browser_client):
+    answer = browser_client.get("/explorer/static/0123456789abcdef/main.js")
+    assert answer.headers["cache-control"] == "no-cache"
+    assert answer.content == FILES.content("main.js")
+
+
+def test_files_are_compressed_for_who_takes_that(browser_client):
+    address = f"/explorer/static/{FILES.digest}/main.js"
+    zipped = browser_client.get(address, headers={"accept-encoding": "gzip"})
+    assert zipped.headers["content-encoding"] == "gzip"
+    assert int(zipped.headers["content-length"]) == len(FILES.zipped("main.js"))
+    assert gzip.decompress(FILES.zipped("main.js")) == FILES.content("main.js")
+    assert "content-encoding" not in browser_client.get(address, headers={"accept-encoding": "identity"}).headers
+
+
+@pytest.mark.parametrize("address", ["/", f"/explorer/static/{FILES.digest}/explorer.css"])
+def test_what_a_browser_has_is_not_sent_again(browser_client, address):
+    tag = browser_client.get(address).headers["etag"]
+    again = browser_client.get(address, headers={"if-none-match": tag})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    assert browser_client.get(address, headers={"if-none-match": '"other"'}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nothing.js", "index.html", "vendor/LICENSE-htm", "..%2fpage.py", "%2e%2e/page.py", "main.js%00"],
+)
+def test_no_other_file_is_served(browser_client, name):
+    assert browser_client.get(f"/explorer/static/x/{name}").status_code == 404
+
+
+def test_the_page_links_to_graphiql_where_that_is_on(browser_client):
+    assert 'data-graphiql="graphql"' in browser_client.get("/").text
+    with client(graphiql=False) as without:
+        assert 'data-graphiql=""' in without.get("/").text
+
+
+@pytest.mark.parametrize("settings", [{"explorer": False}, {"production": True}])
+def test_without_the_explorer_the_root_leads_to_graphql(settings):
+    with client(**settings) as off:
+        answer = off.get("/")
+        assert (answer.status_code, answer.headers["location"]) == (307, "/graphql")
+        assert off.get(f"/explorer/static/{FILES.digest}/main.js").status_code == 404
+
+
+def test_in_production_it_is_there_where_it_is_set():
+    with client(production=True, explorer=True) as on:
+        assert "<html" in on.get("/").text
