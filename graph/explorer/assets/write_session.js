@@ -1,5 +1,4 @@
-/** Session of one mutation: its draft, the dry run, the write, and what comes in between: conflicts and large moves. */
-
+// Session of one mutation: its draft, the dry run, the write, and what comes in between: conflicts and large moves.
 import { content, levelOf, mutation } from "./documents_writing.js";
 import { draftOf, FieldError, FORMS, rebased } from "./forms.js";
 import { parentOf } from "./words.js";
