@@ -21,6 +21,7 @@ class AssetFiles:
 
     def __init__(self, folder: Traversable) -> None:
         self.folder = folder
+        self._zipped: dict[str, bytes] = {}
 
     @cached_property
     def names(self) -> list[str]:
@@ -35,10 +36,6 @@ class AssetFiles:
     @cached_property
     def _contents(self) -> dict[str, bytes]:
         return {name: self.folder.joinpath(name).read_bytes() for name in self.names}
-
-    @cached_property
-    def _zipped(self) -> dict[str, bytes]:
-        return {}
 
     def content(self, name: str) -> bytes:
         """The bytes of a file of the folder, also of one that is not served."""

@@ -42,6 +42,7 @@ HEARTBEAT = b":\n\n"
 COMPLETE = b"event: complete\ndata: \n\n"  # browsers ignore an event without data
 
 PAGE_SECONDS = 0.1  # at least between two pages of a stream that catches up
+MAX_PAGES = 16  # being made at a time: a change wakes all streams of its tree, which take turns
 UNREAD_SECONDS = 60.0  # for so long a client may leave an event unread
 LAST_SECONDS = 1.0  # for the end of a stream when the server stops
 RETRIED = frozenset({UNAVAILABLE, TIMEOUT})
@@ -78,6 +79,7 @@ class EventStreams:
         self.open = self.sent = 0
         self.execution, self.limiter = execution, limiter
         self.heartbeat_seconds = heartbeat_seconds
+        self.page_turns = asyncio.Semaphore(MAX_PAGES)
         self.follower, self.drain = follower, drain
         self._max_streams = max_streams
         self._ends: set[asyncio.Timeout] = set()
@@ -155,11 +157,11 @@ class _Stream:
         self._sender = sender
         self._reads = StreamReads()
         self._has_begun = False
-        self._may_read_at = 0.0
 
     async def run(self) -> None:
         """Send pages until the client disconnects or an error ends the stream."""
-        response = await self._page(self._info.caller)
+        with self._streams.limiter:
+            response = await self._page(self._info.caller)
         if (codes := codes_of(response.body.get("errors", ()))) and not RETRIED.isdisjoint(codes):
             raise RequestRejected(503, response.body["errors"][0]["message"], RETRY_AFTER, code=codes[0])
         await self._begin()
@@ -187,39 +189,37 @@ class _Stream:
 
     async def _page(self, caller: Caller) -> OperationResponse:
         """The response with the next page. Raises RequestRejected."""
-        loop = asyncio.get_running_loop()
-        await asyncio.sleep(self._may_read_at - loop.time())
-        self._may_read_at = loop.time() + PAGE_SECONDS
-        with self._streams.limiter:
-            response = await self._streams.execution.answer(
-                self._connection.request,
-                caller=caller,
-                allow_mutations=False,
-                observed=self._info,
-                listener=self._listener,
-            )
+        response = await self._streams.execution.answer(
+            self._connection.request,
+            caller=caller,
+            allow_mutations=False,
+            observed=self._info,
+            listener=self._listener,
+        )
         self._reads.add(self._info.context)
         self._info.context = self._reads
         return response
 
     async def _next(self) -> OperationResponse:
         """The response with a page of new changes or with an error. Raises RequestRejected for the credential."""
-        loop, retry_at = asyncio.get_running_loop(), 0.0
+        loop = asyncio.get_running_loop()
+        due = loop.time() + PAGE_SECONDS
 
         async def is_due() -> None:
-            await asyncio.sleep(retry_at - loop.time())
+            await asyncio.sleep(due - loop.time())
             await self._listener.has_news()
 
         while True:
             await self._beating(is_due)
             try:
-                response = await self._page(await self._connection.authenticate())
+                async with self._streams.page_turns:
+                    response = await self._page(await self._connection.authenticate())
                 if RETRIED.isdisjoint(codes_of(response.body.get("errors", ()))):
                     return response
             except RequestRejected as error:
                 if error.status != 503:
                     raise
-            retry_at = loop.time() + RETRY_SECONDS
+            due = loop.time() + RETRY_SECONDS
 
     async def _beating(self, wait: Callable[[], Awaitable[None]]) -> None:
         """Wait, which may begin again at any time, and send a heartbeat now and then."""

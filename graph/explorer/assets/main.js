@@ -29,9 +29,12 @@ function useVersion() {
 function usePlace(api) {
   const [place, setPlace] = useState(placeOf(location.hash));
   useEffect(() => {
-    const begin = () => api.begin();
-    const follow = () => {
-      begin();
+    const begin = (/** @type {Event} */ event) => {
+      const isAboutCost = event.target instanceof Element && event.target.closest("footer");
+      if (!isAboutCost) api.begin();
+    };
+    const follow = (/** @type {Event} */ event) => {
+      begin(event);
       setPlace(placeOf(location.hash));
     };
     addEventListener("hashchange", follow);

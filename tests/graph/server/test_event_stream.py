@@ -6,11 +6,16 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from graph.app import create_app
 from graph.server import event_stream
+from graph.settings import Settings
+from resolvers.past import change_follower
 from resolvers.planning.cursors import CursorKind, encode_cursor
 from store.edits.create_update import Create, Update
 from store.engine.usage import ReadUsage
-from tests.event_streams import CHANGES, Following, following
+from store.errors import Unavailable
+from store.reading.change_feed import transactions
+from tests.event_streams import CHANGES, EventClient, Following, following
 from tests.hierarchies import CATEGORY
 
 
@@ -131,6 +136,50 @@ async def test_more_streams_than_the_bound_are_rejected_until_one_ends(sqlite):
             assert "errors" not in await server.ask(tree="a")  # of which streams take no place
         async with server.client() as client:
             assert (await client.next()).name == "next"
+
+
+async def test_streams_take_turns_and_no_change_is_rejected_by_the_bound_of_requests(sqlite, monkeypatch):
+    monkeypatch.setattr(event_stream, "RETRY_SECONDS", 3_600.0)
+    async with following(sqlite, max_inflight=1) as server, AsyncExitStack() as clients:
+        listening: list[EventClient] = []
+        for _ in range(20):
+            listening.append(await clients.enter_async_context(server.client()))
+            await listening[-1].next()
+        await make(server, "a")
+        for client in listening:
+            assert paths((await client.next()).page) == ["a"]
+
+
+async def test_a_stream_waits_out_an_outage_of_the_store(sqlite, monkeypatch):
+    monkeypatch.setattr(event_stream, "RETRY_SECONDS", 0.05)
+    failures = ["The store is away.", "It still is."]
+
+    async def read(*arguments):
+        if failures:
+            raise Unavailable(failures.pop())
+        return await transactions(*arguments)
+
+    async with following(sqlite) as server, server.client() as client:
+        await client.next()
+        monkeypatch.setattr(change_follower, "transactions", read)
+        await make(server, "a")
+        assert paths((await client.next()).page) == ["a"]
+        assert not failures
+
+
+async def test_a_stream_does_not_begin_while_the_store_is_unavailable(sqlite):
+    app = create_app(Settings(store=sqlite, log_level="error"))  # the table is not created
+    async with app.lifespan(app), EventClient(app, CHANGES, tree="a") as client:
+        assert (await client.body())["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
+        assert (client.status, client.headers["retry-after"]) == (503, "1")
+
+
+async def test_pages_of_allowed_origins_may_read_streams(sqlite):
+    async with following(sqlite, cors_origins="https://shop.example") as server:
+        for origin, allowed in (("https://shop.example", "https://shop.example"), ("https://other.example", None)):
+            async with server.client(headers={"origin": origin}) as client:
+                await client.next()
+                assert client.headers.get("access-control-allow-origin") == allowed
 
 
 async def test_a_stream_without_events_has_heartbeats(sqlite):
