@@ -47,11 +47,14 @@ function WriteDialog({ options, onClose }) {
     event.preventDefault();
     session.leave();
   };
+  // A browser may close a dialog at a second Escape, whatever its cancel event was answered.
+  const onClosed = () => (session.step === "busy" ? dialog.current?.showModal() : session.leave());
   const again = () => {
     const next = session.undo();
     onClose(openWrite(next).then((path) => (path === undefined ? next.path : path)));
   };
-  return html`<dialog class="write" ref=${dialog} aria-labelledby="write-title" onCancel=${onCancel}>
+  return html`<dialog class="write" ref=${dialog} aria-labelledby="write-title" onCancel=${onCancel}
+    onClose=${onClosed}>
     <h2 id="write-title">${session.form.title(options.path ?? "")}</h2>
     <${Step} session=${session} onUndo=${again} />
   </dialog>`;
