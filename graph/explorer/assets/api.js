@@ -49,8 +49,11 @@ export class Api {
     this.#isNew = true;
   }
 
-  /** Headers of a request to the server. @returns {Record<string, string>} */
+  /** Headers of a request to the server. Throws ApiError. @returns {Record<string, string>} */
   headers() {
+    if (!/^[\x21-\x7e]*$/.test(this.credential)) {
+      throw new ApiError("The key has characters that no key has; copy it again.", "UNAUTHENTICATED");
+    }
     const own = { "content-type": "application/json", accept: ACCEPT, "clade-reads": "2" };
     return this.credential ? { ...own, authorization: `Bearer ${this.credential}` } : own;
   }
@@ -79,10 +82,11 @@ export class Api {
 
   /** @param {string} body */
   async #send(body) {
+    const headers = this.headers();
     let response;
     try {
       const signal = AbortSignal.timeout(MAX_SECONDS * 1000);
-      response = await fetch(this.url, { method: "POST", headers: this.headers(), body, signal });
+      response = await fetch(this.url, { method: "POST", headers, body, signal });
     } catch (error) {
       const late = error instanceof DOMException && error.name === "TimeoutError";
       const fact = late ? `The server did not answer within ${MAX_SECONDS} seconds` : "The server cannot be reached";

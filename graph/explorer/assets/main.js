@@ -155,7 +155,7 @@ function Browser({ model, version, path, unknown, onOpen }) {
     if (to === path) await load();
     else onOpen(to ?? "");
   };
-  useLive(model, path.split("/")[0], () => refresh().then(load));
+  useLive(model, (node?.path ?? path).split("/")[0], () => refresh().then(load));
   const move = async (/** @type {string} */ from, /** @type {string} */ to) => {
     const moved = await openMove({ api: model.api, hierarchy: model.hierarchy, path: from, to });
     if (moved !== undefined) await done(moved);
@@ -166,7 +166,11 @@ function Browser({ model, version, path, unknown, onOpen }) {
     <button class="tree-button" aria-expanded=${String(isTreeOpen)} onClick=${() => setTreeOpen(!isTreeOpen)}>
       ${isTreeOpen ? "Hide the tree" : "Show the tree"}
     </button>
-    <div class="side"><h1>${fieldWords(model.hierarchy.listField)}</h1><${Tree} model=${model} version=${version} selected=${node?.path ?? ""} isOpen=${isTreeOpen} onOpen=${onOpen} onMove=${model.hierarchy.mayWrite ? move : null} /></div>
+    <div class="side">
+      <h1>${fieldWords(model.hierarchy.listField)}</h1>
+      <${Tree} model=${model} version=${version} selected=${node?.path ?? ""} isOpen=${isTreeOpen} onOpen=${onOpen}
+        onMove=${model.hierarchy.mayWrite ? move : null} />
+    </div>
     <div class="content" ref=${scroller} tabindex="-1">
       ${notice && html`<p class="notice" role="status">${notice}</p>`}
       ${error && html`<p class="error" role="alert">${error} <button onClick=${load}>Try again</button></p>`}

@@ -133,11 +133,18 @@ export class Model {
     if (!data.node && errors.length) throw new ApiError(errors[0].message, errors[0].extensions?.code ?? "REJECTED");
     if (!data.node) return null;
     const { children, ...node } = data.node;
-    const family = this.family(node.path);
-    if (children && !family.rows.length) {
-      family.take(isStub ? { ...children, nodes: await this.#known(children.nodes) } : children);
-    }
+    if (children) this.#renew(node.path, isStub ? { ...children, nodes: await this.#known(children.nodes) } : children);
     return isStub ? { ...node, childCount: null, stub: true } : node;
+  }
+
+  /** Take the first page of a family anew, unless more of it was loaded. @param {string} path @param {any} list */
+  #renew(path, list) {
+    const old = this.family(path);
+    if (old.rows.length > PAGE) return;
+    const family = new Family(path);
+    family.later = old.later;
+    family.take(list);
+    this.families.set(path, family);
   }
 
   /** Show a node in the tree: load and expand what is above it. @param {Row} node */
