@@ -10,7 +10,7 @@ from store.engine.table_options import TableOptions
 from store.engine.usage import ReadUsage
 from store.errors import BadInput
 from store.model.attributes import Value
-from store.model.items import Change, Item
+from store.model.items import Change, Item, Put
 from store.model.keys import Key
 from store.model.ranges import KeyRange
 from store.model.records import Record
@@ -114,8 +114,10 @@ async def check_changes(changes: Sequence[Change], limit: int | None) -> None:
     """Raise BadInput for more than `limit` changes in one commit, ValueError for two changes of one item."""
     if limit is not None and len(changes) > limit:
         raise BadInput(f"One commit holds at most {limit} changes, not {len(changes)}; make several.")
-    keys: set[Key] = set()
+    keys: set[tuple[Value, Value]] = set()
     async for chunk in in_chunks(changes):
-        keys.update([change.key for change in chunk])
+        keys.update([
+            (change.item["pk"], change.item["sk"]) if isinstance(change, Put) else change.key for change in chunk
+        ])
     if len(keys) < len(changes):
         raise ValueError("A commit changes the same item twice.")

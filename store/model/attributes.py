@@ -3,8 +3,9 @@
 A stored value is JSON in the canonical form of its kind, see `store/model/values/kinds.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import cast
 
 import orjson
@@ -12,9 +13,9 @@ import orjson
 from store.errors import BadInput
 from store.model.names import checked_names
 from store.model.values.kinds import COMPOUND as COMPOUND
+from store.model.values.kinds import IS_CANONICAL, PARSE, VALID
 from store.model.values.kinds import MAX_TEXT_CHARACTERS as MAX_TEXT_CHARACTERS
 from store.model.values.kinds import NUMBERS as NUMBERS
-from store.model.values.kinds import PARSE, VALID
 from store.model.values.kinds import Kind as Kind
 from store.model.values.kinds import Value as Value
 from store.model.values.money import is_money, parse_money
@@ -66,11 +67,18 @@ class Attribute:
 
         Raises BadInput, with the attribute, the value and the rule in its message.
         """
+        if self._is_canonical is not None and self._is_canonical(value, self.max_length):
+            return cast(Value, value)
         if value is not None:
             return self.parse(value)
         if self.rules.required:
             raise BadInput(f"{self.name} is required and cannot be removed; give it a value.")
         return None
+
+    @cached_property
+    def _is_canonical(self) -> Callable[[object, int], bool] | None:
+        """The function that recognizes canonical values, for attributes without other rules."""
+        return None if self.many or self.rules != NO_RULES else IS_CANONICAL.get(self.kind)
 
     def parse(self, value: object) -> Value:
         """A value of a file or an argument in canonical form; text is parsed as the attribute's kind.

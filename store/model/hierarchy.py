@@ -8,7 +8,7 @@ from functools import cached_property
 
 from store.errors import BadInput
 from store.model.attributes import NUMBERS, Attribute, Kind, Value
-from store.model.names import with_changes
+from store.model.names import NAMES, with_changes
 from store.text import shorten, suggestion
 
 MAX_NAME_CHARACTERS = 64  # of the names of a hierarchy and of a level, which are parts of keys
@@ -71,7 +71,7 @@ class Level:
 
     def current(self, stored: Mapping[str, Value]) -> Mapping[str, Value]:
         """Stored attributes by their present names; where one is stored under several names, the present one counts."""
-        if not any(name in self._former for name in stored):
+        if self._former.keys().isdisjoint(stored):
             return stored
         values = {name: value for name, value in stored.items() if name not in self._former}
         for one in self.attributes.values():
@@ -85,6 +85,8 @@ class Level:
 
     def new_values(self, values: Mapping[str, Value]) -> dict[str, Value]:
         """The attributes of a new node, with those that have a default. Raises BadInput for a required one without."""
+        if not (self._obliged or self._localized or NAMES in values or None in values.values()):
+            return {**values}  # of most nodes
         found = with_changes({}, values, self._localized)
         for one in self._obliged:
             if found.get(one.name) is None:

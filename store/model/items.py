@@ -85,12 +85,14 @@ def canonical_value(value: Value) -> Value:
     kind = type(value)
     if kind is str or kind is bool or value is None:
         return value
+    if kind is int and -INT64_BOUND <= cast(int, value) < INT64_BOUND:
+        return value
     if kind is int or kind is float:
         return _number(cast(int | float, value))
     if kind is dict:
         return {name: canonical_value(one) for name, one in cast(dict[str, Value], value).items()} if value else {}
     if kind is list:
-        return [canonical_value(one) for one in cast(list[Value], value)]
+        return [one if type(one) is str else canonical_value(one) for one in cast(list[Value], value)]
     raise BadInput(f"{shorten(repr(value))} cannot be stored; use text, numbers, booleans, lists and objects.")
 
 
@@ -112,12 +114,13 @@ def checked_item_size(item: Item) -> int:
     return size
 
 
-def check_content(node: str, name: str, values: Mapping[str, Value]) -> None:
-    """Raise BadInput for content that leaves no room in the item for keys and counts.
+def check_content(node: object, name: str, values: Mapping[str, Value], encoded_bytes: int | None = None) -> None:
+    """Raise BadInput for content that leaves no room in the item for keys and counts; `node` is for the message.
 
-    It is measured exactly only where an estimate is near the limit.
+    It is measured exactly only where an estimate is near the limit, such as the bytes of the values when encoded.
     """
-    if len(name) + (len(repr(values)) if values else 0) < MAX_CONTENT_BYTES // 4:
+    estimate = len(repr(values)) if encoded_bytes is None else encoded_bytes
+    if len(name) + estimate < MAX_CONTENT_BYTES // 4:
         return
     if (size := size_of({"name": name, **values})) > MAX_CONTENT_BYTES:
         raise BadInput(f"{node} takes {size} bytes; at most {MAX_CONTENT_BYTES} of a node's own fit into an item.")

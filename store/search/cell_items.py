@@ -96,7 +96,7 @@ def _partition(base: str, cell: int) -> str:
 
 def _number(value: object) -> float | None:
     """A stored number, which is a text where it is a Decimal."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
         return float(value)

@@ -44,14 +44,14 @@ class Point(NamedTuple):
     def cell(self) -> int:
         """The number of the cell of the last level that holds the point."""
         vector = self._vector
-        axis = max(range(3), key=lambda n: abs(vector[n]))
-        size, last = abs(vector[axis]), 2**LEVELS - 1
+        sizes = [*map(abs, vector)]
+        axis = sizes.index(max(sizes))
+        size, last = sizes[axis], 2**LEVELS - 1
         across = [atan(vector[(axis + n) % 3] / size) * 2 / pi + 0.5 for n in (1, 2)]
         column, row = [min(last, int(part * 2**LEVELS)) for part in across]
-        number = axis + 3 * (vector[axis] < 0)
-        for bit in reversed(range(LEVELS)):
-            number = number << 2 | (row >> bit & 1) << 1 | column >> bit & 1
-        return number
+        face = axis + 3 * (vector[axis] < 0)
+        # Binary digits read as those of base 4 leave a bit free behind each.
+        return face << 2 * LEVELS | int(f"{row:b}", 4) << 1 | int(f"{column:b}", 4)
 
     @property
     def _vector(self) -> Vector:

@@ -14,6 +14,9 @@ def descending(number: object) -> str:
     A positive number is `0`, its exponent and its digits, all subtracted from the greatest possible; the digits end in
     `:`, which sorts after all of them. A negative one is `2`, its exponent and its digits, which end in `!`.
     """
+    if type(number) is int and 0 < number < 10**18:  # as most are
+        digits = str(number)
+        return f"0{501 - len(digits):03d}{digits.rstrip('0').translate(_NINES)}:"
     value = _decimal(number)
     if not value:
         return _ZERO

@@ -9,7 +9,6 @@ from store.model.attributes import Value
 from store.model.items import MAX_ITEM_BYTES, Item, canonical_item, checked_item_size
 from store.model.records import Record
 from store.sqlite.connection import Undecodable
-from store.sqlite.sql import COLUMNS
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(dict[str, Any]).decode
@@ -50,4 +49,5 @@ def row_of(item: Item) -> tuple[Value | bytes, ...]:
     body = _encode(canonical)
     if len(body) > MAX_ITEM_BYTES // 4:  # msgpack is no more than that much shorter than what DynamoDB counts
         checked_item_size(canonical)
-    return (*map(canonical.get, COLUMNS[:-1]), body)
+    get = canonical.get
+    return get("pk"), get("sk"), get("parent"), get("rank"), get("tier"), get("expires"), body

@@ -8,17 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
-import orjson
 from msgspec.structs import replace
 
 from store.metadata.change_log import Event, LogEntry
 from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.tree_version import level_at_depth
-from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
-from store.model.items import ABSENT, MAX_BATCH_BYTES, UNCONDITIONAL, Change, Condition, Delete, Put
+from store.model.items import ABSENT, MAX_BATCH_BYTES, UNCONDITIONAL, Change, Condition, Delete, Put, size_of
 from store.model.keys import decode_segment, first_rank, last_segment, parent_sort_key
-from store.model.names import with_changes
 from store.model.records import Counts, Record
 from store.search.node_items import Located, is_indexed, removals, search_changes
 from store.text import rfc3339
@@ -29,6 +26,7 @@ MAX_LOG_BYTES = 300_000  # the log entries of a batch are one item, and items en
 LOG_ENTRY_BYTES = 250  # of an entry without its sort key
 ITEM_BYTES = 800  # of a record without its sort key, name and attributes: ids, counts, times, names of attributes
 BYTES_A_CHARACTER = 4  # at most, in UTF-8
+EXACT_BYTES = 4_000  # of encoded values, whose size in the table may be four times as much
 SEARCH_ITEM_BYTES = 400  # of most of them
 KEY_COPIES = 6  # a sort key is in about so many attributes of a record and its id record
 VERSION_CHANGES = 5  # added to a batch when it is committed: two versions, their logs, the marker of search items
@@ -88,7 +86,7 @@ def batches(
         node = creation.node
         record = builder.new_record(creation)
         found = builder.search_changes(None, record)
-        yield from builder.make_room(node.sk, 2, _size(node.sk, node.name, node.values), found)
+        yield from builder.make_room(node.sk, 2, _size_of(record, len(node.encoded)), found)
         builder.create(creation, record, inner=following is not None and following.node.sk.startswith(node.sk))
     for old, new in diff.updated:
         found = builder.search_changes(old, new)
@@ -163,7 +161,7 @@ class _BatchBuilder:
             name=decode_segment(own) if node.name is None else node.name,
             above=[*parent.above, parent.level] if parent else [], kids={}, below={},
             revision=creation.revision, updated_at=self._batch.at,
-            attributes=with_changes({}, node.values),
+            attributes=node.values,
         )  # fmt: skip
 
     def search_changes(self, old: Record | None, new: Record | None) -> list[Change]:
@@ -184,7 +182,8 @@ class _BatchBuilder:
     def create(self, creation: Creation, record: Record, *, inner: bool) -> None:
         """`inner` where nodes will be created below it, so that its counts change again."""
         sk = record.sk
-        record = replace(record, updated_at=self._batch.at)
+        if record.updated_at != self._batch.at:
+            record = replace(record, updated_at=self._batch.at)
         self._count(record, 1)
         self._log(Event.CREATED, record)
         if inner:
@@ -247,11 +246,7 @@ def _count(counts: Counts, name: str, change: int) -> None:
         del counts[name]
 
 
-def _size(sk: str, name: str | None, values: dict[str, Value]) -> int:
-    """An upper bound of the bytes of a record in a transaction."""
-    own = len(orjson.dumps(values)) if values else 0
-    return ITEM_BYTES + BYTES_A_CHARACTER * (KEY_COPIES * len(sk) + len(name or "")) + own
-
-
-def _size_of(record: Record) -> int:
-    return _size(record.sk, record.name, record.attributes)
+def _size_of(record: Record, encoded: int = EXACT_BYTES) -> int:
+    """An upper bound of the bytes of a record in a transaction; values are measured unless few bytes encode them."""
+    own = encoded if encoded < EXACT_BYTES else size_of(record.attributes)
+    return ITEM_BYTES + BYTES_A_CHARACTER * (KEY_COPIES * len(record.sk) + len(record.name)) + own

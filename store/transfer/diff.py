@@ -155,8 +155,11 @@ class TreeMerge:
         under = above.level if above else None
         if not may_stand(self._plan.hierarchy, node.level, under):
             raise BadInput(misplaced(self._plan.hierarchy.levels[node.level], under))
-        node.values = self._plan.hierarchy.any_level(node.level).new_values(node.values)
-        check_content(str(node), node.name or "", node.values)
+        before = node.values
+        values = self._plan.hierarchy.any_level(node.level).new_values(before)
+        if values != before:
+            node.values = values
+        check_content(node, node.name or "", values, len(node.encoded))
 
     def _parent_problem(self, node: Node) -> str:
         parent = parent_sort_key(node.sk)
@@ -171,18 +174,18 @@ class TreeMerge:
             raise BadInput(f"{node} is a {item['level']} in the table, not a {node.level}.")
         if node.id is not None and node.id != _bare_id(item):
             raise BadInput(f"{node} has the id {_bare_id(item)} in the table, not {node.id}; ids never change.")
-        same_name = node.name is None or node.name == item["name"]
-        if same_name and all(item.get(name) == value for name, value in node.values.items()):
+        same_name, changes = node.name is None or node.name == item["name"], node.values
+        if same_name and all(item.get(name) == value for name, value in changes.items()):
             self._found.unchanged += 1
             return
         old, level = Record.of(item), self._plan.hierarchy.any_level(node.level)
-        values = level.changed(old.attributes, node.values)
+        values = level.changed(old.attributes, changes)
         if same_name and values == level.current(old.attributes):
             self._found.unchanged += 1
             return
         name = old.name if node.name is None else node.name
         new = replace(old, name=name, attributes=values, revision=old.revision + 1, changed_by=None)
-        check_content(str(node), new.name, new.attributes)
+        check_content(node, new.name, new.attributes)
         self._record_stack()
         self._found.updated.append((old, new))
 

@@ -10,6 +10,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import cast
 from uuid import uuid4
 
@@ -58,11 +59,23 @@ class LoadResult:
 
     def note(self, event: Event, level: str, *places: Key) -> None:
         """Count a node, and add its path to the examples; `places` is its key, of a moved node the old and the new."""
-        kinds = {Event.CREATED: self.added, Event.UPDATED: self.changed, Event.DELETED: self.removed}
-        kinds.get(event, self.moved)[level] += 1
+        self._counts(event)[level] += 1
         examples = self.examples.setdefault(event, [])
         if len(examples) < EXAMPLES:
             examples.append(" -> ".join([path_text(*key) for key in places]))
+
+    def note_all(self, pk: str, entries: list[LogEntry]) -> None:
+        """The same for the entries of a transaction on the tree at `pk`."""
+        for (event, level), count in Counter([(entry.event, entry.level) for entry in entries]).items():
+            self._counts(event)[level] += count
+        for event in {entry.event for entry in entries}:
+            examples = self.examples.setdefault(event, [])
+            keys = (entry.sk for entry in entries if entry.event is event)
+            examples += [path_text(pk, sk) for sk in islice(keys, EXAMPLES - len(examples))]
+
+    def _counts(self, event: Event) -> Counter[str]:
+        kinds = {Event.CREATED: self.added, Event.UPDATED: self.changed, Event.DELETED: self.removed}
+        return kinds.get(event, self.moved)
 
 
 async def load(
@@ -237,8 +250,7 @@ class _TreeImport:
         return Creation(node, f"{self._import.plan.hierarchy.name}:{uuid4().hex}")
 
     def _note(self, entries: list[LogEntry]) -> None:
-        for entry in entries:
-            self._import.result.note(entry.event, entry.level, Key(self._pk, entry.sk))
+        self._import.result.note_all(self._pk, entries)
         written = sum(entry.event is not Event.DELETED for entry in entries)
         self._written += written
         self._import.on_nodes(written)

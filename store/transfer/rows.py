@@ -1,28 +1,27 @@
 """Rows of a file, and the import plan: the nodes that the rows ask for, by tree."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, cast
 from uuid import uuid4
 
-from msgspec import Struct
-
 from store.errors import BadInput, BadPath
 from store.model.attributes import Value
 from store.model.hierarchy import LEVEL_NAME, MAX_NAME_CHARACTERS, Hierarchy, Level, may_stand, misplaced
-from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Key, Path, encode_segment, path_of
+from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Key, encode_segment, path_of
 from store.model.names import NAMES, checked_name, checked_names, merged_names
-from store.model.paths import check_sizes, checked_segment, format_path
+from store.model.paths import check_sizes, checked_segment
 from store.model.ranks import manual_rank
 from store.model.records import Record, checked_id, derived_id
 from store.model.undefined_values import Undefined, undefined_values
 from store.text import shorten
+from store.transfer.planned_nodes import Node as Node
+from store.transfer.planned_nodes import Tree as Tree
+from store.transfer.planned_nodes import path_text as path_text
 
 NOTHING: Mapping[str, object] = {}
 NO_COLUMNS: Mapping[str, str] = {}
 Names = dict[str, Value]
-_NO_VALUES: dict[str, Value] = {}
 
 
 class Part(NamedTuple):
@@ -63,43 +62,6 @@ class Rejection(NamedTuple):
     number: int
     reason: str
     moved: bool = False
-
-
-class Node(Struct, gc=False):
-    """A node that the file asks for; small, since all nodes of a file are in memory.
-
-    `number` is the first row that names it, `values` are its attributes as stored; None removes one. `rank` is the one
-    that it gets if it is new, None for the default.
-    """
-
-    pk: str
-    sk: str
-    level: str
-    name: str | None
-    id: str | None
-    values: dict[str, Value]
-    number: int
-    rank: str | None = None
-
-    @property
-    def key(self) -> Key:
-        return Key(self.pk, self.sk)
-
-    @property
-    def path(self) -> Path:
-        return path_of(self.pk, self.sk)
-
-    def __str__(self) -> str:
-        return path_text(self.pk, self.sk)
-
-
-@dataclass
-class Tree:
-    """The part of a plan for one tree: `nodes`, and the numbers of `rejected` rows, each by sort key."""
-
-    pk: str
-    nodes: dict[str, Node] = field(default_factory=dict)
-    rejected: dict[str, int] = field(default_factory=dict)
 
 
 class ImportPlan:
@@ -212,7 +174,9 @@ class ImportPlan:
     def _node(self, number: int, part: Part, level: Level, pk: str, sk: str) -> Node:
         """The node of a part without its id; raises BadInput with all reasons against it."""
         reasons: list[str] = []
-        node = Node(pk, sk, level.name, None, None, self._values(level, part, reasons), number)
+        node = Node(pk, sk, level.name, None, None, number)
+        if part.attributes or part.undefined is not None:
+            node.values = self._values(level, part, reasons)
         try:
             node.name = checked_name(part.name)
         except BadInput as error:
@@ -249,8 +213,6 @@ class ImportPlan:
 
     def _values(self, level: Level, part: Part, reasons: list[str]) -> dict[str, Value]:
         """The attributes of a part as stored; what is wrong with them is added to `reasons`."""
-        if not part.attributes and part.undefined is None:
-            return _NO_VALUES
         values: dict[str, Value] = {}
         if part.undefined is not None:
             values = undefined_values(level, part.undefined)
@@ -280,10 +242,12 @@ class ImportPlan:
             earlier.name = earlier.name if node.name is None else node.name
             earlier.id = earlier.id or node.id
             earlier.rank = earlier.rank or node.rank
-            more = {name: value for name, value in node.values.items() if earlier.values.get(name) is None}
-            if (first := earlier.values.get(NAMES)) and (second := node.values.get(NAMES)):
+            before, values = earlier.values, node.values
+            more = {name: value for name, value in values.items() if before.get(name) is None}
+            if (first := before.get(NAMES)) and (second := values.get(NAMES)):
                 more[NAMES] = {**cast(Names, second), **merged_names(first, {})}
-            earlier.values = {**earlier.values, **more} if more else earlier.values
+            if more:
+                earlier.values = {**before, **more}
         if node.id is not None:
             self.ids.setdefault(node.id, earlier)
 
@@ -304,20 +268,16 @@ def _in_columns(row: Row, reason: str) -> str:
     return reason
 
 
-def path_text(pk: str, sk: str) -> str:
-    """The path of the node at a key, for messages."""
-    return shorten(format_path(path_of(pk, sk)), 200)
-
-
 def _check_agreement(earlier: Node, node: Node) -> None:
     """Raise BadInput where two rows contradict each other; one may leave open what the other has."""
     pairs = [(name, getattr(earlier, name), getattr(node, name)) for name in ("level", "name", "id")]
+    before = earlier.values
     for name, value in node.values.items():
         if name == NAMES:
-            first, second = (cast(Names, found or {}) for found in (earlier.values.get(name), value))
+            first, second = (cast(Names, found or {}) for found in (before.get(name), value))
             pairs += [(f"name in {language}", first.get(language), text) for language, text in second.items()]
         else:
-            pairs.append((name, earlier.values.get(name), value))
+            pairs.append((name, before.get(name), value))
     for name, first, second in pairs:
         if first is not None and second is not None and first != second:
             old, new = shorten(str(first)), shorten(str(second))

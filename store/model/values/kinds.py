@@ -80,14 +80,14 @@ def _whole(value: object) -> Value:
     if isinstance(value, str):
         return int(value) if re.fullmatch(r"[+-]?[0-9]{1,19}", value.strip()) else None
     return (
-        int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value == int(value) else None
+        int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and value == int(value) else None
     )
 
 
 def _float(value: object) -> Value:
     if isinstance(value, str):
         return float(_numeral(value))
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _decimal(value: object) -> Value:
@@ -153,6 +153,17 @@ PARSE: dict[Kind, Callable[[object], Value]] = {
     Kind.ENUM: _stripped,
 }
 
+IS_CANONICAL: dict[Kind, Callable[[object, int], bool]] = {
+    Kind.TEXT: lambda value, characters: type(value) is str and value.isascii() and len(value) <= characters,
+    Kind.INT: lambda value, _: type(value) is int and -_INT <= value < _INT,
+    Kind.LONG: lambda value, _: type(value) is int and -_LONG <= value < _LONG,
+    Kind.FLOAT: lambda value, _: type(value) is float and (1e-130 <= value < 1e126 or -1e126 < value <= -1e-130),
+    Kind.BOOLEAN: lambda value, _: type(value) is bool,
+}
+"""Whether a value from outside is certainly valid and in canonical form, of at most so many characters. Most values of
+a file are, and need no parser.
+"""
+
 
 # -- validation of stored values ---------------------------------------------------------------------------------------
 
@@ -163,7 +174,7 @@ def _is_whole(value: Value, bound: int) -> bool:
 
 def _is_float(value: Value) -> bool:
     """A finite number that DynamoDB can hold: with an exponent from -130 to 125."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return math.isfinite(value) and (value == 0 or 1e-130 <= abs(value) < 1e126)
 

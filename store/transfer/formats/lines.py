@@ -77,7 +77,7 @@ def row_of(number: int, fields: Mapping[str, Any]) -> Row | Rejection:
     path = fields.get("path")
     if path is None:
         return Rejection(number, 'The line has no path; write "path": ["US", "NE"] or "path": "US/NE".')
-    if not isinstance(path, str | list | tuple):
+    if not isinstance(path, (str, list, tuple)):
         return Rejection(number, f"A path is a list of texts or one text, not {shorten(repr(path))}.")
     try:
         segments = parse_path(path) if isinstance(path, str) else path
