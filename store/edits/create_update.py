@@ -92,7 +92,7 @@ class Create:
 
     @cached_property
     def _values(self) -> dict[str, Value]:
-        return self.hierarchy.any_level(self.level).new_values(self.values)
+        return self.hierarchy.any_level(self.level).new_values({**self.values})
 
     @cached_property
     def _wanted_id(self) -> str:

@@ -116,8 +116,8 @@ async def check_changes(changes: Sequence[Change], limit: int | None) -> None:
         raise BadInput(f"One commit holds at most {limit} changes, not {len(changes)}; make several.")
     keys: set[tuple[Value, Value]] = set()
     async for chunk in in_chunks(changes):
-        keys.update([
-            (change.item["pk"], change.item["sk"]) if isinstance(change, Put) else change.key for change in chunk
-        ])
+        keys.update(
+            [(change.item["pk"], change.item["sk"]) if isinstance(change, Put) else change.key for change in chunk]
+        )
     if len(keys) < len(changes):
         raise ValueError("A commit changes the same item twice.")

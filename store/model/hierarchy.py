@@ -83,10 +83,13 @@ class Level:
         """Stored attributes after changes, by their present names. Raises BadInput for too many languages."""
         return with_changes(self.current(stored), changes, self._localized)
 
-    def new_values(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        """The attributes of a new node, with those that have a default. Raises BadInput for a required one without."""
+    def new_values(self, values: dict[str, Value]) -> dict[str, Value]:
+        """The attributes of a new node, with those that have a default; the same object where they are as given.
+
+        Raises BadInput for a required one without.
+        """
         if not (self._obliged or self._localized or NAMES in values or None in values.values()):
-            return {**values}  # of most nodes
+            return values  # of most nodes
         found = with_changes({}, values, self._localized)
         for one in self._obliged:
             if found.get(one.name) is None:

@@ -157,7 +157,7 @@ class TreeMerge:
             raise BadInput(misplaced(self._plan.hierarchy.levels[node.level], under))
         before = node.values
         values = self._plan.hierarchy.any_level(node.level).new_values(before)
-        if values != before:
+        if values is not before:
             node.values = values
         check_content(node, node.name or "", values, len(node.encoded))
 

@@ -35,7 +35,9 @@ from store.transfer.batches import Batch, Creation, batches
 from store.transfer.diff import TreeDiff, TreeMerge
 from store.transfer.rows import ImportPlan, Node, Rejection, Tree, path_text
 
-TREES_AT_ONCE = 8  # a tree's transactions follow one another, so only several trees make use of a remote table
+TREES_AT_ONCE = (
+    8  # of a remote table, since the transactions of one tree follow one another; an embedded one never waits
+)
 RETRIES = RetryPolicy(0.02, 0.25, attempts=20)  # of writing one tree while others write to it, too
 EXAMPLES = 5  # paths of each kind in the result
 
@@ -98,7 +100,7 @@ async def load(
     roots = iter(sorted(plan.trees, key=lambda root: -len(plan.trees[root].nodes)))
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(TREES_AT_ONCE):
+            for _ in range(TREES_AT_ONCE if store.calls is not None else 1):
                 group.create_task(running.trees(roots))
     except BaseExceptionGroup as failed:
         raise failed.exceptions[0] from None

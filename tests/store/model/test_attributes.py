@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from store.errors import BadInput
 from store.model.attributes import Attribute, Kind, Value
 from store.model.items import canonical_item
+from store.model.values.kinds import IS_CANONICAL
 
 MEMBERS = frozenset({"OPEN", "CLOSED"})
 
@@ -101,6 +102,18 @@ def test_anything_is_valid_or_not_and_parsed_or_refused(kind: Kind, many: bool, 
         return
     assert one.is_valid(parsed)
     canonical_item({"a": parsed})
+
+
+@given(
+    st.sampled_from([*IS_CANONICAL]),
+    st.integers(0, 10),
+    st.booleans() | st.integers() | st.floats() | st.text(max_size=12),
+)
+def test_a_value_that_needs_no_parser_is_parsed_as_itself(kind: Kind, max_length: int, value: Value) -> None:
+    attribute = Attribute("x", kind, "", max_length=max_length)
+    if IS_CANONICAL[kind](value, max_length):
+        parsed = attribute.parse(value)
+        assert (parsed, type(parsed)) == (value, type(value))
 
 
 def test_a_stored_value_of_another_kind_is_not_valid() -> None:

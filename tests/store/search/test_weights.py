@@ -29,6 +29,11 @@ def test_texts_are_in_the_order_of_numbers_whatever_follows(one, other, after_on
         assert descending(one) == descending(other)
 
 
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_a_whole_number_has_the_same_text_as_a_decimal(number) -> None:
+    assert descending(number) == descending(str(number))
+
+
 @given(NUMBERS)
 def test_each_matches_the_pattern(number) -> None:
     assert re.fullmatch(WEIGHT, descending(number))

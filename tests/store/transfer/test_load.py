@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 
+from store.connect import open_store
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
+from store.metadata.change_log import Event
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
-from store.model.items import Put
+from store.model.items import Change, Put, size_of
 from store.model.keys import id_key, log_key, node_key, revision_key, tree_version_key
 from store.model.paths import checked_path, parse_path
 from store.model.records import Record, derived_id
-from store.transfer.load import LoadResult, load
+from store.transfer.load import EXAMPLES, LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
@@ -235,10 +237,34 @@ async def test_removals_continue_after_a_stop(store: Store) -> None:
     assert await paths(store, "category") == ["A", "A/0", "A/0/x", "A/0/x/y"]
 
 
+async def test_examples_are_of_all_kinds_of_changes_in_a_transaction(store: Store) -> None:
+    cities: list[Told] = [(f"US/NE/{n}", "CITY") for n in range(2 * EXAMPLES)]
+    await imported(store, [*NEBRASKA[:2], *cities])
+    renamed: list[Told] = [(path, level, {"name": "x"}) for path, level, *_ in cities[1:]]
+    outcome = await imported(store, [*NEBRASKA[:2], *renamed, ("US/NY", "STATE")], prune=True)
+    assert outcome.commits == 1
+    assert outcome.examples == {
+        Event.CREATED: ["US/NY"],
+        Event.UPDATED: [path for path, *_ in renamed[:EXAMPLES]],
+        Event.DELETED: ["US/NE/0"],
+    }
+
+
 async def test_big_nodes_go_into_transactions_of_less_than_four_megabytes(store: Store) -> None:
     note = "x" * 300_000
     big: list[Told] = [("A", "CATEGORY"), *[(f"A/{n}", "CATEGORY", {"note": note}) for n in range(24)]]
     assert (await imported(store, big, CATEGORY)).added.total() == 25
+
+
+async def test_numbers_that_few_bytes_encode_count_as_dynamodb_counts_them() -> None:
+    wanted = wanted_of([("A", "CATEGORY")], CATEGORY)
+    for number in range(100):
+        wanted.take(Row(number + 2, ("A", str(number)), [Part("CATEGORY", undefined={"numbers": [1] * 20_000})]))
+    async with open_store("sqlite://:memory:") as store:
+        sized, outcome = Sized(store), LoadResult()
+        await load(sized, wanted, outcome)
+    assert outcome.added.total() == 101
+    assert 3_000_000 < max(sized.sizes) < 4_000_000
 
 
 # -- rows that cannot be taken -----------------------------------------------------------------------------------------
@@ -395,6 +421,18 @@ class Stopping:
         if not self._commits:
             raise Stopped
         self._commits -= 1
+        await self._store.commit(changes)
+
+
+class Sized(Stopping):
+    """Records the bytes of each commit."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store, 0)
+        self.sizes: list[int] = []
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        self.sizes.append(sum(size_of(change.item) for change in changes if isinstance(change, Put)))
         await self._store.commit(changes)
 
 
