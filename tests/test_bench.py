@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench import clients, measurement, million, places, servers, sorting
+from bench import clients, importing, measurement, million, places, servers, sorting
 from bench.measurement import MAIN, ExpectedData, Figures, Schedule, Workload, WrongResponse, measure
 from bench.places import COUNTRY_NODES, Place
 from bench.processes import Process, ask
@@ -144,3 +144,15 @@ async def test_sorting_is_measured_beside_serializing(monkeypatch, capsys):
     monkeypatch.setattr(sorting, "RUNS", 1)
     await sorting.main()
     assert len(capsys.readouterr().out.splitlines()) == 3 + len(sorting.WAYS)
+
+
+def test_an_import_is_measured_beside_inserts_of_the_rows_that_result(tmp_path):
+    file, target = tmp_path / "places.jsonl", tmp_path / "imported.db"
+    places.write(places.made(COUNTRY_NODES), file)
+    costs = importing.compared(file, tmp_path, importing.HIERARCHIES["with search"])
+    assert len(costs) == 3
+    assert all(cost.seconds > 0 and cost.cpu > 0 for cost in costs)
+    rows = importing.rows_of(target)
+    assert sum(row[0] == "location#L0000" and row[1].startswith("#") for row in rows) == COUNTRY_NODES
+    assert {importing.tree_of(row)[0] for row in rows} == {"location", "location#L0000", "search/location"}
+    assert importing.least([costs, costs]) == costs
