@@ -53,6 +53,7 @@ def import_file(
     from store.transfer.formats.matching import ColumnOptions
     from store.transfer.rows import ImportPlan
 
+    definition = hierarchy_named(hierarchy)
     columns = ColumnOptions(
         levels or [], names or [], ids or [], attributes or [], case_insensitive or [], names_in or []
     )
@@ -60,6 +61,6 @@ def import_file(
     options = FileOptions(columns, dialect, cell_format(nulls or [], numbers), sheet)
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
     table_options = TableOptions(key or [], key_names, read_units, segments)
-    plan = ImportPlan(hierarchy_named(hierarchy), ignore_unknown=ignore_unknown)
+    plan = ImportPlan(definition, ignore_unknown=ignore_unknown)
     target = ImportTarget(plan, store_url(store), prune, moves, dry_run, allow_rejects)
     run_import(file, format_name, options, table_options, target, describe=describe)

@@ -35,7 +35,7 @@ TASKS = {
     "federation": ("federation.html", "clade schema --federation"),
     "type-ahead": ("type-ahead.html", "searchLocations("),
     "near me": ("find-nodes.html", "locationsNear("),
-    "subscribe to changes": ("writing.html", "changes(hierarchy: LOCATION"),
+    "subscribe to changes": ("following-changes.html", "subscription {"),
     "BUDGET_EXCEEDED": ("querying.html", "first: 100"),
     "codegen": ("frontends.html", "typescript-operations"),
     "draft": ("publishing.html", "moveCategoryNode("),
