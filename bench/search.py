@@ -1,11 +1,14 @@
-"""Benchmark of search: read units, rounds and processor time of random texts, beside SQLite's full-text index (FTS5).
+"""Benchmark of search: read units, rounds and processor time of random texts, beside other indexes of the same names.
+
+These are SQLite's full-text index (FTS5) and, where its programs are given, PostgreSQL with pg_trgm.
 
 The data are the countries, subdivisions and cities of GeoNames, all cities of at least so many inhabitants. Texts are
 the beginnings of one or two words of random names. Clade's time is that of the search in the process, without GraphQL
-around it; that of FTS5 is one SQL statement, which orders by population. Neither proves more than the other has to:
-Clade returns names that are the text first, and whether nothing is missing.
+around it; that of the others is one SQL statement, which orders by population. None proves more than it has to: Clade
+returns names that are the text first, and whether nothing is missing. PostgreSQL's time is that which its server
+reports, the least of five; it includes neither connection nor client.
 
-Usage: python -m bench.search [FILE] [--inhabitants 15000] [--texts 300]
+Usage: python -m bench.search [FILE] [--inhabitants 15000] [--texts 300] [--postgresql /usr/lib/postgresql/15/bin]
 FILE is an SQLite file that is made if it does not exist; without it the store is in memory.
 """
 
@@ -14,9 +17,11 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from random import Random
 from statistics import median, quantiles
 
+from bench import postgresql
 from clade.demo import cities, countries
 from graph.hierarchies.locations import Location
 from resolvers.search.search import SearchArguments, search
@@ -94,7 +99,7 @@ async def measure(store: Store, texts: Sequence[str]) -> tuple[list[float], list
     return times, units, rounds, incomplete
 
 
-async def compare(file: str | None, number: int) -> str:
+async def compare(file: str | None, number: int, programs: Path | None) -> str:
     """The report in Markdown."""
     async with open_store(f"sqlite:///{file}" if file else "sqlite://:memory:") as store:
         if await store.create():
@@ -107,6 +112,11 @@ async def compare(file: str | None, number: int) -> str:
         began = time.process_time()
         find(text)
         others.append(1000 * (time.process_time() - began))
+    lines = [_line("FTS5, ms of the processor", others)]
+    if programs is not None:
+        with postgresql.running(programs) as cluster:
+            cluster.fill(names)
+            lines.append(_line("PostgreSQL with pg_trgm, ms in its server", cluster.milliseconds(texts)))
     return "\n".join([
         f"{len(names):,} places, {len(texts)} texts, {incomplete} not complete, at most {rounds} rounds.",
         "",
@@ -114,7 +124,7 @@ async def compare(file: str | None, number: int) -> str:
         "| --- | --- | --- | --- |",
         _line("read units", units),
         _line("Clade, ms of the processor", times),
-        _line("FTS5, ms of the processor", others),
+        *lines,
     ])  # fmt: skip
 
 
@@ -127,9 +137,10 @@ def main() -> None:
     parser.add_argument("file", nargs="?")
     parser.add_argument("--inhabitants", type=int, default=cities.MIN_POPULATION)
     parser.add_argument("--texts", type=int, default=300)
+    parser.add_argument("--postgresql", type=Path)
     options = parser.parse_args()
     cities.MIN_POPULATION = options.inhabitants
-    print(asyncio.run(compare(options.file, options.texts)))
+    print(asyncio.run(compare(options.file, options.texts, options.postgresql)))
 
 
 if __name__ == "__main__":

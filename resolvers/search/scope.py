@@ -48,7 +48,7 @@ class Scope:
         if self.tops is None:
             return True
         found = steps(line if self.moves is None else self.moves.present(line))
-        return not self._above.isdisjoint(found[:-1]) or found[-1] in self._own
+        return not (self._above.isdisjoint(found[:-1]) and self._own.isdisjoint(found[-1:]))
 
     def holds(self, record: Record) -> bool:
         """Whether a node is in the scope."""
