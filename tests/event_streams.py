@@ -150,7 +150,8 @@ class Following:
 @asynccontextmanager
 async def following(url: str, **settings: Any) -> AsyncIterator[Following]:
     """An application over a new store with these settings, whose lifespan lasts for the block."""
-    settings = {"change_poll_seconds": 0.02, "log_level": "error", **settings}
+    one = "graph.hierarchies.categories"  # its schema is built for each application
+    settings = {"hierarchies": one, "change_poll_seconds": 0.02, "log_level": "error", **settings}
     async with open_store(url) as store:
         await store.create()
         made: list[EventStreams] = []
