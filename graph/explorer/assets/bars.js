@@ -1,5 +1,4 @@
-/** Bars: the number of nodes of each level. */
-
+// Bars: the number of nodes of each level.
 import { html } from "./vendor/preact.js";
 import { number } from "./words.js";
 

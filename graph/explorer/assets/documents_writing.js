@@ -1,5 +1,4 @@
-/** Documents of histories and mutations, made for each hierarchy from its entry in `hierarchies`. */
-
+// Documents of histories and mutations, made for each hierarchy from its entry in `hierarchies`.
 /**
  * @typedef {{name: string, type: string, selection: string | null, values: string[] | null, description: string,
  *   required: boolean, computed: boolean}} Attribute
@@ -36,12 +35,7 @@ const ARGUMENTS = {
 /** @type {Verb[]} */
 export const VERBS = ["create", "update", "rename", "move", "reorder", "delete"];
 
-/**
- * The level of this name.
- * @param {Hierarchy} hierarchy
- * @param {string} name
- * @returns {Level}
- */
+/** The level of this name. @param {Hierarchy} hierarchy @param {string} name @returns {Level} */
 export function levelOf(hierarchy, name) {
   const level = hierarchy.levels.find((one) => one.name === name);
   if (!level) throw new Error(`The hierarchy ${hierarchy.name} has no level ${name}.`);
@@ -51,21 +45,13 @@ export function levelOf(hierarchy, name) {
 /** @param {Level} level */
 export const storedAttributes = (level) => level.attributes.filter((one) => !one.computed);
 
-/**
- * The fields of all stored attributes of a type of this level.
- * @param {Level} level
- * @param {string} type
- */
+/** The fields of all stored attributes of a type of this level. @param {Level} level @param {string} type */
 function attributesOn(level, type) {
   const fields = storedAttributes(level).map((one) => `${one.name} ${one.selection ?? ""}`);
   return fields.length ? `... on ${type} { ${fields.join(" ")} }` : "";
 }
 
-/**
- * A mutation, with the variables that it takes.
- * @param {Hierarchy} hierarchy
- * @param {Verb} verb
- */
+/** A mutation, with the variables that it takes. @param {Hierarchy} hierarchy @param {Verb} verb */
 export function mutation(hierarchy, verb) {
   const given = Object.entries(ARGUMENTS[verb](hierarchy.title));
   return `mutation ${verb}(${given.map(([name, type]) => `$${name}: ${type}`).join(", ")}) {
@@ -75,11 +61,7 @@ export function mutation(hierarchy, verb) {
 }`;
 }
 
-/**
- * The content of one node, by its path or its id.
- * @param {Hierarchy} hierarchy
- * @param {Level} level
- */
+/** The content of one node, by its path or its id. @param {Hierarchy} hierarchy @param {Level} level */
 export const content = (hierarchy, level) => `query content($path: Path, $id: ID) {
   node: ${hierarchy.field}(path: $path, id: $id) {
     id path key name names { language text } level revision changedBy descendantCount
@@ -87,11 +69,7 @@ export const content = (hierarchy, level) => `query content($path: Path, $id: ID
   }
 }`;
 
-/**
- * Revisions of a node, newest first.
- * @param {Hierarchy} hierarchy
- * @param {Level} level
- */
+/** Revisions of a node, newest first. @param {Hierarchy} hierarchy @param {Level} level */
 export const history = (hierarchy, level) => `query history($path: Path!, $first: Int!, $after: String) {
   node: ${hierarchy.field}(path: $path) {
     id
@@ -105,18 +83,12 @@ export const history = (hierarchy, level) => `query history($path: Path!, $first
   }
 }`;
 
-/**
- * The siblings of a node that are of its level, and its possible new neighbours.
- * @param {Hierarchy} hierarchy
- */
+/** The siblings of a node that are of its level, and its possible new neighbours. @param {Hierarchy} hierarchy */
 export const siblings = (hierarchy) => `query siblings($path: Path!, $level: ${hierarchy.title}Level!, $first: Int!) {
   node: ${hierarchy.field}(path: $path) { siblings(level: $level, first: $first) { nodes { path name } } }
 }`;
 
-/**
- * Children whose keys are not less than a text.
- * @param {Hierarchy} hierarchy
- */
+/** Children whose keys are not less than a text. @param {Hierarchy} hierarchy */
 export const childrenFrom = (hierarchy) => `query childrenFrom($path: Path!, $from: String, $first: Int!) {
   node: ${hierarchy.field}(path: $path) { children(first: $first, from: $from) { nodes { path name } } }
 }`;

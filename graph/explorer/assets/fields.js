@@ -1,5 +1,4 @@
-/** Form fields: one for each attribute, for texts in languages, and for paths. */
-
+// Form fields: one for each attribute, for texts in languages, and for paths.
 import { html, useRef, useState } from "./vendor/preact.js";
 import { childrenFrom } from "./documents_writing.js";
 import { formOf } from "./values.js";

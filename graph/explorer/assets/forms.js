@@ -1,5 +1,4 @@
-/** Forms of the mutations: for each its fields, and the variables that it sends. */
-
+// Forms of the mutations: for each its fields, and the variables that it sends.
 import { html, useEffect, useState } from "./vendor/preact.js";
 import { levelOf, siblings, storedAttributes } from "./documents_writing.js";
 import { AttributeField, Choice, Line, PathField, Texts } from "./fields.js";
@@ -18,10 +17,7 @@ import { levelWord, parentOf } from "./words.js";
 
 /** The error of one field, found before anything is sent. */
 export class FieldError extends Error {
-  /**
-   * @param {string} field
-   * @param {string} message
-   */
+  /** @param {string} field @param {string} message */
   constructor(field, message) {
     super(message);
     this.field = field;

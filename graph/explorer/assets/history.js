@@ -1,5 +1,4 @@
-/** History: the revisions of a node with what each changed, and the moves that brought it where it is. */
-
+// History: the revisions of a node with what each changed, and the moves that brought it where it is.
 import { html, useEffect, useState } from "./vendor/preact.js";
 import { CHANGES, history, levelOf } from "./documents_writing.js";
 import { differences } from "./values.js";

@@ -1,5 +1,4 @@
-/** Map: nodes that have coordinates, on an outline of the world. */
-
+// Map: nodes that have coordinates, on an outline of the world.
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact.js";
 import { number, quantity } from "./words.js";
 
@@ -25,11 +24,7 @@ export function shiftOf(points) {
   return points.length && span(shifted) + 1 < span(plain) ? 360 : 0;
 }
 
-/**
- * The part of the drawing that shows all spots, with a margin.
- * @param {Spot[]} spots
- * @returns {Box}
- */
+/** The part of the drawing that shows all spots, with a margin. @param {Spot[]} spots @returns {Box} */
 export function boxOf(spots) {
   const [xs, ys] = [spots.map((spot) => spot.x), spots.map((spot) => spot.y)];
   const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];

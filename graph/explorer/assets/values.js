@@ -1,5 +1,4 @@
-/** Values of attributes: as text, as the content of a form, and as the input of a mutation. */
-
+// Values of attributes: as text, as the content of a form, and as the input of a mutation.
 import { storedAttributes } from "./documents_writing.js";
 import { fieldWords } from "./words.js";
 
@@ -13,11 +12,7 @@ import { fieldWords } from "./words.js";
 /** What stands for no value. */
 export const NONE = "–";
 
-/**
- * A value as text; a dash where there is none.
- * @param {any} value
- * @returns {string}
- */
+/** A value as text; a dash where there is none. @param {any} value @returns {string} */
 export function shown(value) {
   if (value === null || value === undefined || value === "") return NONE;
   if (typeof value === "boolean") return value ? "yes" : "no";
@@ -61,12 +56,7 @@ export function formOf({ type, selection, values }) {
   return values ? "enum" : type === "Boolean" ? "boolean" : "line";
 }
 
-/**
- * A value as the content of its form.
- * @param {Attribute} attribute
- * @param {any} value
- * @returns {any}
- */
+/** A value as the content of its form. @param {Attribute} attribute @param {any} value @returns {any} */
 export function toForm(attribute, value) {
   const isNone = value === null || value === undefined;
   switch (formOf(attribute)) {
@@ -166,9 +156,5 @@ function parsed(scalar, text) {
   return number;
 }
 
-/**
- * Whether two contents of forms are the same.
- * @param {any} one
- * @param {any} other
- */
+/** Whether two contents of forms are the same. @param {any} one @param {any} other */
 export const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);

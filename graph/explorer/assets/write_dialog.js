@@ -1,5 +1,4 @@
-/** Dialog of a mutation: its form and preview, conflicts with what somebody else wrote, and the progress of large moves. */
-
+// Dialog of a mutation: its form and preview, conflicts with what somebody else wrote, and the progress of large moves.
 import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { levelOf, PROGRESS } from "./documents_writing.js";
 import { drafted } from "./forms.js";
@@ -48,11 +47,14 @@ function WriteDialog({ options, onClose }) {
     event.preventDefault();
     session.leave();
   };
+  // A browser may close a dialog at a second Escape, whatever its cancel event was answered.
+  const onClosed = () => (session.step === "busy" ? dialog.current?.showModal() : session.leave());
   const again = () => {
     const next = session.undo();
     onClose(openWrite(next).then((path) => (path === undefined ? next.path : path)));
   };
-  return html`<dialog class="write" ref=${dialog} aria-labelledby="write-title" onCancel=${onCancel}>
+  return html`<dialog class="write" ref=${dialog} aria-labelledby="write-title" onCancel=${onCancel}
+    onClose=${onClosed}>
     <h2 id="write-title">${session.form.title(options.path ?? "")}</h2>
     <${Step} session=${session} onUndo=${again} />
   </dialog>`;
@@ -87,10 +89,7 @@ function Editing({ session }) {
 const Problem = ({ session: { errors, isUnknown } }) => errors[""] && html`<p class="write-error" role="alert">${errors[""]}
   ${isUnknown ? " It is not certain whether this was written. Send it again: nothing is changed twice." : ""}</p>`;
 
-/**
- * What a mutation would change.
- * @param {Props} props
- */
+/** What a mutation would change. @param {Props} props */
 function Forecast({ session: { options: { hierarchy, verb }, node, draft, plan } }) {
   if (!draft || !plan) return null;
   const below = node?.descendantCount ? quantity(node.descendantCount, "descendant") : "";
@@ -107,10 +106,7 @@ function Forecast({ session: { options: { hierarchy, verb }, node, draft, plan }
   </section>`;
 }
 
-/**
- * A list of differences, old to new.
- * @param {{rows: import("./values.js").Difference[]}} props
- */
+/** A list of differences, old to new. @param {{rows: import("./values.js").Difference[]}} props */
 export const Differences = ({ rows }) => html`<dl class="differences">
   ${rows.map(({ label, before, after }) => html`<div key=${label}><dt>${label}</dt>
     <dd>${before === NONE ? before : html`<del>${before}</del>`} → <ins>${after}</ins></dd></div>`)}

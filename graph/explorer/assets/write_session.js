@@ -1,5 +1,4 @@
-/** Session of one mutation: its draft, the dry run, the write, and what comes in between: conflicts and large moves. */
-
+// Session of one mutation: its draft, the dry run, the write, and what comes in between: conflicts and large moves.
 import { content, levelOf, mutation } from "./documents_writing.js";
 import { draftOf, FieldError, FORMS, rebased } from "./forms.js";
 import { parentOf } from "./words.js";
@@ -95,9 +94,10 @@ export class WriteSession {
     if (draft) await this.send(true);
   }
 
-  /** Change the draft, which needs a new preview. @param {Draft} part */
+  /** Change the draft, which needs a new preview; while one is under way the draft stays as it was sent. @param {Draft} part */
   change(part) {
-    this.#renew({ draft: { ...this.draft, ...part } });
+    if (this.step === "busy") this.onChange();
+    else this.#renew({ draft: { ...this.draft, ...part } });
   }
 
   /** @param {Partial<WriteSession>} state */
@@ -144,7 +144,7 @@ export class WriteSession {
     }
     const isUnknown = !dryRun && (error.uncertain || NO_ANSWER.has(error.code));
     const own = Object.keys(draft ?? {}).filter((name) => !WITHOUT_FIELD.has(name));
-    const field = fieldOf(error, [...own, ...Object.keys(draft?.values ?? {})]);
+    const field = isUnknown ? "" : fieldOf(error, [...own, ...Object.keys(draft?.values ?? {})]);
     this.#set({ isUnknown, plan: isUnknown ? this.plan : null, errors: { [field]: error.message }, step: "form" });
   }
 

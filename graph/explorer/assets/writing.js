@@ -1,5 +1,4 @@
-/** Writing: the menu of a node's mutations, and the dialogs that other parts of the page open. */
-
+// Writing: the menu of a node's mutations, and the dialogs that other parts of the page open.
 import { html } from "./vendor/preact.js";
 import { draftOf, levelsBelow } from "./forms.js";
 import { openWrite } from "./write_dialog.js";
