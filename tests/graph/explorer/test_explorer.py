@@ -113,6 +113,7 @@ def test_the_tree_is_walked_by_keyboard(demo_server, visit):
     expect(line(page, "United Arab Emirates")).to_have_attribute("aria-expanded", "true")
     below = tree(page).locator("[aria-level='2']").first
     expect(below).to_have_attribute("aria-posinset", "1")
+    expect(below).not_to_contain_text("Loading")
     page.keyboard.press("ArrowRight")
     expect_active(page, below.locator(".name").inner_text())
     page.keyboard.press("Enter")
