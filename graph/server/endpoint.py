@@ -145,9 +145,10 @@ class GraphQLEndpoint:
         try:
             request = await self._request(scope, receive, info)
         except UnknownDocument as error:
-            return await send_single(send, info, unknown(error))
+            return await send_single(send, self._sender, info, unknown(error))
         if not self._execution.is_subscription(request):
-            return await send_single(send, info, await self._execute(request, scope["method"], receive, info))
+            response = await self._execute(request, scope["method"], receive, info)
+            return await send_single(send, self._sender, info, response)
         authenticate = partial(self._caller, scope, info.headers)
         await self._streams.follow(Connection(request, receive, send, info, authenticate), self._sender)
 

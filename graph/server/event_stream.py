@@ -16,7 +16,17 @@ from typing import Any
 
 from starlette.types import Receive, Send
 
-from graph.errors import OVERLOADED, TIMEOUT, UNAVAILABLE, Header, RequestRejected, error_body
+from graph.errors import (
+    INTERNAL,
+    INTERNAL_MESSAGE,
+    OVERLOADED,
+    TIMEOUT,
+    UNAVAILABLE,
+    Header,
+    RequestRejected,
+    error_body,
+    log_unexpected,
+)
 from graph.execution.operation import Execution
 from graph.execution.response import OperationResponse
 from graph.observability.request_info import RequestInfo, codes_of
@@ -168,12 +178,19 @@ class _Stream:
         try:
             while self._listener.page is not None and "errors" not in response.body:
                 await self._send_page(response, self._listener.page)
+                del response  # its data need not be held while the stream waits
                 response = await self._next()
             self._info.codes = codes_of(response.body.get("errors", ()))
             await self._end(response.content())
         except RequestRejected as error:  # the credential is no longer valid
             self._info.codes = (error.code,)
             await self._end(error_body(str(error), error.code))
+        except ClientDisconnected:
+            raise
+        except Exception as error:  # handled here, because the response has begun
+            log_unexpected(error)
+            self._info.codes = (INTERNAL,)
+            await self._end(error_body(INTERNAL_MESSAGE, INTERNAL))
 
     async def cut(self) -> None:
         """End the connection without `complete`, or answer that the server stops."""
@@ -280,13 +297,13 @@ def streams_of(
     )
 
 
-async def send_single(send: Send, info: RequestInfo, response: OperationResponse) -> None:
+async def send_single(send: Send, sender: ResponseSender, info: RequestInfo, response: OperationResponse) -> None:
     """Send a whole response as a stream of one event."""
     info.codes = codes_of(response.body.get("errors", ()))
     body = event_of(response.content()) + COMPLETE
     headers = [*HEADERS, (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await sender.send(send, body)
 
 
 def event_of(content: bytes, event_id: str = "") -> bytes:

@@ -141,8 +141,8 @@ class ChangeFollower:
 class ChangeListener:
     """The place of one stream in the changes of its tree.
 
-    `cursor` is that of the last page that was taken, or the one to resume after; `page` is the last that was read, and
-    `tree` the tree once a page was read.
+    `cursor` is that of the last page that was taken, or the one to resume after; `page` is the one that was read and is
+    not taken yet, and `tree` the tree once a page was read.
     """
 
     def __init__(self, follower: ChangeFollower, cursor: str | None) -> None:
@@ -173,6 +173,7 @@ class ChangeListener:
         assert self.page is not None  # noqa: S101 - it was read
         self.cursor = self.page.cursor
         self._seen = -1 if self.page.has_more else self._reading
+        self.page = None
 
     async def has_news(self) -> None:
         """Wait until there may be changes after the cursor."""

@@ -167,6 +167,16 @@ async def test_a_stream_waits_out_an_outage_of_the_store(sqlite, monkeypatch):
         assert not failures
 
 
+async def test_an_internal_error_ends_the_stream_and_is_logged(sqlite, monkeypatch, caplog):
+    async with following(sqlite) as server, server.client() as client:
+        await client.next()
+        monkeypatch.setattr(server.streams.execution, "answer", None)
+        await make(server, "a")
+        assert (await client.next()).code == "INTERNAL_SERVER_ERROR"
+        assert (await client.next()).name == "complete"
+    assert "Unexpected error" in caplog.text
+
+
 async def test_a_stream_does_not_begin_while_the_store_is_unavailable(sqlite):
     app = create_app(Settings(store=sqlite, log_level="error"))  # the table is not created
     async with app.lifespan(app), EventClient(app, CHANGES, tree="a") as client:
