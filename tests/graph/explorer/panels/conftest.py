@@ -20,13 +20,13 @@ COUNTRY = """mutation ($root: String!, $path: Path!, $state: Path!) {
 }"""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def writable(tmp_path_factory):
     """The URL of a store with an empty table."""
     return created(f"sqlite:///{tmp_path_factory.mktemp('panels') / 'clade.db'}")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def url(writable):
     with serving(make_app(Settings(store=writable, writes="on", hierarchies=SERVED))) as url:
         yield url
@@ -64,7 +64,7 @@ def data(url):
     return lambda document, **variables: ask(url, document, **variables)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def keys():
     """Keys of roots that no other test has."""
     return (f"C{number}" for number in itertools.count())
