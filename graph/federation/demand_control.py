@@ -33,9 +33,11 @@ def demand_control(classes: Sequence[type[Node]]) -> dict[tuple[str, str], str]:
         ("ChangeFeed", "changes"): _size(ASSUMED_PAGE),
     }
     for cls in classes:
-        hits = 'sizedFields: ["nodes"], '
-        found["Query", search_field_of(cls)] = f"{_cost(SEARCH)} {_size(None, 'first', fields=hits)}"
-        found["Query", near_field_of(cls)] = f"{_cost(NEAR)} {_size(None, 'first', fields=_NODES)}"
+        if cls.search is not None:
+            hits = _size(None, "first", fields='sizedFields: ["nodes"], ')
+            found["Query", search_field_of(cls)] = f"{_cost(SEARCH)} {hits}"
+        if cls.location is not None:
+            found["Query", near_field_of(cls)] = f"{_cost(NEAR)} {_size(None, 'first', fields=_NODES)}"
         found["Query", paths_field_of(cls)] = _size(ASSUMED_LOOKUPS)
         for level in (cls, *cls.levels.values()):
             found |= {(one.__name__, ""): _cost(0) for one in types_of(level) if is_dataclass(one)}

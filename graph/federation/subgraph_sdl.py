@@ -47,9 +47,7 @@ def service_field(sdl: Callable[[], str]) -> StrawberryField:
     return field(lambda root, info: (), service, "Schema of this subgraph, for gateways.", name="_service")
 
 
-def subgraph_sdl(
-    schema: strawberry.Schema, classes: Sequence[type[Node]] = (), expose: frozenset[str] = frozenset()
-) -> str:
+def subgraph_sdl(schema: strawberry.Schema, classes: Sequence[type[Node]], expose: frozenset[str] = frozenset()) -> str:
     """The SDL of the subgraph: the exposed parts of the schema, with nodes as entities by ID and by path.
 
     All types that implement `Node` are entities. The interfaces of hierarchies are, too, so that a subgraph can add
