@@ -32,7 +32,7 @@ def test_the_lines_of_code_are_counted():
     own = rows(section("Resolvers of your own with DataLoader", PAGE))["lines of code"]
     assert own[0].startswith(f"{lines_of_code(*(PEERS / name for name in OWN))}, ")
     assert own[1].startswith(f"{lines_of_code(ROOT / 'graph' / 'hierarchies' / 'locations.py')}, ")
-    (stated,) = re.findall(r"(\d+) lines\nwithout its data", PAGE.read_text("utf-8"))
+    (stated,) = re.findall(r"(\d+) lines\swithout its data", PAGE.read_text("utf-8"))
     assert int(stated) == lines_of_code(*(PEERS / name for name in POSTGRAPHILE))
 
 
