@@ -97,7 +97,7 @@ async def load(
     """
     result.rejections += plan.rejections
     running = _Import(store, plan, result, prune and not plan.pathless, dry_run, on_nodes)
-    roots = iter(sorted(plan.trees, key=lambda root: -len(plan.trees[root].nodes)))
+    roots = iter(sorted(plan.trees, key=lambda root: -plan.trees[root].size))
     try:
         async with asyncio.TaskGroup() as group:
             for _ in range(TREES_AT_ONCE if store.calls is not None else 1):
@@ -126,7 +126,7 @@ class _Import:
         """Import one tree after another."""
         for root in roots:
             tree = self.plan.trees.pop(root)
-            if tree.nodes or self.plan.rewrite:
+            if tree.size or self.plan.rewrite:
                 await _TreeImport(self, tree).run()
 
     async def rank_root(self, node: Node) -> None:

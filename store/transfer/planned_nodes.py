@@ -1,6 +1,7 @@
-"""Nodes of an import plan, which are all in memory until they are written."""
+"""Nodes of an import plan, which are all in memory until they are written, those of large trees packed."""
 
-from dataclasses import dataclass, field
+import zlib
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -13,11 +14,16 @@ from store.text import shorten
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(dict[str, Any]).decode
+_decode_rows = msgspec.msgpack.Decoder(list[tuple[str, str, str | None, str | None, int, bytes, str | None]]).decode
 _NO_VALUES = _encode({})
+
+LEAST_PACKED = 100  # nodes of a tree; fewer take as much memory packed
+MAX_UNPACKED = 100_000  # nodes of trees that may be packed and are not
+MAX_REPACKED = 1_000_000  # nodes that are unpacked for further rows: where rows jump between trees, it takes too long
 
 
 class Node(Struct, gc=False):
-    """A node that the file asks for; small, since all nodes of a file are in memory.
+    """A node that the file asks for; small, since many are in memory.
 
     `number` is the first row that names it, `values` are its attributes as stored; None removes one. They are held as
     `encoded` bytes, which take a quarter of the memory; a change has to be assigned. `rank` is the one that it gets if
@@ -53,13 +59,68 @@ class Node(Struct, gc=False):
         return path_text(self.pk, self.sk)
 
 
-@dataclass
 class Tree:
-    """The part of a plan for one tree: `nodes`, and the numbers of `rejected` rows, each by sort key."""
+    """The part of a plan for one tree: its nodes, and the numbers of `rejected` rows, each by sort key.
 
-    pk: str
-    nodes: dict[str, Node] = field(default_factory=dict)
-    rejected: dict[str, int] = field(default_factory=dict)
+    `size` is the number of nodes, `packed` are the nodes as compressed bytes, of a tenth of the size.
+    """
+
+    def __init__(self, pk: str) -> None:
+        self.pk = pk
+        self.rejected: dict[str, int] = {}
+        self.packed: bytes | None = None
+        self._nodes: dict[str, Node] = {}
+        self._packed_size = 0
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        """The nodes by their sort keys, unpacked if they are packed."""
+        if self.packed is not None:
+            self._nodes = {
+                sk: Node(self.pk, sk, intern(level), name, node_id, number, encoded, rank)
+                for sk, level, name, node_id, number, encoded, rank in _decode_rows(zlib.decompress(self.packed))
+            }
+            self.packed = None
+        return self._nodes
+
+    @property
+    def size(self) -> int:
+        return len(self._nodes) if self.packed is None else self._packed_size
+
+    def pack(self) -> None:
+        """Pack the nodes; those that are held elsewhere are not these any more."""
+        rows = [(n.sk, n.level, n.name, n.id, n.number, n.encoded, n.rank) for n in self._nodes.values()]
+        self.packed, self._packed_size, self._nodes = zlib.compress(_encode(rows), 1), len(rows), {}
+
+
+class PlannedTrees(dict[str, Tree]):
+    """The trees of a plan by partition. Those that have had no rows for a while are packed."""
+
+    def __init__(self) -> None:
+        self._current = Tree("")
+        self._left: dict[str, Tree] = {}  # the longest ago first
+        self._left_nodes = self._repacked = 0
+
+    def use(self, pk: str, *, may_pack: bool) -> Tree:
+        """The tree of a row; `may_pack` is whether no node of the plan is held elsewhere."""
+        if pk == self._current.pk:
+            return self._current
+        left, tree = self._current, self.get(pk)
+        if tree is None:
+            tree = self[pk] = Tree(pk)
+        if self._left.pop(pk, None) is not None:
+            self._left_nodes -= tree.size
+        elif tree.packed is not None:
+            self._repacked += tree.size
+        if left.size >= LEAST_PACKED:
+            self._left[left.pk] = left
+            self._left_nodes += left.size
+        self._current = tree
+        while may_pack and self._left_nodes > MAX_UNPACKED and self._repacked <= MAX_REPACKED:
+            oldest = self._left.pop(next(iter(self._left)))
+            self._left_nodes -= oldest.size
+            oldest.pack()
+        return tree
 
 
 def path_text(pk: str, sk: str) -> str:

@@ -16,6 +16,7 @@ from store.model.records import Record, checked_id, derived_id
 from store.model.undefined_values import Undefined, undefined_values
 from store.text import shorten
 from store.transfer.planned_nodes import Node as Node
+from store.transfer.planned_nodes import PlannedTrees
 from store.transfer.planned_nodes import Tree as Tree
 from store.transfer.planned_nodes import path_text as path_text
 
@@ -78,7 +79,7 @@ class ImportPlan:
         self.hierarchy = hierarchy
         self.rewrite = rewrite
         self.ignore_unknown = ignore_unknown
-        self.trees: dict[str, Tree] = {}
+        self.trees = PlannedTrees()
         self.ids: dict[str, Node] = {}
         self.rejected_ids: set[str] = set()
         self.unmoved: dict[str, str] = {}
@@ -110,8 +111,7 @@ class ImportPlan:
             if row.version not in self.versions:
                 self.versions[row.version] = ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown)
             return self.versions[row.version].take(row._replace(version=None))
-        if (tree := self.trees.get(pk)) is None:
-            tree = self.trees[pk] = Tree(pk)
+        tree = self.trees.use(pk, may_pack=not self.ids)
         keys = keys[len(keys) - len(row.parts) :]
         try:
             for node in self._nodes(row, keys, tree):

@@ -34,6 +34,7 @@ OWN_TESTS = {
     "docs/deploy.md": "tests/docs/test_deploy.py",
     "docs/dynamodb.md": "tests/docs/test_dynamodb.py",
     "docs/federation.md": "tests/federation/test_guide.py",
+    "docs/following-changes.md": "tests/docs/test_following_changes.py",
     "docs/from-your-table.md": "tests/docs/test_from_your_table.py",
     "docs/importing.md": "tests/docs/test_importing.py",
     "docs/performance.md": "tests/test_bench.py",
@@ -41,6 +42,7 @@ OWN_TESTS = {
     "docs/reference/commands.md": "tests/commands/test_main.py",
     "docs/rights.md": "tests/docs/test_rights.py",
     "docs/type-ahead.md": "tests/examples/test_type_ahead.py",
+    "docs/typed-clients.md": "tests/clients/test_typed_clients.py",
 }
 """Tests of the commands of other pages."""
 

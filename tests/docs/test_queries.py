@@ -29,6 +29,7 @@ OWN_TESTS = {
     "docs/attributes.md": "test_attributes.py",
     "docs/dynamodb.md": "test_dynamodb.py",
     "docs/federation.md": "../federation/test_guide.py",
+    "docs/following-changes.md": "test_following_changes.py",
     "docs/from-your-table.md": "test_from_your_table.py",
     "docs/languages.md": "test_writing.py",
     "docs/modelling.md": "test_modelling.py",

@@ -93,9 +93,11 @@ async def _import(url: str, wanted: list[ImportPlan]) -> None:
 
 
 async def _copy(source: str, target: str) -> None:
-    """All items but the log; importing once more would take minutes."""
+    """All items but the log and those of search, which no query here reads; importing once more would take minutes."""
     with sqlite3.connect(source.removeprefix("sqlite:///")) as connection:
-        bodies = connection.execute("SELECT body FROM items WHERE sk NOT LIKE '!0%'").fetchall()
+        bodies = connection.execute(
+            "SELECT body FROM items WHERE sk NOT LIKE '!0%' AND pk NOT LIKE 'words/%' AND pk NOT LIKE 'cells/%'"
+        ).fetchall()
     async with open_store(target) as store:
         await store.create()
         await write(store, [msgspec.msgpack.decode(body) for (body,) in bodies])

@@ -7,6 +7,7 @@ import asyncio
 import os
 import uuid
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -25,6 +26,7 @@ from tests.systems.searching import ALL, CLASSES, RandomTree, Search, all_nodes
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 SEQUENCES = st.tuples(st.sampled_from([*CLASSES]), st.integers(0, 1 << 32), st.integers(1, 15))
+LOOKUPS = {"spot": "spot", "box": "boxNode"}
 SMALL = 60  # changes in a transaction, so that a subtree of some nodes is moved in the background
 common = settings(suppress_health_check=list(HealthCheck), deadline=None)
 
@@ -33,6 +35,17 @@ def granted(tree: RandomTree) -> tuple[Any, list[Path]]:
     """A caller who sees some subtrees, and their tops."""
     tops = [tree.path() for _ in range(tree.random.randint(0, 2))] + [("no", "where")]
     return caller(*[f"read:{tree.hierarchy.name}/{format_path(top)}" for top in tops], name=str(tops)), tops
+
+
+async def seen_under(server: Server, asked: Search, who: Any) -> Search | None:
+    """The search below the node that a caller gets for the path: where the one that is there is hidden, the one that
+    was there before. None where there is none.
+    """
+    if asked.under is None:
+        return asked
+    query = f"query($path: Path) {{ node: {LOOKUPS[asked.hierarchy]}(path: $path) {{ path }} }}"
+    node = (await server.ask(who, query, path=format_path(asked.under)))["data"]["node"]
+    return None if node is None else replace(asked, under=tuple(node["path"].split("/")))
 
 
 async def check(
@@ -47,9 +60,10 @@ async def check(
         return True
     assert "errors" not in answer, (asked, answer)
     found = answer["data"]["found"]
+    scope = await seen_under(server, asked, who)
 
     def shown(path: Path) -> bool:
-        return asked.is_in_scope(path) and any(path[: len(top)] == top for top in tops)
+        return scope is not None and scope.is_in_scope(path) and any(path[: len(top)] == top for top in tops)
 
     expected = brute.find(asked.text, shown=shown, levels=asked.levels, languages=asked.languages, first=asked.first)
     if whole or exact or found["complete"]:

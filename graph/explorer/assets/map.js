@@ -8,7 +8,7 @@ import { number, quantity } from "./words.js";
 
 const MAX_POINTS = 1000;
 const MAX_LABELS = 15;
-const SMALLEST = 4; // degrees of latitude that a map shows at least
+const [SMALLEST, SMALLEST_OF_ONE] = [4, 40]; // degrees of latitude that a map of several places or of one shows at least
 const RATIO = 2; // width to height
 const [RADIUS, LETTERS] = [5, 12]; // of circles and of labels, in pixels
 const WORLD = { x: -180, y: -84, width: 360, height: 168 };
@@ -28,7 +28,8 @@ export function shiftOf(points) {
 export function boxOf(spots) {
   const [xs, ys] = [spots.map((spot) => spot.x), spots.map((spot) => spot.y)];
   const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-  const height = Math.max(SMALLEST, (bottom - top) * 1.3, ((right - left) * 1.3) / RATIO);
+  const smallest = spots.length > 1 ? SMALLEST : SMALLEST_OF_ONE;
+  const height = Math.max(smallest, (bottom - top) * 1.3, ((right - left) * 1.3) / RATIO);
   const width = height * RATIO;
   return { x: (left + right - width) / 2, y: (top + bottom - height) / 2, width, height };
 }

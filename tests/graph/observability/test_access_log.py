@@ -109,7 +109,7 @@ def test_a_slow_request_is_a_warning(lines):
 def test_other_paths_are_logged_and_probes_are_not(client, lines):
     for path in ("/nothing", "/healthz", "/readyz", "/"):
         client.get(path)
-    assert [(line["path"], line["status"]) for line in lines()] == [("/nothing", 404), ("/", 307)]
+    assert [(line["path"], line["status"]) for line in lines()] == [("/nothing", 404), ("/", 200)]
 
 
 def test_documents_are_logged_at_debug_only_and_shortened(client, lines, caplog):

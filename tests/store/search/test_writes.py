@@ -23,12 +23,14 @@ from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, RandomEdits, Refused
 from tests.store.background_moves.journaled import AT, create, move
-from tests.store.writer.test_writer_model import SEQUENCES, TINY
+from tests.store.writer.test_writer_model import SEQUENCES
+from tests.store.writer.test_writer_model import TINY as TINY_WITHOUT_SEARCH
 
 NOTED = replace(CATEGORY.levels["CATEGORY"], attributes={"note": Attribute("note", Kind.TEXT, "A note.", search=True)})
 SEARCHED = replace(CATEGORY, levels={**CATEGORY.levels, "CATEGORY": NOTED}, search=Search(SearchScope.HIERARCHY))
 BY_TREE = replace(SEARCHED, search=Search(SearchScope.TREE))
 SCOPES = {"hierarchy": SEARCHED, "tree": BY_TREE}
+TINY = TINY_WITHOUT_SEARCH + 4  # the changes of search in the transaction that ends the copying of a move
 LIMITS = {"unlimited": None, "as on DynamoDB": 100, "tiny": TINY}
 
 
