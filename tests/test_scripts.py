@@ -242,13 +242,20 @@ def test_the_second_start_installs_and_loads_nothing_and_passes_options(installe
     assert "/graphql" in output
 
 
-def test_the_commands_of_the_image_run_in_a_clean_environment_on_a_dynamodb_engine(installed, engine: Engine, tmp_path):
-    """The wheel alone, without the checkout, so that it has to be complete."""
+def test_the_commands_of_the_image_run_in_a_clean_environment(installed, request, tmp_path):
+    """The wheel alone, without the checkout, so that it has to be complete. The demo data is loaded into a file.
+
+    The long form loads it into a DynamoDB engine, which takes minutes: CLADE_TEST_IMAGE_ON_DYNAMODB=1.
+    """
+    store = f"sqlite:///{tmp_path / 'image.db'}"
+    if os.environ.get("CLADE_TEST_IMAGE_ON_DYNAMODB"):
+        engine: Engine = request.getfixturevalue("engine")
+        store = engine.address("image")
     pip = [installed / ".venv/bin/python", "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall"]
     subprocess.run([*pip, f"{installed}[demo]"], check=True, cwd=tmp_path)
     serve = image_command()
     assert serve[0] == "clade"
-    settings = compose_settings() | {"CLADE_STORE": engine.address("image")}
+    settings = compose_settings() | {"CLADE_STORE": store}
     output = served(installed, ".venv/bin/clade", *serve[1:], cwd=tmp_path, **settings)
     assert "Loaded 39," in output
     assert "/graphql" in output
