@@ -23,7 +23,7 @@ from tests.serving import serving
 CI = os.environ.get("CI") == "true"
 CLADE = Path(sysconfig.get_path("scripts")) / "clade"
 
-settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("here", deadline=None)
 settings.load_profile("ci" if CI else "here")
 

@@ -75,4 +75,4 @@ class Bounds:
 
 DEFAULT = Bounds()
 # Where others use the same cores: a second of CPU does less there, so what is timed gets more room. Counts do not.
-CROWDED = Bounds(cpu=1.25, blocked=0.3, refusal_cpu=0.1)
+CROWDED = Bounds(cpu=1.8, blocked=0.3, refusal_cpu=0.1)

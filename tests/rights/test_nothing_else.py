@@ -157,13 +157,13 @@ queries = st.lists(st.tuples(seeds, st.integers(1, 4)), min_size=1, max_size=3) 
 common = settings(suppress_health_check=list(HealthCheck), deadline=None)
 
 
-@settings(common, max_examples=EXAMPLES or 15)
+@settings(common, max_examples=EXAMPLES or 8)
 @given(seeds, st.integers(1, 40), seeds, queries)
 def test_sqlite_discloses_nothing_outside_the_grants(seed, size, granted, asked):
     run("sqlite://:memory:", seed, size, granted, asked)
 
 
-@settings(common, max_examples=EXAMPLES or 4)
+@settings(common, max_examples=EXAMPLES or 3)
 @given(seeds, st.integers(1, 40), seeds, queries)
 def test_dynamodb_discloses_nothing_outside_the_grants(engine, seed, size, granted, asked):
     run(engine.address(f"rights-{uuid.uuid4().hex}"), seed, size, granted, asked)

@@ -307,13 +307,13 @@ def check_on(url: str, tree: tuple[int, int, bool, bool], asked: list[tuple[int,
 common = settings(suppress_health_check=list(HealthCheck), deadline=None)
 
 
-@settings(common, max_examples=EXAMPLES or 150)
+@settings(common, max_examples=EXAMPLES or 80)
 @given(models, queries)
 def test_sqlite_answers_as_the_model_does(tree, asked):
     check_on("sqlite://:memory:", tree, asked)
 
 
-@settings(common, max_examples=EXAMPLES or 60)
+@settings(common, max_examples=EXAMPLES or 30)
 @given(models, queries)
 def test_dynamodb_answers_as_the_model_does(engine, tree, asked):
     check_on(engine.address(f"model-{uuid.uuid4().hex}"), tree, asked)

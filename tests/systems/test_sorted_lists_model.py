@@ -209,13 +209,13 @@ async def check(url: str, seed: int, size: int) -> None:
         assert not changed_records(store)
 
 
-@settings(common, max_examples=EXAMPLES or 60)
+@settings(common, max_examples=EXAMPLES or 30)
 @given(seeds, st.integers(1, 60))
 def test_sqlite_sorts_and_filters_as_the_model_does(seed, size):
     asyncio.run(check("sqlite://:memory:", seed, size))
 
 
-@settings(common, max_examples=EXAMPLES or 10)
+@settings(common, max_examples=EXAMPLES or 6)
 @given(seeds, st.integers(1, 60))
 def test_dynamodb_sorts_and_filters_as_the_model_does(engine, seed, size):
     asyncio.run(check(engine.address(f"sorted-{uuid.uuid4().hex}"), seed, size))

@@ -1,6 +1,6 @@
 """Real files with their dirt: every level's count as other code counts it.
 
-The long form, with all countries on DynamoDB as well: CLADE_TEST_ALL_STORES=1 pytest tests/commands/importing
+The long form, with the countries of most shops as well: CLADE_TEST_ALL_STORES=1 pytest tests/commands/importing
 """
 
 import csv
@@ -13,7 +13,6 @@ from collections.abc import Collection
 from commands.importing.columns import columns
 from graph.hierarchies.registry import hierarchies
 from store.engine.protocol import Store
-from store.sqlite.store import SQLiteStore
 from store.transfer.formats.columns import read_csv
 from store.transfer.formats.lines import read_taxonomy, taxonomy_level
 from store.transfer.formats.matching import ColumnOptions
@@ -64,7 +63,7 @@ def counted(without: Collection[str]) -> dict[str, int]:
 
 
 async def test_all_stores_of_a_coffee_chain_are_imported(store: Store) -> None:
-    without = () if isinstance(store, SQLiteStore) or ALL else MANY_STORES
+    without = () if ALL else MANY_STORES
     outcome = await imported(store, stores(without=without))
     assert outcome.rejections == []
     assert dict(outcome.added) == counted(without)

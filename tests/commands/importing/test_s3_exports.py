@@ -169,7 +169,7 @@ async def commits(store: Store, count: int) -> int:
 def test_an_import_that_is_killed_anywhere_goes_on_with_the_same_command(
     clade: Callable[..., Any], tmp_path: Path, store_url: str
 ) -> None:
-    count = 150
+    count = 50
     audits = [
         {"PK": f"Equipment_{number}", "SK": f"v{version:03}_Audit", "auditor": f"auditor {version}"}
         for number in range(count) for version in (1, 2, 3)
@@ -194,7 +194,7 @@ def test_an_import_that_is_killed_anywhere_goes_on_with_the_same_command(
             await invariants.check(store)
             return process.returncode == -signal.SIGKILL
 
-    kills = [asyncio.run(killed(started(), more)) for more in (1, 40, 90)]
+    kills = [asyncio.run(killed(started(), more)) for more in (1, 14, 30)]
     assert any(kills), "no import was killed in time"
     imported(clade(*words))
     assert "Nothing changed." in imported(clade(*words))

@@ -119,7 +119,7 @@ async def differ(tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]
             told.update(planned=planning.compiled, unplanned=planning.interpreted)
 
 
-@settings(max_examples=EXAMPLES or 120, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=EXAMPLES or 70, suppress_health_check=list(HealthCheck), deadline=None)
 @given(models, queries)
 def test_generated_queries_are_answered_alike_to_the_letter(tree, asked):
     asyncio.run(differ(tree, asked))

@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -79,6 +79,7 @@ def shuffled(value: Any, random: Random) -> Any:
     return value
 
 
+@settings(max_examples=40)
 @given(st.lists(records, max_size=4), st.randoms(use_true_random=False))
 def test_what_was_decoded_before_is_what_is_decoded_anew_in_whatever_order_it_comes(
     made: list[Record], random: Random
