@@ -111,7 +111,7 @@ class TreeMerge:
         elif self._plan.rewrite:
             self._rewrite(item)
         in_file = accepted or (above is not None and above.in_file)
-        kept = accepted or not (self._prune and in_file) or sk in self._rejected or self._is_claimed(sk, item)
+        kept = accepted or not (self._prune and in_file) or sk in self._rejected or self._is_claimed(item, node)
         self._stack.append(_OpenNode(sk, cast(str, item["level"]), item, in_file=in_file, kept=kept))
 
     def _close(self, sk: str) -> _OpenNode | None:
@@ -135,13 +135,15 @@ class TreeMerge:
             if open_node.item is not None:
                 self._found.above[open_node.sk] = Record.of(open_node.item)
 
-    def _is_claimed(self, sk: str, item: Item) -> bool:
-        """Whether the file has the id of this item at another path, so that it is not to be removed."""
+    def _is_claimed(self, item: Item, node: Node | None) -> bool:
+        """Whether the file has the id of this item at another path, so that it is not to be removed.
+
+        `node` is the file's node at the path of the item.
+        """
         node_id = _bare_id(item)
         if node_id in self._plan.rejected_ids:
             return True
-        other = self._plan.ids.get(node_id)
-        return other is not None and other.key != (self._pk, sk)
+        return node_id in self._plan.ids and (node is None or node.id != node_id)
 
     def _reject(self, node: Node, reason: str) -> None:
         self._found.rejections.append(Rejection(node.number, reason))

@@ -59,6 +59,9 @@ class ImportMoves:
         self._result = result
         self._reads = ReadUsage()
         self._blocked: set[Key] = set()  # targets of nodes that cannot be moved there yet
+        self._nodes = {
+            node.id: node for tree in plan.trees.values() for node in tree.nodes.values() if node.id is not None
+        }
 
     async def run(self, on_nodes: Callable[[int], None] = lambda nodes: None) -> None:
         """Move nodes until no more can be; `on_nodes` is called with each number of nodes that are done.
@@ -67,7 +70,7 @@ class ImportMoves:
         """
         try:
             await self._finish()
-            waiting = sorted(self._plan.ids.values(), key=lambda node: node.key)
+            waiting = sorted(self._nodes.values(), key=lambda node: node.key)
             moved = -1
             while waiting and moved < self._result.moved.total():
                 moved = self._result.moved.total()
@@ -79,7 +82,7 @@ class ImportMoves:
     async def _finish(self) -> None:
         """Finish interrupted moves, and add those that the file asks for to the result."""
         for move in await self._writer.move_worker.finish({self._plan.hierarchy.name}):
-            node = self._plan.ids.get(move.top_id.partition(":")[2])
+            node = self._nodes.get(move.top_id.partition(":")[2])
             if node is not None and move.target == node.key and await self._current_keys([node]) == [move.target]:
                 self._result.note(Event.MOVED, node.level, move.source, move.target)
 
@@ -125,7 +128,7 @@ class ImportMoves:
         above = ancestor_keys(child.key)
         for key, item in zip(above, await self._store.get(above, self._reads, strong=True), strict=True):
             if item is not None:
-                other = self._plan.ids.get(cast(str, item["id"]).partition(":")[2])
+                other = self._nodes.get(cast(str, item["id"]).partition(":")[2])
                 if other is not None and other is not child and other.key != key:
                     raise BadInput(f"{path_text(*key)} has to be moved first.")  # with all below it
             elif node := nodes.get(key.sk):

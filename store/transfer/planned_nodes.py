@@ -101,8 +101,8 @@ class PlannedTrees(dict[str, Tree]):
         self._left: dict[str, Tree] = {}  # the longest ago first
         self._left_nodes = self._repacked = 0
 
-    def use(self, pk: str, *, may_pack: bool) -> Tree:
-        """The tree of a row; `may_pack` is whether no node of the plan is held elsewhere."""
+    def use(self, pk: str) -> Tree:
+        """The tree of a row."""
         if pk == self._current.pk:
             return self._current
         left, tree = self._current, self.get(pk)
@@ -116,7 +116,7 @@ class PlannedTrees(dict[str, Tree]):
             self._left[left.pk] = left
             self._left_nodes += left.size
         self._current = tree
-        while may_pack and self._left_nodes > MAX_UNPACKED and self._repacked <= MAX_REPACKED:
+        while self._left_nodes > MAX_UNPACKED and self._repacked <= MAX_REPACKED:
             oldest = self._left.pop(next(iter(self._left)))
             self._left_nodes -= oldest.size
             oldest.pack()

@@ -68,8 +68,8 @@ class Rejection(NamedTuple):
 class ImportPlan:
     """All nodes that a file asks for, and the rows rejected from the file alone.
 
-    `trees` are by partition. `ids` are the nodes with a given id, `rejected_ids` those of rejected rows, `unmoved`
-    why a node at another path was not moved to the one in the file, by id. `pathless` counts the rejected rows without
+    `trees` are by partition. `ids` are the given ids, each with the row that first gives it, `rejected_ids` those of
+    rejected rows, `unmoved` why a node at another path was not moved to the one in the file, by id. `pathless` counts the rejected rows without
     a valid path. `versions` are the former versions of nodes by number, `deleted` the rows of nodes that are no more.
     `undefined` are the attributes and levels of the file that no class defines. With `rewrite` all nodes of the trees
     get their attributes under their present names.
@@ -80,7 +80,7 @@ class ImportPlan:
         self.rewrite = rewrite
         self.ignore_unknown = ignore_unknown
         self.trees = PlannedTrees()
-        self.ids: dict[str, Node] = {}
+        self.ids: dict[str, int] = {}
         self.rejected_ids: set[str] = set()
         self.unmoved: dict[str, str] = {}
         self.rejections: list[Rejection] = []
@@ -111,7 +111,7 @@ class ImportPlan:
             if row.version not in self.versions:
                 self.versions[row.version] = ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown)
             return self.versions[row.version].take(row._replace(version=None))
-        tree = self.trees.use(pk, may_pack=not self.ids)
+        tree = self.trees.use(pk)
         keys = keys[len(keys) - len(row.parts) :]
         try:
             for node in self._nodes(row, keys, tree):
@@ -158,7 +158,7 @@ class ImportPlan:
             try:
                 node = self._node(row.number, part, level, tree.pk, sk)
                 if part.id is not None:
-                    node.id = self._id(part, node, found)
+                    node.id = self._id(part, earlier, found)
                 if earlier is not None:
                     _check_agreement(earlier, node)
                 elif len(sk) > MAX_SORT_KEY_BYTES // 8 or len(tree.pk) > MAX_ROOT_BYTES // 8:
@@ -186,19 +186,23 @@ class ImportPlan:
         if reasons:
             if part.id is not None:
                 try:
-                    self._id(part, node, [])
+                    self._id(part, None, [])
                 except BadInput as error:
                     reasons.append(str(error))
             raise BadInput(" ".join(reasons))
         return node
 
-    def _id(self, part: Part, node: Node, found: list[Node]) -> str:
-        """The id of a part; raises BadInput where it is not valid, or that of another node."""
+    def _id(self, part: Part, earlier: Node | None, found: list[Node]) -> str:
+        """The id of a part; raises BadInput where it is not valid, or that of another node.
+
+        `earlier` is the node as former rows have it, `found` are those of the same row.
+        """
         try:
             node_id = checked_id(part.id)
-            other = self.ids.get(node_id) or next((node for node in found if node.id == node_id), None)
-            if other is not None and other.key != node.key:
-                raise BadInput(f"The id {node_id} is that of {other} already, in row {other.number}.")
+            if node_id in self.ids and (earlier is None or earlier.id != node_id):
+                raise BadInput(f"The id {node_id} is that of another node already, in row {self.ids[node_id]}.")
+            if any(node.id == node_id for node in found):
+                raise BadInput(f"The id {node_id} is that of another node in the same row.")
         except BadInput as error:
             raise BadInput(_in_column(part, "id", str(error))) from None
         return node_id
@@ -249,7 +253,7 @@ class ImportPlan:
             if more:
                 earlier.values = {**before, **more}
         if node.id is not None:
-            self.ids.setdefault(node.id, earlier)
+            self.ids.setdefault(node.id, node.number)
 
 
 def _in_column(part: Part, name: str, reason: str) -> str:

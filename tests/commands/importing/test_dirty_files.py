@@ -239,7 +239,7 @@ FILES = {
         b"Country,City,City Id\nUS,Omaha,1\nUS,Lincoln,1\n",
         [],
         2,
-        {3: 'Column "City Id": The id 1 is that of US/Omaha already, in row 2.'},
+        {3: 'Column "City Id": The id 1 is that of another node already, in row 2.'},
         [(b"Lincoln,1", b"Lincoln,2")],
         3,
     ),

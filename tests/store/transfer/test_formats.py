@@ -115,13 +115,13 @@ def test_one_key_for_two_levels_is_rejected(tmp_path: Path) -> None:
 
 def test_an_id_of_two_nodes_is_rejected(tmp_path: Path) -> None:
     wanted = read(tmp_path, HEADER + "US,NE,Omaha,1,,s1,,\nUS,NE,Omaha,2,,s1,,\n", PLACES)
-    assert reasons(wanted) == {3: 'Column "Id": The id s1 is that of US/NE/Omaha/1 already, in row 2.'}
+    assert reasons(wanted) == {3: 'Column "Id": The id s1 is that of another node already, in row 2.'}
 
 
 def test_an_id_of_two_nodes_of_one_row_is_rejected(tmp_path: Path) -> None:
     form = partial(read_csv, [LevelColumns("COUNTRY", "C", id="I"), LevelColumns("CITY", "T", id="I")])
     wanted = read(tmp_path, "C,T,I\nUS,Omaha,1\n", form)
-    assert reasons(wanted) == {2: 'Column "I": The id 1 is that of US already, in row 2.'}
+    assert reasons(wanted) == {2: 'Column "I": The id 1 is that of another node in the same row.'}
 
 
 @pytest.mark.parametrize(

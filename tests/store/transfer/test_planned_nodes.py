@@ -20,7 +20,11 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 def rows_of(tree: int) -> list[tuple[list[str], Part]]:
     above = ([f"t{tree}"], Part("CATEGORY", f"Tree {tree}"))
     notes = [{"note": f"note {child}" if child % 3 else None} for child in range(CHILDREN)]
-    below = [([f"t{tree}", f"c{child}"], Part("CATEGORY", None, None, note)) for child, note in enumerate(notes)]
+    ids = [f"id-{tree}-{child}" if child % 2 else None for child in range(CHILDREN)]
+    below = [
+        ([f"t{tree}", f"c{child}"], Part("CATEGORY", None, node_id, note))
+        for child, (node_id, note) in enumerate(zip(ids, notes, strict=True))
+    ]
     return [above, *below]
 
 
@@ -78,7 +82,9 @@ def test_rows_that_jump_between_trees_end_the_packing(monkeypatch: pytest.Monkey
     assert plan.nodes == TREES * (CHILDREN + 1)
 
 
-def test_nodes_with_ids_are_not_packed_since_the_plan_holds_them() -> None:
+def test_an_id_of_a_packed_node_is_refused_for_another_one_and_accepted_for_the_same() -> None:
     rows = [row for tree in range(TREES) for row in rows_of(tree)]
-    plan = planned([(["first"], Part("CATEGORY", None, "one")), *rows])
-    assert packed(plan) == 0
+    again = [(["t0", "c1"], Part("CATEGORY", None, "id-0-1")), (["t0", "c2"], Part("CATEGORY", None, "id-0-1"))]
+    plan = planned([*rows, *again])
+    reason = "The id id-0-1 is that of another node already, in row 3."
+    assert plan.rejections == [(len(rows) + 2, reason, False)]
