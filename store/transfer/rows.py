@@ -69,10 +69,10 @@ class ImportPlan:
     """All nodes that a file asks for, and the rows rejected from the file alone.
 
     `trees` are by partition. `ids` are the given ids, each with the row that first gives it, `rejected_ids` those of
-    rejected rows, `unmoved` why a node at another path was not moved to the one in the file, by id. `pathless` counts the rejected rows without
-    a valid path. `versions` are the former versions of nodes by number, `deleted` the rows of nodes that are no more.
-    `undefined` are the attributes and levels of the file that no class defines. With `rewrite` all nodes of the trees
-    get their attributes under their present names.
+    rejected rows, `unmoved` why a node at another path was not moved to the one in the file, by id. `pathless` counts
+    the rejected rows without a valid path. `versions` are the former versions of nodes by number, `deleted` the rows of
+    nodes that are no more. `undefined` are the attributes and levels of the file that no class defines. With `rewrite`
+    all nodes of the trees get their attributes under their present names.
     """
 
     def __init__(self, hierarchy: Hierarchy, *, ignore_unknown: bool = False, rewrite: bool = False) -> None:
