@@ -19,8 +19,13 @@ _OWN_NAMES = frozenset("pk sk tree key level name revision updated_at changed_by
 
 def id_item(record: Record) -> Item:
     """The id record of a node, with the node's key."""
-    key = id_key(record.id)
-    return {"pk": key.pk, "sk": key.sk, "tree": record.pk, "key": record.sk}
+    return id_item_at(record.id, record.pk, record.sk)
+
+
+def id_item_at(node_id: str, tree: str, key: str) -> Item:
+    """The id record of the node with this id at this key of a tree."""
+    pk, sk = id_key(node_id)
+    return {"pk": pk, "sk": sk, "tree": tree, "key": key}
 
 
 def revision_item(record: Record) -> Item:

@@ -6,16 +6,23 @@ batch has, besides the nodes it is about, all their ancestors with their new cou
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
 from store.metadata.change_log import Event, LogEntry
-from store.metadata.history import id_item, revision_item, tombstone_item
+from store.metadata.history import id_item_at, revision_item, tombstone_item
 from store.metadata.tree_version import level_at_depth
 from store.model.hierarchy import Hierarchy
-from store.model.items import ABSENT, MAX_BATCH_BYTES, UNCONDITIONAL, Change, Condition, Delete, Put, size_of
-from store.model.keys import decode_segment, first_rank, last_segment, parent_sort_key
+from store.model.items import ABSENT, MAX_BATCH_BYTES, UNCONDITIONAL, Change, Condition, Delete, Item, Put, size_of
+from store.model.keys import (
+    decode_segment,
+    first_rank,
+    last_segment,
+    level_partition,
+    parent_partition,
+    parent_sort_key,
+)
 from store.model.records import Counts, Record
 from store.search.node_items import Located, is_indexed, removals, search_changes
 from store.text import rfc3339
@@ -82,27 +89,46 @@ def batches(
     begun.
     """
     builder = _BatchBuilder(hierarchy, diff, pk, max_changes)
-    for creation, following in zip(creations, [*creations[1:], None], strict=False):
-        node = creation.node
-        record = builder.new_record(creation)
-        found = builder.search_changes(None, record)
-        yield from builder.make_room(node.sk, 2, _size_of(record, len(node.encoded)), found)
-        builder.create(creation, record, inner=following is not None and following.node.sk.startswith(node.sk))
+    for siblings, have_children in _siblings(creations):
+        yield from builder.create(siblings, have_children=have_children)
     for old, new in diff.updated:
+        builder.go_to(new.sk)
         found = builder.search_changes(old, new)
         yield from builder.make_room(new.sk, 2, _size_of(old) + _size_of(new), found)
         builder.update(old, new)
     for record in diff.removed:
+        builder.go_to(record.sk)
         found = builder.search_changes(record, None)
         yield from builder.make_room(record.sk, 3, 2 * _size_of(record), found)
         builder.remove(record)
     yield from builder.finish()
 
 
+def _siblings(creations: Sequence[Creation]) -> Iterator[tuple[Sequence[Creation], bool]]:
+    """New siblings of one level that follow one another and have no new children; a node that has some is by itself.
+
+    The second value is whether it has some.
+    """
+    begin, shared = 0, ("", "")  # of the siblings so far: the place of the first, their parent and level
+    for place, creation in enumerate(creations):
+        sk, level = creation.node.sk, creation.node.level
+        has_children = place + 1 < len(creations) and creations[place + 1].node.sk.startswith(sk)
+        parent = sk[: sk.rindex("#", 0, -1)] if len(sk) > 1 else ""
+        if begin < place and (has_children or (parent, level) != shared):
+            yield creations[begin:place], False
+            begin = place
+        shared = parent, level
+        if has_children:
+            yield [creation], True
+            begin = place + 1
+    if begin < len(creations):
+        yield creations[begin:], False
+
+
 class _BatchBuilder:
     """The batch that is being filled, and the present state of all ancestors of changes.
 
-    `make_room` is called before each change, and finds the ancestors that the change then uses.
+    Before each change of a node there are `go_to`, which finds its ancestors, and `make_room`.
     """
 
     def __init__(self, hierarchy: Hierarchy, diff: TreeDiff, pk: str, max_changes: int) -> None:
@@ -111,6 +137,8 @@ class _BatchBuilder:
         self._pk = pk
         self._max_changes = max_changes - VERSION_CHANGES
         self._ancestors: list[_CountedRecord] = []  # of the present change, the parent first
+        self._uncounted = 0  # new nodes in the batch that are not in the counts yet, siblings of one level
+        self._level, self._depth = "", 0  # theirs
         self._open()
 
     def _open(self) -> None:
@@ -126,9 +154,8 @@ class _BatchBuilder:
         """
         changes += len(found)
         size += SEARCH_ITEM_BYTES * len(found)
-        self._ancestors = ancestors = self._ancestors_of(sk)
-        if ancestors is not self._last_counted:
-            above = [counted for counted in ancestors if counted.record.sk not in self._unwritten]
+        if self._ancestors is not self._last_counted:
+            above = [counted for counted in self._ancestors if counted.record.sk not in self._unwritten]
             changes += len(above)
             size += sum([_size_of(counted.record) for counted in above])
         logged = BYTES_A_CHARACTER * len(sk) + LOG_ENTRY_BYTES
@@ -144,32 +171,65 @@ class _BatchBuilder:
 
     def finish(self) -> Iterator[Batch]:
         """Yield the batch so far, and begin the next."""
+        self._count_new()
         if self._batch.entries:
             self._batch.changes += [counted.put() for counted in self._unwritten.values()]
             yield self._batch
         self._open()
 
-    def new_record(self, creation: Creation) -> Record:
-        """The record of a node to be created."""
-        node = creation.node
-        sk = node.sk
-        own = last_segment(self._pk, sk)
+    def go_to(self, sk: str) -> None:
+        """Find the ancestors of the next change."""
         self._ancestors = self._ancestors_of(sk)
+
+    def create(self, siblings: Sequence[Creation], *, have_children: bool) -> Iterator[Batch]:
+        """Create siblings of one level; `have_children` where their own follow, so that their counts change again."""
+        first = siblings[0].node
+        self.go_to(first.sk)
+        shared = self._shared(first)
+        self._level, self._depth = first.level, len(cast(list[str], shared["above"]))
+        changes = self._batch.changes
+        for creation in siblings:
+            node = creation.node
+            item = self._new_item(creation, shared)
+            found = self.search_changes(None, Record.of(item)) if self._indexed else ()
+            yield from self.make_room(node.sk, 2, _new_size(node), found)
+            if self._batch.changes is not changes:
+                changes, item["updated_at"] = self._batch.changes, self._batch.at
+            self._include_ancestors()
+            self._uncounted += 1
+            self._batch.entries.append(LogEntry(Event.CREATED, node.sk, creation.id, node.level, creation.revision))
+            if have_children:
+                self._records[node.sk] = self._unwritten[node.sk] = _CountedRecord(Record.of(item), ABSENT)
+            else:
+                changes.append(Put(item, ABSENT))
+            changes.append(Put(id_item_at(creation.id, self._pk, node.sk), creation.when))
+        self._count_new()
+
+    def _shared(self, node: Node) -> Item:
+        """The attributes that a new node and its siblings of the same level have alike."""
         parent = self._ancestors[0].record if self._ancestors else None
-        return Record(
-            pk=self._pk, sk=sk, rank=node.rank or first_rank(node.level, own), id=creation.id, level=node.level,
-            name=decode_segment(own) if node.name is None else node.name,
-            above=[*parent.above, parent.level] if parent else [], kids={}, below={},
-            revision=creation.revision, updated_at=self._batch.at,
-            attributes=node.values,
-        )  # fmt: skip
+        above = [*parent.above, parent.level] if parent else []
+        return {
+            "pk": self._pk, "parent": parent_partition(self._pk, node.sk), "level": node.level,
+            "tier": level_partition(self._pk, node.level, len(above)), "above": cast(Any, above), "kids": {},
+            **({"below": {}} if parent else {}),
+        }  # fmt: skip
+
+    def _new_item(self, creation: Creation, shared: Item) -> Item:
+        """The item of a new node without children."""
+        node = creation.node
+        own = last_segment(self._pk, node.sk)
+        return {
+            **shared, "sk": node.sk, "rank": node.rank or first_rank(node.level, own), "id": creation.id,
+            "name": decode_segment(own) if node.name is None else node.name, "revision": creation.revision,
+            "updated_at": self._batch.at, **node.values,
+        }  # fmt: skip
 
     def search_changes(self, old: Record | None, new: Record | None) -> list[Change]:
         """The changes of the search items of a node that changes from one record to another."""
         if self._indexed is None:
             return []
         sk = cast(Record, new or old).sk
-        self._ancestors = self._ancestors_of(sk)
         above = [counted.record for counted in reversed(self._ancestors)]
         if sk != "#" and not above[0].is_root:  # whose counts only its children change
             above.insert(0, self._records["#"].record)
@@ -179,54 +239,47 @@ class _BatchBuilder:
         before = None if old is None else Located.below(above, old)
         return search_changes(self._indexed, before, Located.below(above, new))
 
-    def create(self, creation: Creation, record: Record, *, inner: bool) -> None:
-        """`inner` where nodes will be created below it, so that its counts change again."""
-        sk = record.sk
-        if record.updated_at != self._batch.at:
-            record = replace(record, updated_at=self._batch.at)
-        self._count(record, 1)
-        self._log(Event.CREATED, record)
-        if inner:
-            self._records[sk] = self._unwritten[sk] = _CountedRecord(record, ABSENT)
-        else:
-            self._batch.changes.append(Put(record.item(), ABSENT))
-        self._batch.changes.append(Put(id_item(record), creation.when))
-
     def update(self, old: Record, new: Record) -> None:
         new = replace(new, updated_at=self._batch.at)
         counted = self._records.get(new.sk) or _CountedRecord(new, UNCONDITIONAL)
         counted.record = new
         self._unwritten[new.sk] = counted
-        self._log(Event.UPDATED, new)
+        self._batch.entries.append(LogEntry(Event.UPDATED, new.sk, new.id, new.level, new.revision))
         self._batch.changes.append(Put(revision_item(old)))
 
     def remove(self, record: Record) -> None:
         self._records.pop(record.sk, None)
         self._unwritten.pop(record.sk, None)
-        self._count(record, -1)
-        self._log(Event.DELETED, record)
+        self._include_ancestors()
+        self._count(record.level, record.depth, -1)
+        self._batch.entries.append(LogEntry(Event.DELETED, record.sk, record.id, record.level, record.revision))
         self._batch.changes += [
             Delete(record.key),
             Put(revision_item(record)),
             Put(tombstone_item(record, self._batch.at)),
         ]
 
-    def _count(self, record: Record, change: int) -> None:
-        """Add a node to the counts of its ancestors and of the versions, or subtract it."""
-        records = self._ancestors
-        if records is not self._last_counted:
-            self._unwritten.update({counted.record.sk: counted for counted in records})
-            self._last_counted = records
-        for counted in records:
-            _count(counted.below, record.level, change)
-        if records:
-            _count(records[0].kids, record.level, change)
-        else:
-            _count(self._batch.roots, level_at_depth(record.level, 0), change)
-        _count(self._batch.shape, level_at_depth(record.level, record.depth), change)
+    def _include_ancestors(self) -> None:
+        """Let the batch contain the ancestors of the present change, with their new counts."""
+        if self._ancestors is not self._last_counted:
+            self._unwritten.update({counted.record.sk: counted for counted in self._ancestors})
+            self._last_counted = self._ancestors
 
-    def _log(self, event: Event, record: Record) -> None:
-        self._batch.entries.append(LogEntry(event, record.sk, record.id, record.level, record.revision))
+    def _count_new(self) -> None:
+        if self._uncounted:
+            self._count(self._level, self._depth, self._uncounted)
+            self._uncounted = 0
+
+    def _count(self, level: str, depth: int, change: int) -> None:
+        """Add so many nodes to the counts of their ancestors and of the versions, or subtract them."""
+        records = self._ancestors
+        for counted in records:
+            _count(counted.below, level, change)
+        if records:
+            _count(records[0].kids, level, change)
+        else:
+            _count(self._batch.roots, level_at_depth(level, 0), change)
+        _count(self._batch.shape, level_at_depth(level, depth), change)
 
     def _ancestors_of(self, sk: str) -> list[_CountedRecord]:
         """The ancestors of a key; siblings follow one another, so those of the change before are used again."""
@@ -246,7 +299,16 @@ def _count(counts: Counts, name: str, change: int) -> None:
         del counts[name]
 
 
-def _size_of(record: Record, encoded: int = EXACT_BYTES) -> int:
-    """An upper bound of the bytes of a record in a transaction; values are measured unless few bytes encode them."""
-    own = encoded if encoded < EXACT_BYTES else size_of(record.attributes)
-    return ITEM_BYTES + BYTES_A_CHARACTER * (KEY_COPIES * len(record.sk) + len(record.name)) + own
+def _size_of(record: Record) -> int:
+    """An upper bound of the bytes of a record in a transaction."""
+    return _bound(record.sk, record.name, size_of(record.attributes))
+
+
+def _new_size(node: Node) -> int:
+    """An upper bound of the bytes of a new node; its values are measured unless few bytes encode them."""
+    encoded = len(node.encoded)
+    return _bound(node.sk, node.name or "", encoded if encoded < EXACT_BYTES else size_of(node.values))
+
+
+def _bound(sk: str, name: str, content: int) -> int:
+    return ITEM_BYTES + BYTES_A_CHARACTER * (KEY_COPIES * len(sk) + len(name)) + content

@@ -92,9 +92,12 @@ class TreeMerge:
             return
         self._record_stack()
         self._found.created.append(node)
-        if node.rank is not None and above is not None:
-            above.ranked.append(node)
-        self._stack.append(_OpenNode(node.sk, node.level, None, in_file=True, kept=True))
+        if above is not None:
+            above.kept = True
+            if node.rank is not None:
+                above.ranked.append(node)
+        if self._rest and self._rest[-1].sk.startswith(node.sk):
+            self._stack.append(_OpenNode(node.sk, node.level, None, in_file=True, kept=True))
 
     def _compare(self, sk: str, item: Item, node: Node | None) -> None:
         """Compare a node of the table with the file's, if there is one."""

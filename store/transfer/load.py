@@ -8,7 +8,7 @@ file are moved before, or not at all (see `move_existing`)."""
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
@@ -169,20 +169,24 @@ class _TreeImport:
         self._written = 0  # nodes of the file, in all attempts
 
     async def run(self) -> None:
+        is_first = True
         for delay in RETRIES.delays():
             await asyncio.sleep(delay)
             version = await wait_for_moves(self._import.store, self._pk, self._import.reads)
+            # The ids in a new tree are seldom taken, so at first only the transactions require it, without a read.
+            look_for_ids = bool(version.number) or self._import.dry_run or not is_first
+            is_first = False
             with contextlib.suppress(Conflict):
-                await self._attempt(version)
+                await self._attempt(version, look_for_ids=look_for_ids)
                 return self._import.on_nodes(max(0, len(self._tree.nodes) - self._written))
         raise Conflict(
             f"Other writes to {path_text(self._pk, '#')} prevented the import; the same command continues it."
         )
 
-    async def _attempt(self, version: TreeVersion) -> None:
+    async def _attempt(self, version: TreeVersion, *, look_for_ids: bool) -> None:
         """Read and compare the tree, and write the differences."""
         diff = await self._diff()
-        creations = await self._creations(diff)
+        creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written)
         for batch in batches(self._import.plan.hierarchy, diff, creations, self._pk, self._import.store.max_changes):
             if not self._import.dry_run:
@@ -202,16 +206,24 @@ class _TreeImport:
             merge.add(items)
         return merge.finish()
 
-    async def _creations(self, diff: TreeDiff) -> list[Creation]:
-        """The nodes to be created, with their ids; those whose id belongs to another node are rejected."""
+    async def _creations(self, diff: TreeDiff, *, look_for_ids: bool) -> list[Creation]:
+        """The nodes to be created, with their ids; those whose id belongs to another node are rejected.
+
+        Unless it is to `look_for_ids` in the table, no node has these ids yet.
+        """
         creations: list[Creation] = []
         rejected: dict[str, int] = {}  # the rows of rejected nodes by sort key
         async for page in in_chunks(diff.created, PAGE_ITEMS):
             ids = [self._id_of(node) for node in page]
-            items = await self._import.store.get([id_key(one) for one in ids], self._import.reads, strong=True)
+            items: Sequence[Item | None] = [None] * len(ids)
+            if look_for_ids:
+                items = await self._import.store.get([id_key(one) for one in ids], self._import.reads, strong=True)
             for node, node_id, item in zip(page, ids, items, strict=True):
                 if node.sk == "#" and node.rank is not None:
                     await self._import.rank_root(node)
+                if item is None and not rejected:
+                    creations.append(Creation(node, node_id))
+                    continue
                 parent = parent_sort_key(node.sk) if len(node.sk) > 1 else ""
                 if rejection := self._id_rejection(node, item):
                     diff.rejections.append(rejection)
