@@ -9,6 +9,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 START_SECONDS = 20
+STOP_SECONDS = 20
 
 
 @contextmanager
@@ -26,4 +27,5 @@ def serving(app: ASGIApp) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(START_SECONDS)
+        thread.join(STOP_SECONDS)
+        assert not thread.is_alive(), "The server does not end; which request does it wait for?"
