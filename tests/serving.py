@@ -1,14 +1,18 @@
-"""Server of an application on a real socket, for tests over HTTP."""
+"""Servers on a real socket, for tests over HTTP: of an application, and of a handler of the standard library."""
 
+import functools
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
 START_SECONDS = 20
+STOP_SECONDS = 20
 
 
 @contextmanager
@@ -26,4 +30,22 @@ def serving(app: ASGIApp) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(START_SECONDS)
+        thread.join(STOP_SECONDS)
+        assert not thread.is_alive(), "The server does not end; which request does it wait for?"
+
+
+@contextmanager
+def handling(handler: type[BaseHTTPRequestHandler], **options: Any) -> Iterator[str]:
+    """The URL of a server without a log, whose requests this class handles, until the block ends.
+
+    Its threads end with the process: a handler may still wait when the block ends. `options` are passed to the class.
+    """
+    quiet = type("Quiet", (handler,), {"log_message": lambda *_: None})
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(quiet, **options)) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -6,6 +6,7 @@ by `filter`, so no caller sees what they hide.
 
 import asyncio
 from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any, cast
 
 from resolvers.access.grants import Grants
@@ -145,7 +146,7 @@ class ItemReads:
 
     async def strong_items(self, keys: Sequence[Key]) -> dict[Key, Item | None]:
         """The items at these keys as of now, even if they were read before."""
-        items = await self._reads.run(self._store.get(keys, self._usage, strong=True))
+        items = await self._reads.run(partial(self._store.get, keys, self._usage, strong=True))
         return dict(zip(keys, items, strict=True))
 
     def read_again(self, keys: Iterable[Key]) -> None:
@@ -183,7 +184,7 @@ class ItemReads:
         strong = current and self.store_version is None
         price = 2 if current else 1
         units = price * (PAGE_UNITS if limit is None else min(limit * LEAST_UNITS, PAGE_UNITS))
-        call = self._store.range(span, self._usage, limit=limit, reverse=reverse, strong=strong)
+        call = partial(self._store.range, span, self._usage, limit=limit, reverse=reverse, strong=strong)
         return await self._reads.run(call, units)
 
     async def _items(self, keys: Sequence[Key], trees: Sequence[str], *, cached: bool, current: bool) -> Items:

@@ -4,8 +4,8 @@ A round is a set of reads that are waited for together; `extensions.reads` repor
 """
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from resolvers.session.large_read_limit import Slot
 from store.engine.usage import LEAST_UNITS, ReadUsage
@@ -29,9 +29,10 @@ class ReadScheduler:
         self._expected_units = 0.0
         self._read_ended: asyncio.Event | None = None
 
-    async def run(self, read: Coroutine[Any, Any, T], units: float = LEAST_UNITS) -> T:
+    async def run(self, read: Callable[[], Awaitable[T]], units: float = LEAST_UNITS) -> T:
         """The result of a read, which may consume up to `units` before it checks the limit again.
 
+        `read` is called once its turn has come, so that a request which is cancelled before leaves no coroutine behind.
         Raises BudgetExceeded where the limit is reached, and CancelledError after `stop`.
         """
         self.rounds += self._running == 0
@@ -47,14 +48,13 @@ class ReadScheduler:
                     await self._until_read_ends()
                 self._expected_units += units
                 try:
-                    return await read
+                    return await read()
                 finally:
                     self._expected_units -= units
                     if self._read_ended is not None:
                         self._read_ended.set()
         finally:
             self._running -= 1
-            read.close()  # avoids a warning about a coroutine that was never awaited
 
     async def _until_read_ends(self) -> None:
         if self._read_ended is None or self._read_ended.is_set():

@@ -175,8 +175,9 @@ class ReadState(ItemReads):
         units = LIST_UNITS if limit is None else min(limit * LEAST_UNITS, LIST_UNITS)
         read = partial(self._store.nodes, span, limit=limit, reverse=reverse)
         if self.store_version is not None:  # the reads of SQLite never wait, so none are alike
-            return await self._reads.run(read(self._usage), units)
-        return await self._reads.run(self._coalesced.run((span, limit, reverse), read, self._usage), units)
+            return await self._reads.run(partial(read, self._usage), units)
+        coalesced = partial(self._coalesced.run, (span, limit, reverse), read, self._usage)
+        return await self._reads.run(coalesced, units)
 
     def count(self, span: KeyRange) -> "asyncio.Future[int]":
         """The number of nodes in a range of a level or of the table; started at once."""
@@ -185,5 +186,5 @@ class ReadState(ItemReads):
     async def _count(self, span: KeyRange) -> int:
         parts = [span] if self.filter is None else self.filter.visible_parts(span)
         # The size of a range is unknown until its pages are read; each page may be of the maximum size.
-        counts = [self._reads.run(self._store.count(part, self._usage), PAGE_UNITS) for part in parts]
+        counts = [self._reads.run(partial(self._store.count, part, self._usage), PAGE_UNITS) for part in parts]
         return sum(await asyncio.gather(*counts))

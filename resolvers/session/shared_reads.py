@@ -39,7 +39,7 @@ class SharedReads:
             read.cancel()
         self._reads = {}
 
-    async def run(self, read: Coroutine[Any, Any, T], units: float = LEAST_UNITS) -> T:
+    async def run(self, read: Callable[[], Awaitable[T]], units: float = LEAST_UNITS) -> T:
         """The result of a read that is not shared, as from `ReadScheduler.run`; raises CancelledError after the end."""
         result = await self._scheduler.run(read, units)
         if self._has_ended:
@@ -90,7 +90,7 @@ class SharedReads:
 
     async def _read_batch(self, keys: list[Key], *, strong: bool) -> Items:
         try:
-            return await self.run(self._get(keys, strong=strong), len(keys) * units_of(0, strong=strong))
+            return await self.run(partial(self._get, keys, strong=strong), len(keys) * units_of(0, strong=strong))
         except CladeError as error:
             return dict.fromkeys(keys, error.bare())
         except Exception as error:  # raised by everyone who needs one of these keys

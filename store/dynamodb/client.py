@@ -6,7 +6,7 @@ nine tenths of the time of a large Query; and Query and BatchGetItem are sent pa
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import partial
 from types import TracebackType
@@ -136,7 +136,7 @@ class DynamoDBClient:
         attempts = Attempts() if attempts is None else attempts
         token = _ATTEMPTS.set(attempts)
         try:
-            response = await self._respond(operation, parameters, parse, credentials)
+            response = await self._respond(partial(self._send, operation, parameters, parse), credentials)
             if operation in _MEMBERS and not _MEMBERS[operation] & response.keys():
                 raise _NotDynamoDB(error=f"{operation} without {' or '.join(sorted(_MEMBERS[operation]))}")
         except asyncio.CancelledError:
@@ -189,18 +189,15 @@ class DynamoDBClient:
             raise Unavailable(f"The AWS credentials cannot be obtained ({name}); try again.") from error
 
     async def _respond(
-        self,
-        operation: str,
-        parameters: dict[str, Any],
-        parse: Callable[[bytes], Answer],
-        credentials: ReadOnlyCredentials,
+        self, send: Callable[[ReadOnlyCredentials], Awaitable[Answer]], credentials: ReadOnlyCredentials
     ) -> Answer:
+        """The response to `send`, which is sent once more with new credentials if these are rejected."""
         try:
-            return await self._send(operation, parameters, parse, credentials)
+            return await send(credentials)
         except ClientError as error:
             if error.response["Error"]["Code"] not in REJECTED or not await self._credentials.renew(credentials):
                 raise
-        return await self._send(operation, parameters, parse, await self._valid_credentials())
+        return await send(await self._valid_credentials())
 
     async def _send(
         self,

@@ -1,7 +1,6 @@
 """Weights: numbers as text whose order is from the greatest to the least, for use in sort keys."""
 
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
 
 _NINES = str.maketrans("0123456789", "9876543210")
 _ZERO = "1"
@@ -20,12 +19,7 @@ def descending(number: object) -> str:
         return f"0{501 - len(digits):03d}{digits.rstrip('0').translate(_NINES)}:"
     if isinstance(number, bool) or not isinstance(number, int | float | str):
         return _ZERO
-    return _descending(str(number))
-
-
-@lru_cache(4_096)
-def _descending(number: str) -> str:
-    value = _decimal(number)
+    value = _decimal(str(number))
     if not value:
         return _ZERO
     digits = "".join(map(str, value.as_tuple().digits)).rstrip("0")

@@ -3,11 +3,10 @@
 import base64
 import hashlib
 import hmac
-import http.server
 import json
-import threading
 import time
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
 
 import jwt
 import pytest
@@ -25,6 +24,7 @@ from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.access.grants import Visibility
 from store.connect import open_store
 from store.errors import BadInput, Unavailable
+from tests.serving import handling
 
 SECRET = "a secret of thirty-two bytes or more, for tests"
 ISSUER, AUDIENCE = "https://issuer.example", "clade"
@@ -267,7 +267,7 @@ class Issuer:
 def issuing():
     issuer = Issuer()
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             issuer.asked += 1
             self.send_response(issuer.status)
@@ -276,16 +276,8 @@ def issuing():
             self.end_headers()
             self.wfile.write(json.dumps(issuer.keys).encode())
 
-        def log_message(self, *_):
-            """Says nothing."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield issuer, f"http://127.0.0.1:{server.server_address[1]}/jwks"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with handling(Handler) as url:
+        yield issuer, f"{url}/jwks"
 
 
 class Clock:

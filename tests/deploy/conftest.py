@@ -1,12 +1,13 @@
 """Fixtures of the deployment's tests."""
 
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.engines import free_port
+from tests.serving import handling
 
 
 @pytest.fixture
@@ -19,14 +20,11 @@ class _Unavailable(BaseHTTPRequestHandler):
         self.send_response(503)
         self.end_headers()
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @pytest.fixture
 def stopping_server() -> Iterator[int]:
     """The port of a server that answers 503."""
-    with HTTPServer(("127.0.0.1", 0), _Unavailable) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+    with handling(_Unavailable) as url:
+        port = urlsplit(url).port
+        assert port is not None
+        yield port

@@ -1,18 +1,17 @@
 """The site's search in a real browser: the page of a task is among the first hits, and shows how it is done."""
 
-import functools
 import html
 import re
 import shutil
-import threading
 from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from tests.conftest import CI
+from tests.serving import handling
 
 FIRST = 3
 WAIT_MS = 15_000
@@ -45,23 +44,11 @@ TASKS = {
 """What is typed: the page that has to be among the first hits, and what it shows."""
 
 
-class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves files without a log."""
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def address(site: Path) -> Iterator[str]:
     """The address of the site."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=str(site)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with handling(SimpleHTTPRequestHandler, directory=str(site)) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

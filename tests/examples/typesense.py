@@ -8,6 +8,7 @@ of its own; they are deleted by `filter_by`, of which it supports `:=` with a li
 import asyncio
 import json
 import re
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -30,7 +31,8 @@ class Typesense:
     """The engine: its collections by their names, with the documents of each by id.
 
     `fault` is called for each request and says what goes wrong: "refuse" and "lose" answer 503, before or after the
-    request was carried out; "cut" ends the response half-way, "hang" never sends one. None is no fault.
+    request was carried out; "cut" ends the response half-way, "hang" sends none until `closed` is set, as it has to be
+    before the server ends. None is no fault.
     """
 
     def __init__(self) -> None:
@@ -38,6 +40,7 @@ class Typesense:
         self.documents: dict[str, dict[str, Any]] = {}
         self.requests: list[str] = []
         self.fault: Callable[[], str | None] = lambda: None
+        self.closed = threading.Event()
         self.app = Starlette(
             routes=[
                 Route("/collections", self._serve(self._collections), methods=["GET", "POST"]),
@@ -56,7 +59,7 @@ class Typesense:
             if fault == "refuse":
                 return JSONResponse({"message": "Not Ready or Lagging"}, 503)
             if fault == "hang":
-                await asyncio.sleep(3_600)
+                await asyncio.to_thread(self.closed.wait)
             response = answer(request, body)
             if fault == "lose":
                 return JSONResponse({"message": "Not Ready or Lagging"}, 503)

@@ -4,7 +4,7 @@ import gzip
 import shlex
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from commands.importing import source
 from commands.main import app_of
 from store.errors import BadInput
+from tests.serving import handling
 
 CITIES = b"Country,City,Population\nUS,Omaha,many\nUS,Lincoln,291082\n"
 
@@ -46,16 +47,9 @@ def address() -> Iterator[str]:
             if self.path == "/slow.csv":
                 stopped.wait(30)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
+    with handling(Handler) as url:
+        yield url
         stopped.set()
-        server.shutdown()
-        thread.join()
 
 
 def test_the_standard_input_is_imported_and_its_rejected_rows_are_in_the_working_directory(

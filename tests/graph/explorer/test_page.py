@@ -1,13 +1,13 @@
 """Explorer page and its files over HTTP: policy, caching, compression, and the setting."""
 
 import gzip
-import hashlib
 from contextlib import contextmanager
 
 import httpx
 import pytest
 
 from graph.explorer.page import FILES
+from tests.graph.asset_pages import check_page, check_sums
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 
@@ -27,21 +27,15 @@ def browser_client():
 
 
 def test_the_page_has_exactly_the_agreed_policy_and_nothing_inline(browser_client):
-    answer = browser_client.get("/")
-    assert answer.headers["content-security-policy"] == (
+    policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
         "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
-    assert "<style" not in answer.text
-    assert "style=" not in answer.text
-    assert answer.text.count("<script") == answer.text.count("></script>") == 1
+    check_page(browser_client.get("/"), policy, scripts=1)
 
 
 def test_the_vendored_files_are_those_of_the_recorded_sums():
-    sums = [line.split() for line in FILES.content("vendor/SHA256SUMS").decode().splitlines()]
-    assert {name for _, name in sums} == {"preact.js", "LICENSE-htm", "LICENSE-preact"}
-    for digest, name in sums:
-        assert hashlib.sha256(FILES.content(f"vendor/{name}")).hexdigest() == digest, name
+    check_sums(FILES, "vendor/", {"preact.js", "LICENSE-htm", "LICENSE-preact"})
 
 
 def test_no_module_makes_html_or_code_of_text():

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -78,3 +79,19 @@ async def test_a_stopped_request_reads_nothing(store: Store) -> None:
         with pytest.raises(asyncio.CancelledError):
             await read(request)
     assert request.reads.requests == 0
+
+
+@pytest.mark.filterwarnings("error:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.parametrize("name", READS)
+async def test_a_read_that_is_cancelled_before_it_begins_leaves_no_coroutine(name: str, store: Store) -> None:
+    await plant(store, "a", "a/b")
+    for steps in range(6):
+        request = Request(store, {"ground": GROUND})
+        read = asyncio.ensure_future(READS[name](request))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        request.discard_reads()
+        read.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await read
+    gc.collect()

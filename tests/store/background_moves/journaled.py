@@ -127,6 +127,23 @@ class Mortal:
             raise Dies
 
 
+class EditedMeanwhile:
+    """A store in which somebody else makes an edit before the first commit, after the look through the subtree."""
+
+    def __init__(self, store: Store, edit: Any) -> None:
+        self._store = store
+        self._edit = edit
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        edit, self._edit = self._edit, None
+        if edit is not None:
+            await Writer(self._store).write(edit, ReadUsage())
+        await self._store.commit(changes)
+
+
 async def findings(store: Store, hierarchy: Hierarchy = CATEGORY) -> list[str]:
     return [str(one) async for one in Check(store, {"category": hierarchy}, AT).findings()]
 

@@ -153,23 +153,9 @@ async def test_a_key_that_became_too_long_meanwhile_undoes_the_move(store: Store
     long = "m" * 500
     await journaled.plant(store, f"o/{long}", f"r/a/{long}")
 
-    class Sly:
-        """Somebody makes a longer path after the look through the subtree."""
-
-        looked = False
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(store, name)
-
-        async def commit(self, changes: Sequence[Change]) -> None:
-            if not self.looked:
-                self.looked = True
-                await Writer(store).write(journaled.create(f"r/a/{long}/{'n' * 20}"), ReadUsage())
-            await store.commit(changes)
-
-    sly: Any = Sly()
+    edited: Any = journaled.EditedMeanwhile(store, journaled.create(f"r/a/{long}/{'n' * 20}"))
     before = await journaled.paths(store)
-    writer = Writer(sly, journaled.SOON)
+    writer = Writer(edited, journaled.SOON)
     with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are possible"):
         await writer.write(move("r/a", f"o/{long}/a"), ReadUsage())
     await writer.move_worker.finished()

@@ -1,6 +1,5 @@
 """Interrupted moves to another tree that is searched by itself: in the end the items are those of the nodes."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,6 @@ from store.engine.usage import ReadUsage
 from store.errors import BadPath
 from store.metadata.move_record import MoveState
 from store.model.hierarchy import Search, SearchScope
-from store.model.items import Change
 from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
@@ -63,23 +61,9 @@ async def test_a_move_that_is_undone_leaves_the_items_as_they_were(store: Store)
     await journaled.plant(store, f"o/{long}", f"r/a/{long}", hierarchy=BY_TREE)
     await journaled.write(store, moved("r/b", "r/a/b"))  # so that there are items of moves in the subtree
 
-    class Sly:
-        """Somebody makes a longer path after the look through the subtree."""
-
-        looked = False
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(store, name)
-
-        async def commit(self, changes: Sequence[Change]) -> None:
-            if not self.looked:
-                self.looked = True
-                long_path = replace(journaled.create(f"r/a/{long}/{'n' * 20}"), hierarchy=BY_TREE)
-                await Writer(store).write(long_path, ReadUsage())
-            await store.commit(changes)
-
-    sly: Any = Sly()
-    writer = Writer(sly, journaled.SOON, {"category": BY_TREE})
+    longer = replace(journaled.create(f"r/a/{long}/{'n' * 20}"), hierarchy=BY_TREE)
+    edited: Any = journaled.EditedMeanwhile(store, longer)
+    writer = Writer(edited, journaled.SOON, {"category": BY_TREE})
     with pytest.raises(BadPath):
         await writer.write(moved("r/a", f"o/{long}/a"), ReadUsage())
     await writer.move_worker.finished()

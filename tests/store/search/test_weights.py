@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from store.search.weights import WEIGHT, descending
@@ -29,9 +29,15 @@ def test_texts_are_in_the_order_of_numbers_whatever_follows(one, other, after_on
         assert descending(one) == descending(other)
 
 
-@given(st.integers(-(2**63), 2**63 - 1))
+ROUND = st.builds(lambda digits, zeros: digits * 10**zeros, st.integers(-(10**6), 10**6), st.integers(0, 20))
+
+
+@given(st.integers(-(2**63), 2**63 - 1) | ROUND)
+@example(1)
+@example(10**18 - 1)
+@example(10**18)
 def test_a_whole_number_has_the_same_text_as_a_decimal(number) -> None:
-    assert descending(number) == descending(str(number))
+    assert descending(number) == descending(str(number)) == descending(f"{number}.0")
 
 
 @given(NUMBERS)
