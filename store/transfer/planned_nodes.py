@@ -1,6 +1,7 @@
 """Nodes of an import plan, which are all in memory until they are written, those of large trees packed."""
 
 import zlib
+from itertools import islice
 from sys import intern
 from typing import Any
 
@@ -17,6 +18,7 @@ _decode = msgspec.msgpack.Decoder(dict[str, Any]).decode
 _decode_rows = msgspec.msgpack.Decoder(list[tuple[str, str, str | None, str | None, int, bytes, str | None]]).decode
 _NO_VALUES = _encode({})
 
+PART_NODES = 5_000  # packed at once
 LEAST_PACKED = 100  # nodes of a tree; fewer take as much memory packed
 MAX_UNPACKED = 100_000  # nodes of trees that may be packed and are not
 MAX_REPACKED = 1_000_000  # nodes that are unpacked for further rows: where rows jump between trees, it takes too long
@@ -62,35 +64,39 @@ class Node(Struct, gc=False):
 class Tree:
     """The part of a plan for one tree: its nodes, and the numbers of `rejected` rows, each by sort key.
 
-    `size` is the number of nodes, `packed` are the nodes as compressed bytes, of a tenth of the size.
+    `size` is the number of nodes, `packed` are the nodes as compressed bytes, of a tenth of the size, some thousand in
+    each part: what is packed and unpacked at a time takes several times its size.
     """
 
     def __init__(self, pk: str) -> None:
         self.pk = pk
         self.rejected: dict[str, int] = {}
-        self.packed: bytes | None = None
+        self.packed: list[bytes] = []
         self._nodes: dict[str, Node] = {}
         self._packed_size = 0
 
     @property
     def nodes(self) -> dict[str, Node]:
         """The nodes by their sort keys, unpacked if they are packed."""
-        if self.packed is not None:
+        if self.packed:
+            parts, self.packed = self.packed, []
             self._nodes = {
                 sk: Node(self.pk, sk, intern(level), name, node_id, number, encoded, rank)
-                for sk, level, name, node_id, number, encoded, rank in _decode_rows(zlib.decompress(self.packed))
+                for part in parts
+                for sk, level, name, node_id, number, encoded, rank in _decode_rows(zlib.decompress(part))
             }
-            self.packed = None
         return self._nodes
 
     @property
     def size(self) -> int:
-        return len(self._nodes) if self.packed is None else self._packed_size
+        return self._packed_size if self.packed else len(self._nodes)
 
     def pack(self) -> None:
         """Pack the nodes; those that are held elsewhere are not these any more."""
-        rows = [(n.sk, n.level, n.name, n.id, n.number, n.encoded, n.rank) for n in self._nodes.values()]
-        self.packed, self._packed_size, self._nodes = zlib.compress(_encode(rows), 1), len(rows), {}
+        nodes, self._packed_size = iter(self._nodes.values()), len(self._nodes)
+        while part := [(n.sk, n.level, n.name, n.id, n.number, n.encoded, n.rank) for n in islice(nodes, PART_NODES)]:
+            self.packed.append(zlib.compress(_encode(part), 1))
+        self._nodes = {}
 
 
 class PlannedTrees(dict[str, Tree]):
@@ -110,7 +116,7 @@ class PlannedTrees(dict[str, Tree]):
             tree = self[pk] = Tree(pk)
         if self._left.pop(pk, None) is not None:
             self._left_nodes -= tree.size
-        elif tree.packed is not None:
+        elif tree.packed:
             self._repacked += tree.size
         if left.size >= LEAST_PACKED:
             self._left[left.pk] = left

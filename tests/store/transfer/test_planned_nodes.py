@@ -14,6 +14,7 @@ TREES, CHILDREN = 12, 30
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planned_nodes, "LEAST_PACKED", 5)
+    monkeypatch.setattr(planned_nodes, "PART_NODES", 7)
     monkeypatch.setattr(planned_nodes, "MAX_UNPACKED", 2 * CHILDREN)
 
 
@@ -36,7 +37,7 @@ def planned(rows: list[tuple[list[str], Part]]) -> ImportPlan:
 
 
 def packed(plan: ImportPlan) -> int:
-    return sum(tree.packed is not None for tree in plan.trees.values())
+    return sum(bool(tree.packed) for tree in plan.trees.values())
 
 
 def contents(plan: ImportPlan) -> dict[str, list[tuple[object, ...]]]:
