@@ -55,7 +55,7 @@ class ImportJob:
     _kept: int = 0
 
     def run(self) -> None:
-        """Read the file and write its nodes. After an interrupt or an error, print the number of written nodes."""
+        """Read the file and write its nodes. After an interruption or an error, print the number of written nodes."""
         started = time.monotonic()
         try:
             with interruptible(lambda: self._progress("Stopped")):

@@ -16,9 +16,9 @@ from store.model.languages import canonical_language, lookup
 from store.model.names import NAMES, checked_names
 from store.model.records import Record
 
-_LANGUAGES = 'Language tags of BCP 47, the best first, such as ["de-AT", "en"].'
-_NAME = "Display name; of `languages` the first that the node has a name in, else the default name."
-_NAME_LANGUAGE = "Language of `name(languages:)` for the same languages; null where that is the default name."
+_LANGUAGES = 'Language tags of BCP 47 in order of preference, such as ["de-AT", "en"].'
+_NAME = "Display name, in the first of `languages` in which the node has a name, else the default name."
+_NAME_LANGUAGE = "Language of `name(languages:)` with the same argument; null if that is the default name."
 
 
 @dataclass(frozen=True)
