@@ -312,5 +312,5 @@ def _encoded(bound: str | None) -> str | None:
         return None
     encoded = encode_segment(checked_segment(bound))
     if len(encoded.encode()) > MAX_SORT_KEY_BYTES:
-        raise BadInput(f"from or to takes more than {MAX_SORT_KEY_BYTES:,} bytes in a key, which none is as long as.")
+        raise BadInput(f"from or to takes more than {MAX_SORT_KEY_BYTES:,} bytes in a key, more than any key has.")
     return encoded

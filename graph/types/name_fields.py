@@ -85,7 +85,7 @@ def given_names(given: Mapping[str, Any]) -> dict[str, Value]:
     for one in names:
         language = canonical_language(one.language)
         if language in found:
-            raise BadInput(f"names has the language {language} twice; leave one out.")
+            raise BadInput(f"names has the language {language} twice; omit one.")
         found[language] = one.text
     return {NAMES: checked_names(found)} if found else {}
 

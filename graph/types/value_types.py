@@ -130,7 +130,7 @@ def _by_language(texts: Sequence[tuple[str, str | None]]) -> dict[str, str | Non
     found: dict[str, str | None] = {}
     for language, text in texts:
         if language in found:
-            raise BadInput(f"A text has the language {language} twice; leave one out.")
+            raise BadInput(f"A text has the language {language} twice; omit one.")
         found[language] = text
     return found
 

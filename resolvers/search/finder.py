@@ -111,7 +111,7 @@ class Finder(ABC):
             request.state.is_cacheable = False  # no tree version proves what other trees have
         granted = grants_of(request, name)
         if self._is_by_tree and not asked.under and (granted is None or len({top[0] for top in granted}) > 1):
-            raise BadInput(f"Each tree of {name} is searched by itself; give the path of a node as under.")
+            raise BadInput(f"Each tree of {name} is searched separately; give the path of a node as under.")
         if asked.first == 0 or granted == []:
             return [], True
         find = self._find_in_all(asked, selected) if granted is None else self._find_in_part(asked, selected, granted)

@@ -110,8 +110,8 @@ def test_an_unknown_entity_is_null_without_an_error(clade, representation):
         (city(""), "BAD_PATH", ""),
         (city("US/NE/100%"), "BAD_PATH", "lone %"),
         (city("US/" + "x" * 3_000), "BAD_PATH", "at most 1024"),
-        (city("US/NE"), "WRONG_LEVEL", "US/NE is of the level STATE, not CITY."),
-        ({"__typename": "City", "id": id_of("US")}, "WRONG_LEVEL", "US is of the level COUNTRY, not CITY."),
+        (city("US/NE"), "WRONG_LEVEL", "US/NE has the level STATE, not CITY."),
+        ({"__typename": "City", "id": id_of("US")}, "WRONG_LEVEL", "US has the level COUNTRY, not CITY."),
     ],
 )
 def test_a_wrong_representation_is_an_error_for_that_entity_alone(clade, representation, code, words):

@@ -150,7 +150,7 @@ class _PartParser:
             self._fields.append(_Field(group, level.name, None))
             return f"(?P<{group}>{self._segment(self._excluded)})"
         if level.name not in level.under:
-            raise self._error(f"{level.name} may not stand under {level.name}, so {field[0]} is not possible")
+            raise self._error(f"{level.name} cannot be under {level.name}, so {field[0]} is not possible")
         delimiter = field["between"] or literal
         segment = self._segment(self._excluded + delimiter[0])
         self._fields.append(_Field(group, level.name, delimiter))

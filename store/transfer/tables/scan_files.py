@@ -92,7 +92,7 @@ class ScanFiles:
             try:
                 fcntl.flock(scan, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise BadInput(f"Another import scans into {self.folder}; wait for its end.") from None
+                raise BadInput(f"Another import is scanning into {self.folder}; wait until it ends.") from None
         scan.seek(0)
         text = scan.read()
         if not text:

@@ -238,7 +238,7 @@ def test_items_that_do_not_match_are_rejected_with_their_keys_and_can_be_mended(
     assert result.exit_code == 1
     assert "The keys PK = ORDER#7, SK = LINE#1 match no --key." in result.stderr
     assert "PK = CATEGORY#Electronics, SK = PRODUCT#TV#VARIANT#Red#EXTRA match no --key." in result.stderr
-    assert "price: 'cheap' is no Decimal." in result.stderr
+    assert "price: 'cheap' is not a valid Decimal." in result.stderr
     assert "not imported: weight (1)" in result.stderr
     assert len(exported(clade, hierarchy)) == 6
     rejected = tmp_path / f"{name}.rejected.json"

@@ -1,4 +1,4 @@
-"""Trusted documents: ids in every form that clients send, and the rejection of other documents."""
+"""Persisted documents: ids in every form that clients send, and the rejection of other documents."""
 
 import hashlib
 import json

@@ -218,7 +218,7 @@ async def test_another_revision_than_expected_is_a_conflict_that_names_the_curre
     refused = await clients.refusal(
         'mutation { updateLocation(path: "US/NE", name: "x", expectedRevision: 4) { node { path } } }'
     )
-    assert refused == ("CONFLICT", "US/NE is at revision 1, not 4; read it again and repeat.")
+    assert refused == ("CONFLICT", "US/NE is at revision 1, not 4; read it again and retry.")
 
 
 async def test_the_same_idempotency_key_changes_nothing_twice_and_answers_the_same(clients):
