@@ -1,4 +1,4 @@
-"""Command line: the list of commands. A command's module is imported when it is called, for the list none is."""
+"""Command line: the list of commands. A command's module is imported when it is called; the list needs none."""
 
 import os
 import sys

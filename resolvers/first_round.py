@@ -8,11 +8,11 @@
 | any list of a root, and the lists below it | as the planner decides | the counts in the last version of the tree |
 | the same of another node | the same | the node as it was cached last |
 
-The last version and the last node are *hints*: this process has read them, perhaps long ago. A hint decides only what
-is read; the answer is made of what was read, after the version that comes with the node. So a wrong hint costs a round
-or a read that was not needed, never a wrong answer. Without a hint one list is read, so that a path without a node
-costs at most one request more. SQLite has no rounds, and restricted callers may not learn from time or reads what is
-there.
+The last version and the last node are *hints*: this process has read them, perhaps long ago. A hint only decides what
+is read; the response is made from the data that was read, planned by the version that is read with the node. So a wrong
+hint costs a round or an unnecessary read, but the response is correct. Without a hint one list is read, so that a path
+without a node costs at most one request more. SQLite has no rounds, and restricted callers may not learn from time or
+reads what is there.
 """
 
 from collections.abc import Sequence

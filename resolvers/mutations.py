@@ -1,4 +1,5 @@
-"""Mutations: checked against the caller's grants, made as edits of the store, after which the request reads anew.
+"""Mutations: checked against the caller's grants, made as edits of the store, after which the request discards what it
+has read.
 
 Nodes are named by their current paths, since mutations follow no redirects. So grants are checked by these paths alone,
 before anything is read, and an error discloses nothing about hidden nodes.

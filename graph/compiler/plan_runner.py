@@ -1,6 +1,6 @@
 """Plan runner: reads a bound plan's data level by level, then writes the response as bytes from the bottom up.
 
-The nodes of a response are held by position and type: a `PageResults` or `NodeResults` for each field that leads to
+The nodes of a response are held by position and type: a `PageResults` or `NodeResults` for each field that returns
 nodes, a `PositionNodes` for each position in it, and a `TypeGroup` for each type there.
 """
 

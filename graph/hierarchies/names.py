@@ -1,4 +1,4 @@
-"""Names in the schema: each type and each field of Query comes from one class alone, or the hierarchies are refused."""
+"""Names in the schema: each type and field of Query comes from only one class, else the hierarchies are rejected."""
 
 import re
 from collections.abc import Iterator, Sequence

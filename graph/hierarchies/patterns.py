@@ -1,6 +1,6 @@
 """Patterns of attributes: regular expressions that are matched in time linear in the text.
 
-They are those of Rust's `regex`, which pydantic brings: no text can make one hang. In return they know neither
+They have the syntax of Rust's `regex`, a dependency of pydantic: no text can make one hang. In return they have neither
 backreferences nor look-around.
 """
 

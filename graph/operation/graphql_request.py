@@ -1,5 +1,5 @@
-"""GraphQL request: a document and the values that go with it, and the persisted (trusted) documents, each with an id
-that clients can send instead.
+"""GraphQL request: a document with its variables, and the persisted (trusted) documents, each with an id that clients
+can send instead.
 """
 
 from collections.abc import Mapping

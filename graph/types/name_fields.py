@@ -1,6 +1,6 @@
 """Name fields of nodes and revisions: the default name, and names in other languages, by argument.
 
-An argument and no header, since responses are cached by their arguments.
+Languages are an argument instead of a header, since responses are cached by their arguments.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,7 @@
 """History fields: the revisions of a node, deleted nodes, and the changes of a tree.
 
-A revision is the content of a node as of one write. Clients' caches identify objects by ID, so it has an ID of its own.
+A revision is the content of a node as of one write. Clients' caches identify objects by ID, so a revision has its own
+ID.
 """
 
 from collections.abc import Callable, Collection

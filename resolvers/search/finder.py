@@ -1,4 +1,5 @@
-"""Finder: what all searches by items have in common: their scope, where their items are, and reading the hits."""
+"""Finder: the common parts of all searches by items: their scope, the partitions of their items, and the reads of
+hits."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Sequence

@@ -1,8 +1,8 @@
 """Repair of search items: missing and wrong ones are written, those of no node are removed, the marker comes last.
 
-Where a repair passes, it also writes the items anew that are outdated by moves of ancestors. Each transaction requires
-the tree version that the nodes were read with, and changes no node, so the version stays as it is. Where the marker is
-missing, there are further passes until one of them writes nothing: a subtree may be moved past the first one.
+A repair also rewrites items that are outdated by moves of ancestors. Each transaction requires the tree version that
+the nodes were read with, and changes no node, so the version stays as it is. Where the marker is missing, there are
+further passes until one of them writes nothing: a subtree may be moved past the first one.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Undefined attributes and levels: stored values that no class of the hierarchy defines, with their counts.
 
 They remain when an attribute or a level is removed from a class or renamed. They stay stored, and are not served.
-Counted as well are values under the former name of an attribute, and values that break a rule; both are served.
+Values under the former name of an attribute, and values that break a rule, are counted as well; both are served.
 """
 
 from collections import Counter

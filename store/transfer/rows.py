@@ -1,4 +1,4 @@
-"""Rows of a file, and the import plan: the nodes that the rows ask for, by tree."""
+"""Rows of a file, and the import plan: the nodes that the rows describe, by tree."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

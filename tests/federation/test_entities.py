@@ -137,7 +137,7 @@ def test_an_error_stands_under_the_alias_that_a_gateway_chose(clade):
     assert answer["errors"][0]["path"] == ["_e7", 0]
 
 
-def test_fields_beside_the_key_are_not_looked_at_and_an_id_counts_before_a_path(clade):
+def test_other_fields_are_ignored_and_an_id_takes_precedence_over_a_path(clade):
     of = [
         {**city(CITIES[4]), "name": "Old", "shopCount": 3, "nested": {"deep": [1]}},
         {"__typename": "City", "id": id_of(CITIES[5]), "path": "US//an old path"},
@@ -186,7 +186,7 @@ def test_entities_by_path_spare_the_records_of_ids(clade, count, requests):
 
 
 @both_ways
-def test_an_entity_that_is_asked_for_often_is_read_once(clade, beside):
+def test_an_entity_that_is_requested_several_times_is_read_once(clade, beside):
     of = [city(CITIES[0]), {"__typename": "Location", "path": CITIES[0]}] * 100
     answer = clade.ask(ENTITIES.replace("  _entities", f"  {beside} _entities"), of=of)
     assert answer["data"]["_entities"] == [told(CITIES[0])] * 200

@@ -1,4 +1,4 @@
-"""Key templates: how the keys of somebody's table name the levels of a hierarchy.
+"""Key templates: how the keys of a foreign table contain the levels of a hierarchy.
 
 `CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]` is one: a part for the partition key, and after ` / ` one
 for the sort key. `{product}` is the key of a level, `[…]` what may be absent. `{folder*}` before a delimiter is any

@@ -1,4 +1,4 @@
-"""Files of a scan: the items of each segment, and the key after which it goes on when the scan was stopped or killed.
+"""Files of a scan: the items of each segment, and the key after which a scan continues that was stopped or killed.
 
 The position of a segment is written after its items; items behind the position are cut off, since they are read again.
 """
