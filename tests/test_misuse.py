@@ -58,7 +58,7 @@ MISTAKES = {
     '{"path": "US/NE/Hastings", "level": "CITY"': "The line is not valid JSON: ",
     '["US", "NE", "Columbus"]': "The line is not a JSON object: ",
     '{"path": "US/NE/Omaha", "level": "CITY", "name": "Not Omaha"}': "US/NE/Omaha has the name Omaha in row 3 already",
-    '{"path": "US/NE/Fremont", "level": "CITY", "id": "has space"}': 'The id "has space" holds white space',
+    '{"path": "US/NE/Fremont", "level": "CITY", "id": "has space"}': 'The id "has space" has white space',
     f'{{"path": "US/NE/{"x" * 1100}", "level": "CITY"}}': "Below its root the path takes 1105 bytes in a key;",
 }
 RIGHT = [
@@ -169,8 +169,8 @@ def written(folder: Path) -> int:
         (["serve"], {"CLADE_HIERARCHIES": "nope"}, 'CLADE_HIERARCHIES names the module "nope", which cannot be found;'),
         (["serve"], {"CLADE_HIERARCHIES": "a,,b"}, 'CLADE_HIERARCHIES names the module "a", which cannot be found;'),
         (["serve"], {"CLADE_HIERARCHIES": ","}, 'CLADE_HIERARCHIES names the module ""; write modules like'),
-        (["serve"], {"CLADE_HIERARCHIES": "x/y.py"}, 'CLADE_HIERARCHIES names the file "x/y.py", which is not there;'),
-        (["serve"], {"CLADE_HIERARCHIES": "shelves"}, "shelves.py:4: Board stands under SHELFF, which shelf has not."),
+        (["serve"], {"CLADE_HIERARCHIES": "x/y.py"}, 'CLADE_HIERARCHIES names the file "x/y.py", which does not exist'),
+        (["serve"], {"CLADE_HIERARCHIES": "shelves"}, "shelves.py:4: Board stands under SHELFF, which is not a level of shelf."),
         (["tree", "place"], {}, 'Unknown hierarchy "place"; CLADE_HIERARCHIES has location, category.'),
         (["tree", "location", "US//"], {}, "A path has an empty segment; write it like US/NE/Omaha, with no /"),
         (["schema", "/proc/schema"], {}, "/proc/schema: no such file or directory."),
@@ -266,7 +266,7 @@ WRONG = [
      "Animal has no under=; write the levels that it may stand under, as in under=[Country], "
      "or under=None for a root."),
     (zoo(under=', under=["self"]'), LEVEL_LINE, f"No node of zoo can be of the level Animal: {NOWHERE}"),
-    (zoo(under=', under=["Cagge"]'), LEVEL_LINE, "Animal stands under CAGGE, which zoo has not."),
+    (zoo(under=', under=["Cagge"]'), LEVEL_LINE, "Animal stands under CAGGE, which is not a level of zoo."),
     (zoo(under=", under=[Zoo]"), LEVEL_LINE,
      'Animal has under=Zoo, which is not a level of zoo; write level classes, "self" or None.'),
     (zoo(under=", parent=Cage"), LEVEL_LINE, f"Animal has parent=, which is unknown; write under=. {UNKNOWN}"),

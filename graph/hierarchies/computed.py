@@ -85,7 +85,7 @@ def own_computed(cls: type) -> dict[str, Computed]:
         if not str(made.description).strip() or callable(made.description):
             raise WrongClass(f'{where} has no description; write @computed("…").')
         if inspect.iscoroutinefunction(made.method) or len(inspect.signature(made.method).parameters) != 1:
-            raise WrongClass(f"{where} must have no parameter other than self; write def {name}(self) -> … | None.")
+            raise WrongClass(f"{where} must be a method with self alone; write def {name}(self) -> … | None.")
         hint = typing.get_type_hints(made.method).get("return")
         if hint is None:
             raise WrongClass(f"{where} has no return type; write def {name}(self) -> … | None.")

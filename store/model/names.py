@@ -18,7 +18,7 @@ def checked_name(name: object) -> str | None:
     if name is None:
         return None
     if not isinstance(name, str) or not name:
-        raise BadInput(f"A name must be a string that is not empty, not {shorten(repr(name))}.")
+        raise BadInput(f"A name must be a non-empty string, not {shorten(repr(name))}.")
     if len(name) > MAX_TEXT_CHARACTERS:
         raise BadInput(f"A name has {len(name):,} characters; at most {MAX_TEXT_CHARACTERS:,} are allowed.")
     try:

@@ -31,7 +31,7 @@ QUERY = 'query($path: Path!) { area(path: "a") { isDescendantOf(path: $path) } }
 SIZE = 100_000
 
 
-async def test_variables_of_any_length_leave_nothing_behind_in_plans_or_the_cache():
+async def test_long_variables_are_not_kept_in_plans_or_caches():
     async with open_store("sqlite://:memory:") as store:
         await store.create()
         await plant(store, "a")

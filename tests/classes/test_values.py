@@ -155,7 +155,7 @@ BROKEN = [
     ({"address": {"street": "x", "hours": [{"day": "MONDAY", "opens": 1440}]}}, "1440 is more than the maximum 1439"),
     ({"address": {"street": "x", "hours": [{"opens": 1}]}}, "hours lacks day, which is required"),
     ({"greeting": [{"language": "de", "text": "x" * 21}]}, "greeting in de has 21 characters; at most 20 are allowed"),
-    ({"greeting": [{"language": "d", "text": "x"}]}, "is no language tag of BCP 47"),
+    ({"greeting": [{"language": "d", "text": "x"}]}, "is not a language tag of BCP 47"),
 ]
 
 
@@ -194,7 +194,7 @@ async def test_a_new_node_without_a_required_value_is_refused(server):
     assert [one.reason for one in outcome.rejections] == [told]
 
 
-async def test_stored_values_that_break_rules_are_read_changed_beside_and_listed_by_check(server):
+async def test_stored_values_that_break_rules_can_be_read_and_are_listed_by_check(server):
     item = await stored(server.store, "M", "S")
     old = {name: value for name, value in item.items() if name != "owner"}
     old |= {"area": "0.1", "codes": ["ABCDE"], "address": {"postcode": "x"}, "rent": {"amount": "1", "currency": "DEM"}}

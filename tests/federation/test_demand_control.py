@@ -85,7 +85,7 @@ def test_changes_cost_what_the_logs_of_large_trees_read(costs):
 @pytest.mark.parametrize(
     ("name", "argument"), [("orderBy", "orderBy: [{field: NAME}]"), ("where", 'where: {name: {ne: ""}}')]
 )
-def test_order_and_condition_cost_the_nodes_that_a_page_leaves_out_of_a_list(costs, name, argument):
+def test_order_and_condition_cost_the_nodes_of_the_list_outside_of_the_page(costs, name, argument):
     roots = costs.ask(TREES % "(first: 120)")[0]["locations"]["nodes"]
     (_, plain), (_, arranged) = costs.ask(BELOW_ROOTS % ""), costs.ask(BELOW_ROOTS % f", {argument}")
     beyond = [root["childCount"] - PAGE for root in roots if root["childCount"] > PAGE]

@@ -87,10 +87,10 @@ def test_an_unknown_entity_is_null_without_an_error(clade, representation):
 @pytest.mark.parametrize(
     ("representation", "code", "words"),
     [
-        ({"__typename": "Planet", "id": "1"}, "BAD_USER_INPUT", '"Planet" is no entity'),
-        ({"__typename": "Node", "id": id_of("US")}, "BAD_USER_INPUT", '"Node" is no entity'),
-        ({"__typename": "PageInfo"}, "BAD_USER_INPUT", '"PageInfo" is no entity'),
-        ({"__typename": "x" * 5_000, "id": "1"}, "BAD_USER_INPUT", "is no entity"),
+        ({"__typename": "Planet", "id": "1"}, "BAD_USER_INPUT", '"Planet" is not an entity'),
+        ({"__typename": "Node", "id": id_of("US")}, "BAD_USER_INPUT", '"Node" is not an entity'),
+        ({"__typename": "PageInfo"}, "BAD_USER_INPUT", '"PageInfo" is not an entity'),
+        ({"__typename": "x" * 5_000, "id": "1"}, "BAD_USER_INPUT", "is not an entity"),
         ({"__typename": 5, "id": "1"}, "BAD_USER_INPUT", "__typename"),
         ({"id": id_of("US")}, "BAD_USER_INPUT", "__typename"),
         ({}, "BAD_USER_INPUT", "__typename"),

@@ -96,7 +96,7 @@ FILES = {
         {
             2: "Column \"Population\": population: 'many' is not a valid Int (a 32-bit integer). "
             "Column \"Latitude\": latitude: 'north' is not a valid Float. "
-            'Column "City Id": The id "a b" holds white space'
+            'Column "City Id": The id "a b" has white space'
         },
         [(b"many,north,a b", b"7,8.5,ab")],
         3,
@@ -458,7 +458,7 @@ STOPPED = {
     "half a gzip file": ("c.csv.gz", gzip.compress(b"Country\nUS\n" * 1000)[:-20], "c.csv.gz cannot be decompressed"),
     "a zip file of many": ("c.zip", zipped({"a.csv": b"Country\n", "b.csv": b""}), "c.zip has 2 files (a.csv, b.csv)"),
     "a zip file of nothing": ("c.zip", zipped({}), "c.zip has 0 files (none), expected 1; unpack it."),
-    "no zip file": ("c.zip", b"PK\x03\x04nothing", "c.zip is no zip archive"),
+    "no zip file": ("c.zip", b"PK\x03\x04nothing", "c.zip is not a zip archive"),
     "half a character": ("c.csv", "Country\nUS\n".encode("utf-16") + b"U", "c.csv is no utf-16 from line"),
     "no Excel file": ("c.xlsx", b"Country\nUS\n", "c.xlsx cannot be read as an Excel workbook"),
     "a zip file as Excel": ("c.xlsx", zipped({"a.csv": b"Country\n"}), "c.xlsx cannot be read as an Excel workbook"),
@@ -489,7 +489,7 @@ def test_there_are_thirty_dirty_files() -> None:
 
 
 @pytest.mark.parametrize("what", FILES)
-def test_what_is_right_is_imported_and_what_is_wrong_is_named_and_can_be_mended(
+def test_valid_rows_are_imported_and_rejected_rows_can_be_corrected(
     clade: Callable[..., Any], tmp_path: Path, what: str
 ) -> None:
     dirty = FILES[what]

@@ -223,7 +223,7 @@ def test_what_has_changed_comes_with_the_same_command(
     assert "changed: 1 (1 PRODUCT)\nunchanged: 5" in imported(clade("import", hierarchy, url, *options))
 
 
-def test_items_that_do_not_match_are_rejected_with_their_keys_and_can_be_mended(
+def test_items_that_do_not_match_are_rejected_with_their_keys_and_can_be_corrected(
     clade: Callable[..., Any], table: Callable[..., str], tmp_path: Path
 ) -> None:
     hierarchy, items, options, _ = SYSTEMS["products"]
@@ -294,7 +294,7 @@ def test_a_dry_run_reads_one_page_and_writes_nothing(
         (["--key", "{category}]"], "a ] has no ["),
         (["--key", "{category"], 'a level is in braces, such as {city}, not "{category"'),
         (["--key", "{category}{product}"], "nothing stands between {category} and the next level"),
-        (["--key", "{product*}/"], "PRODUCT may not stand under PRODUCT, so {product*} is not possible"),
+        (["--key", "{product*}/"], "PRODUCT cannot be under PRODUCT, so {product*} is not possible"),
         (["--key", "{category*}"], "{category*} has no delimiter; write {category*/} or {category*}/"),
         (["--key", "{category}", "--delimiter", ";"], "are for files, not for DynamoDB tables."),
         (["--key", "{category}", "--name", "variant=x"], "--name variant needs a column for this level"),
