@@ -1,4 +1,4 @@
-"""First round: the lists of a node that is looked up by its path, read beside the node itself.
+"""First round: the lists of a node that is looked up by its path, read in parallel with the node.
 
 | list | key condition | known from |
 | --- | --- | --- |
@@ -35,7 +35,7 @@ _LISTS = (RelationKind.CHILDREN, RelationKind.DESCENDANTS)
 
 
 def first_round(request: Request, key: Key, hierarchy: Hierarchy, selection: Selection) -> list[Read]:
-    """The reads to make beside that of the node at `key`, of which `selection` is selected."""
+    """The reads to make in parallel with that of the node at `key`, of which `selection` is selected."""
     state = request.state
     if state.store_version is not None or state.filter is not None:
         return []
@@ -153,7 +153,7 @@ def _root(version: TreeVersion) -> Record | None:
 def _unknown(
     key: Key, level: str = "", kids: dict[str, int] | None = None, below: dict[str, int] | None = None
 ) -> Record:
-    """A node of which no more is known."""
+    """A node of which only these values are known."""
     return Record(
         pk=key.pk, sk=key.sk, rank="", id="", level=level, name="", above=[""] * depth_of(key.sk), kids=kids or {},
         below=below or {}, revision=0, updated_at="", attributes={},

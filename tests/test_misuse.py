@@ -170,7 +170,7 @@ def written(folder: Path) -> int:
         (["serve"], {"CLADE_HIERARCHIES": "a,,b"}, 'CLADE_HIERARCHIES names the module "a", which cannot be found;'),
         (["serve"], {"CLADE_HIERARCHIES": ","}, 'CLADE_HIERARCHIES names the module ""; write modules like'),
         (["serve"], {"CLADE_HIERARCHIES": "x/y.py"}, 'CLADE_HIERARCHIES names the file "x/y.py", which does not exist'),
-        (["serve"], {"CLADE_HIERARCHIES": "shelves"}, "shelves.py:4: Board stands under SHELFF, which is not a level of shelf."),
+        (["serve"], {"CLADE_HIERARCHIES": "shelves"}, "shelves.py:4: Board stands under SHELFF, no level of shelf."),
         (["tree", "place"], {}, 'Unknown hierarchy "place"; CLADE_HIERARCHIES has location, category.'),
         (["tree", "location", "US//"], {}, "A path has an empty segment; write it like US/NE/Omaha, with no /"),
         (["schema", "/proc/schema"], {}, "/proc/schema: no such file or directory."),
@@ -266,7 +266,7 @@ WRONG = [
      "Animal has no under=; write the levels that it may stand under, as in under=[Country], "
      "or under=None for a root."),
     (zoo(under=', under=["self"]'), LEVEL_LINE, f"No node of zoo can be of the level Animal: {NOWHERE}"),
-    (zoo(under=', under=["Cagge"]'), LEVEL_LINE, "Animal stands under CAGGE, which is not a level of zoo."),
+    (zoo(under=', under=["Cagge"]'), LEVEL_LINE, "Animal stands under CAGGE, no level of zoo."),
     (zoo(under=", under=[Zoo]"), LEVEL_LINE,
      'Animal has under=Zoo, which is not a level of zoo; write level classes, "self" or None.'),
     (zoo(under=", parent=Cage"), LEVEL_LINE, f"Animal has parent=, which is unknown; write under=. {UNKNOWN}"),

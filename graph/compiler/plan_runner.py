@@ -258,7 +258,7 @@ async def run(bound: BoundPlan, context: Context) -> bytes:
 
 
 async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResults | PageResults]:
-    """The nodes of the fields of Query: all lookups in one call, beside it the hierarchies' roots."""
+    """The nodes of the fields of Query: all lookups in one call, in parallel with the hierarchies' roots."""
     request, listed = context.request, bound.plan.listed
     for root, arguments, _ in bound.roots:
         root.resolve.spend(arguments, context)

@@ -182,7 +182,7 @@ def _declare(cls: type[Node]) -> None:
 
 
 def _refuse_double(cls: type[Node], other: type[Node]) -> None:
-    """Refuse a class beside another of its hierarchy or module that makes the same."""
+    """Reject a class if another one of its hierarchy or module has the same name or level."""
     if other is cls:
         return
     file, line = other.declared_at

@@ -263,7 +263,7 @@ class _Stream:
         await self._connection.send({"type": "http.response.start", "status": 200, "headers": HEADERS})
 
     async def _send_page(self, response: OperationResponse, page: ChangePage) -> None:
-        """Send a page, unless the caller sees nothing in it; an empty one only once, where there are no more."""
+        """Send a page, unless it is empty for the caller; an empty page only once, if there are no more."""
         if page.changes or not (self._info.events or page.has_more):
             await self._send(event_of(response.content(), page.cursor))
             self._info.events = (self._info.events or 0) + 1

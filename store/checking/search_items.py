@@ -50,7 +50,7 @@ class NodesPage(NamedTuple):
 
 
 class NodeFinding(NamedTuple):
-    """A problem with the search items of one node, and the changes that mend it."""
+    """A problem with the search items of one node, and the changes that correct it."""
 
     finding: Finding
     changes: list[Change]

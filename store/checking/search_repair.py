@@ -37,7 +37,7 @@ class SearchRepair:
         self._written = 0
 
     async def begin(self) -> AsyncIterator[Result]:
-        """Find hierarchies that lack items, and mend what says where nodes were moved."""
+        """Find hierarchies that lack items, and correct the items of moved nodes."""
         for name, search in self._searches.items():
             if search.is_indexed and await search.marker() is not None:
                 self._filling.add(name)

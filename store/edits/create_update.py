@@ -39,7 +39,7 @@ class Edit(Protocol):
         ...
 
     def arguments(self) -> dict[str, Any]:
-        """What tells it from other edits of its class, as JSON; None for an argument that is left out."""
+        """The arguments that distinguish it from other edits of its class, as JSON; None for an omitted one."""
         ...
 
     async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:

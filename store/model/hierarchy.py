@@ -189,7 +189,7 @@ def _check_level(hierarchy: Hierarchy, level: Level) -> None:
     if not LEVEL_NAME.fullmatch(level.name) or len(level.name) > MAX_NAME_CHARACTERS:
         raise ValueError(f'The name of a level has capitals, digits and _, not "{level.name}".')
     if unknown := level.under - {None} - hierarchy.levels.keys():
-        raise ValueError(f"{level.title} stands under {', '.join(map(str, unknown))}, which is not a level of {hierarchy.name}.")
+        raise ValueError(f"{level.title} stands under {', '.join(map(str, unknown))}, no level of {hierarchy.name}.")
     if reserved := RESERVED & level.attributes.keys():
         raise ValueError(f"{level.title} has an attribute {', '.join(reserved)}, which every node has; rename it.")
     taken = {*level.attributes, *RESERVED}

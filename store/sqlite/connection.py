@@ -154,7 +154,7 @@ class Database:
             raise Uncertain.after(Unavailable(f'"{self.path}" was replaced or removed while it was written.'))
 
     async def run_alone(self, statement: str) -> None:
-        """Run a statement that takes the write lock, retried while another process has it; other coroutines go on."""
+        """Run a statement that takes the write lock, retried while another process has it; coroutines continue."""
         connection = self.connection()
         pauses = BUSY_RETRIES.pauses()
         while True:

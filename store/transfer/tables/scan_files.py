@@ -17,7 +17,7 @@ SCAN, POSITION = "scan.json", "position-{}.json"
 
 
 class SegmentFile:
-    """One segment: `path` has its items, each a line; `key` is where the scan goes on, None at the start.
+    """One segment: `path` has its items, each a line; `key` is that after which the scan continues, None at the start.
 
     `items` are those that were read, in former runs as well.
     """
