@@ -331,7 +331,7 @@ def main() -> None:
                 return
             time.sleep(options.every)
     except (Refused, Unavailable) as error:
-        sys.exit(f"{error}; start it again when that is mended.")
+        sys.exit(f"{error}; correct that, then start it again.")
     except KeyboardInterrupt:
         sys.exit(130)
 
