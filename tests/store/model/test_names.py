@@ -31,7 +31,7 @@ def test_a_node_has_names_in_at_most_50_languages():
     ("names", "reason"),
     [
         (["de"], "names must be texts by language"), ("de", "names must be texts by language"),
-        ({"d": "x"}, "language tag"), ({"de": ""}, "not empty"), ({"de": 1}, "not empty"),
+        ({"d": "x"}, "language tag"), ({"de": ""}, "non-empty"), ({"de": 1}, "non-empty"),
         ({"de": "x" * 16_385}, "at most 16,384"), ({"de": "\ud800"}, "not valid text"),
         ({"de-at": "x", "de-AT": "y"}, "the language de-AT twice; omit one"),
     ],
