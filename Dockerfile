@@ -1,4 +1,4 @@
-# The server, without rights and in production's settings. CLADE_STORE names the store; without it that is an SQLite file in
+# The server, unprivileged and with production settings. CLADE_STORE names the store; without it that is an SQLite file in
 # /data, which `clade table create` or `clade import` makes. Nothing is made or filled at the start, unless CLADE_DEMO=1
 # asks for the demo data. Hierarchies of your own are mounted at /hierarchies: CLADE_HIERARCHIES=/hierarchies/shop.py.
 # The root file system may be read-only: docker run --read-only --tmpfs /tmp.
@@ -20,7 +20,7 @@ WORKDIR /data
 USER clade
 VOLUME /data
 EXPOSE 8000
-# By bash alone, so that no check starts an interpreter.
+# Only bash, so that no check starts an interpreter.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s CMD \
     ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8000 && printf 'GET /healthz HTTP/1.0\\r\\nHost: 127.0.0.1\\r\\n\\r\\n' >&3 && read -r -t 2 _ status _ <&3 && [ \"$status\" = 200 ]"]
 CMD ["clade", "serve", "--host", "0.0.0.0"]

@@ -1,4 +1,4 @@
-"""Benchmark of small requests beside large ones at one server: python -m bench.beside.
+"""Benchmark of small requests during large ones on one server: python -m bench.beside.
 
 Eight connections query breadcrumbs: first alone, then beside one connection that queries a list of 9,000 nodes again
 and again, with a server without caches and with one that caches pages; then while a subtree of 40,000 nodes is moved,

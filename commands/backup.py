@@ -1,4 +1,4 @@
-"""`clade backup` and `clade restore`: a SQLite store as one file, and back."""
+"""`clade backup` and `clade restore`: an SQLite store as one file, and back."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +25,7 @@ Source = Annotated[
 
 
 def backup(file: Target, store: StoreUrl = None) -> None:
-    """Copy a SQLite store into one file.
+    """Copy an SQLite store into one file.
 
     The backup is consistent, and servers may read and write meanwhile. It has everything: nodes, revisions, changes
     and API keys. Tables in DynamoDB are backed up by AWS.
@@ -42,7 +42,7 @@ def backup(file: Target, store: StoreUrl = None) -> None:
 
 
 def restore(file: Source, store: StoreUrl = None) -> None:
-    """Replace the whole content of a SQLite store with a backup.
+    """Replace the whole content of an SQLite store with a backup.
 
     This is one transaction, and servers may keep running. Everything written since the backup is lost.
 

@@ -51,10 +51,10 @@ class _Scan:
 def check(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
     """Check that the table is consistent, and print each finding.
 
-    Checked are parents, ids, counts, revisions, tree versions, change logs, redirects and search items. The
-    whole table is read; servers may write meanwhile. The exit status is 1 if there are findings. Stored attributes and
-    levels that no class defines are counted, values under former names, and values that break a rule; only such a
-    level is a finding.
+    It verifies parents, ids, counts, revisions, tree versions, change logs, redirects and search items. The
+    whole table is read; servers may write meanwhile. The exit status is 1 if there are findings. It also counts stored
+    attributes and levels that no class defines, values under former names, and values that break a rule; of these,
+    only an undefined level is a finding.
 
     Example: clade check location
     """
@@ -81,12 +81,12 @@ def check(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
 def repair(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
     """Repair derived data, and print each repair.
 
-    Derived data are counts, levels above, keys, id records, tree versions and search items. A hierarchy that gets
-    `search=` when it has nodes already is searched after a repair, which writes the items of all nodes. A move that a
-    server left unfinished is completed, 30 seconds after that server's last sign of life.
+    Derived data are counts, levels of ancestors, keys, id records, tree versions and search items. After `search=` or
+    `location=` was added to a hierarchy with nodes, a repair writes their search items. A large move that a server left
+    unfinished is completed 30 seconds after its last progress.
 
     Data of the node itself and of its history are never changed or deleted: findings there are printed, and the exit
-    status is 1. Servers may write meanwhile. After an interrupt the same command continues.
+    status is 1. Servers may write meanwhile. After an interruption, the same command continues.
 
     Example: clade repair location
     """

@@ -25,9 +25,9 @@ def copy_store(source: Source, target: Target) -> None:
     """Copy a whole store into a new one, SQLite or DynamoDB.
 
     Unlike an export, a copy is complete: ids, histories, deleted nodes, redirects, change logs, sibling order,
-    idempotency keys and API keys. It is rejected while a large move is running. Servers may write to a SQLite source
+    idempotency keys and API keys. It is rejected while a large move is running. Servers may write to an SQLite source
     meanwhile; the copy of a table fails if anything was written to it. The target can be used only when the copy is
-    complete. After an interrupt the same command continues in a table, and starts again in a file.
+    complete. After an interruption, the same command continues in a table, and starts again in a file.
 
     Example: clade copy sqlite:///clade.db "dynamodb://clade?region=eu-west-1"
     """

@@ -28,7 +28,7 @@ def load_demo(
     store: StoreUrl = None,
     again: Annotated[
         bool,
-        typer.Option(help="Load missing demo data into a store that is not empty, for example after an interrupt."),
+        typer.Option(help="Load missing demo data into a store that is not empty, such as after an interruption."),
     ] = False,
 ) -> None:
     """Load the demo data into an empty store; other stores are not changed.

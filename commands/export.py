@@ -42,7 +42,7 @@ def export_file(
     """Write the nodes of a hierarchy or of a subtree as JSON lines or CSV, which clade import reads.
 
     The lines are in path order. Stored attributes and levels that no class defines are written, too, and counted on
-    the error output. Histories, redirects and change logs are not written; use clade copy for these.
+    standard error. Histories, redirects and change logs are not written; use clade copy for these.
 
     Example: clade export location US/NE --output nebraska.jsonl
     """

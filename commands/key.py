@@ -73,7 +73,7 @@ def revoke(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, as in clade key list.")],
     store: StoreUrl = None,
 ) -> None:
-    """Revoke an API key for ever.
+    """Revoke an API key permanently.
 
     Running servers may accept it for a few more seconds.
 
@@ -102,6 +102,6 @@ def _state(key: ApiKey, now: float) -> str:
     if key.revoked_at is not None:
         return f"revoked {key.revoked_at[:10]}"
     if key.until is None:
-        return "for ever"
+        return "never expires"
     end = datetime.fromtimestamp(key.until, UTC).strftime("%Y-%m-%d %H:%M")
     return f"until {end}" if now < key.until else f"expired {end}"

@@ -1,4 +1,4 @@
-"""Command line: the list of commands. A command's module is imported when it is called, for the list none is."""
+"""Command line: the list of commands. A command's module is imported when it is called; the list needs none."""
 
 import os
 import sys
@@ -33,11 +33,11 @@ COMMANDS = {
         "table": Command("commands.table:app", "Create, describe and migrate the table, and print its template."),
         "check": Command("commands.check:check", "Check that the table is consistent, and print each finding."),
         "repair": Command("commands.check:repair", "Repair derived data, and print each repair."),
-        "backup": Command("commands.backup:backup", "Copy a SQLite store into one file."),
-        "restore": Command("commands.backup:restore", "Replace the whole content of a SQLite store with a backup."),
+        "backup": Command("commands.backup:backup", "Copy an SQLite store into one file."),
+        "restore": Command("commands.backup:restore", "Replace the whole content of an SQLite store with a backup."),
         "copy": Command("commands.copy:copy_store", "Copy a whole store into a new one, SQLite or DynamoDB."),
         "rewrite-names": Command(
-            "commands.importing.rewrite_names:rewrite_names", "Store attributes under their present names."
+            "commands.importing.rewrite_names:rewrite_names", "Store attributes under their current names."
         ),
     },
     "Access": {"key": Command("commands.key:app", "Create, list and revoke API keys.")},
@@ -104,7 +104,7 @@ def _warn_of_ignored_variables() -> None:
 
 
 def run() -> None:
-    """The entry point. An error of Clade or of the system is one line on the error output and exit status 1."""
+    """The entry point. An error of Clade or of the system is one line on standard error and exit status 1."""
     _warn_of_ignored_variables()
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
     try:  # a command starts faster without the modules of the others

@@ -1,4 +1,4 @@
-"""Parts of several commands: arguments and options, a call with the store, and the end by Ctrl-C."""
+"""Shared parts of commands: arguments and options, a call with the store, and the handling of Ctrl-C."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager

@@ -1,4 +1,4 @@
-"""Progress bar of a terminal: steps, rate and remaining time, on the error output."""
+"""Progress bar of a terminal: steps, rate and remaining time, on standard error."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -83,7 +83,7 @@ def describe(store: StoreUrl = None) -> None:
 def migrate(store: StoreUrl = None) -> None:
     """Migrate the table to the layout of this version.
 
-    Stop servers of older versions first: they refuse the table from then on. Servers of this version may run meanwhile.
+    Stop servers of older versions first: they reject the table from then on. Servers of this version may run meanwhile.
     A migration that was interrupted is continued by the same command; nothing is done twice.
 
     Example: clade table migrate

@@ -1,4 +1,4 @@
-"""Application factory: the ASGI application that the settings describe, of all its parts."""
+"""Application factory: builds the ASGI application from the settings."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext

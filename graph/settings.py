@@ -123,7 +123,7 @@ class Settings(BaseSettings):
     max_directives: int = Field(LimitValues.max_directives, ge=0)
     """Maximum number of directives in a document."""
     request_seconds: float = Field(LimitValues.request_seconds, gt=0)
-    """Maximum time to receive a request, and maximum time to answer it, in seconds."""
+    """Maximum time to receive a request, and maximum time to execute it, in seconds."""
     max_parallel_reads: int = Field(32, ge=1)
     """Maximum number of parallel store reads per request."""
     record_cache_mb: int = Field(64, ge=0)
@@ -134,8 +134,8 @@ class Settings(BaseSettings):
     settle_seconds: float = Field(2.0, ge=0)
     """Maximum delay of DynamoDB's indexes behind its table, in seconds."""
     max_stale_seconds: float = Field(0.0, ge=0, le=60)
-    """Maximum age of a tree version that queries take for current, so that they read nothing, in seconds; on DynamoDB
-    only, and the same for all servers and commands of a table."""
+    """Maximum age of a tree version that queries may use without reading it again, in seconds; on DynamoDB only, and
+    the same for all servers and commands of a table."""
     max_age_seconds: int = Field(0, ge=0)
     """Time for which shared caches such as CDNs may use a response to a GET, in seconds, and as long again while they
     fetch a new one; 0 keeps responses out of them. Only with `CLADE_READS=open`."""
@@ -159,8 +159,8 @@ class Settings(BaseSettings):
     jwt_grants_claim: str = "grants"
     """Claim with the grants of a token, a list of strings."""
     move_wait_seconds: float = Field(5.0, ge=0)
-    """Maximum time for which a mutation waits for a move of several transactions before it returns the move as running,
-    in seconds; at most half of `CLADE_REQUEST_SECONDS`."""
+    """Maximum time for which a mutation waits for a large move before it returns the move as running, in seconds; at
+    most half of `CLADE_REQUEST_SECONDS`."""
     max_inflight: int = Field(256, ge=1)
     """Maximum number of concurrent requests per process; others are rejected with `OVERLOADED`."""
     max_connections: int = Field(4_096, ge=1)
@@ -189,7 +189,7 @@ class Settings(BaseSettings):
     graphiql: bool = True
     """GraphiQL for browsers at `/graphql`."""
     explorer: bool = True
-    """The explorer for browsers at `/`; while it is off, `/` leads to `/graphql`."""
+    """The explorer for browsers at `/`; while it is off, `/` redirects to `/graphql`."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Log level: `info` logs each request, `warning` only slow and failed requests, `debug` also their documents,
@@ -201,7 +201,7 @@ class Settings(BaseSettings):
     metrics: str = ""
     """Address of the Prometheus metrics, `HOST:PORT` such as `127.0.0.1:9464`; empty disables them."""
     traces: Literal["off", "on"] = "off"
-    """OpenTelemetry traces, configured by its own variables; `on` needs the extra `traces`."""
+    """OpenTelemetry traces, configured by the variables of OpenTelemetry; `on` needs the extra `traces`."""
     drain_seconds: float = Field(2.0, ge=0, le=600)
     """Time between SIGTERM and the closing of the port, in seconds: `/readyz` returns 503 so that load balancers
     notice, and requests are still served."""
@@ -209,9 +209,9 @@ class Settings(BaseSettings):
     """Maximum time for running requests after the port is closed, in seconds; then they are cancelled."""
 
     trusted_documents: str = ""
-    """JSON file of trusted documents by id; clients may send the id instead of the document."""
+    """JSON file of persisted (trusted) documents by id; clients may send the id instead of the document."""
     trusted_mode: Literal["only", "prefer"] = "only"
-    """Accepted documents if there are trusted ones: `only` these, or `prefer`: others too."""
+    """Accepted documents if there are persisted ones: `only` these, or `prefer`: others too."""
     cors_origins: str = ""
     """Allowed CORS origins, comma-separated, such as `https://shop.example`; `*` for any."""
 

@@ -1,4 +1,4 @@
-"""First round: the lists of a node that is looked up by its path, read beside the node itself.
+"""First round: the lists of a node that is looked up by its path, read in parallel with the node.
 
 | list | key condition | known from |
 | --- | --- | --- |
@@ -8,11 +8,11 @@
 | any list of a root, and the lists below it | as the planner decides | the counts in the last version of the tree |
 | the same of another node | the same | the node as it was cached last |
 
-The last version and the last node are *hints*: this process has read them, perhaps long ago. A hint decides only what
-is read; the answer is made of what was read, after the version that comes with the node. So a wrong hint costs a round
-or a read that was not needed, never a wrong answer. Without a hint one list is read, so that a path without a node
-costs at most one request more. SQLite has no rounds, and restricted callers may not learn from time or reads what is
-there.
+The last version and the last node are *hints*: this process has read them, perhaps long ago. A hint only decides what
+is read; the response is made from the data that was read, planned by the version that is read with the node. So a wrong
+hint costs a round or an unnecessary read, but the response is correct. Without a hint one list is read, so that a path
+without a node costs at most one request more. SQLite has no rounds, and restricted callers may not learn from time or
+reads what is there.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ _LISTS = (RelationKind.CHILDREN, RelationKind.DESCENDANTS)
 
 
 def first_round(request: Request, key: Key, hierarchy: Hierarchy, selection: Selection) -> list[Read]:
-    """The reads to make beside that of the node at `key`, of which `selection` is selected."""
+    """The reads to make in parallel with that of the node at `key`, of which `selection` is selected."""
     state = request.state
     if state.store_version is not None or state.filter is not None:
         return []
@@ -153,7 +153,7 @@ def _root(version: TreeVersion) -> Record | None:
 def _unknown(
     key: Key, level: str = "", kids: dict[str, int] | None = None, below: dict[str, int] | None = None
 ) -> Record:
-    """A node of which no more is known."""
+    """A node of which only these values are known."""
     return Record(
         pk=key.pk, sk=key.sk, rank="", id="", level=level, name="", above=[""] * depth_of(key.sk), kids=kids or {},
         below=below or {}, revision=0, updated_at="", attributes={},

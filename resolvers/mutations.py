@@ -1,4 +1,5 @@
-"""Mutations: checked against the caller's grants, made as edits of the store, after which the request reads anew.
+"""Mutations: checked against the caller's grants, made as edits of the store, after which the request discards what it
+has read.
 
 Nodes are named by their current paths, since mutations follow no redirects. So grants are checked by these paths alone,
 before anything is read, and an error discloses nothing about hidden nodes.
@@ -88,7 +89,7 @@ async def delete(
 async def _write(request: Request, edit: Edit, options: EditOptions) -> EditResult:
     """Make an edit, if writing is enabled, and discard what the request has read before."""
     if request.writer is None:
-        raise Forbidden("Writing is disabled on this server; whoever runs it enables it by CLADE_WRITES=on.")
+        raise Forbidden("Mutations are disabled on this server; CLADE_WRITES=granted or on enables them.")
     request.state.accepts_stale = False
     options = replace(options, by=request.caller.name, caller=request.caller.id)
     # The reads of an edit are bounded by the size of a transaction; a dry run has the read budget of a query.

@@ -1,8 +1,7 @@
-"""Pages: reads the lists of a whole response level, and cuts their pages out of what was read.
+"""Pages: reads the lists of a whole response level, and makes their pages from the records that were read.
 
-Lists that are empty by the owner's counts, and pages in the page cache, need no read. The others are read as
-`planner.py` decides, all together, and are spent from the node budget. For callers with grants see
-`restricted_lists.py`.
+Lists that are empty by the owner's counts, and pages in the page cache, need no read. The others are read together as
+`planner.py` decides, and their nodes are taken from the node budget. For callers with grants see `restricted_lists.py`.
 """
 
 from bisect import bisect_left, bisect_right

@@ -1,4 +1,4 @@
-"""Bounded cache: least recently used entries are dropped; one registry knows the size and the hits of all caches.
+"""Bounded cache: least recently used entries are dropped; one registry has the sizes and hits of all caches.
 
 An `OrderedDict`, not `cachetools.LRUCache`: a hit takes 0.1 µs instead of 0.35, and a response of 1,000 nodes is 1,000
 hits.

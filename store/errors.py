@@ -26,7 +26,7 @@ A message names the value, the limit and the way out; it is shown to clients, so
 
 from typing import ClassVar, Self
 
-UNCERTAIN_HINT = "It is not known whether this was changed; look, or repeat it with the same idempotencyKey."
+UNCERTAIN_HINT = "It is unknown whether the change was made; read the node, or retry with the same idempotencyKey."
 
 
 class CladeError(Exception):
@@ -107,7 +107,7 @@ class Conflict(CladeError):
     @classmethod
     def over(cls, failed: tuple[int, ...] = ()) -> Self:
         """The error of both stores when the conditions of these changes were not fulfilled."""
-        return cls("Somebody else wrote first, so nothing was changed; read again and repeat.", failed)
+        return cls("Another write came first, so nothing was changed; read again and retry.", failed)
 
 
 class Unavailable(CladeError):

@@ -17,7 +17,7 @@ class SQLiteUrl:
 
     def __post_init__(self) -> None:
         if not self.path:
-            raise BadInput("The store's address names no file; write sqlite:///FILE.")
+            raise BadInput("The store URL has no file; write sqlite:///FILE.")
 
     @property
     def is_in_memory(self) -> bool:
@@ -38,7 +38,7 @@ class DynamoDBUrl:
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_.-]{3,255}", self.table):
-            raise BadInput(f'"{self.table}" is no table\'s name: 3 to 255 letters, digits, _, . and -.')
+            raise BadInput(f'"{self.table}" is not the name of a table: 3 to 255 letters, digits, _, . and -.')
 
     @classmethod
     def parse(cls, address: str) -> "DynamoDBUrl":
@@ -59,4 +59,4 @@ def parse_store_url(url: str) -> SQLiteUrl | DynamoDBUrl:
         case "dynamodb":
             return DynamoDBUrl.parse(address)
         case _:
-            raise BadInput(f'"{url}" is no store; write sqlite:///FILE or dynamodb://TABLE?region=REGION.')
+            raise BadInput(f'"{url}" is not a store; write sqlite:///FILE or dynamodb://TABLE?region=REGION.')

@@ -50,7 +50,7 @@ def clade(tmp_path, monkeypatch, capsys):
 MISTAKES = {
     '{"path": "US/NE/Lincoln", "level": "VILLAGE"}': 'location has no level "VILLAGE"; it has COUNTRY,',
     '{"path": "US/NE/Omaha/CA", "level": "STATE"}': "STATE may not stand under CITY, only under",
-    '{"path": "US/NE/Kearney", "level": "CITY", "population": "many"}': "population: 'many' is no Int",
+    '{"path": "US/NE/Kearney", "level": "CITY", "population": "many"}': "population: 'many' is not a valid Int",
     '{"path": "US/NE/Norfolk", "level": "CITY", "poulation": 24000}': 'CITY has no attribute "poulation"; it has code,',
     '{"path": "US/XX/Nowhere", "level": "CITY"}': "Parent US/XX is neither in the file nor in the table.",
     '{"path": "US//Empty", "level": "CITY"}': "A path has an empty segment; write it like US/NE/Omaha",
@@ -58,7 +58,7 @@ MISTAKES = {
     '{"path": "US/NE/Hastings", "level": "CITY"': "The line is not valid JSON: ",
     '["US", "NE", "Columbus"]': "The line is not a JSON object: ",
     '{"path": "US/NE/Omaha", "level": "CITY", "name": "Not Omaha"}': "US/NE/Omaha has the name Omaha in row 3 already",
-    '{"path": "US/NE/Fremont", "level": "CITY", "id": "has space"}': 'The id "has space" holds white space',
+    '{"path": "US/NE/Fremont", "level": "CITY", "id": "has space"}': 'The id "has space" has white space',
     f'{{"path": "US/NE/{"x" * 1100}", "level": "CITY"}}': "Below its root the path takes 1105 bytes in a key;",
 }
 RIGHT = [
@@ -161,16 +161,16 @@ def written(folder: Path) -> int:
     ("command", "more", "sentence"),
     [
         (["demo"], {"CLADE_STORE": "sqlite:////proc/clade.db"}, '"/proc/clade.db" cannot be opened or made; check'),
-        (["tree", "location"], {}, 'There is no file "clade.db"; make it with: clade table create'),
+        (["tree", "location"], {}, 'There is no file "clade.db"; create it with: clade table create'),
         (["tree", "location"], {"CLADE_STORE": "sqlite:///README"}, '"README" is no SQLite database; name another'),
-        (["tree", "location"], {"CLADE_STORE": "mysql://x"}, '"mysql://x" is no store; write sqlite:///FILE or'),
+        (["tree", "location"], {"CLADE_STORE": "mysql://x"}, '"mysql://x" is not a store; write sqlite:///FILE or'),
         (["serve"], {"CLADE_MAX_NODES": "abc"}, 'CLADE_MAX_NODES cannot be "abc": it must be a whole number'),
         (["serve"], {"CLADE_MAX_NODES": "0"}, 'CLADE_MAX_NODES cannot be "0": it must be a whole number'),
         (["serve"], {"CLADE_HIERARCHIES": "nope"}, 'CLADE_HIERARCHIES names the module "nope", which cannot be found;'),
         (["serve"], {"CLADE_HIERARCHIES": "a,,b"}, 'CLADE_HIERARCHIES names the module "a", which cannot be found;'),
         (["serve"], {"CLADE_HIERARCHIES": ","}, 'CLADE_HIERARCHIES names the module ""; write modules like'),
-        (["serve"], {"CLADE_HIERARCHIES": "x/y.py"}, 'CLADE_HIERARCHIES names the file "x/y.py", which is not there;'),
-        (["serve"], {"CLADE_HIERARCHIES": "shelves"}, "shelves.py:4: Board stands under SHELFF, which shelf has not."),
+        (["serve"], {"CLADE_HIERARCHIES": "x/y.py"}, 'CLADE_HIERARCHIES names the file "x/y.py", which does not exist'),
+        (["serve"], {"CLADE_HIERARCHIES": "shelves"}, "shelves.py:4: Board stands under SHELFF, no level of shelf."),
         (["tree", "place"], {}, 'Unknown hierarchy "place"; CLADE_HIERARCHIES has location, category.'),
         (["tree", "location", "US//"], {}, "A path has an empty segment; write it like US/NE/Omaha, with no /"),
         (["schema", "/proc/schema"], {}, "/proc/schema: no such file or directory."),
@@ -211,7 +211,7 @@ def zoo(more: str = "", title: str = "Animal", under: str = ", under=[Cage]", bo
 
 CLASS = "the class Zoo of the hierarchy zoo"
 ANIMAL = "the level Animal of the hierarchy zoo"
-ALONE = "a class of a hierarchy has attributes alone, as in"
+ALONE = "a class of a hierarchy has only attributes, as in"
 METHODS = ', and methods with @computed("…")'
 TYPES = (
     "str, int, Long, float, Decimal, bool, Date, DateTime, Url, Money, an Enum, a dataclass of attributes, "
@@ -227,7 +227,7 @@ WRONG = [
     (zoo(', many="zoo"'), ZOO_LINE,
      f'many="zoo" of {CLASS} makes the field of Query zoo, which {CLASS} makes already; {MANY}'),
     (zoo(', many="the zoos"'), ZOO_LINE,
-     f'many="the zoos" of {CLASS} makes the field of Query "the zoos", which is no name of GraphQL; {MANY}'),
+     f'many="the zoos" of {CLASS} makes the field of Query "the zoos", which is not a valid GraphQL name; {MANY}'),
     (zoo(title="Move"), LEVEL_LINE,
      f"the level Move of the hierarchy zoo makes the type Move, which Clade itself makes already; {PREFIX}"),
     (zoo(title="Changes"), LEVEL_LINE,
@@ -239,9 +239,9 @@ WRONG = [
      f"the attribute childCount of {ANIMAL} makes the field childCount, which every node has already; "
      "rename the attribute."),
     (zoo(body='level: int | None = attribute("Its floor.")'), LEVEL_LINE,
-     "Animal has an attribute level, a name that every node has already."),
+     "Animal has an attribute level, which every node has; rename it."),
     (zoo(body='diet: Enum("Diet", "true false") | None = attribute("Its food.")'), LEVEL_LINE,
-     'the enum Diet has the member "true", which is no value of GraphQL; rename the member.'),
+     'the enum Diet has the member "true", which is not a valid GraphQL enum value; rename the member.'),
     # classes
     (zoo(title="CAGE"), LEVEL_LINE,
      f"CAGE and Cage (in line {CAGE_LINE}) are both the level CAGE of zoo; rename one of them."),
@@ -266,9 +266,9 @@ WRONG = [
      "Animal has no under=; write the levels that it may stand under, as in under=[Country], "
      "or under=None for a root."),
     (zoo(under=', under=["self"]'), LEVEL_LINE, f"No node of zoo can be of the level Animal: {NOWHERE}"),
-    (zoo(under=', under=["Cagge"]'), LEVEL_LINE, "Animal stands under CAGGE, which zoo has not."),
+    (zoo(under=', under=["Cagge"]'), LEVEL_LINE, "Animal stands under CAGGE, no level of zoo."),
     (zoo(under=", under=[Zoo]"), LEVEL_LINE,
-     'Animal has under=Zoo, which is no level of zoo; write level classes, "self" or None.'),
+     'Animal has under=Zoo, which is not a level of zoo; write level classes, "self" or None.'),
     (zoo(under=", parent=Cage"), LEVEL_LINE, f"Animal has parent=, which is unknown; write under=. {UNKNOWN}"),
     (zoo(under=", under=Cage, colour=1"), LEVEL_LINE, f"Animal has colour=, which is unknown. {UNKNOWN}"),
     ('class Zoo(Node, hierarchy="zoo"):\n    "A zoo."\n', ZOO_LINE,
@@ -281,13 +281,13 @@ WRONG = [
     (zoo(body='feet = attribute("How many.")'), LEVEL_LINE,
      "Animal.feet has no type; write feet: str | None = attribute(…)."),
     (zoo(body='feet: int = attribute("How many.")'), LEVEL_LINE,
-     "Animal.feet is not optional, and any node may lack an attribute; write feet: … | None."),
+     "Animal.feet is not optional, but nodes may lack any attribute; write feet: … | None."),
     (zoo(body='feet: complex | None = attribute("How many.")'), LEVEL_LINE,
-     f"Animal.feet has a type that no attribute can have; write {TYPES}, and | None behind it."),
+     f"Animal.feet has a type that attributes cannot have; write {TYPES}, and | None behind it."),
     (zoo(body='feet: int | str | None = attribute("How many.")'), LEVEL_LINE,
-     f"Animal.feet has a type that no attribute can have; write {TYPES}, and | None behind it."),
+     f"Animal.feet has a type that attributes cannot have; write {TYPES}, and | None behind it."),
     (zoo(body='feet: list | None = attribute("How many.")'), LEVEL_LINE,
-     f"Animal.feet has a type that no attribute can have; write {TYPES}, and | None behind it."),
+     f"Animal.feet has a type that attributes cannot have; write {TYPES}, and | None behind it."),
     (zoo(body='feet: "Feet | None" = attribute("How many.")'), LEVEL_LINE,
      "Animal has an attribute of the type Feet, which is not defined."),
     (zoo(body="def feet(self):\n        return 4"), LEVEL_LINE,

@@ -1,4 +1,4 @@
-"""Follower of the change feed, which keeps a document for each place in a search engine, in Typesense's format.
+"""Follower of the change feed, which keeps a document for each place up to date in the search engine Typesense.
 
 python -m clade.examples.follow_changes --clade http://127.0.0.1:8000/graphql --engine http://127.0.0.1:8108
 
@@ -11,7 +11,7 @@ of the hits.
 
 A change says which node to read again, never what to write: a created or updated node by its id, a moved one with all
 nodes below it. Each document has the time at which it was read. Documents below a node that was moved or deleted which
-are older than that are removed. So changes may come late, and twice, and the documents are right in the end.
+are older than that are removed. So changes may come late, or twice, and the documents still become correct.
 """
 
 import argparse
@@ -331,7 +331,7 @@ def main() -> None:
                 return
             time.sleep(options.every)
     except (Refused, Unavailable) as error:
-        sys.exit(f"{error}; start it again when that is mended.")
+        sys.exit(f"{error}; correct that, then start it again.")
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -1,4 +1,4 @@
-"""Application of one's own with Clade mounted in it: file drives at /drives/graphql, beside a page of its own.
+"""Application that mounts Clade: file drives at /drives/graphql, next to its own page.
 
 Start it with: uvicorn --factory clade.examples.mounted:make_app
 """

@@ -55,7 +55,7 @@ class ImportJob:
     _kept: int = 0
 
     def run(self) -> None:
-        """Read the file and write its nodes. After an interrupt or an error, print the number of written nodes."""
+        """Read the file and write its nodes. After an interruption or an error, print the number of written nodes."""
         started = time.monotonic()
         try:
             with interruptible(lambda: self._progress("Stopped")):
@@ -114,7 +114,7 @@ class ImportJob:
             await load(store, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
 
     def report(self) -> None:
-        """Print the changes, made or planned, and write the rejected rows to a file beside the imported one."""
+        """Print the changes, made or planned, and write the rejected rows to a file next to the imported one."""
         outcome = self.outcome
         would = "would be " if self.dry_run else ""
         for verb, event, counts in (

@@ -51,16 +51,16 @@ Numbers = Annotated[
     str | None,
     typer.Option(
         "--numbers",
-        help='Table: how numbers are written: "1,234.56", "1.234,56", "1 234,56" or "1\'234.56"; without thousands by '
-        "default.",
+        help='Table: format of numbers by an example: "1,234.56", "1.234,56", "1 234,56" or "1\'234.56"; by default '
+        "without thousands separators.",
     ),
 ]
 Delimiter = Annotated[
-    str | None, typer.Option("--delimiter", help="CSV: character between columns, or tab; guessed by default.")
+    str | None, typer.Option("--delimiter", help="CSV: character between columns, or tab; detected by default.")
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option("--encoding", help="CSV: encoding, such as utf-8, utf-16 or cp1252; guessed by default."),
+    typer.Option("--encoding", help="CSV: encoding, such as utf-8, utf-16 or cp1252; detected by default."),
 ]
 Sheet = Annotated[str | None, typer.Option("--sheet", help="Excel: name of the sheet; the first by default.")]
 FormatName = Annotated[
@@ -71,28 +71,28 @@ KeyTemplates = Annotated[
     list[str] | None,
     typer.Option(
         "--key",
-        help='DynamoDB: levels in the keys, such as "CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]"; of '
-        "several the first that matches.",
+        help='DynamoDB: levels in the keys, such as "CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]"; '
+        "repeatable, the first that matches is used.",
     ),
 ]
 KeyNames = Annotated[
     str | None,
-    typer.Option("--keys", help="DynamoDB export: names of the key attributes, such as PK,SK; found by default."),
+    typer.Option("--keys", help="DynamoDB export: names of the key attributes, such as PK,SK; detected by default."),
 ]
 ReadUnits = Annotated[
     float | None,
-    typer.Option("--read-units", help="DynamoDB table: most read units a second; no limit by default.", min=0.5),
+    typer.Option("--read-units", help="DynamoDB table: maximum read units per second; no limit by default.", min=0.5),
 ]
-Segments = Annotated[int, typer.Option("--segments", help="DynamoDB table: parallel segments.", min=1, max=64)]
+Segments = Annotated[
+    int, typer.Option("--segments", help="DynamoDB table: segments to scan in parallel.", min=1, max=64)
+]
 IgnoreUnknown = Annotated[bool, typer.Option("--ignore-unknown", help="Skip attributes that a level does not define.")]
 Describe = Annotated[
-    bool, typer.Option("--describe", help="Print what the file has and a command that imports it; import nothing.")
+    bool, typer.Option("--describe", help="Print the columns and a command that imports the file; import nothing.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the changes without writing them.")]
 Prune = Annotated[
     bool, typer.Option("--prune", help="Delete stored nodes that the file does not have, below nodes that it has.")
 ]
-Moves = Annotated[
-    bool, typer.Option("--moves", help="Move stored nodes whose id the file has at another path to that path.")
-]
+Moves = Annotated[bool, typer.Option("--moves", help="Move stored nodes to the path that the file has for their id.")]
 AllowRejects = Annotated[bool, typer.Option("--allow-rejects", help="Exit with status 0 despite rejected rows.")]

@@ -1,4 +1,4 @@
-"""`clade rewrite-names`: attributes under their present names, after classes have changed."""
+"""`clade rewrite-names`: attributes under their current names, after classes have changed."""
 
 from typing import Annotated
 
@@ -16,10 +16,10 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the number of nod
 
 
 def rewrite_names(hierarchy: HierarchyName, dry_run: DryRun = False, store: StoreUrl = None) -> None:
-    """Store attributes under their present names, where their class says was="former name".
+    """Store attributes under their current names, if their class has was="former name".
 
     Each node with a former name is written once, as a revision of its own; former revisions stay as they are. Servers
-    may read and write meanwhile. After an interrupt the same command continues. Levels keep their names in the table.
+    may read and write meanwhile. After an interruption, the same command continues. Levels keep their stored names.
 
     Example: clade rewrite-names location
     """

@@ -1,8 +1,8 @@
 """JSON writers: of the leaf fields of a node, by code generated for each object type and position, and of a connection
 around nodes that are written already.
 
-A generated function checks values by their Python type alone. Any other value goes through the field's resolver and
-GraphQL's serialization; where these raise, the whole plan gives way to the interpreter.
+A generated function only checks the Python type of a value. A value of another type goes through the field's resolver
+and GraphQL's serialization; if these raise, the operation is interpreted instead.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

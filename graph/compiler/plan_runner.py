@@ -1,6 +1,6 @@
 """Plan runner: reads a bound plan's data level by level, then writes the response as bytes from the bottom up.
 
-The nodes of a response are held by position and type: a `PageResults` or `NodeResults` for each field that leads to
+The nodes of a response are held by position and type: a `PageResults` or `NodeResults` for each field that returns
 nodes, a `PositionNodes` for each position in it, and a `TypeGroup` for each type there.
 """
 
@@ -258,7 +258,7 @@ async def run(bound: BoundPlan, context: Context) -> bytes:
 
 
 async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResults | PageResults]:
-    """The nodes of the fields of Query: all lookups in one call, beside it the hierarchies' roots."""
+    """The nodes of the fields of Query: all lookups in one call, in parallel with the hierarchies' roots."""
     request, listed = context.request, bound.plan.listed
     for root, arguments, _ in bound.roots:
         root.resolve.spend(arguments, context)

@@ -58,7 +58,7 @@ class CachePolicy:
         return [etag, self._public, (b"cache-tag", cache_tag), (b"surrogate-key", surrogate_key)]
 
     def gateway_headers(self, response: OperationResponse) -> list[Header]:
-        """The headers of the response to a POST of a gateway that asked for tags; none if it has no tags."""
+        """The headers of the response to a POST of a gateway that requested tags; none if it has no tags."""
         return [self._public] if TAGS & response.body.get("extensions", {}).keys() else []
 
     @cached_property

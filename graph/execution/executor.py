@@ -1,7 +1,7 @@
 """Executor: graphql-core's interpreter as Strawberry sets it up, with budgets, and yielding to the event loop.
 
-It answers what no compiled plan does: mutations, histories, introspection, and queries in which a plan met an error.
-Leaves are written by the functions that plans use, which take a fifth of the time of a resolver call.
+It executes what is not compiled: mutations, histories, introspection, and queries in which a plan met an error. Leaves
+are written by the functions that plans use, which take a fifth of the time of a resolver call.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Response cache: JSON responses, served again while it is proven that nothing has changed that they were read from.
+"""Response cache: JSON responses, served again while the data that they were read from is proven to be unchanged.
 
 The proofs are those of the page cache (`resolvers/session/tree_version_cache.py`): the version of the whole store on
 SQLite, on DynamoDB the versions of all trees and hierarchies that the response was read from, in one strong read.

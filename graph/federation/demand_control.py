@@ -1,8 +1,8 @@
 """Demand control: `@cost` and `@listSize` of the subgraph, by which gateways estimate a query before they send it.
 
-A cost of 1 is a node of the response, or a read unit of the store beyond those of nodes. What comes with its node costs
-nothing. Weights were measured on the demo data (`tests/federation/test_demand_control.py`). Composers refuse costs of
-the fields of interfaces, and of the arguments of these.
+A cost of 1 is one node of the response, or one further read unit of the store. Fields that are read with their node
+cost nothing. Weights were measured on the demo data (`tests/federation/test_demand_control.py`). Composers reject costs
+on fields of interfaces and on their arguments.
 """
 
 from collections.abc import Sequence

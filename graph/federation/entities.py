@@ -62,7 +62,7 @@ class Entities(TargetField):
         if not isinstance(name, str):
             raise BadInput('A representation is an object with a __typename, such as {"__typename": "City", "id": …}.')
         if name not in self.named:
-            raise BadInput(f'"{shorten(name)}" is no entity of this subgraph.')
+            raise BadInput(f'"{shorten(name)}" is not an entity of this subgraph.')
         (target,) = self.named[name].targets(_key(name, representation))
         return target
 

@@ -1,7 +1,7 @@
 """Directives of the subgraph's fields that attributes declare.
 
-What lists are sorted and filtered by has the directives of its attribute too, so that neither shows what a client does
-not see.
+Values of `orderBy` and fields of `where` have the directives of their attribute as well, so that they do not disclose
+hidden fields.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

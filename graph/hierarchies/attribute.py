@@ -119,7 +119,7 @@ def own_attributes(cls: type, within: tuple[type, ...] = ()) -> Declared:
 def value_attributes(cls: type, within: tuple[type, ...] = ()) -> Declared:
     """The attributes of a nested value, a dataclass. Raises WrongClass for one that is written wrongly."""
     if cls in within:
-        raise WrongClass(f"{cls.__name__} holds a value of its own type; a nested value has an end.")
+        raise WrongClass(f"{cls.__name__} contains a value of its own type; remove that attribute.")
     if not (cls.__doc__ or "").strip() or str(cls.__doc__).startswith(f"{cls.__name__}("):  # which dataclass writes
         raise WrongClass(f"{cls.__name__} has no docstring; add one, which is the description that clients see.")
     found = own_attributes(cls, (*within, cls))
@@ -139,7 +139,7 @@ def _check_body(cls: type, annotated: typing.Container[str]) -> None:
         kind = "a method or a resolver" if hasattr(value, "__get__") or callable(value) else "no attribute"
         example = f'{name}: str | None = attribute("…")'
         raise WrongClass(
-            f"{where} is {kind}; a class of a hierarchy has attributes alone, as in {example}, and methods with "
+            f"{where} is {kind}; a class of a hierarchy has only attributes, as in {example}, and methods with "
             '@computed("…").'
         )
 
@@ -149,7 +149,7 @@ def typed(where: str, hint: Any, description: str, within: tuple[type, ...] = ()
     name = where.rpartition(".")[2]
     inner = [arg for arg in get_args(hint) if arg is not type(None)]
     if get_origin(hint) not in (types.UnionType, typing.Union) or len(inner) == len(get_args(hint)):
-        raise WrongClass(f"{where} is not optional, and any node may lack an attribute; write {name}: … | None.")
+        raise WrongClass(f"{where} is not optional, but nodes may lack any attribute; write {name}: … | None.")
     many = len(inner) == 1 and get_origin(inner[0]) is list
     inner = list(get_args(inner[0])) if many else inner
     kind: Any = inner[0] if len(inner) == 1 else None
@@ -162,5 +162,5 @@ def typed(where: str, hint: Any, description: str, within: tuple[type, ...] = ()
         parts = tuple(attribute for _, attribute in value_attributes(kind, within).values())
         return shown | None, Attribute(name, Kind.NESTED, description, many, enum=kind.__name__, parts=parts)
     if kind not in _KINDS or (kind is Localized and (many or within)):
-        raise WrongClass(f"{where} has a type that no attribute can have; write {_TYPES}, and | None behind it.")
+        raise WrongClass(f"{where} has a type that attributes cannot have; write {_TYPES}, and | None behind it.")
     return shown | None, Attribute(name, _KINDS[kind], description, many)

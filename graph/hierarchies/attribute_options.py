@@ -56,7 +56,7 @@ def with_options(where: str, plain: Attribute, options: Options, *, nested: bool
     if None not in (rules.minimum, rules.maximum):
         low, high = ordered(plain.kind, rules.minimum), ordered(plain.kind, rules.maximum)
         if low > high:  # type: ignore[operator]
-            raise WrongClass(f"{where} has a minimum above its maximum; exchange them.")
+            raise WrongClass(f"{where} has a minimum above its maximum; swap them.")
     whole = replace(
         plain, rules=rules, max_length=options.max_length, search=options.search, sortable=options.sortable,
         was=options.was, deprecated=options.deprecated or "", tags=options.tags, shareable=options.shareable,
@@ -67,7 +67,7 @@ def with_options(where: str, plain: Attribute, options: Options, *, nested: bool
     try:
         return replace(whole, default=whole.parse(plain_value(options.default)))
     except BadInput as error:
-        raise WrongClass(f"{where} has a default that no value can be: {error}") from None
+        raise WrongClass(f"{where} has an invalid default: {error}") from None
 
 
 def plain_value(value: Any) -> Any:
@@ -90,11 +90,11 @@ def _problems(plain: Attribute, options: Options, nested: bool) -> Iterator[tupl
     """Options that do not fit: the fact and the way out."""
     kind = plain.kind
     if options.search and kind not in (Kind.TEXT, Kind.ENUM):
-        yield "search=True and is no text", "only str and Enum have words to be found"
+        yield "search=True and is not a text", "only str and Enum have words to be found"
     if (options.minimum is not None or options.maximum is not None) and kind not in ORDERED:
         yield "minimum= or maximum=", "only numbers, dates and times have an order"
     if options.pattern is not None and kind not in TEXTS:
-        yield "pattern= and is no text", "only str and Url match a pattern"
+        yield "pattern= and is not a text", "only str and Url match a pattern"
     if not isinstance(options.max_length, int) or options.max_length < 1:
         yield f"max_length={options.max_length!r}", "write a number of characters"
     if nested and (options.search or options.was):
@@ -122,4 +122,4 @@ def _bound(where: str, plain: Attribute, name: str, value: Any) -> Value:
     try:
         return replace(plain, many=False).parse(plain_value(value))
     except BadInput as error:
-        raise WrongClass(f"{where} has a {name} that no value can be: {error}") from None
+        raise WrongClass(f"{where} has an invalid {name}: {error}") from None

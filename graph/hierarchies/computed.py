@@ -85,13 +85,13 @@ def own_computed(cls: type) -> dict[str, Computed]:
         if not str(made.description).strip() or callable(made.description):
             raise WrongClass(f'{where} has no description; write @computed("…").')
         if inspect.iscoroutinefunction(made.method) or len(inspect.signature(made.method).parameters) != 1:
-            raise WrongClass(f"{where} is no method of the node alone; write def {name}(self) -> … | None.")
+            raise WrongClass(f"{where} must be a method with self alone; write def {name}(self) -> … | None.")
         hint = typing.get_type_hints(made.method).get("return")
         if hint is None:
             raise WrongClass(f"{where} has no return type; write def {name}(self) -> … | None.")
         shown, plain = typed(where, hint, made.description)
         if plain.kind is Kind.LOCALIZED:
-            raise WrongClass(f"{where} returns Localized, which is stored alone; return str | None.")
+            raise WrongClass(f"{where} returns Localized, which only attributes can have; return str | None.")
         attribute = replace(plain, deprecated=made.deprecated, sortable=False)
         found[name] = Computed(attribute, shown, made.method)
     return found

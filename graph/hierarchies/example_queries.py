@@ -1,7 +1,7 @@
 """Example queries: what GraphiQL's tabs hold and `clade serve` prints, made from the hierarchies that are served.
 
-They are pure functions of the hierarchy classes and of samples, some paths that the store holds, so that each finds
-something; in an empty store they find nothing and fail nowhere.
+They are pure functions of the hierarchy classes and of samples (some paths of stored nodes), so that each query returns
+data. In an empty store they return no nodes, without an error.
 """
 
 import asyncio

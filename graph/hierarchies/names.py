@@ -1,4 +1,4 @@
-"""Names in the schema: each type and each field of Query comes from one class alone, or the hierarchies are refused."""
+"""Names in the schema: each type and field of Query comes from only one class, else the hierarchies are rejected."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -141,7 +141,7 @@ def _take(cls: type[Node], taken: dict[tuple[str, str], Use], use: Use) -> None:
     source = use.source if isinstance(use.source, type) and issubclass(use.source, Node) else cls
     where = f"{location(source)}: {use.made_by} makes the {use.kind}"
     if not _NAME.fullmatch(use.name):
-        raise BadInput(f'{where} "{use.name}", which is no name of GraphQL; {use.way_out}.')
+        raise BadInput(f'{where} "{use.name}", which is not a valid GraphQL name; {use.way_out}.')
     other = taken.setdefault((use.kind, use.name), use)
     if other is not use and (use.source is None or other.source is not use.source):
         raise BadInput(f"{where} {use.name}, which {other.made_by} makes already; {use.way_out}.")
@@ -154,7 +154,7 @@ def _check_attributes(cls: type[Node], level: type[Node]) -> None:
         field = camel(name)
         where = f"{location(level)}: the attribute {name} of {_described(cls, level)} makes the field"
         if not _NAME.fullmatch(field):
-            raise BadInput(f'{where} "{field}", which is no name of GraphQL; rename the attribute.')
+            raise BadInput(f'{where} "{field}", which is not a valid GraphQL name; rename the attribute.')
         if field in taken:
             raise BadInput(f"{where} {field}, which {taken[field]} has already; rename the attribute.")
         taken[field] = f"the attribute {name}"
@@ -165,7 +165,7 @@ def _check_attributes(cls: type[Node], level: type[Node]) -> None:
         for member in enum.__members__ or [""]:
             if not _NAME.fullmatch(member) or member in ("true", "false", "null"):
                 where = f'{location(level)}: the enum {enum.__name__} has the member "{member}"'
-                raise BadInput(f"{where}, which is no value of GraphQL; rename the member.")
+                raise BadInput(f"{where}, which is not a valid GraphQL enum value; rename the member.")
 
 
 def _described(cls: type[Node], level: type[Node]) -> str:

@@ -182,7 +182,7 @@ def _declare(cls: type[Node]) -> None:
 
 
 def _refuse_double(cls: type[Node], other: type[Node]) -> None:
-    """Refuse a class beside another of its hierarchy or module that makes the same."""
+    """Reject a class if another one of its hierarchy or module has the same name or level."""
     if other is cls:
         return
     file, line = other.declared_at
@@ -214,7 +214,7 @@ def _level_name(cls: type[Node], under: Any) -> str | None:
     if isinstance(under, type) and issubclass(under, Node) and issubclass(under, hierarchy) and under is not hierarchy:
         return under.level
     shown = under.__name__ if isinstance(under, type) else repr(under)
-    fact = f"{cls.title} has under={shown}, which is no level of {cls.name}"
+    fact = f"{cls.title} has under={shown}, which is not a level of {cls.name}"
     raise WrongClass(f'{fact}; write level classes, "self" or None.')
 
 

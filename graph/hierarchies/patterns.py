@@ -1,6 +1,6 @@
 """Patterns of attributes: regular expressions that are matched in time linear in the text.
 
-They are those of Rust's `regex`, which pydantic brings: no text can make one hang. In return they know neither
+They have the syntax of Rust's `regex`, a dependency of pydantic: no text can make one hang. In return they have neither
 backreferences nor look-around.
 """
 
@@ -16,7 +16,7 @@ MAX_PATTERN_CHARACTERS = 500
 def matcher(pattern: str) -> Callable[[str], bool]:
     """The function that says whether a text matches a pattern as a whole. Raises ValueError for an invalid pattern."""
     if len(pattern) > MAX_PATTERN_CHARACTERS:
-        raise ValueError(f"has {len(pattern)} characters; at most {MAX_PATTERN_CHARACTERS} are taken")
+        raise ValueError(f"has {len(pattern)} characters; at most {MAX_PATTERN_CHARACTERS} are allowed")
     _compiled(pattern)  # alone, so that no parenthesis of it closes ours
     whole = _compiled(rf"\A(?:{pattern})\z")
 
@@ -36,4 +36,4 @@ def _compiled(pattern: str) -> TypeAdapter[str]:
         return TypeAdapter(hint)
     except SchemaError as error:
         reason = str(error).strip().splitlines()[-1].removeprefix("error: ").strip().rstrip(".")
-        raise ValueError(f"is no regular expression that can be matched in linear time: {reason}") from None
+        raise ValueError(f"is not a regular expression that can be matched in linear time: {reason}") from None

@@ -81,14 +81,14 @@ def _from_file(name: str) -> ModuleType:
     """The module of a file. Its name is made from its path, so that it is no other module's and the same in workers."""
     file = Path(name).resolve()
     if not file.is_file():
-        raise BadInput(f'{SETTING} names the file "{name}", which is not there; a path begins at {Path.cwd()}.')
+        raise BadInput(f'{SETTING} names the file "{name}", which does not exist; paths are relative to {Path.cwd()}.')
     stem = re.sub(r"\W", "_", file.stem)
     module_name = f"clade_hierarchies_{stem}_{sha256(str(file).encode()).hexdigest()[:12]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
     spec = importlib.util.spec_from_file_location(module_name, file)
     if spec is None or spec.loader is None:
-        raise BadInput(f'{SETTING} names the file "{name}", which is no Python file; its name must end in .py.')
+        raise BadInput(f'{SETTING} names the file "{name}", which is not a Python file; its name must end in .py.')
     module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
     try:
         with _importable(file.parent), _explained(shown(file)):
@@ -109,7 +109,7 @@ def _from_module(name: str) -> ModuleType:
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
                 raise
-    raise BadInput(f'{SETTING} names the module "{name}", which cannot be found; a file is named like shop/{name}.py.')
+    raise BadInput(f'{SETTING} names the module "{name}", which cannot be found; name a file as in shop/{name}.py.')
 
 
 @contextlib.contextmanager

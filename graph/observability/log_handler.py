@@ -1,7 +1,7 @@
 """Log handler: lines to standard error, as JSON or as text for a terminal.
 
 A thread writes them in batches: a slow reader, or one that does not read, never delays a request, and a line costs the
-event loop some microseconds.
+event loop a few microseconds.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Metrics server: Prometheus metrics at an address of their own, which clients of the API cannot reach."""
+"""Metrics server: Prometheus metrics at a separate address, which clients of the API cannot reach."""
 
 import os
 import tempfile

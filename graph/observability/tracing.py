@@ -1,7 +1,7 @@
 """Tracing: OpenTelemetry spans of requests, compiled queries and store calls; imported only if `CLADE_TRACES` is on.
 
 OpenTelemetry's own variables configure the export, such as `OTEL_EXPORTER_OTLP_ENDPOINT`. Store calls are traced here,
-because the fast reads pass no instrumented library.
+because fast reads bypass the instrumented libraries.
 """
 
 import os

@@ -86,7 +86,7 @@ class Context:
         self._ids_left -= count
 
     def begin_again(self) -> None:
-        """Reset all budgets: the answer is made anew, from what was read so far."""
+        """Reset all budgets: the response is made again, from what was read so far."""
         self._entities_left = self._max_entities
         self._ids_left = self._max_ids
         self.__dict__.pop("errors_left_out", None)
@@ -103,7 +103,7 @@ class Context:
         self.request.read_from(store)
 
     def forget(self) -> None:
-        """Reset everything, and read anew."""
+        """Reset everything, and read again."""
         self.renew()
         self.begin_again()
         self.request.discard_reads()

@@ -133,7 +133,7 @@ class Size:
                 self._fields_left -= 1
                 if self._fields_left < 0:  # with fragments in fragments there may be billions
                     limit = self._max_fields
-                    raise too_much(f"more than {limit:,}", "fields, each fragment written out", limit, "MAX_FIELDS")
+                    raise too_much(f"more than {limit:,}", "fields, with fragments expanded", limit, "MAX_FIELDS")
                 if (below := self._below(selection, ahead)) is not None:
                     stack.append(below)
         self.aliases = max(self.aliases, self._aliases)

@@ -1,5 +1,5 @@
-"""GraphQL request: a document and the values that go with it, and the persisted (trusted) documents, each with an id
-that clients can send instead.
+"""GraphQL request: a document with its variables, and the persisted (trusted) documents, each with an id that clients
+can send instead.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ class PersistedDocuments:
             message = "Unknown document id; send the document's text."
             raise UnknownDocument(message, NO_SUCH_DOCUMENT if self._documents else NO_DOCUMENTS)
         if self._texts is not None and query not in self._texts:
-            raise UnknownDocument("Unknown document; this server answers only its trusted documents.", NO_SUCH_DOCUMENT)
+            raise UnknownDocument("Unknown document; only persisted documents are accepted.", NO_SUCH_DOCUMENT)
         return query
 
 

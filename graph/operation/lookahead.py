@@ -1,8 +1,8 @@
 """Look-ahead: the selected fields of an operation by type, and the relations among them with a request's arguments.
 
-Compiled plans and Strawberry's resolvers read with it, so that one read of a level brings what the next ones need.
+Compiled plans and Strawberry's resolvers use it, so that one read of a level also returns the data of the next ones.
 graphql-core merges fields, fragments and aliases, and evaluates `@skip` and `@include`. Results are cached by concrete
-type and merged field nodes: collecting anew for every type at every level would grow exponentially.
+type and merged field nodes: collecting again for every type at every level would take exponential time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -312,5 +312,5 @@ def _encoded(bound: str | None) -> str | None:
         return None
     encoded = encode_segment(checked_segment(bound))
     if len(encoded.encode()) > MAX_SORT_KEY_BYTES:
-        raise BadInput(f"from or to takes more than {MAX_SORT_KEY_BYTES:,} bytes in a key, which none is as long as.")
+        raise BadInput(f"from or to takes more than {MAX_SORT_KEY_BYTES:,} bytes in a key, more than any key has.")
     return encoded

@@ -1,4 +1,4 @@
-"""Concurrency limit of operations and API key look-ups: rejecting further ones is better than slowing down all."""
+"""Concurrency limit of operations and API key lookups: rejecting further ones is better than slowing down all."""
 
 from typing import Self
 

@@ -1,11 +1,11 @@
 """Event streams: subscriptions, and single responses, as server-sent events by the GraphQL over SSE protocol.
 
-Distinct connections mode: each operation has a connection of its own, with `next` events and then `complete`.
+Distinct connections mode: each operation has its own connection, with `next` events and then `complete`.
 https://github.com/enisdenjo/graphql-sse/blob/master/PROTOCOL.md
 
-The `id` of an event is its cursor: a client that connects again sends it as Last-Event-ID, and goes on behind it. So a
-stream that cannot go on here, because the server stops or the client does not read, ends without `complete`: clients
-take that for a lost connection, and connect again.
+The `id` of an event is its cursor: a client that reconnects sends it as Last-Event-ID, and continues after it. So a
+stream that cannot continue on this server, because the server stops or the client does not read, ends without
+`complete`: clients treat that as a lost connection, and reconnect.
 """
 
 import asyncio
@@ -263,7 +263,7 @@ class _Stream:
         await self._connection.send({"type": "http.response.start", "status": 200, "headers": HEADERS})
 
     async def _send_page(self, response: OperationResponse, page: ChangePage) -> None:
-        """Send a page, unless the caller sees nothing in it; an empty one only once, where there are no more."""
+        """Send a page, unless it is empty for the caller; an empty page only once, if there are no more."""
         if page.changes or not (self._info.events or page.has_more):
             await self._send(event_of(response.content(), page.cursor))
             self._info.events = (self._info.events or 0) + 1

@@ -1,4 +1,4 @@
-"""GraphiQL for browsers, served from the files beside this one: nothing is loaded from another host."""
+"""GraphiQL for browsers, served from files of this package: nothing is loaded from another host."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict

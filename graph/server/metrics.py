@@ -1,6 +1,5 @@
-"""Metrics for Prometheus: counts of requests, and what the parts of a server hold, sampled once a second.
-
-Imported only where `CLADE_METRICS` is on.
+"""Metrics for Prometheus: counts of requests, and gauges of a server's state, sampled once a second. Imported only if
+`CLADE_METRICS` is set.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ def read_json(body: bytes, documents: PersistedDocuments) -> GraphQLRequest:
     except orjson.JSONDecodeError:
         raise RequestRejected(400, "The body is not JSON in UTF-8.") from None
     if isinstance(sent, list):
-        raise RequestRejected(400, "Batches are not supported; send each operation in a request of its own.")
+        raise RequestRejected(400, "Batches are not supported; send each operation in a separate request.")
     if not isinstance(sent, dict):
         raise RequestRejected(400, 'The body must be a JSON object such as {"query": "{ __typename }"}.')
     return request_of(sent, documents)

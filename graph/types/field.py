@@ -90,5 +90,5 @@ def object_type(name: str, description: str, fields: Fields) -> Any:
     return strawberry.type(class_of(name, fields), name=name, description=description)
 
 
-FIRST = argument("first", int | None, "Maximum number of items, from the start of the list; all without it.")
-AFTER = argument("after", str | None, "Only items after this cursor, such as the `endCursor` of the page before.")
+FIRST = argument("first", int | None, "Maximum number of items, from the start of the list; by default all.")
+AFTER = argument("after", str | None, "Only items after this cursor, such as the `endCursor` of the previous page.")

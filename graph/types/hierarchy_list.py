@@ -69,7 +69,7 @@ def _hierarchy_type(enums: HierarchyEnums) -> Any:
         "list_field": field(lambda cls, info: list_field_of(cls), str, "Field of Query that lists its roots."),
         "search_field": field(
             lambda cls, info: search_field_of(cls) if cls.search else None, str | None,
-            "Field of Query that searches it; null where it is not searched.",
+            "Field of Query that searches it by words; null if it has no search.",
         ),
         "search_needs_under": field(
             lambda cls, info: cls.search is not None and cls.search.scope is SearchScope.TREE, bool,
@@ -77,7 +77,7 @@ def _hierarchy_type(enums: HierarchyEnums) -> Any:
         ),
         "near_field": field(
             lambda cls, info: near_field_of(cls) if cls.location else None, str | None,
-            "Field of Query that finds its nodes near a point; null where they have no coordinates.",
+            "Field of Query that finds its nodes near a point; null if its nodes have no coordinates.",
         ),
         "latitude_field": field(_coordinate(0), str | None, "Field with the latitude of a node, if it has one."),
         "longitude_field": field(_coordinate(1), str | None, "Field with the longitude of a node, if it has one."),
@@ -169,10 +169,10 @@ _ATTRIBUTE: Any = object_type(
         ),
         "values": field(
             lambda one, info: list(enum_members(one.hint)) or None, list[str] | None,
-            "Values of its type in their order; null unless that is an enum.",
+            "Values of its type in their order; null unless the type is an enum.",
         ),
         "order_field": field(
-            attribute_of("order"), str | None, "Value of `orderBy` for it; null where lists are not sorted by it."
+            attribute_of("order"), str | None, "Value of `orderBy` for it; null if lists cannot be sorted by it."
         ),
         "description": field(lambda one, info: one.attribute.description, str, "Description."),
         "required": field(

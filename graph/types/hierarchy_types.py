@@ -28,12 +28,12 @@ from store.model.records import Record
 Info = GraphQLResolveInfo[Any]
 
 _LAST = argument("last", int | None, "Maximum number of items, from the end of the list.")
-_BEFORE = argument("before", str | None, "Only items before this cursor, such as the `startCursor` of the page after.")
+_BEFORE = argument("before", str | None, "Only items before this cursor, such as the `startCursor` of the next page.")
 _REVERSE = argument("reverse", bool, "Whether to reverse the order of the list.", default=False)
-_FROM = argument("from", str | None, 'Lowest key right below the node, inclusive, such as "M". Orders the list by key.')
-_TO = argument("to", str | None, 'Highest key right below the node, exclusive, such as "N". Orders the list by key.')
-_CHANGED_BY = "Caller that wrote this revision; null where unknown."
-_MAX_DEPTH = argument("maxDepth", int | None, "Maximum number of levels below the node; 1 is its children alone.")
+_FROM = argument("from", str | None, 'Lowest key of a child, inclusive, such as "M". Orders the list by key.')
+_TO = argument("to", str | None, 'Upper bound of the keys of children, exclusive, such as "N". Orders the list by key.')
+_CHANGED_BY = "Caller that wrote this revision; null if unknown."
+_MAX_DEPTH = argument("maxDepth", int | None, "Maximum depth below the node; 1 is only its children.")
 
 
 @strawberry.interface(name="Node", description="An object with a globally unique ID, after Relay's specification.")
@@ -85,7 +85,7 @@ class HierarchyTypes:
             "child_count": field(Count("kids"), int, "Number of children.", of_level),
             "descendant_count": field(Count("descendant_counts"), int, "Number of descendants.", of_level),
             "revision": field(RecordField("revision"), int, "Number of the revision; each write adds 1."),
-            "updated_at": field(RecordField("updated_at"), DateTime, "Time of the last write of the content, in UTC."),
+            "updated_at": field(RecordField("updated_at"), DateTime, "Time of the last change of the content, in UTC."),
             "changed_at": field(RecordField("updated_at"), DateTime, "Time of the write of this revision, in UTC."),
             "changed_by": field(RecordField("changed_by"), str | None, _CHANGED_BY),
             "is_descendant_of": field(
@@ -97,7 +97,7 @@ class HierarchyTypes:
             "path_of": field(
                 path_of,
                 Path | None,
-                "Path of the ancestor of this level, or of the node itself; null where it has none.",
+                "Path of the ancestor of this level, or of the node itself; null if there is none.",
                 required("level", level, "Level of the ancestor."),
             ),
         }
@@ -109,7 +109,7 @@ class HierarchyTypes:
         ranged, below = self.list_arguments(_FROM, _TO), self.list_arguments(_MAX_DEPTH, _FROM, _TO)
         return {
             "parent": field(_first_above, node | None, "Parent; null for a root."),
-            "root": field(_first_above, node | None, "Root of the node's tree; a root is its own."),
+            "root": field(_first_above, node | None, "Root of the node's tree; for a root, the node itself."),
             "ancestors": field(_above, list[node] | None, "Ancestors, from the root down to the parent."),
             "children": field(_list, listing, "Children, ordered by level and sibling order.", *ranged),
             "descendants": field(_list, listing, "Descendants, ordered by path.", *below),

@@ -27,7 +27,7 @@ _TYPES: dict[Kind, Any] = {
     Kind.DATE: Date,
     Kind.DATETIME: DateTime,
 }
-_EQUAL = {"eq": "Equal to this.", "ne": "Not equal to this; a node without a value is not."}
+_EQUAL = {"eq": "Equal to this.", "ne": "Not equal to this; true for a node without a value."}
 _ONE_OF = {"in": "Equal to one of these."}
 _RANGE = {
     "lt": "Less than this.",
@@ -35,18 +35,21 @@ _RANGE = {
     "gt": "Greater than this.",
     "gte": "Greater than or equal to this.",
 }
-_OF_TEXT = {"startsWith": "Begins with this, case and accents aside.", "contains": "Contains this, likewise."}
+_OF_TEXT = {
+    "startsWith": "Begins with this, ignoring case and accents.",
+    "contains": "Contains this, ignoring case and accents.",
+}
 _IS_NULL = "Whether the node has no value."
 
 _ABOUT = {
-    "name": "Display name, in the first of `languages` that the node has a name in.",
+    "name": "Display name, in the first of `languages` in which the node has a name.",
     "key": "Last segment of the path.",
     "level": "Level, in the order in which the hierarchy defines them.",
     "child_count": "Number of children.",
-    "updated_at": "Time of the last write of the content.",
+    "updated_at": "Time of the last change of the content.",
 }
 _LANGUAGES = argument(
-    "languages", list[str] | None, "Language tags of BCP 47, the best first, of the names in orderBy and where."
+    "languages", list[str] | None, "Language tags of BCP 47 in order of preference, of the names in orderBy and where."
 )
 
 
@@ -74,8 +77,8 @@ class ListInputs:
         order: Any = self._order()
         condition: Any = self._condition()
         self.arguments: list[Parameter] = [
-            argument("orderBy", list[order] | None, "Order of the list, by the first field, then by the next ones."),
-            argument("where", condition | None, "Only nodes that meet this; it is tested for all nodes of the list."),
+            argument("orderBy", list[order] | None, "Order of the list: by the first field, then by the next ones."),
+            argument("where", condition | None, "Only nodes that meet this condition; all nodes of the list are read."),
             _LANGUAGES,
         ]
 
@@ -95,7 +98,7 @@ class ListInputs:
         plain = make(f"{self._title}OrderField", members)
         fields = strawberry.enum(plain, description=f"Values that lists of the hierarchy {self._cls.name} sort by.")
         parts = {
-            "field": (fields, "Value to sort by; texts sort without regard to case and accents.", {}),
+            "field": (fields, "Value to sort by; texts are sorted ignoring case and accents.", {}),
             "direction": (OrderDirection, "Direction.", {"default": OrderDirection.ASC}),
         }
         return _input(f"{self._title}OrderBy", "A value to sort a list by.", parts)

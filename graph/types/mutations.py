@@ -39,21 +39,25 @@ _PATH = required("path", Path, 'Current path of the node, such as "US/NE/Omaha";
 _REVISION = argument("expectedRevision", int | None, "Fail with CONFLICT unless this is the node's current revision.")
 _OPTIONS = (
     argument("dryRun", bool, "Whether to change nothing, and return the necessary changes as `plan`.", default=False),
-    argument("idempotencyKey", str | None, "Unique key, such as a UUID; within 24 hours it returns the first result."),
+    argument(
+        "idempotencyKey",
+        str | None,
+        "Unique key, such as a UUID; a repetition within 24 hours returns the first result.",
+    ),
 )
 _CHANGING = (_REVISION, *_OPTIONS)
 _TARGET = argument("to", Path | None, 'Path of the new parent, such as "US/NE"; null makes the node a root.')
 _BESIDE = (
     argument("first", bool | None, "Whether to make it the first."),
     argument("last", bool | None, "Whether to make it the last."),
-    argument("before", Path | None, "Path of the sibling to be right before."),
-    argument("after", Path | None, "Path of the sibling to be right after."),
+    argument("before", Path | None, "Path of the sibling to place it right before."),
+    argument("after", Path | None, "Path of the sibling to place it right after."),
 )
 _POLICY = argument("policy", DeletePolicy, "Effect on the children.", default=DeletePolicy.REFUSE)
 _NAMES = argument(
     "names",
     list[LocalizedNameInput] | None,
-    "Names in other languages; those that are left out are unchanged, and null clears all.",
+    "Names in other languages; omitted languages are unchanged, and null clears all.",
 )
 _SIDES = ("first", "last", "before", "after")
 
@@ -65,10 +69,10 @@ _PLAN = {
     "collisions": field(
         lambda plan, info: list(map(format_path, plan.collisions)),
         list[Path],
-        "Paths that are taken by other nodes; with any, the mutation would be rejected.",
+        "Paths at which other nodes exist; if there are any, the mutation would be rejected.",
     ),
 }
-WritePlan = object_type("WritePlan", "The changes that a dry run found necessary.", _PLAN)
+WritePlan = object_type("WritePlan", "The changes that a mutation would make.", _PLAN)
 
 
 def mutation_type(published: Sequence[HierarchyTypes], move: Any) -> type:
@@ -201,13 +205,13 @@ def _payload_type(types: HierarchyTypes, move: Any) -> Any:
     """The payload of all mutations of one hierarchy."""
     node, plan = types.interface | None, attribute_of("result.dry_run")
     written = "The node as written, or as it was before its deletion; null for a dry run."
-    parent = "Current content of the node's parent before the mutation; null for a root, a new node and a dry run."
-    moved = "The move that carries out a mutation of more than one transaction; else null."
+    parent = "Current content of the node's former parent; null for a root, a new node and a dry run."
+    moved = "The large move, if the mutation takes more than one transaction; else null."
     fields = {
         "node": field(_node, node, written),
         "previous_parent": field(_previous_parent, node, parent),
         "move": field(attribute_of("result.move"), move | None, moved),
-        "plan": field(plan, WritePlan | None, "The changes that a dry run found necessary; else null."),
+        "plan": field(plan, WritePlan | None, "The changes that the mutation would make, for a dry run; else null."),
     }
     return object_type(f"{types.title}Payload", f"The result of a mutation of the hierarchy {types.name}.", fields)
 

@@ -1,6 +1,6 @@
 """Name fields of nodes and revisions: the default name, and names in other languages, by argument.
 
-An argument and no header, since responses are cached by their arguments.
+Languages are an argument instead of a header, since responses are cached by their arguments.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ from store.model.languages import canonical_language, lookup
 from store.model.names import NAMES, checked_names
 from store.model.records import Record
 
-_LANGUAGES = 'Language tags of BCP 47, the best first, such as ["de-AT", "en"].'
-_NAME = "Display name; of `languages` the first that the node has a name in, else the default name."
-_NAME_LANGUAGE = "Language of `name(languages:)` for the same languages; null where that is the default name."
+_LANGUAGES = 'Language tags of BCP 47 in order of preference, such as ["de-AT", "en"].'
+_NAME = "Display name, in the first of `languages` in which the node has a name, else the default name."
+_NAME_LANGUAGE = "Language of `name(languages:)` with the same argument; null if that is the default name."
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def given_names(given: Mapping[str, Any]) -> dict[str, Value]:
     for one in names:
         language = canonical_language(one.language)
         if language in found:
-            raise BadInput(f"names has the language {language} twice; leave one out.")
+            raise BadInput(f"names has the language {language} twice; omit one.")
         found[language] = one.text
     return {NAMES: checked_names(found)} if found else {}
 

@@ -1,6 +1,7 @@
 """History fields: the revisions of a node, deleted nodes, and the changes of a tree.
 
-A revision is the content of a node as of one write. Clients' caches identify objects by ID, so it has an ID of its own.
+A revision is the content of a node as of one write. Clients' caches identify objects by ID, so a revision has its own
+ID.
 """
 
 from collections.abc import Callable, Collection
@@ -54,7 +55,7 @@ class NodeRevision:
     id = field(_revision_id, strawberry.ID, "ID of the revision; not a node's ID.")
     revision = field(RecordField("revision"), int, "Number of the revision; 1 is the node's first.")
     changed_at = field(RecordField("updated_at"), DateTime, "Time at which it was written, in UTC.")
-    changed_by = field(RecordField("changed_by"), str | None, "Caller that wrote it; null where unknown.")
+    changed_by = field(RecordField("changed_by"), str | None, "Caller that wrote it; null if unknown.")
     name, name_language, names = name_fields().values()
 
 
@@ -81,7 +82,7 @@ def history_fields(revision: Any, connection: Any) -> Fields:
         "at_revision": field(
             _at_revision,
             revision | None,
-            "The revision of this number; null where there is none.",
+            "The revision with this number; null if there is none.",
             required("n", int, "Number of the revision; 1 is the first."),
             compiled=False,
         ),
@@ -118,9 +119,9 @@ def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> Straw
     fields = {
         "node_id": field(attribute_of("record.id"), strawberry.ID, "ID of the node."),
         "path": field(lambda found, info: node_fields.path(found.record, info), Path, "Path at its deletion."),
-        "level": field(level, enums.level | None, "Level of the node; null for one that no class defines."),
+        "level": field(level, enums.level | None, "Level of the node; null for a level that no class defines."),
         "deleted_at": field(attribute_of("at"), DateTime, "Time of its deletion, in UTC."),
-        "deleted_by": field(attribute_of("by"), str | None, "Caller that deleted it; null where unknown."),
+        "deleted_by": field(attribute_of("by"), str | None, "Caller that deleted it; null if unknown."),
         "last_revision": field(attribute_of("record"), NodeRevision | None, "Its content at its deletion."),
     }
     revisions = history_fields(NodeRevision, _PAGES.connection)
@@ -141,9 +142,9 @@ def _changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField:
         return _with_levels(page, hierarchy, enums)
 
     since = argument(
-        "since", str | None, "Only changes after this cursor of the same feed; all that are kept without it."
+        "since", str | None, "Only changes after this cursor of the same feed; by default all changes in the log."
     )
-    text = "Change feed of one tree, oldest first; changes are kept for 90 days."
+    text = "Change feed of one tree, oldest first, of the last 90 days."
     return field(read, feed | None, text, _hierarchy_argument(enums), _TREE, since, _UNDER)
 
 
@@ -156,9 +157,9 @@ def _followed_changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField
         return _with_levels(await context.listener.read(context.request, hierarchy, *place), hierarchy, enums)
 
     after = argument(
-        "after", str | None, "Begin after this cursor, of a page before or of the query `changes`; with now without it."
+        "after", str | None, "Begin after this cursor, of an event or of the query `changes`; by default now."
     )
-    text = "Changes of one tree from now on, or from a cursor on, as they are made. Each page is one event."
+    text = "Changes of one tree as they are made, from now or from a cursor on. Each event is a page."
     return field(read, feed | None, text, _hierarchy_argument(enums), _TREE, after, _UNDER)
 
 
@@ -197,15 +198,15 @@ def _feed_type(enums: HierarchyEnums) -> Any:
     parts: list[tuple[str, str, Any, str]] = [
         ("event", "event", ChangeEvent,
          "What happened. For callers with grants a move out of their subtrees is DELETED, and one into them CREATED."),
-        ("nodeId", "id", strawberry.ID | None, "ID of the node; null for one above the caller's grants."),
-        ("path", "path", Path, "Path of the node in this tree at the change."),
-        ("level", "level", enums.level | None, "Level of the node; null for one that no class defines."),
-        ("revision", "revision", int | None, "Number of the revision after the change; null where `nodeId` is."),
+        ("nodeId", "id", strawberry.ID | None, "ID of the node; null for a node above the caller's grants."),
+        ("path", "path", Path, "Path of the node in this tree at the time of the change."),
+        ("level", "level", enums.level | None, "Level of the node; null for a level that no class defines."),
+        ("revision", "revision", int | None, "Number of the revision after the change; null if `nodeId` is null."),
         ("at", "at", DateTime, "Time of the change, in UTC."),
-        ("from", "source", Path | None, "Path before a move; equal to `to` where only the order changed."),
+        ("from", "source", Path | None, "Path before a move; equal to `to` if only the order changed."),
         ("to", "target", Path | None, "Path after a move."),
         ("withDescendants", "with_descendants", bool,
-         "Whether the change includes all descendants: true for moves, and for deletions that are no REPARENT."),
+         "Whether the change includes all descendants: true for moves, and for deletions other than REPARENT."),
     ]  # fmt: skip
     fields = {f"{part}_": field(attribute_of(part), kind, text, name=name) for name, part, kind, text in parts}
     change: Any = object_type("Change", "A change of one node.", fields)
@@ -215,7 +216,7 @@ def _feed_type(enums: HierarchyEnums) -> Any:
         {
             "changes": field(attribute_of("changes"), list[change], "Changes, oldest first."),
             "cursor": field(
-                attribute_of("cursor"), str, "Cursor of the next page, for `since` and `after`; also later."
+                attribute_of("cursor"), str, "Cursor of the next page, for `since` and `after`, also in later requests."
             ),
             "has_more": field(attribute_of("has_more"), bool, "Whether there may be more changes now."),
         },
@@ -249,7 +250,7 @@ def move_type(enums: HierarchyEnums) -> Any:
         ("written", attribute_of("written"), int, "Number of nodes copied while COPYING, or removed while SWEEPING."),
         ("startedAt", attribute_of("started_at"), DateTime, "Time of its start, in UTC."),
         ("endedAt", attribute_of("ended_at"), DateTime | None, "Time of its end, in UTC; null while it runs."),
-        ("changedBy", attribute_of("changed_by"), str | None, "Caller that started it; null where unknown."),
+        ("changedBy", attribute_of("changed_by"), str | None, "Caller that started it; null if unknown."),
     ]
     fields = {f"{name}_": field(resolve, kind, text, name=name) for name, resolve, kind, text in parts}
     return object_type("Move", "A move, rename or deletion that takes more than one transaction.", fields)
@@ -267,8 +268,8 @@ def move_fields(enums: HierarchyEnums, move: Any) -> Fields:
         window = ConnectionArguments(first=first_)
         return await move_status.list_moves(info.context.request, str(hierarchy_.value), window)
 
-    one = "The move with this ID; null where there is none, or it ended more than a day ago."
-    many = "Moves of a hierarchy that run or ended within a day, newest first."
+    one = "The move with this ID; null if there is none, or it ended more than a day ago."
+    many = "Moves of a hierarchy that are running or ended within a day, newest first."
     return {
         "move": field(find, move | None, one, required("id", strawberry.ID, "ID of the move.")),
         "moves": field(latest, list[move] | None, many, _hierarchy_argument(enums), FIRST),

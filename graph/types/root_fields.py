@@ -53,13 +53,13 @@ class Find(TargetField):
     def targets(self, given: Mapping[str, Any]) -> "list[Target]":
         path, node_id = given.get("path_"), given.get("id_")
         if (path is None) == (node_id is None):
-            raise BadInput("Give either path or id, and not both.")
+            raise BadInput("Give either path or id, not both.")
         lookup = by_id([self.hierarchy], str(node_id)) if path is None else (self.hierarchy, parse_path(path))
         return [(self, lookup)]
 
     def checked(self, found: Record | None) -> Record | None:
         if found is not None and self.level not in (None, found.level):
-            raise WrongLevel(f"{format_path(found.path)} is of the level {found.level}, not {self.level}.")
+            raise WrongLevel(f"{format_path(found.path)} has the level {found.level}, not {self.level}.")
         return found
 
 

@@ -40,7 +40,7 @@ SCALARS: dict[object, ScalarDefinition] = {
     Long: _scalar(Kind.LONG, "Signed 64-bit integer.", f"{_XML_SCHEMA}#long"),
     Decimal: _scalar(
         Kind.DECIMAL,
-        "Decimal of up to 38 digits, as a string that keeps its places, such as 1299.00.",
+        "Decimal of up to 38 digits, as a string with all its decimal places, such as 1299.00.",
         f"{_XML_SCHEMA}#decimal",
     ),
     Date: _scalar(Kind.DATE, "Calendar date in RFC 3339, such as 2026-10-05.", _RFC_3339),

@@ -26,9 +26,9 @@ UNDER = argument("under", Path | None, "Only nodes below the node with this path
 _LANGUAGES = argument(
     "languages",
     list[str] | None,
-    "Only the names in these languages (BCP 47) are searched, and the default name; names in all of them without it.",
+    "Search only names in these languages (tags of BCP 47) and default names; by default names in all languages.",
 )
-COMPLETE = "Whether it is proven that no other node belongs among these."
+COMPLETE = "Whether it is proven that no other node belongs in this result."
 
 
 class FoundField(ABC):
@@ -86,7 +86,7 @@ def search_fields(types: HierarchyTypes) -> Fields:
     node: Any = types.nodes.interface
     found = object_type(
         f"{types.title}Search",
-        f"Nodes of the hierarchy {cls.name} that a search has found.",
+        f"Nodes of the hierarchy {cls.name} that match a search.",
         {
             "nodes": field(lambda page, info: page.records, list[node], "The nodes, the best match first."),
             "complete": field(lambda page, info: page.complete, bool, COMPLETE),
@@ -95,9 +95,9 @@ def search_fields(types: HierarchyTypes) -> Fields:
     level = level_argument(types)
     text = required("text", str, "Beginnings of words of a node's names, key or searched attributes, in any order.")
     description = (
-        f"Nodes of the hierarchy {cls.name} in which each word of the text begins a word. First come those whose name "
-        "is the text, then those whose name begins with it; among these the heavier first, then the less deep, then by "
-        "name. Case and accents do not matter."
+        f"Nodes of the hierarchy {cls.name} that match a text: each of its words begins a word of the node. Nodes "
+        "whose name is the text come first, then those whose name begins with it; within these by weight, depth and "
+        "name. Case and accents are ignored."
     )
     arguments = [text, UNDER, level, FIRST, _LANGUAGES]
     return {search_field_of(cls): field(SearchField(cls.name), found, description, *arguments)}
@@ -107,9 +107,7 @@ def search_fields(types: HierarchyTypes) -> Fields:
 
 _LATITUDE = required("latitude", float, "Latitude of the point in degrees, from -90 to 90.")
 _LONGITUDE = required("longitude", float, "Longitude of the point in degrees, from -360 to 360.")
-_KILOMETERS = argument(
-    "kilometers", float, f"Only nodes so near, in kilometers, up to {MAX_KILOMETERS:,}.", default=50.0
-)
+_KILOMETERS = argument("kilometers", float, f"Radius in kilometers, up to {MAX_KILOMETERS:,}.", default=50.0)
 _DISTANCE = "Distance from the point in kilometers, on a sphere with the Earth's mean radius."
 
 

@@ -18,7 +18,9 @@ from store.errors import BadInput
 from store.model.attributes import Attribute, Value
 from store.model.languages import canonical_language, lookup
 
-_LANGUAGES = required("languages", list[str], 'Language tags of BCP 47, the best first, such as ["de-AT", "en"].')
+_LANGUAGES = required(
+    "languages", list[str], 'Language tags of BCP 47 in order of preference, such as ["de-AT", "en"].'
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,9 @@ _LOCALIZED: Any = object_type(
     "Localized",
     "A text in several languages.",
     {
-        "text": field(_text, str | None, "Text in the best of these languages; null where there is none.", _LANGUAGES),
+        "text": field(
+            _text, str | None, "Text in the first of these languages that there is; null if there is none.", _LANGUAGES
+        ),
         "language": field(_language, str | None, "Language of `text` for the same languages.", _LANGUAGES),
         "texts": field(_texts, list[_LOCALIZED_TEXT], "All texts, ordered by language tag."),
     },
@@ -126,7 +130,7 @@ def _by_language(texts: Sequence[tuple[str, str | None]]) -> dict[str, str | Non
     found: dict[str, str | None] = {}
     for language, text in texts:
         if language in found:
-            raise BadInput(f"A text has the language {language} twice; leave one out.")
+            raise BadInput(f"A text has the language {language} twice; omit one.")
         found[language] = text
     return found
 

@@ -49,12 +49,12 @@ class Grants:
         BadInput.
         """
         if len(texts) > MAX_GRANTS:
-            raise BadInput(f"There are {len(texts)} grants; at most {MAX_GRANTS} are possible. Grant what lies above.")
+            raise BadInput(f"There are {len(texts)} grants; at most {MAX_GRANTS} are allowed. Grant a common ancestor.")
         found: dict[str, list[tuple[str, Path]]] = {"read": [], "write": []}
         for text in texts:
             match = _GRANT.fullmatch(text)
             if match is None:
-                raise BadInput(f'"{shorten(text)}" is no grant; write read:location or write:location/US/NE.')
+                raise BadInput(f'"{shorten(text)}" is not a grant; write read:location or write:location/US/NE.')
             found[match[1]].append((match[2], parse_path(match[3]) if match[3] else ()))
         return cls.of(**found)
 

@@ -1,7 +1,7 @@
 """Change feed: the changes of a tree, in pages of whole transactions, up to the node budget of the request.
 
 For callers with grants, a move out of their subtrees is a deletion and a move into them a creation, each with all
-below the node.
+descendants of the node.
 """
 
 from collections.abc import Awaitable, Callable, Iterator

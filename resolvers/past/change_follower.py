@@ -1,9 +1,9 @@
 """Change follower: the versions of the trees that event streams follow, read for all streams of a process together.
 
-One BatchGetItem every few moments reads the versions of all followed trees, eventually consistently: half a read unit a
-tree. Nothing is read while nobody follows. A listener waits until its tree has another version, then reads the changes
-after its cursor; reads of the same changes are shared. So a stream that waits costs nothing, and a change costs one
-Query for all streams of its tree.
+One BatchGetItem every few moments reads the versions of all followed trees, with eventual consistency: half a read unit
+for each tree. Nothing is read while there is no stream. A listener waits until its tree has another version, then reads
+the changes after its cursor; reads of the same changes are shared. So a stream that waits costs nothing, and a change
+costs one Query for all streams of its tree.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Arranged list: a whole list that was read, sorted and filtered in memory, and its pages.
 
-DynamoDB orders a list by its keys alone, and a FilterExpression is applied after the units were consumed and cuts pages
-where it likes. So the list is read as without order and conditions, by whoever reads lists otherwise, and the result is
-cached beside it.
+DynamoDB orders a list only by its keys, and a FilterExpression is applied after the units were consumed, and makes
+pages of unpredictable length. So the list is read as without order and conditions, by the usual batch functions, and
+the result is cached as well.
 """
 
 from bisect import bisect_left, bisect_right

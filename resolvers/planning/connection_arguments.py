@@ -48,7 +48,7 @@ class ConnectionArguments:
     def of_levels(cls, levels: Collection[str], **others: Any) -> Self:
         """Arguments with these levels; raises BadInput where there is none."""
         if not levels:
-            raise BadInput("levels is empty; name the levels, or leave it out for all.")
+            raise BadInput("levels is empty; give levels, or omit it for all.")
         several = tuple(sorted(set(levels)))
         return cls(level=several[0], **others) if len(several) == 1 else cls(levels=several, **others)
 

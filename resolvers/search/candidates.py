@@ -1,8 +1,8 @@
 """Candidates of a search: the search items that match, in the order of the result, and the proof that none is missing.
 
 A node that a search should return has an item in each range that is read for the text: by text in the table, or by
-weight in `by_parent`. Of a range that was read to its end nothing is missing. Of one that was cut, all items that
-follow have a later place in its order, which bounds the place of what is missing.
+weight in `by_parent`. If a range was read to its end, nothing of it is missing. If it was read up to a limit, all
+further items come later in its order, which bounds the rank of missing nodes.
 """
 
 from collections.abc import Sequence

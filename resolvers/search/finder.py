@@ -1,4 +1,5 @@
-"""Finder: what all searches by items have in common: their scope, where their items are, and reading the hits."""
+"""Finder: the common parts of all searches by items: their scope, the partitions of their items, and the reads of
+hits."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Sequence
@@ -111,7 +112,7 @@ class Finder(ABC):
             request.state.is_cacheable = False  # no tree version proves what other trees have
         granted = grants_of(request, name)
         if self._is_by_tree and not asked.under and (granted is None or len({top[0] for top in granted}) > 1):
-            raise BadInput(f"Each tree of {name} is searched by itself; give the path of a node as under.")
+            raise BadInput(f"Each tree of {name} is searched separately; give the path of a node as under.")
         if asked.first == 0 or granted == []:
             return [], True
         find = self._find_in_all(asked, selected) if granted is None else self._find_in_part(asked, selected, granted)

@@ -1,7 +1,6 @@
-"""Former keys: where nodes are now whose search items have another key, since an ancestor was renamed or moved.
-
-They are learned from nodes that were not found at the key in their item. What is remembered is a hint: a search checks
-that the node that it reads is the one that it means.
+"""Former keys: the current keys of nodes whose search items have an old key, since an ancestor was renamed or moved.
+They are learned from nodes that were not found at the key in their item. They are hints: a search checks that the node
+that it reads has the expected id.
 """
 
 from resolvers.session.request import Request

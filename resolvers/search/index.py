@@ -60,7 +60,7 @@ async def _read(request: Request, hierarchy: Hierarchy) -> SearchIndex:
     made = marker and marker.get("made_of")
     if made != made_of(hierarchy) and (made is not None or not await _is_empty(request, hierarchy)):
         raise Unavailable(
-            f"The search items of {hierarchy.name} are not those that its class asks for; clade repair writes them."
+            f"The search items of {hierarchy.name} do not match its class; run clade repair to write them."
         )
     if len(items) > MAX_MOVED + 1:
         return SearchIndex(None, True)

@@ -46,7 +46,7 @@ class NearArguments:
     def __post_init__(self) -> None:
         check_first(self.first)
         if not 0 <= self.kilometers <= MAX_KILOMETERS:
-            raise BadInput(f"kilometers is {self.kilometers:g}; 0 to {MAX_KILOMETERS:,} are searched.")
+            raise BadInput(f"kilometers is {self.kilometers:g}; it must be 0 to {MAX_KILOMETERS:,}.")
 
     @classmethod
     def of(

@@ -52,7 +52,7 @@ class SearchArguments:
     def __post_init__(self) -> None:
         check_first(self.first)
         if self.languages is not None and len(self.languages) > MAX_LANGUAGES:
-            raise BadInput(f"languages has {len(self.languages)} tags; at most {MAX_LANGUAGES} are taken.")
+            raise BadInput(f"languages has {len(self.languages)} tags; at most {MAX_LANGUAGES} are allowed.")
         for tag in self.languages or ():
             canonical_language(tag)  # here, since whether names are compared depends on what is found
 

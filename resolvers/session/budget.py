@@ -1,7 +1,7 @@
 """Budgets of one request: the nodes, fields and bytes of its response, and the read units of the store.
 
-Nodes are spent where they are read, so a field that asks for too many fails alone and the rest of the response stands.
-The other budgets end the whole response, since every field after that would fail as well.
+Nodes are counted where they are read, so only the field that selects too many is an error. The other budgets end the
+whole response, since every field after that would fail as well.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,7 @@
-"""Coalesced reads: of reads that are alike, only some run at a time in one process; whoever comes meanwhile shares the
-next one.
-
-The next one begins after all who share it came. So it returns no older state than a read of their own, while a read
-that runs already may be older than a write that they know of. One item gives at most 3,000 strongly consistent reads a
-second, which is why the versions of much-read trees are read like this.
+"""Coalesced reads: only a few equal reads run at the same time in one process; callers that arrive meanwhile share the
+next one. The next one begins after all callers that share it have arrived. So its result is as current as that of a
+separate read, while a read that is already running may be older than a write that they have seen. One item serves at
+most 3,000 strongly consistent reads a second, so the versions of trees that are read often are read like this.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 """
 

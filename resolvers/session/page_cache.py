@@ -1,4 +1,4 @@
-"""Page cache: what earlier requests have read and decoded, as long as it is proven that nothing has changed since.
+"""Page cache: nodes and pages that earlier requests have read and decoded, as long as they are proven to be current.
 
 Each entry has the proof under which it was read, and is used by requests that have an equal one. On SQLite the proof is
 the version of the whole store, which differs after any write by anyone. On DynamoDB it stands for the version of the

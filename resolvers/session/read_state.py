@@ -1,6 +1,6 @@
 """Read state: everything that one attempt at a response reads. It is replaced whole when its reads may be outdated.
 
-Whoever waits for a read of a state that has ended is cancelled, and the result of such a read is dropped: nothing that
+Tasks that wait for a read of a replaced state are cancelled, and the result of such a read is dropped, so nothing that
 one attempt has read can get into the next. Running moves and grants are applied here, so no caller sees what they hide.
 """
 

@@ -18,7 +18,7 @@ from store.writer.writer import Writer as Writer
 
 
 class Request:
-    """Everything that the batch functions need, made anew for each request.
+    """Everything that the batch functions need, made for each request.
 
     `state` has and makes the reads; `reads` is their consumption and `budget` what may still be returned.
     `slot` is for large reads, which wait for their turn where there is a limiter. `caller` is the sender and `grants`

@@ -118,11 +118,11 @@ class ConditionParser:
     def parse(self, given: Mapping[str, Any], depth: int = 1) -> Condition:
         """The condition; raises BadInput for one that is too large, and for null inside it."""
         if depth > MAX_DEPTH:
-            raise BadInput(f"where has more than {MAX_DEPTH} levels of and, or and not; write it flatter.")
+            raise BadInput(f"where has more than {MAX_DEPTH} levels of and, or and not; nest it less.")
         parts: list[Condition] = []
         for name, inner in given.items():
             if inner is None:
-                raise BadInput(f"{name} is null in where; leave it out, or write isNull: true.")
+                raise BadInput(f"{name} is null in where; omit it, or write isNull: true.")
             if name in ("and", "or"):
                 parts.append(self._combination(name, inner, depth))
             elif name == "not":
@@ -136,21 +136,21 @@ class ConditionParser:
 
     def _comparison(self, name: str, operator: str, operand: Any) -> Condition:
         if operand is None:
-            raise BadInput(f"{operator} of {name} is null in where; leave it out, or write isNull: true.")
+            raise BadInput(f"{operator} of {name} is null in where; omit it, or write isNull: true.")
         given = operand if isinstance(operand, list) else [operand]
         if len(given) > MAX_OPERANDS:
-            raise BadInput(f"in of {name} has {len(given):,} values in where; at most {MAX_OPERANDS} are taken.")
+            raise BadInput(f"in of {name} has {len(given):,} values in where; at most {MAX_OPERANDS} are allowed.")
         operands = tuple([_stored(name, one) if isinstance(one, Enum) else one for one in given])
         self._characters_left -= sum([len(one) for one in operands if isinstance(one, str)])
         if self._characters_left < 0:
-            raise BadInput(f"where has texts of more than {MAX_CHARACTERS:,} characters; compare with shorter ones.")
+            raise BadInput(f"where has texts of more than {MAX_CHARACTERS:,} characters; use shorter ones.")
         whole: Hashable = operands if isinstance(operand, list) else operands[0]
         return self._counted(Comparison(self._values[name], operator, whole))
 
     def _counted(self, condition: Condition) -> Condition:
         self._conditions_left -= 1
         if self._conditions_left < 0:
-            raise BadInput(f"where has more than {MAX_CONDITIONS} conditions; leave some out.")
+            raise BadInput(f"where has more than {MAX_CONDITIONS} conditions; omit some.")
         return condition
 
 

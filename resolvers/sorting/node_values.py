@@ -1,8 +1,9 @@
 """Node values: the values of nodes that lists are sorted and filtered by, and the forms in which they compare.
 
-Text compares *folded*: decomposed (NFKD), without combining marks and without case, so that Évora stands beside Evora
-in every language. No other collation is installed wherever Python is. Search folds further (`store/search/folding.py`):
-without spaces and without vowel signs such as those of Hindi, by which names are told apart here.
+Text compares *folded*: decomposed (NFKD), without combining marks and without case, so that Évora sorts next to Evora
+in every language. Not every installation of Python has another collation. Search folds further
+(`store/search/folding.py`): it also removes spaces, and vowel signs such as those of Hindi, which distinguish names
+here.
 """
 
 import unicodedata

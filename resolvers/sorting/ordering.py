@@ -80,11 +80,11 @@ class Ordering:
 
     def __post_init__(self) -> None:
         if len(self.fields) > MAX_ORDER_FIELDS:
-            raise BadInput(f"orderBy has {len(self.fields)} fields; at most {MAX_ORDER_FIELDS} are taken.")
+            raise BadInput(f"orderBy has {len(self.fields)} fields; at most {MAX_ORDER_FIELDS} are allowed.")
         names = [field.value.name for field in self.fields]
         for name in names:
             if names.count(name) > 1:
-                raise BadInput(f"orderBy has {name.upper()} twice; leave one out.")
+                raise BadInput(f"orderBy has {name.upper()} twice; omit one.")
 
     @property
     def identity(self) -> object:

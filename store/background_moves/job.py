@@ -150,7 +150,7 @@ class MoveJob:
     # -- after the flip ------------------------------------------------------------------------------------------------
 
     async def _sweep(self) -> None:
-        """Remove what is left at the old place, and point the id records to the new one."""
+        """Remove the remaining items at the old place, and point the id records to the new one."""
         if self.move.cursor is None:
             await self.lease.wait(self._timing.grace_seconds)
         root_id = await self._items.root_id(self.move.source)

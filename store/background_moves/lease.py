@@ -1,7 +1,8 @@
 """Move lease: a background move is worked on by one process at a time (fencing).
 
-Each write of the worker is one transaction with the move's record, which has to be as this worker left it. So a worker
-that slept past its lease, or whose answer came too late, writes nothing once another has taken over.
+Each write of the worker is one transaction with the move's record, on condition that the record is unchanged since this
+worker's last write. So a worker that slept past its lease, or whose response came too late, writes nothing after
+another worker has taken over.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Moved items: the search items that a background move writes and removes, in the transactions of their nodes.
 
-A cascade removes the items of its nodes. A move writes them where they get other partitions: to another tree, where
-each tree is searched by itself. The items at the new place are written with the copies, those at the old one are
-removed with what is left there, so they are where the nodes are. Any other move leaves them as they are.
+A cascade removes the items of its nodes. A move writes them only if their partitions change: to another tree, with
+`search="tree"`. The items at the new place are written with the copies, those at the old one are removed with the old
+nodes. Any other move leaves them unchanged.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,11 +1,11 @@
-"""Check: whether every node, id, count, version and log of some hierarchies is as each write leaves it.
+"""Check: verifies that the nodes, ids, counts, versions and logs of some hierarchies are consistent.
 
 The whole table is scanned once. For each root on a page its tree is checked in key order, with its metadata; so is a
 tree without a root, when its version or any node of it is on the page. Then come its search items. For each id it is
-checked that its record, history and node agree. So no item of the hierarchies is left out, and in memory are never more
-than a few pages and the ancestors of one node. Of a running move it is checked that its record and the tree versions
-refer to each other; what it hides is its own. Not checked are other hierarchies, expired items, idempotency keys and
-API keys; nor can a check know that a whole log and its version were removed.
+checked that its record, history and node agree. So no item of the hierarchies is left out, and memory holds only a few
+pages and the ancestors of one node. The check of a running move verifies that its record and the tree versions refer to
+each other; the items that it hides are not checked. Other hierarchies, expired items, idempotency keys and API keys are
+not checked; and a check cannot detect that a whole log and its version were removed.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
-"""Orphan check: ids whose record points to no node, and history that cannot be.
-
-An id is checked by its record and the node that this points to. Others may write meanwhile, so a problem is only
-reported where the record is the same after the node was read as before.
+"""Orphan check: ids whose record points to no node, and impossible histories. An id is checked by its record and the
+node that this points to. Others may write meanwhile, so a problem is only reported if the record was the same before
+and after the node was read.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Lineages of search items: which of them, and what else items have from before moves of ancestors, are still right."""
+"""Lineages of search items: whether the lineage, key and depth in an item are still valid after moves of ancestors."""
 
 from typing import cast
 

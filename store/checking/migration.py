@@ -1,7 +1,7 @@
 """Migration: brings the items of a table to the layout of this Clade.
 
-The table is marked with its new layout first, so older servers refuse it from then on. Servers of this version ignore
-what the migration removes, so they may run meanwhile. Everything that is done is left out when it is run again.
+The table is marked with its new layout first, so older servers reject it from then on. Servers of this version ignore
+what the migration removes, so they may run meanwhile. A second run skips everything that is done.
 """
 
 import asyncio

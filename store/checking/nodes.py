@@ -1,6 +1,6 @@
 """Node checks: every node of one tree, in key order, which is depth-first.
 
-In memory are only the ancestors of the present node. The counts of a node are compared when all its descendants have
+Only the ancestors of the current node are in memory. The counts of a node are compared when all its descendants have
 been seen."""
 
 from collections import Counter

@@ -3,8 +3,8 @@
 Each transaction on a tree increments its version and adds an empty log item, as every write does, and sets the counts
 of the version. Nothing that only a node contains is ever changed or deleted, except that a node gets its id back.
 
-Interrupted moves are finished first. Then come ids, while their records still tell which node has lost its own; then
-the trees, which write id records anew, each with its search items; then ids without a node; the roots are counted last.
+Interrupted moves are finished first. Then come ids, while their records still show which node has lost its id; then the
+trees with their search items, for which id records are rewritten; then ids without a node; the roots are counted last.
 """
 
 import asyncio

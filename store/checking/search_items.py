@@ -1,4 +1,4 @@
-"""Check of search items: every node has those by which it is found, and there are no others.
+"""Check of search items: every node has all of its search items, and there are no others.
 
 Nodes are read a page at a time with their items. Others may write meanwhile: a page is read again where the version of
 its tree has changed, and an item that seems to be of no node is only reported where the node and the record of its id
@@ -50,7 +50,7 @@ class NodesPage(NamedTuple):
 
 
 class NodeFinding(NamedTuple):
-    """A problem with the search items of one node, and the changes that mend it."""
+    """A problem with the search items of one node, and the changes that correct it."""
 
     finding: Finding
     changes: list[Change]

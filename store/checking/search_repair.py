@@ -1,8 +1,8 @@
 """Repair of search items: missing and wrong ones are written, those of no node are removed, the marker comes last.
 
-Where a repair passes, it also writes the items anew that are outdated by moves of ancestors. Each transaction requires
-the tree version that the nodes were read with, and changes no node, so the version stays as it is. Where the marker is
-missing, there are further passes until one of them writes nothing: a subtree may be moved past the first one.
+A repair also rewrites items that are outdated by moves of ancestors. Each transaction requires the tree version that
+the nodes were read with, and changes no node, so the version stays as it is. Where the marker is missing, there are
+further passes until one of them writes nothing: a subtree may be moved past the first one.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class SearchRepair:
         self._written = 0
 
     async def begin(self) -> AsyncIterator[Result]:
-        """Find hierarchies that lack items, and mend what says where nodes were moved."""
+        """Find hierarchies that lack items, and correct the items of moved nodes."""
         for name, search in self._searches.items():
             if search.is_indexed and await search.marker() is not None:
                 self._filling.add(name)

@@ -1,4 +1,4 @@
-"""Tree reader: one tree with its version, log and redirects, read as of one moment and checked.
+"""Tree reader: one tree with its version, log and redirects, read as a snapshot and checked.
 
 Others may write meanwhile. Each of their transactions increments the tree's version, so what was read between two equal
 versions is consistent; a tree whose version changed is read again.

@@ -183,7 +183,7 @@ class DynamoDBClient:
         try:
             return await self._credentials.get_frozen_credentials()
         except NoCredentialsError as error:
-            raise Unavailable("DynamoDB needs AWS credentials, and there are none.") from error
+            raise Unavailable("DynamoDB needs AWS credentials, and none were found; see docs/dynamodb.md.") from error
         except SEARCH_ERRORS as error:
             name = type(error).__name__
             raise Unavailable(f"The AWS credentials cannot be obtained ({name}); try again.") from error
@@ -228,7 +228,7 @@ class DynamoDBClient:
 
     def _refusal(self, error: ClientError, code: str) -> Unavailable:
         if code == "ResourceNotFoundException":
-            return NoTable(f'There is no table "{self.table}"; make it with: clade table create')
+            return NoTable(f'There is no table "{self.table}"; create it with: clade table create')
         reasons = [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]
         reason = _REASONS.get(code, f"cannot be used now ({code})")
         return Refused(f'The table "{self.table}" {reason}.', code, reasons)

@@ -47,7 +47,7 @@ class TableAdmin:
         made = await self._make(options)
         found = await self._when_active()
         if wrong := differences(found):
-            raise BadInput(f'There is another table "{self._table}": {", ".join(wrong)}. Name one that does not exist.')
+            raise BadInput(f'There is another table "{self._table}": {", ".join(wrong)}. Use another name.')
         if made or await self._is_unmarked():
             await self.mark()
         else:
@@ -108,7 +108,7 @@ class TableAdmin:
     async def migrate(self) -> object:
         """Upgrade the schema to this version of Clade; the version that it had."""
         if wrong := differences(await self._described()):
-            raise BadInput(f'"{self._table}" is no table of Clade: {", ".join(wrong)}.')
+            raise BadInput(f'"{self._table}" is not a table of Clade: {", ".join(wrong)}.')
         found = await self.layout()
         check_supported(self._table, found)
         await self.mark()
@@ -147,7 +147,7 @@ class TableAdmin:
             except Refused as error:
                 if error.name != _BACKUPS_COME:
                     raise
-        raise Unavailable(f'The table "{self._table}" is made, but without recovery; clade table create --recovery.')
+        raise Unavailable(f'The table "{self._table}" is created without recovery; run: clade table create --recovery')
 
     async def _recovery(self) -> str:
         answer = await self._client.call("describe_continuous_backups", TableName=self._table)

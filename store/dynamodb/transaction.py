@@ -71,5 +71,5 @@ def transaction_items(table: str, changes: Sequence[Change]) -> list[codec.Json]
             case Check(key):
                 items.append({"ConditionCheck": {**where, "Key": codec.encode_key(key)}})
     if size > MAX_TRANSACTION_BYTES:
-        raise BadInput(f"One commit holds at most {MAX_TRANSACTION_BYTES} bytes (4 MB), not {size}; make several.")
+        raise BadInput(f"One commit may have at most {MAX_TRANSACTION_BYTES} bytes (4 MB), not {size}; split it.")
     return items

@@ -39,7 +39,7 @@ class Edit(Protocol):
         ...
 
     def arguments(self) -> dict[str, Any]:
-        """What tells it from other edits of its class, as JSON; None for an argument that is left out."""
+        """The arguments that distinguish it from other edits of its class, as JSON; None for an omitted one."""
         ...
 
     async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
@@ -118,7 +118,7 @@ class Create:
         if self.node_id is not None and place is None:
             return self.node_id, 1 + cast(int, id_record["revision"]), {"deleted": id_record["deleted"]}
         if self.node_id is not None and place != key:
-            raise AlreadyExists(f"The id {self.node_id} belongs to another node; choose another, or leave it out.")
+            raise AlreadyExists(f"The id {self.node_id} belongs to another node; choose another, or omit it.")
         return uuid4().hex, 1, ABSENT
 
 
@@ -150,7 +150,7 @@ class Update:
         read_set = await reader.read(self.partitions(), self.keys_to_read())
         old = existing(read_set, self.hierarchy, self.path, self.expected)
         if self.level is not None and self.level != old.level:
-            raise WrongLevel(f"{shorten(format_path(self.path))} is of the level {old.level}, not {self.level}.")
+            raise WrongLevel(f"{shorten(format_path(self.path))} has the level {old.level}, not {self.level}.")
         level = self.hierarchy.any_level(old.level)
         values = level.changed(old.attributes, self.values)
         name = old.name if self.name is None else self.name
@@ -181,7 +181,7 @@ def existing(read_set: ReadSet, hierarchy: Hierarchy, path: Path, expected: int 
         raise not_found(hierarchy.name, path)
     if expected is not None and record.revision != expected:
         raise Conflict(
-            f"{shorten(format_path(path))} is at revision {record.revision}, not {expected}; read it again and repeat."
+            f"{shorten(format_path(path))} is at revision {record.revision}, not {expected}; read it again and retry."
         )
     return record
 

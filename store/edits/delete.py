@@ -86,7 +86,7 @@ class Delete:
         """
         if records is None:
             raise TooLarge(
-                f"{shorten(format_path(self.path))} and all below it are {record.subtree_size:,} nodes, "
+                f"{shorten(format_path(self.path))} and its descendants are {record.subtree_size:,} nodes, "
                 "more or larger ones than fit into one transaction. Move its children one by one, then delete it."
             )
         subtrees: dict[str, list[Record]] = {}

@@ -75,7 +75,7 @@ class Reorder:
             return
         one, other = shorten(format_path(self.path)), shorten(format_path(self.beside))
         if record.key == beside.key:
-            raise BadInput(f"{one} cannot be next to itself; name one of its siblings.")
+            raise BadInput(f"{one} cannot be next to itself; give one of its siblings.")
         if record.siblings != beside.siblings or record.level != beside.level:
             raise BadInput(f"{other} is not a sibling of {one} of the same level; only those have an order.")
 

@@ -1,7 +1,6 @@
-"""Search changes: the search items that one transaction writes beside the nodes that it is about.
-
-Nodes below a moved one keep theirs: only the moved node's own items are written, and one that has its new lineage. A
-move to another tree that is searched by itself writes the items of all nodes of the subtree.
+"""Search changes: the search items that one transaction writes in addition to its nodes. Descendants of a moved node
+keep their items: only the items of the moved node are written, and one with its new lineage. With `search="tree"`, a
+move to another tree writes the items of all nodes of the subtree.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Transaction builder: what was read goes in, the changes of one commit come out.
 
-Nothing is read or written here, so a dry run is a transaction that nobody commits. The counts of all ancestors of a
+Nothing is read or written here, so a dry run is a transaction that is not committed. The counts of all ancestors of a
 change, the versions of all trees that it touches and their change logs follow from the changes themselves.
 """
 

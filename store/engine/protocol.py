@@ -113,7 +113,7 @@ class Store(Protocol):
 async def check_changes(changes: Sequence[Change], limit: int | None) -> None:
     """Raise BadInput for more than `limit` changes in one commit, ValueError for two changes of one item."""
     if limit is not None and len(changes) > limit:
-        raise BadInput(f"One commit holds at most {limit} changes, not {len(changes)}; make several.")
+        raise BadInput(f"One commit may have at most {limit} changes, not {len(changes)}; split it.")
     keys: set[tuple[Value, Value]] = set()
     async for chunk in in_chunks(changes):
         keys.update(

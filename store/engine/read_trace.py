@@ -1,6 +1,6 @@
 """Read trace: the calls of one request to its store and what its caches answered, in the notation of DynamoDB.
 
-A request has one only where a caller asked for it (`ReadUsage.trace`); otherwise nothing of this is made.
+A request has one only if the caller requested it (`ReadUsage.trace`).
 """
 
 import json

@@ -33,7 +33,7 @@ class TableOptions:
 
     def __post_init__(self) -> None:
         if self.index_capacity and not self.capacity:
-            raise BadInput("The indexes have units of their own only where the table has some.")
+            raise BadInput("--index-units needs --units; add it.")
         if min([1, *(self.capacity or ()), *(self.index_capacity or ())]) < 1:
             raise BadInput("A table and its indexes have at least 1 unit each.")
         if len(self.tags) > MAX_TAGS:

@@ -27,7 +27,7 @@ class ReadUsage:
     refusal: BudgetExceeded | None = None
     """The error of the reads that the limit has rejected."""
     trace: ReadTrace | None = None
-    """Lists each call, where that was asked for."""
+    """Lists each call, if that was requested."""
 
     def add(self, *, items: int, units: float) -> None:
         """Count one request with its items and units."""

@@ -29,7 +29,7 @@ def idempotency_key(hierarchy: str, key: str, caller: str = "") -> Key:
     """
     if not 0 < len(key) <= MAX_KEY_CHARACTERS or not key.isprintable():
         raise BadInput(
-            f'"{shorten(key)}" is no idempotencyKey; it has 1 to {MAX_KEY_CHARACTERS} characters that can be printed.'
+            f'"{shorten(key)}" is not an idempotencyKey; it has 1 to {MAX_KEY_CHARACTERS} printable characters.'
         )
     return Key(f"once#{hierarchy}:{key}", f"v0#{digest(caller)}" if caller else "v0")
 

@@ -35,7 +35,7 @@ def layout_in(item: Item | None) -> object:
 def check_supported(name: str, found: object) -> None:
     """Raise WrongLayout for an unfinished copy, and for a table of a newer Clade."""
     if found == COPYING:
-        raise WrongLayout(f'"{name}" holds an unfinished copy; the same clade copy again finishes it.')
+        raise WrongLayout(f'"{name}" is an unfinished copy; run the same clade copy again to finish it.')
     if not isinstance(found, int) or not 0 < found <= LAYOUT:
         raise WrongLayout(f'"{name}" has layout {found}, and this Clade supports up to {LAYOUT}; use a newer Clade.')
 

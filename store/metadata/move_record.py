@@ -1,7 +1,7 @@
 """Move record: the state of a move or deletion of more than one transaction, stored at `pk` = `moves`.
 
-Its state alone decides what is visible: until it flips the subtree is at its source, from then on at its target, or
-nowhere where it is a deletion. The copies at the other end are hidden.
+Only its state determines what is visible: before the flip the subtree is at its source, afterwards at its target, or
+deleted. The copies at the other end are hidden.
 """
 
 import secrets

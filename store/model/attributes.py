@@ -91,7 +91,7 @@ class Attribute:
             is_json = self.kind in COMPOUND and value.lstrip().startswith("[")
             value = self._json(value) if is_json else [part.strip() for part in value.split(";") if part.strip()]
         if not isinstance(value, list):
-            raise BadInput(f"{self.name}: {shorten(repr(value))} is no list.")
+            raise BadInput(f"{self.name}: {shorten(repr(value))} is not a list.")
         return [self._parse_one(element) for element in value]
 
     def is_valid(self, value: Value) -> bool:
@@ -118,7 +118,7 @@ class Attribute:
     def _parse_one(self, value: object) -> Value:
         if isinstance(value, str) and self.kind not in COMPOUND and len(value) > self.max_length:
             raise BadInput(
-                f"{self.name} has {len(value):,} characters; at most {self.max_length:,} are taken, unless its class "
+                f"{self.name} has {len(value):,} characters; at most {self.max_length:,} are allowed, unless its class "
                 "says attribute(…, max_length=…)."
             )
         try:
@@ -126,7 +126,7 @@ class Attribute:
         except (ValueError, TypeError, ArithmeticError):
             parsed = None
         if parsed is None or not self._is_valid_one(parsed):
-            raise BadInput(f"{self.name}: {shorten(repr(value))} is no {self.type_text()}.")
+            raise BadInput(f"{self.name}: {shorten(repr(value))} is not a valid {self.type_text()}.")
         if broken := self.rules.broken(self.kind, parsed):
             raise BadInput(f"{self.name}: {shorten(repr(value))} {broken}.")
         return parsed
@@ -143,7 +143,7 @@ class Attribute:
     def _json(self, text: str) -> object:
         """The value of a text that holds JSON, as in a cell of a CSV file."""
         if len(text) > MAX_JSON_CHARACTERS:
-            raise BadInput(f"{self.name} has {len(text):,} characters; at most {MAX_JSON_CHARACTERS:,} are taken.")
+            raise BadInput(f"{self.name} has {len(text):,} characters; at most {MAX_JSON_CHARACTERS:,} are allowed.")
         return orjson.loads(text)
 
     def _localized(self, texts: object) -> Value:
@@ -152,7 +152,7 @@ class Attribute:
         for language, text in (found or {}).items():
             if isinstance(text, str) and len(text) > self.max_length:
                 size = f"{len(text):,} characters"
-                raise BadInput(f"{self.name} in {language} has {size}; at most {self.max_length:,} are taken.")
+                raise BadInput(f"{self.name} in {language} has {size}; at most {self.max_length:,} are allowed.")
         return found
 
     def _nested(self, fields: object) -> Value:
@@ -200,10 +200,10 @@ class Attribute:
 
 
 _EXPECTED = {
-    Kind.INT: "Int (a whole number of 32 bits)",
+    Kind.INT: "Int (a 32-bit integer)",
     Kind.DATE: "Date (YYYY-MM-DD)",
     Kind.DATETIME: "DateTime (YYYY-MM-DDTHH:MM:SS with Z or an offset)",
-    Kind.URL: "Url (an absolute one of http or https, of at most 2,048 characters)",
+    Kind.URL: "Url (an absolute http or https URL of at most 2,048 characters)",
     Kind.MONEY: 'Money (an amount and a currency of ISO 4217, such as {"amount": "12.50", "currency": "EUR"})',
     Kind.LOCALIZED: 'Localized (texts by language, such as {"de": "Guten Tag"})',
 }

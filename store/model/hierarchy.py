@@ -129,7 +129,7 @@ class Hierarchy:
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name) or len(self.name) > MAX_NAME_CHARACTERS:
-            raise ValueError(f'A hierarchy is named with small letters, digits and _, not "{self.name}".')
+            raise ValueError(f'The name of a hierarchy has lower-case letters, digits and _, not "{self.name}".')
         for level in self.levels.values():
             _check_level(self, level)
         if not any(level.may_be_root for level in self.levels.values()):
@@ -187,11 +187,11 @@ class Hierarchy:
 
 def _check_level(hierarchy: Hierarchy, level: Level) -> None:
     if not LEVEL_NAME.fullmatch(level.name) or len(level.name) > MAX_NAME_CHARACTERS:
-        raise ValueError(f'A level is named with capitals, digits and _, not "{level.name}".')
+        raise ValueError(f'The name of a level has capitals, digits and _, not "{level.name}".')
     if unknown := level.under - {None} - hierarchy.levels.keys():
-        raise ValueError(f"{level.title} stands under {', '.join(map(str, unknown))}, which {hierarchy.name} has not.")
+        raise ValueError(f"{level.title} stands under {', '.join(map(str, unknown))}, no level of {hierarchy.name}.")
     if reserved := RESERVED & level.attributes.keys():
-        raise ValueError(f"{level.title} has an attribute {', '.join(reserved)}, a name that every node has already.")
+        raise ValueError(f"{level.title} has an attribute {', '.join(reserved)}, which every node has; rename it.")
     taken = {*level.attributes, *RESERVED}
     for attribute in level.attributes.values():
         for name in attribute.was:
@@ -207,9 +207,9 @@ def _check_numbers(hierarchy: Hierarchy) -> None:
         for name in names:
             found = [level.attributes[name] for level in hierarchy.levels.values() if name in level.attributes]
             if not found:
-                raise ValueError(f'{hierarchy.name} has {keyword}= with "{name}", which is an attribute of no level.')
+                raise ValueError(f'{hierarchy.name} has {keyword}= with "{name}", which no level has as an attribute.')
             if any(one.many or one.kind not in NUMBERS for one in found):
-                raise ValueError(f'{hierarchy.name} has {keyword}= with "{name}", which is no number.')
+                raise ValueError(f'{hierarchy.name} has {keyword}= with "{name}", which is not a number.')
 
 
 def may_stand(hierarchy: Hierarchy, level: str, under: str | None) -> bool:

@@ -103,10 +103,10 @@ def canonical_value(value: Any) -> Any:
 def _number(number: int | float) -> int | float:
     if isinstance(number, float):
         if not (number == 0 or 1e-130 <= abs(number) < 1e126):  # false of NaN, too
-            raise BadInput(f"The number {number} cannot be stored; numbers reach from 1E-130 to 1E+126.")
+            raise BadInput(f"The number {number} cannot be stored; the range is 1E-130 to 1E+126.")
         return int(number) if number.is_integer() and -INT64_BOUND <= number < INT64_BOUND else number
     if not -INT64_BOUND <= number < INT64_BOUND:
-        raise BadInput("A whole number of more than 64 bits cannot be stored.")
+        raise BadInput("An integer of more than 64 bits cannot be stored.")
     return number
 
 
@@ -127,7 +127,7 @@ def check_content(node: object, name: str, values: Mapping[str, Value], encoded_
     if len(name) + estimate < MAX_CONTENT_BYTES // 4:
         return
     if (size := size_of({"name": name, **values})) > MAX_CONTENT_BYTES:
-        raise BadInput(f"{node} takes {size} bytes; at most {MAX_CONTENT_BYTES} of a node's own fit into an item.")
+        raise BadInput(f"{node} takes {size} bytes; at most {MAX_CONTENT_BYTES} of content fit into an item.")
 
 
 def size_of(item: Item) -> int:

@@ -43,7 +43,7 @@ class SubtreeRewrite:
         if depth_of(key.sk) >= MAX_SEGMENTS or len(key.sk.encode()) > MAX_SORT_KEY_BYTES:
             raise BadPath(
                 f'"{shorten(last_segment(*key))}" would lie {depth_of(key.sk) + 1} segments deep under a key of '
-                f"{len(key.sk.encode())} bytes; at most {MAX_SEGMENTS} and {MAX_SORT_KEY_BYTES} are possible."
+                f"{len(key.sk.encode())} bytes; at most {MAX_SEGMENTS} and {MAX_SORT_KEY_BYTES} are allowed."
             )
         if (size := len(rank.encode())) > MAX_SORT_KEY_BYTES:
             raise BadPath(f"The key and its level take {size} bytes; at most {MAX_SORT_KEY_BYTES} fit.")

@@ -15,7 +15,7 @@ _TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 def canonical_language(tag: object) -> str:
     """A tag in the case of RFC 5646, section 2.1.1: `zh-hant-tw` becomes `zh-Hant-TW`. Raises BadInput."""
     if not isinstance(tag, str) or len(tag) > MAX_TAG_CHARACTERS or not _TAG.fullmatch(tag):
-        raise BadInput(f"{shorten(repr(tag))} is no language tag of BCP 47; use one such as de, de-AT or zh-Hant.")
+        raise BadInput(f"{shorten(repr(tag))} is not a language tag of BCP 47; use one such as de, de-AT or zh-Hant.")
     first, *others = tag.lower().split("-")
     found, is_extension = [first], False
     for subtag in others:
@@ -36,7 +36,7 @@ def lookup(available: Collection[str], languages: Sequence[str]) -> str | None:
     Raises BadInput for more than 20 requested tags, or an invalid one.
     """
     if len(languages) > MAX_REQUESTED:
-        raise BadInput(f"languages has {quantity(len(languages), 'tag')}; at most {MAX_REQUESTED} are taken.")
+        raise BadInput(f"languages has {quantity(len(languages), 'tag')}; at most {MAX_REQUESTED} are allowed.")
     return next((tag for tag in _candidates(tuple(languages)) if tag in available), None)
 
 

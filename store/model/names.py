@@ -18,13 +18,13 @@ def checked_name(name: object) -> str | None:
     if name is None:
         return None
     if not isinstance(name, str) or not name:
-        raise BadInput(f"A name is a text that is not empty, not {shorten(repr(name))}.")
+        raise BadInput(f"A name must be a non-empty string, not {shorten(repr(name))}.")
     if len(name) > MAX_TEXT_CHARACTERS:
-        raise BadInput(f"A name has {len(name):,} characters; at most {MAX_TEXT_CHARACTERS:,} are taken.")
+        raise BadInput(f"A name has {len(name):,} characters; at most {MAX_TEXT_CHARACTERS:,} are allowed.")
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise BadInput(f"The name {shorten(repr(name))} is no valid text.") from None
+        raise BadInput(f"The name {shorten(repr(name))} is not valid text.") from None
     return name
 
 
@@ -37,12 +37,12 @@ def checked_names(names: object, label: str = NAMES) -> dict[str, Value] | None:
     if names is None:
         return None
     if not isinstance(names, Mapping):
-        raise BadInput(f'{label} holds texts by language, such as {{"de": "München"}}, not {shorten(repr(names))}.')
+        raise BadInput(f'{label} must be texts by language, such as {{"de": "München"}}, not {shorten(repr(names))}.')
     found: dict[str, Value] = {}
     for tag, text in names.items():
         language = canonical_language(tag)
         if language in found:
-            raise BadInput(f"{label} has the language {language} twice; leave one out.")
+            raise BadInput(f"{label} has the language {language} twice; omit one.")
         found[language] = checked_name(text)
     return found
 
@@ -61,7 +61,7 @@ def with_changes(
         if changed is not None:
             texts = merged_names(attributes.get(name), changed)
             if len(texts) > MAX_LANGUAGES:
-                raise BadInput(f"A node has {name} in {len(texts)} languages; at most {MAX_LANGUAGES} are taken.")
+                raise BadInput(f"A node has {name} in {len(texts)} languages; at most {MAX_LANGUAGES} are allowed.")
             del values[name]
             if texts:
                 values[name] = dict(sorted(texts.items()))
@@ -81,7 +81,7 @@ def names_of(attributes: Mapping[str, Value]) -> Mapping[str, str]:
     if names is None:
         return _NO_NAMES
     if not are_names(names):
-        raise BadData("Attribute names of a node does not hold texts by language.")
+        raise BadData("The attribute names of a node is not an object of texts by language.")
     return cast(dict[str, str], names)
 
 

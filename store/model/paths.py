@@ -22,7 +22,7 @@ def parse_path(text: str) -> Path:
     Raises BadPath where the text is no path. Its length and number of segments are checked first.
     """
     if len(text) > MAX_PATH_CHARACTERS:
-        raise BadPath(f"A path has {len(text):,} characters; at most {MAX_PATH_CHARACTERS:,} are possible.")
+        raise BadPath(f"A path has {len(text):,} characters; at most {MAX_PATH_CHARACTERS:,} are allowed.")
     parsed = _parsed(text)
     if isinstance(parsed, str):
         raise BadPath(parsed)
@@ -48,7 +48,7 @@ def checked_path(segments: Iterable[object]) -> Path:
     """The segments in normal form (NFC); raises BadPath where they are no path. Every path from outside passes here."""
     path = tuple([checked_segment(segment) for segment in segments])
     if not path:
-        raise BadPath('A path is empty; write the root\'s key at least, as in "US".')
+        raise BadPath('A path is empty; write at least the root\'s key, as in "US".')
     _check_depth(len(path))
     check_sizes(path)
     return path
@@ -56,7 +56,7 @@ def checked_path(segments: Iterable[object]) -> Path:
 
 def _check_depth(segments: int) -> None:
     if segments > MAX_SEGMENTS:
-        raise BadPath(f"A path has {segments:,} segments; at most {MAX_SEGMENTS} are possible.")
+        raise BadPath(f"A path has {segments:,} segments; at most {MAX_SEGMENTS} are allowed.")
 
 
 def _unescape(segment: str, text: str) -> str:
@@ -73,13 +73,13 @@ def _unescape(segment: str, text: str) -> str:
 def checked_segment(segment: object) -> str:
     """One segment in normal form; raises BadPath where it is none. Its size is not checked."""
     if not isinstance(segment, str):
-        raise BadPath(f"A path's segments are texts, not {shorten(repr(segment))}.")
+        raise BadPath(f"The segments of a path must be strings, not {shorten(repr(segment))}.")
     if not segment:
         raise BadPath("A path has an empty segment; write it like US/NE/Omaha, with no / at either end.")
     if len(segment) > MAX_SEGMENT_CHARACTERS:
-        raise BadPath(f"A key has {len(segment):,} characters; at most {MAX_SEGMENT_CHARACTERS:,} are possible.")
+        raise BadPath(f"A key has {len(segment):,} characters; at most {MAX_SEGMENT_CHARACTERS:,} are allowed.")
     if bad := _UNWRITABLE.search(segment):
-        raise BadPath(f"A path's segment holds the character U+{ord(bad[0]):04X}, which no key may hold.")
+        raise BadPath(f"A path has the character U+{ord(bad[0]):04X}, which no key may contain.")
     if segment.isascii():
         return segment
     _check_marks(segment)
@@ -92,7 +92,7 @@ def _check_marks(segment: str) -> None:
     for character in segment if len(segment) > MAX_COMBINING_MARKS else "":
         marks = marks + 1 if unicodedata.combining(character) else 0
         if marks > MAX_COMBINING_MARKS:
-            raise BadPath(f"A path's segment has more than {MAX_COMBINING_MARKS} combining marks in a row.")
+            raise BadPath(f"A path has a segment with more than {MAX_COMBINING_MARKS} combining marks in a row.")
 
 
 def check_sizes(path: Path) -> None:

@@ -37,7 +37,7 @@ def manual_rank(level: str, part: object) -> str:
     """The manual rank of a level from its part in a file; raises BadInput for an invalid one."""
     rank = f"{level}#{part}"
     if not isinstance(part, str) or not part.isprintable() or not is_valid(rank) or rank.endswith(DIGITS[0]):
-        raise BadInput(f'"{shorten(str(part))}" is no rank; leave it out, or use one that clade export has written.')
+        raise BadInput(f'"{shorten(str(part))}" is not a rank; omit it, or use one that clade export wrote.')
     return rank
 
 

@@ -177,11 +177,11 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
 def checked_id(text: object) -> str:
     """An id of a file, without its hierarchy's prefix; raises BadInput for an invalid one."""
     if not isinstance(text, str) or not text:
-        raise BadInput(f"An id is a text, not {shorten(repr(text))}.")
+        raise BadInput(f"An id must be a non-empty string, not {shorten(repr(text))}.")
     if len(text) > MAX_ID_CHARACTERS:
         raise BadInput(f'The id "{shorten(text)}" has {len(text)} characters; at most {MAX_ID_CHARACTERS} fit.')
     if not text.isprintable() or " " in text or "#" in text or ":" in text:
-        raise BadInput(f'The id "{shorten(text)}" holds white space, a control character, # or :, which no id may.')
+        raise BadInput(f'The id "{shorten(text)}" has white space, a control character, # or :, which ids may not.')
     return text
 
 

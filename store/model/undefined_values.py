@@ -1,7 +1,7 @@
 """Undefined attributes and levels: stored values that no class of the hierarchy defines, with their counts.
 
 They remain when an attribute or a level is removed from a class or renamed. They stay stored, and are not served.
-Counted as well are values under the former name of an attribute, and values that break a rule; both are served.
+Values under the former name of an attribute, and values that break a rule, are counted as well; both are served.
 """
 
 from collections import Counter
@@ -97,11 +97,11 @@ def undefined_values(level: Level, values: object) -> dict[str, Value]:
     Raises BadInput where they are no attributes by name.
     """
     if not isinstance(values, dict):
-        raise BadInput(f"undefined holds attributes by their names, which {shorten(repr(values))} does not.")
+        raise BadInput(f"undefined must be an object of attributes by name, not {shorten(repr(values))}.")
     found: dict[str, Value] = {}
     for name, value in values.items():
         if not name or name in RESERVED:
-            raise BadInput(f'"{name}" is no name of an attribute.')
+            raise BadInput(f'"{name}" is not the name of an attribute.')
         attribute = level.attribute(name)
         found[attribute.name if attribute else name] = attribute.change(value) if attribute else value
     return found

@@ -75,4 +75,4 @@ async def wait_for_moves(store: Store, partition: str, reads: ReadUsage) -> Tree
         if not version.moves:
             return version
     refusal = version.moves[0].refusal(Key(partition, "#"))
-    raise Conflict(f"{refusal} clade repair ends a move that no process works on.")
+    raise Conflict(f"{refusal} clade repair finishes an abandoned move.")

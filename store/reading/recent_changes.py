@@ -1,4 +1,4 @@
-"""Recent changes: the end of a tree's change log, which tells the nodes that an index may still show at an old place.
+"""Recent changes: the end of a tree's change log, with the nodes that an index may still show at an old place.
 
 Log items never change, so the end that was read is cached, and the next read continues after it.
 """

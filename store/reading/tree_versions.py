@@ -1,4 +1,4 @@
-"""Tree versions of some partitions, read strongly in one request."""
+"""Tree versions of some partitions, read in one strongly consistent request."""
 
 from collections.abc import Sequence
 

@@ -80,13 +80,13 @@ class SearchText(NamedTuple):
     def of(cls, text: str) -> "SearchText":
         """Raises BadInput for a text that is too long, or has no word or too many."""
         if len(text) > MAX_TEXT_CHARACTERS:
-            raise BadInput(f"text has {len(text):,} characters; at most {MAX_TEXT_CHARACTERS} are searched.")
+            raise BadInput(f"text has {len(text):,} characters; at most {MAX_TEXT_CHARACTERS} are allowed.")
         folded = fold(text)
         words = tuple(dict.fromkeys(folded.split("+"))) if folded else ()
         if not words:
             raise BadInput("text has no letter and no digit; write the beginning of a word.")
         if len(words) > MAX_WORDS:
-            raise BadInput(f"text has {quantity(len(words), 'word')}; at most {MAX_WORDS} are searched.")
+            raise BadInput(f"text has {quantity(len(words), 'word')}; at most {MAX_WORDS} are allowed.")
         # In scripts without spaces a word begins with any character inside of another one.
         return cls(folded, words, tuple([word if _INNER.match(word) else f"+{word}" for word in words]))
 

@@ -1,7 +1,7 @@
 """Geometry: points on the Earth, the distance between two, and the cells that cover a circle.
 
 The sphere is projected from its center onto the six faces of a cube, and each face is divided into four cells again and
-again. So no place is special: there are cells of much the same size at the poles, at the date line and elsewhere. Cells
+again. So there are no special cases: cells have about the same size at the poles, at the date line and elsewhere. Cells
 of a level are numbered such that those in one larger cell follow each other (Z-order). A cell lies inside of the circle
 around its middle through its farthest corner, which bounds its distance from a point.
 """

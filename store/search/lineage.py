@@ -1,4 +1,4 @@
-"""Lineage: the ids of a node and its ancestors, as the search items of the node have them, and what moves change in it.
+"""Lineage: the ids of a node and its ancestors in the search items of the node, and how moves change it.
 
 Search items are keyed by the ids of their nodes, and are not written when an ancestor is renamed or moved. Six
 characters for each id, the root's first, let a search find the nodes below another one without reading them. An

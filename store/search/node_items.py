@@ -1,7 +1,7 @@
-"""Search items of a node: all items by which it is found, and the changes of a transaction that keep them right.
+"""Search items of a node: all items by which it is found, and the changes that keep them up to date.
 
-A table whose items are complete has a marker, made with the first root of the hierarchy or by `clade repair`. It says
-what they were made of, so that a search is refused where the class asks for more.
+A table whose items are complete has a marker, made with the first root of the hierarchy or by `clade repair`. It
+records what they were made from, so that a search is an error if the class has other options.
 
 | item | pk | sk |
 | --- | --- | --- |

@@ -31,7 +31,7 @@ def atomic_file(target: Path) -> Iterator[Path]:
 def check_other(file: Path, path: str) -> None:
     """Raise BadInput where the file of a backup is that of the store at `path`."""
     if file.exists() and os.path.exists(path) and file.samefile(path):
-        raise BadInput(f"{file} is the store itself; name another file.")
+        raise BadInput(f"{file} is the store itself; use another file.")
 
 
 def allow_interrupt(*_: int) -> None:

@@ -154,7 +154,7 @@ class Database:
             raise Uncertain.after(Unavailable(f'"{self.path}" was replaced or removed while it was written.'))
 
     async def run_alone(self, statement: str) -> None:
-        """Run a statement that takes the write lock, retried while another process has it; other coroutines go on."""
+        """Run a statement that takes the write lock, retried while another process has it; coroutines continue."""
         connection = self.connection()
         pauses = BUSY_RETRIES.pauses()
         while True:
@@ -176,7 +176,7 @@ class Database:
         try:
             yield
         except FileNotFoundError as error:
-            raise NoTable(f'There is no file "{self.path}"; make it with: clade table create') from error
+            raise NoTable(f'There is no file "{self.path}"; create it with: clade table create') from error
         except sqlite3.ProgrammingError:
             raise
         except sqlite3.Error as error:
@@ -207,7 +207,7 @@ class Database:
         )
 
     def no_table(self) -> NoTable:
-        return NoTable(f'"{self.path}" holds no table of Clade; make it with: clade table create')
+        return NoTable(f'"{self.path}" has no table of Clade; create it with: clade table create')
 
     def _translate(self, error: sqlite3.Error) -> CladeError:
         if "no such table" in str(error):

@@ -1,6 +1,6 @@
 """Database file: the device and inode that a connection has opened, and those of the log beside it.
 
-A SQLite file that is replaced leaves its log (-wal, -shm) behind, which SQLite would apply to the new file. So the log
+An SQLite file that is replaced leaves its log (-wal, -shm) behind, which SQLite would apply to the new file. So the log
 is removed together with the file that it belongs to.
 """
 

@@ -44,7 +44,7 @@ class Table:
         """Whether the file holds the table; raises BadInput where it is that of another program."""
         found = [name for (name,) in self._database.connection().execute("SELECT name FROM pragma_table_info('items')")]
         if found and found != COLUMNS:
-            raise BadInput(f'"{self._path}" holds a table "items" of something else; name another file.')
+            raise BadInput(f'"{self._path}" has a table "items" of another program; use another file.')
         return bool(found)
 
     def check_version(self) -> None:

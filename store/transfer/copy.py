@@ -44,7 +44,7 @@ def new_store(url: str) -> AbstractAsyncContextManager[Store]:
     if not isinstance(target, SQLiteUrl):
         return _table(url)
     if target.is_in_memory:
-        raise BadInput("A copy in memory is gone when the command ends; name a file: sqlite:///FILE.")
+        raise BadInput("A copy in memory would be lost when the command ends; name a file: sqlite:///FILE.")
     return _file(Path(target.path))
 
 
@@ -183,7 +183,7 @@ def _note_versions(page: Sequence[Item], versions: Versions) -> None:
         pk = cast(str, item["pk"])
         if item["sk"] == VERSION_SORT_KEY:
             for move in decode_moves(item):
-                raise Conflict(f"{move.refusal(move.source)} clade repair ends a move that no process works on.")
+                raise Conflict(f"{move.refusal(move.source)} clade repair finishes an abandoned move.")
             versions[pk] = item["n"]
         elif pk.startswith(ID) and ":" in pk:
             versions.setdefault(pk[len(ID) : pk.index(":")], None)

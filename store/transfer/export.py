@@ -124,7 +124,7 @@ async def root_keys(store: Store, hierarchy: Hierarchy, reads: ReadUsage) -> lis
 
 
 async def _visible_pages(store: Store, key_range: KeyRange, reads: ReadUsage) -> AsyncIterator[Sequence[Item]]:
-    """The items of a range without what moves hide; that is read before each page, since moves go on meanwhile."""
+    """The items of a range without what moves hide; that is read before each page, since moves continue meanwhile."""
     pages = Pages(store, key_range, reads, strong=key_range.index is Index.TABLE)
     while pages.has_next:
         moves = await _moves(store, key_range.partition, reads)

@@ -1,4 +1,4 @@
-"""Rows of a file, and the import plan: the nodes that the rows ask for, by tree."""
+"""Rows of a file, and the import plan: the nodes that the rows describe, by tree."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -303,7 +303,7 @@ def _keys(path: Sequence[object]) -> tuple[str, list[str]]:
     try:
         root, *others = [_encoded(segment) for segment in path]
     except TypeError:  # a value that cannot be hashed is not a text
-        raise BadPath(f"A path's segments are texts, not {shorten(repr(path))}.") from None
+        raise BadPath(f"The segments of a path must be strings, not {shorten(repr(path))}.") from None
     sk = "#"
     keys = [sk]
     for segment in others:

@@ -31,7 +31,7 @@ QUERY = 'query($path: Path!) { area(path: "a") { isDescendantOf(path: $path) } }
 SIZE = 100_000
 
 
-async def test_variables_of_any_length_leave_nothing_behind_in_plans_or_the_cache():
+async def test_long_variables_are_not_kept_in_plans_or_caches():
     async with open_store("sqlite://:memory:") as store:
         await store.create()
         await plant(store, "a")
@@ -89,7 +89,7 @@ async def test_questions_leave_no_more_of_a_long_document_behind_than_what_they_
         assert len(execution._documents.get(query).bound) == kept
 
 
-async def test_cursors_of_any_length_leave_nothing_behind_in_what_is_kept_of_lists():
+async def test_long_cursors_are_not_kept_in_caches_of_lists():
     async with open_store("sqlite://:memory:") as store:
         await store.create()
         await plant(store, "a", "a/b")
@@ -190,7 +190,7 @@ def codes(answer: OperationResponse) -> set[str]:
 
 
 @pytest.mark.parametrize("planned", [True, False])
-async def test_of_many_large_answers_two_are_made_at_a_time(crowd, planned):
+async def test_at_most_two_large_responses_are_made_at_a_time(crowd, planned):
     asking = execution(crowd, planned=planned)
     answers = await asyncio.gather(*[ask(asking, query) for query in LARGE_ONES[:3] * 4])
     assert not any(map(codes, answers))

@@ -49,7 +49,7 @@ async def test_unusual_arguments_are_rejected_before_anything_is_read(store, tex
     assert (reply.data, reply.requests) == (None, 0)
 
 
-async def test_odd_texts_are_answered(store):
+async def test_unusual_texts_get_a_response(store):
     await plant(store, Location, [(("東" * 40,), "COUNTRY"), (("東" * 40, "x" * 200), "CITY")])
     client = Client(store, Location)
     for text in ("東" * 200, "x" * 200, "#", "a#b", "~", "ﷺ" * 10, "1" * 200, "x\u0301" * 100):

@@ -45,7 +45,7 @@ def test_a_key_is_shown_once_then_listed_then_revoked(run):
     assert made.exit_code == 0
     assert key_id in made.stderr
     listed = run("list").stdout
-    for text in (key_id, "shop", "read:location", "write:location/US/NE", "for ever"):
+    for text in (key_id, "shop", "read:location", "write:location/US/NE", "never expires"):
         assert text in listed
     assert secret_in(made) not in listed
     assert "Revoked key" in run("revoke", key_id).stdout

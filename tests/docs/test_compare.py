@@ -29,7 +29,7 @@ def columns(measured: dict[str, list[str]], name: str) -> list[list[str]]:
 
 
 def test_the_lines_of_code_are_counted():
-    own = rows(section("Resolvers of your own with DataLoader", PAGE))["lines of code"]
+    own = rows(section("Your own resolvers with DataLoader", PAGE))["lines of code"]
     assert own[0].startswith(f"{lines_of_code(*(PEERS / name for name in OWN))}, ")
     assert own[1].startswith(f"{lines_of_code(ROOT / 'graph' / 'hierarchies' / 'locations.py')}, ")
     (stated,) = re.findall(r"(\d+) lines\swithout its data", PAGE.read_text("utf-8"))
@@ -41,7 +41,7 @@ def test_reads_and_times_of_own_resolvers_are_those_that_were_measured():
     cold, warm = (
         rows("| cold |\n| --- |\n" + part.partition(f"| {name} |")[2].partition("\n\n")[0]) for name in ("cold", "warm")
     )
-    own = rows(section("Resolvers of your own with DataLoader", PAGE))
+    own = rows(section("Your own resolvers with DataLoader", PAGE))
     servers = ("other servers: calls, read units, rounds", "Clade: calls, read units, rounds")
     for title, place in (
         ("calls for a breadcrumb, children, nested, flat; each for the first time", 0),
@@ -49,8 +49,8 @@ def test_reads_and_times_of_own_resolvers_are_those_that_were_measured():
     ):
         assert own[title] == [", ".join(figures[place] for figures in columns(cold, name)) for name in servers]
     assert {tuple(figures[:2]) for figures in columns(warm, servers[1])} == {("1", "1")}
-    assert own["processor time, first time, of Clade's"][0] == ", ".join(cold["Mercurius"])
-    assert own["processor time, asked again, of Clade's"][0] == ", ".join(warm["Mercurius"])
+    assert own["processor time of the first query, relative to Clade's"][0] == ", ".join(cold["Mercurius"])
+    assert own["processor time of a repeated query, relative to Clade's"][0] == ", ".join(warm["Mercurius"])
 
 
 def test_times_of_postgraphile_and_stock_strawberry_are_those_that_were_measured():

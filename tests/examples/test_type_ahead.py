@@ -191,7 +191,7 @@ def test_no_hit_is_said(page):
     expect(page.get_by_role("listbox")).to_be_hidden()
 
 
-def test_names_come_in_the_language_of_the_reader_and_say_where_another_was_found(new_page):
+def test_options_show_the_name_in_the_readers_language_and_the_name_that_matched(new_page):
     page = new_page(locale="fr-CA")
     search(page, "deutsch")
     germany = page.locator(HITS).first

@@ -70,7 +70,7 @@ def test_a_search_costs_what_beginnings_of_one_to_four_letters_read(costs, citie
     assert is_near(SEARCH, [costs.units(SEARCHED, text=text) for text in texts])
 
 
-def test_a_circle_costs_what_the_default_reads_and_more_where_its_radius_is_given(costs, cities):
+def test_a_search_near_a_point_costs_more_with_a_radius(costs, cities):
     points = [{name: city[name] for name in ("latitude", "longitude")} for city in cities]
     assert is_near(NEAR, [costs.units(NEARBY, **point) for point in points])
     circles = [costs.units(CIRCLE, **point, km=km) for point in points for km in (200.0, 500.0, 1000.0, 2000.0)]
@@ -85,7 +85,7 @@ def test_changes_cost_what_the_logs_of_large_trees_read(costs):
 @pytest.mark.parametrize(
     ("name", "argument"), [("orderBy", "orderBy: [{field: NAME}]"), ("where", 'where: {name: {ne: ""}}')]
 )
-def test_order_and_condition_cost_the_nodes_that_a_page_leaves_out_of_a_list(costs, name, argument):
+def test_order_and_condition_cost_the_nodes_of_the_list_outside_of_the_page(costs, name, argument):
     roots = costs.ask(TREES % "(first: 120)")[0]["locations"]["nodes"]
     (_, plain), (_, arranged) = costs.ask(BELOW_ROOTS % ""), costs.ask(BELOW_ROOTS % f", {argument}")
     beyond = [root["childCount"] - PAGE for root in roots if root["childCount"] > PAGE]
@@ -151,7 +151,7 @@ def test_the_gateway_estimates_the_nodes_of_full_pages_and_what_their_reads_cost
 
 
 @needs_npm
-def test_a_query_above_the_limit_is_refused_before_clade_is_asked(gateway):
+def test_the_gateway_rejects_a_query_above_the_limit_without_a_request_to_clade(gateway):
     query = '{ country(path: "US") { children(first: %d) { nodes { name } } } }'
     answer = gateway.ask(query % (MAX_COST - 2))
     assert (answer["extensions"]["cost"]["estimated"], "errors" in answer) == (MAX_COST, False)
@@ -163,7 +163,7 @@ def test_a_query_above_the_limit_is_refused_before_clade_is_asked(gateway):
 
 
 @needs_npm
-def test_the_gateway_takes_a_list_without_first_for_one_node_and_knows_no_costs_of_interfaces(gateway):
+def test_the_gateway_counts_a_list_without_first_as_one_node_and_ignores_costs_on_interfaces(gateway):
     """What the guide says that this gateway underestimates, so that Clade's own limits stay set."""
     whole = gateway.ask('{ country(path: "US") { children { nodes { id } } } }')
     assert whole["extensions"]["cost"]["estimated"] == 3

@@ -87,10 +87,10 @@ def test_an_unknown_entity_is_null_without_an_error(clade, representation):
 @pytest.mark.parametrize(
     ("representation", "code", "words"),
     [
-        ({"__typename": "Planet", "id": "1"}, "BAD_USER_INPUT", '"Planet" is no entity'),
-        ({"__typename": "Node", "id": id_of("US")}, "BAD_USER_INPUT", '"Node" is no entity'),
-        ({"__typename": "PageInfo"}, "BAD_USER_INPUT", '"PageInfo" is no entity'),
-        ({"__typename": "x" * 5_000, "id": "1"}, "BAD_USER_INPUT", "is no entity"),
+        ({"__typename": "Planet", "id": "1"}, "BAD_USER_INPUT", '"Planet" is not an entity'),
+        ({"__typename": "Node", "id": id_of("US")}, "BAD_USER_INPUT", '"Node" is not an entity'),
+        ({"__typename": "PageInfo"}, "BAD_USER_INPUT", '"PageInfo" is not an entity'),
+        ({"__typename": "x" * 5_000, "id": "1"}, "BAD_USER_INPUT", "is not an entity"),
         ({"__typename": 5, "id": "1"}, "BAD_USER_INPUT", "__typename"),
         ({"id": id_of("US")}, "BAD_USER_INPUT", "__typename"),
         ({}, "BAD_USER_INPUT", "__typename"),
@@ -110,8 +110,8 @@ def test_an_unknown_entity_is_null_without_an_error(clade, representation):
         (city(""), "BAD_PATH", ""),
         (city("US/NE/100%"), "BAD_PATH", "lone %"),
         (city("US/" + "x" * 3_000), "BAD_PATH", "at most 1024"),
-        (city("US/NE"), "WRONG_LEVEL", "US/NE is of the level STATE, not CITY."),
-        ({"__typename": "City", "id": id_of("US")}, "WRONG_LEVEL", "US is of the level COUNTRY, not CITY."),
+        (city("US/NE"), "WRONG_LEVEL", "US/NE has the level STATE, not CITY."),
+        ({"__typename": "City", "id": id_of("US")}, "WRONG_LEVEL", "US has the level COUNTRY, not CITY."),
     ],
 )
 def test_a_wrong_representation_is_an_error_for_that_entity_alone(clade, representation, code, words):
@@ -137,7 +137,7 @@ def test_an_error_stands_under_the_alias_that_a_gateway_chose(clade):
     assert answer["errors"][0]["path"] == ["_e7", 0]
 
 
-def test_fields_beside_the_key_are_not_looked_at_and_an_id_counts_before_a_path(clade):
+def test_other_fields_are_ignored_and_an_id_takes_precedence_over_a_path(clade):
     of = [
         {**city(CITIES[4]), "name": "Old", "shopCount": 3, "nested": {"deep": [1]}},
         {"__typename": "City", "id": id_of(CITIES[5]), "path": "US//an old path"},
@@ -186,7 +186,7 @@ def test_entities_by_path_spare_the_records_of_ids(clade, count, requests):
 
 
 @both_ways
-def test_an_entity_that_is_asked_for_often_is_read_once(clade, beside):
+def test_an_entity_that_is_requested_several_times_is_read_once(clade, beside):
     of = [city(CITIES[0]), {"__typename": "Location", "path": CITIES[0]}] * 100
     answer = clade.ask(ENTITIES.replace("  _entities", f"  {beside} _entities"), of=of)
     assert answer["data"]["_entities"] == [told(CITIES[0])] * 200

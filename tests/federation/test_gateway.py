@@ -94,7 +94,7 @@ def test_a_wrong_key_is_an_error_of_its_own_shop_alone(gateway, shop, code):
     assert error["extensions"]["code"] == code
 
 
-def test_an_id_that_is_kept_as_a_number_is_taken_and_finds_nothing(gateway):
+def test_an_integer_id_is_accepted_and_finds_nothing(gateway):
     assert gateway.ask(of_shops(["number"], "category { name }")) == {"data": {"s0": {"category": None}}}
     (operation,) = gateway.recorder.operations
     assert operation.representations == [[{"__typename": "Category", "id": 5}]]

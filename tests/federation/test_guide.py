@@ -47,7 +47,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, 
 
 @needs_npm
 @pytest.mark.parametrize(("query", "answer"), QUERIES, ids=[query.split()[1] for query, _ in QUERIES])
-def test_the_queries_of_the_guide_are_answered_as_it_says(gateway, query, answer):
+def test_the_queries_of_the_guide_have_the_documented_responses(gateway, query, answer):
     clade, before = gateway
     url = clade.url if "_entities" in query else before.url
     answered = httpx.post(url, json={"query": query}, timeout=60).json()
@@ -67,7 +67,7 @@ def test_the_schemas_of_the_guide_are_those_of_the_neighbours():
 
 
 @pytest.mark.skipif(not shutil.which("docker-compose"), reason="docker-compose is missing")
-def test_compose_understands_the_file_and_what_it_mounts_is_there():
+def test_the_compose_file_is_valid_and_its_mounts_exist():
     file = DOCS / "federation" / "compose.yml"
     command = ["docker-compose", "-f", str(file), "config"]
     checked = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -51,7 +51,7 @@ async def test_a_wrong_secret_or_id_is_rejected(store: Store):
     assert await authenticator.caller(text) is not None
 
 
-async def test_a_text_that_can_be_no_key_costs_no_read_and_an_unknown_one_costs_one(store: Store):
+async def test_a_text_that_is_not_an_api_key_costs_no_read_and_an_unknown_key_costs_one(store: Store):
     _, text = new_key("", ["read:location"], None)
     authenticator = ApiKeyAuthenticator(store)
     for bad in ("clade_", "clade_x_y", f"clade_{'0' * 16}_short", "clade_" + "0" * 10_000, text + "\n", text + "é"):

@@ -95,7 +95,7 @@ async def test_the_same_query_after_a_mutation_tells_the_node_as_it_was_written(
                     assert (node["name"], node["parent"]["name"]) == (str(number), str(number))
 
 
-async def test_an_id_is_known_from_its_creation_on_and_leads_to_where_its_node_lies():
+async def test_an_id_finds_its_node_from_its_creation_on():
     async with servers() as all_servers:
         one = all_servers[0]
         await one.ask(CREATE, key="C")

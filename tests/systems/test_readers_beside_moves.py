@@ -192,7 +192,7 @@ async def test_a_request_that_meets_no_move_reads_nothing_more(tmp_path):
 
 @settings(common, max_examples=EXAMPLES or 40)
 @given(models, seeds, queries)
-def test_whenever_a_move_flips_an_answer_is_that_of_before_or_that_of_after(tree, seed, asked):
+def test_a_response_during_a_move_is_that_from_before_or_after_the_flip(tree, seed, asked):
     asyncio.run(check_all("sqlite://:memory:", tree, seed, asked, NEVER))
 
 

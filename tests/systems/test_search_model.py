@@ -151,7 +151,7 @@ def test_a_search_of_few_items_says_so_or_finds_the_same(monkeypatch):
     assert min(seen[True], seen[False]) > 5, seen
 
 
-def test_callers_of_large_parts_find_the_same_and_are_not_told_whether_that_is_all(monkeypatch):
+def test_callers_with_grants_on_large_parts_get_the_same_hits_and_complete_false(monkeypatch):
     monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", 0)
     seen: Counter[bool] = Counter()
     for seed in range(EXAMPLES or 2):

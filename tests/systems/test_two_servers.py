@@ -99,7 +99,7 @@ class Named:
 
 
 @pytest.mark.parametrize("response_cache_mb", ["0", "8"])
-async def test_what_is_acknowledged_is_in_all_answers_to_questions_sent_from_then_on(tmp_path, response_cache_mb):
+async def test_an_acknowledged_write_is_in_all_responses_to_later_requests(tmp_path, response_cache_mb):
     async with two(tmp_path, f"sqlite:///{tmp_path}/clade.db", response_cache_mb=response_cache_mb) as servers:
         node_id = (await servers[0].ask(NAME, path="A"))["data"]["categoryNode"]["id"]
         named, ended = Named(node_id), asyncio.Event()

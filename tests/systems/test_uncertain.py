@@ -118,7 +118,7 @@ async def test_what_a_client_is_told_of_a_mutation_is_true(scene: Scene, caplog:
         with caplog.at_level(logging.WARNING, "clade"):
             body = await scene.create(key, key if has_key else None)
         assert await scene.is_made(key) == hidden
-        told, logged = told_by(body), any("not known whether" in line for line in caplog.messages)
+        told, logged = told_by(body), any("unknown whether" in line for line in caplog.messages)
         uncertain = hidden or name not in SAID_NO
         expected = "made" if hidden and reads else "UNAVAILABLE?" if uncertain else NOT_MADE[name]
         if expected == "CONFLICT" and not reads:

@@ -90,7 +90,7 @@ async def test_a_warm_query_reads_one_version_and_nothing_else(table):
             assert (reply.nodes, reply.fields) == (cold.nodes, cold.fields)
 
 
-async def test_a_list_that_is_not_cached_comes_beside_the_version_of_a_node_that_is(table):
+async def test_an_uncached_list_is_read_in_parallel_with_the_version_of_its_cached_node(table):
     async with table() as store:
         await store.create()
         await plant(store, Ground, rows(NODES))

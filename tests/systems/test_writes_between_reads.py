@@ -71,7 +71,7 @@ async def test_an_answer_is_of_one_moment(tmp_path, where: str, planned: bool) -
             assert subtree.place_in(await clients.ask(query, **variables)) == THERE
 
 
-async def test_an_answer_of_kept_nodes_alone_is_torn_where_one_was_read_after_a_write():
+async def test_a_response_of_cached_nodes_is_inconsistent_if_one_was_read_after_a_write():
     subtree = MovingSubtree(1, 1)
     async with open_store("sqlite://:memory:") as store:
         await store.create()

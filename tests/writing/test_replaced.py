@@ -1,4 +1,4 @@
-"""A SQLite file that is replaced or removed while servers run on it: what is acknowledged is in the file."""
+"""An SQLite file that is replaced or removed while servers run on it: what is acknowledged is in the file."""
 
 import asyncio
 import os

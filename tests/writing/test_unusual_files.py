@@ -1,4 +1,4 @@
-"""Servers on a SQLite store in memory, and on files that may only be read."""
+"""Servers on an SQLite store in memory, and on files that may only be read."""
 
 import ctypes
 import os

@@ -1,7 +1,7 @@
 """AWS credentials of the requests to DynamoDB, of every kind that botocore finds.
 
-botocore refreshes those that expire. Some are replaced without it: a file with another session, a role whose sessions
-were revoked, a clock that is wrong. DynamoDB then rejects the requests, and the credentials are searched anew.
+botocore refreshes those that expire. Other changes it does not notice: a file with another session, a role whose
+sessions were revoked, a wrong clock. DynamoDB then rejects the requests, and the credentials are searched again.
 """
 
 import asyncio

@@ -1,6 +1,5 @@
-"""AWS client of DynamoDB, made by aioboto3, or by aiobotocore alone where aioboto3 is not installed.
-
-A client of aioboto3 is one of aiobotocore, whose version it fixes (`docs/decisions/aiobotocore.md`).
+"""AWS client of DynamoDB, made by aioboto3, or by aiobotocore if aioboto3 is not installed. A client of aioboto3 is a
+client of aiobotocore, whose version it pins (`docs/decisions/aiobotocore.md`).
 """
 
 from typing import Any

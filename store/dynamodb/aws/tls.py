@@ -1,6 +1,6 @@
 """TLS: certificates and host names are verified on all connections of aiobotocore, also behind a proxy.
 
-aiobotocore 2 checks no host names, of DynamoDB and of STS, and verifies nothing at all behind an HTTP proxy.
+aiobotocore 2 does not check host names, and behind an HTTP proxy it verifies nothing at all.
 """
 
 import ssl

@@ -1,6 +1,6 @@
 """Kinds of values: the stored form of each, its parser, and the check of what is stored.
 
-A stored value is JSON: text, a whole number, a float, a boolean, an object, or a list of one of these. Dates, times,
+A stored value is JSON: text, an integer, a float, a boolean, an object, or a list of one of these. Dates, times,
 decimals, URLs and members of an enum are stored as text in one canonical form, which is also the one that clients see.
 """
 

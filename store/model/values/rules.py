@@ -1,4 +1,4 @@
-"""Rules of attributes: what a value must be when it is written. Stored values may break them, and are read."""
+"""Rules of attributes: conditions on values that are written. Stored values that break a rule can still be read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

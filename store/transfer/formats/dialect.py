@@ -37,7 +37,7 @@ class Dialect:
                 "".encode(self.encoding)
             except (LookupError, UnicodeError):
                 raise BadInput(
-                    f'"{shorten(self.encoding)}" is no encoding; use utf-8, utf-8-sig, utf-16, cp1252 or latin-1.'
+                    f'"{shorten(self.encoding)}" is not an encoding; use utf-8, utf-8-sig, utf-16, cp1252 or latin-1.'
                 ) from None
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
             raise BadInput(f"A delimiter is one character, such as ; or tab, not {shorten(repr(self.delimiter))}.")

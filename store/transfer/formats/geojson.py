@@ -53,13 +53,13 @@ def _collection(file: Path) -> list[Any]:
         return cast(list[Any], document["features"])
     if isinstance(document, dict) and document.get("type") == "Feature":
         return [document]
-    raise BadInput(f"{file.name} is no GeoJSON: it has no list of features and is not one.")
+    raise BadInput(f"{file.name} is not GeoJSON: it is neither a feature nor a list of features.")
 
 
 def _row(feature: Any) -> tuple[dict[str, object], str | None]:
     """The row of a feature, and what is wrong with it."""
     if not isinstance(feature, dict) or feature.get("type") != "Feature":
-        return {}, "The row is no feature of GeoJSON."
+        return {}, "The row is not a GeoJSON feature."
     properties, geometry = feature.get("properties") or {}, feature.get("geometry")
     if not isinstance(properties, dict):
         return {}, "The properties of the feature are not an object."
@@ -74,7 +74,7 @@ def _row(feature: Any) -> tuple[dict[str, object], str | None]:
     if _is_between(longitude, 180) and _is_between(latitude, 90):
         return row, None
     return row, (
-        f'Columns "{LATITUDE}", "{LONGITUDE}": {shorten(repr(found))} is no longitude from -180 to 180 and latitude '
+        f'Columns "{LATITUDE}", "{LONGITUDE}": {shorten(repr(found))} is not a longitude from -180 to 180 and latitude '
         "from -90 to 90."
     )
 

@@ -19,7 +19,7 @@ class NumberFormat:
     def __post_init__(self) -> None:
         if self.example not in EXAMPLES:
             written = " or ".join(f'"{example}"' for example in EXAMPLES)
-            raise BadInput(f'"{shorten(self.example)}" is no format of numbers; use {written}.')
+            raise BadInput(f'"{shorten(self.example)}" is not a format of numbers; use {written}.')
 
     def plain(self, text: str) -> str:
         """A number with a decimal point and without thousands, such as 1234.56. Raises BadInput for any other text."""
@@ -27,5 +27,5 @@ class NumberFormat:
         found = _SPACES.sub(" ", text.strip()) if thousands == " " else text.strip()
         group, point = re.escape(thousands), re.escape(decimal)
         if not re.fullmatch(rf"[+-]?([0-9]{{1,3}}({group}[0-9]{{3}})+|[0-9]+)({point}[0-9]+)?", found):
-            raise BadInput(f'"{shorten(text)}" is no number like {self.example}.')
+            raise BadInput(f'"{shorten(text)}" is not a number like {self.example}.')
         return found.replace(thousands, "").replace(decimal, ".")

@@ -1,7 +1,5 @@
-"""Rejected rows as files that can be mended and imported again: the rows as they are, with their reasons.
-
-CSV gets one more column. In files of one row per line, the reason is in a line of its own before the row, which imports
-skip.
+"""Rejected rows: files that can be corrected and imported again, with unchanged rows and their reasons. CSV gets one
+more column. In files of one row per line, the reason is on a separate line before the row, which imports skip.
 """
 
 import csv

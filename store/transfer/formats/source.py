@@ -47,7 +47,7 @@ def content_name(file: Path) -> str:
         with zipfile.ZipFile(file) as archive:
             return Path(_member(archive, file).filename).name
     except (OSError, zipfile.BadZipFile) as error:
-        raise BadInput(f"{file.name} is no zip archive ({error}); repair or unpack it.") from error
+        raise BadInput(f"{file.name} is not a zip archive ({error}); repair or unpack it.") from error
 
 
 def _member(archive: zipfile.ZipFile, file: Path) -> zipfile.ZipInfo:

@@ -1,4 +1,4 @@
-"""Deletions of an incremental export: nodes whose items are no more, unless others still lie below them."""
+"""Deletions of an incremental export: nodes whose items were deleted, unless they have descendants."""
 
 from store.edits.delete import Delete, Policy
 from store.engine.protocol import Store

@@ -1,4 +1,4 @@
-"""Items of somebody's table as rows: their keys by a template, their attributes by name."""
+"""Items of a foreign table as rows: their keys by a template, their attributes by name."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Key templates: how the keys of somebody's table name the levels of a hierarchy.
+"""Key templates: how the keys of a foreign table contain the levels of a hierarchy.
 
 `CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]` is one: a part for the partition key, and after ` / ` one
 for the sort key. `{product}` is the key of a level, `[…]` what may be absent. `{folder*}` before a delimiter is any
@@ -150,7 +150,7 @@ class _PartParser:
             self._fields.append(_Field(group, level.name, None))
             return f"(?P<{group}>{self._segment(self._excluded)})"
         if level.name not in level.under:
-            raise self._error(f"{level.name} may not stand under {level.name}, so {field[0]} is not possible")
+            raise self._error(f"{level.name} cannot be under {level.name}, so {field[0]} is not possible")
         delimiter = field["between"] or literal
         segment = self._segment(self._excluded + delimiter[0])
         self._fields.append(_Field(group, level.name, delimiter))

@@ -1,4 +1,4 @@
-"""Proposal of key templates and options for somebody's table, from a sample of its items."""
+"""Proposal of key templates and options for a foreign table, from a sample of its items."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -107,7 +107,7 @@ def _row(number: int, text: str, reader: ItemReader) -> Row | Rejection | None:
 def _without_manifest(folder: Path) -> Export:
     files = sorted(file for file in folder.iterdir() if file.name.endswith(DATA_ENDINGS) and file.is_file())
     if not files:
-        raise BadInput(f"{folder} is no export of a DynamoDB table: it has neither {MANIFEST} nor data files.")
+        raise BadInput(f"{folder} is not an export of a DynamoDB table: it has neither {MANIFEST} nor data files.")
     return Export([(file, None) for file in files])
 
 

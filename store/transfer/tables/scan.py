@@ -1,4 +1,4 @@
-"""Scan of somebody's DynamoDB table into files: parallel segments, and at most so many read units a second.
+"""Scan of a foreign DynamoDB table into files: parallel segments, with a limit of read units per second.
 
 Nothing is ever written to the table: DescribeTable and Scan are the only calls.
 """

@@ -1,4 +1,4 @@
-"""Files of a scan: the items of each segment, and the key after which it goes on when the scan was stopped or killed.
+"""Files of a scan: the items of each segment, and the key after which a scan continues that was stopped or killed.
 
 The position of a segment is written after its items; items behind the position are cut off, since they are read again.
 """
@@ -17,7 +17,7 @@ SCAN, POSITION = "scan.json", "position-{}.json"
 
 
 class SegmentFile:
-    """One segment: `path` has its items, each a line; `key` is where the scan goes on, None at the start.
+    """One segment: `path` has its items, each a line; `key` is that after which the scan continues, None at the start.
 
     `items` are those that were read, in former runs as well.
     """
@@ -92,7 +92,7 @@ class ScanFiles:
             try:
                 fcntl.flock(scan, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise BadInput(f"Another import scans into {self.folder}; wait for its end.") from None
+                raise BadInput(f"Another import is scanning into {self.folder}; wait until it ends.") from None
         scan.seek(0)
         text = scan.read()
         if not text:

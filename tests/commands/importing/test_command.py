@@ -201,8 +201,8 @@ def test_nothing_is_pruned_if_a_rejected_row_does_not_identify_its_node(clade: C
         (["--format", "jsonl", "--delimiter", ";"], "--delimiter and --encoding need a CSV file; add --format csv if"),
         (["--sheet", "x"], "--sheet needs an Excel file; add --format excel if it is one."),
         ([*LEVELS, "--delimiter", "ab"], "A delimiter is one character, such as ; or tab, not 'ab'."),
-        ([*LEVELS, "--encoding", "utf-9"], '"utf-9" is no encoding; use utf-8, utf-8-sig, utf-16, cp1252 or latin-1.'),
-        ([*LEVELS, "--numbers", "1.0"], '"1.0" is no format of numbers; use "1,234.56" or'),
+        ([*LEVELS, "--encoding", "utf-9"], '"utf-9" is not an encoding; use utf-8, utf-8-sig, utf-16, cp1252'),
+        ([*LEVELS, "--numbers", "1.0"], '"1.0" is not a format of numbers; use "1,234.56" or'),
         ([*LEVELS, "--null", "Land=NA"], 'The file has no column "Land" for --null; it has "Country", "State"'),
     ],
 )

@@ -81,7 +81,7 @@ CITIES = "Country,City,Population\n"
 GERMAN = "Land;Stadt;Einwohner\nDE;München;1.512.491\nDE;Köln;1,5 Mio\nDE;Gießen;93.000\n"
 GERMAN_OPTIONS = "--level country=Land --level city=Stadt --attr city.population=Einwohner --numbers 1.234,56".split()
 POPULATION = 'Column "{}": population: '
-NO_LONG = POPULATION.format("Population") + "'many' is no Int"
+NO_LONG = POPULATION.format("Population") + "'many' is not a valid Int"
 MANY_TO_7 = [(b"many", b"7")]
 
 FILES = {
@@ -94,9 +94,9 @@ FILES = {
         [],
         2,
         {
-            2: "Column \"Population\": population: 'many' is no Int (a whole number of 32 bits). "
-            "Column \"Latitude\": latitude: 'north' is no Float. "
-            'Column "City Id": The id "a b" holds white space'
+            2: "Column \"Population\": population: 'many' is not a valid Int (a 32-bit integer). "
+            "Column \"Latitude\": latitude: 'north' is not a valid Float. "
+            'Column "City Id": The id "a b" has white space'
         },
         [(b"many,north,a b", b"7,8.5,ab")],
         3,
@@ -107,8 +107,8 @@ FILES = {
         ["--numbers", "1.234,56"],
         2,
         {
-            2: 'Column "City": A path\'s segment holds the character U+0007, which no key may hold. '
-            "Column \"Population\": population: '1.5', which is not written like 1.234,56, is no Int"
+            2: 'Column "City": A path has the character U+0007, which no key may contain. '
+            "Column \"Population\": population: '1.5', which is not written like 1.234,56, is not a valid Int"
         },
         [(b"\x07", b""), (b"1.5;", b"1.500;")],
         3,
@@ -127,7 +127,7 @@ FILES = {
         GERMAN.encode("cp1252"),
         GERMAN_OPTIONS,
         3,
-        {3: POPULATION.format("Einwohner") + "'1,5 Mio', which is not written like 1.234,56, is no Int"},
+        {3: POPULATION.format("Einwohner") + "'1,5 Mio', which is not written like 1.234,56, is not a valid Int"},
         [(b"1,5 Mio", b"1.073.096")],
         4,
         "encoding cp1252 and delimiter ;, guessed; --encoding and --delimiter set them.",
@@ -177,7 +177,7 @@ FILES = {
         f"{CITIES}NA,Windhoek,NA\nNULL,NULL,\\N\nNA,Oranjemund,n/a\n".encode(),
         ["--null", "Population=NA", "--null", "NULL", "--null", "\\N"],
         2,
-        {3: "The row has no key in any column of a level.", 4: POPULATION.format("Population") + "'n/a' is no Int"},
+        {3: "The row has no key in any column of a level.", 4: POPULATION.format("Population") + "'n/a' is not"},
         [(b"n/a", b""), (b"NULL,NULL", b"NA,Outjo")],
         4,
     ),
@@ -188,8 +188,8 @@ FILES = {
         2,
         {
             3: "Column \"Population\": population: '522 96', which is not written like 1 234,56, "
-            "is no Int (a whole number of 32 bits). "
-            "Column \"Latitude\": latitude: '1.5', which is not written like 1 234,56, is no Float"
+            "is not a valid Int (a 32-bit integer). "
+            "Column \"Latitude\": latitude: '1.5', which is not written like 1 234,56, is not a valid Float"
         },
         [(b"522 96\t1.5", b"522 960\t1,5")],
         3,
@@ -218,7 +218,7 @@ FILES = {
         b'Country,City\nUS,"St." Louis\nUS,"O""Fallon, MO"\nUS,"two\nlines"\n',
         [],
         2,
-        {2: "The row is not valid CSV:", 4: 'Column "City": A path\'s segment holds the character U+000A'},
+        {2: "The row is not valid CSV:", 4: 'Column "City": A path has the character U+000A'},
         [(b'"St." Louis', b"St. Louis"), (b'"two\nlines"', b"two lines")],
         4,
     ),
@@ -326,9 +326,9 @@ FILES = {
         [],
         3,
         {
-            2: 'Columns "latitude", "longitude": [40.8, -96.7] is no longitude from -180 to 180 and latitude',
+            2: 'Columns "latitude", "longitude": [40.8, -96.7] is not a longitude from -180 to 180 and latitude',
             3: 'Columns "latitude", "longitude": [-1000, 42]',
-            4: "The row is no feature of GeoJSON.",
+            4: "The row is not a GeoJSON feature.",
             5: 'Columns "latitude", "longitude": []',
         },
         [(b"-96.7,40.8", b"40.8,-96.7"), (b"-1000", b"-93.6")],
@@ -385,7 +385,7 @@ FILES = {
         [],
         3,
         {
-            2: "population: 'many' is no Int",
+            2: "population: 'many' is not a valid Int",
             3: '"children" is a list of nodes.',
             4: "The node below US has no key and no name.",
             7: "The node below US/NE is not a JSON object.",
@@ -420,7 +420,7 @@ FILES = {
         {
             3: 'Column "names": { is not valid JSON',
             4: "A path has an empty segment",
-            5: "population: 'many' is no Int",
+            5: "population: 'many' is not a valid Int",
         },
         [(b"CITY,{", b"CITY,{}"), (b"US/A/", b"US/A"), (b"many", b"7")],
         4,
@@ -439,7 +439,7 @@ FILES = {
         b"Country,City\nUS,Om\0aha\nUS,Ames\n",
         ["--encoding", "utf-8"],
         2,
-        {2: 'Column "City": A path\'s segment holds the character U+0000'},
+        {2: 'Column "City": A path has the character U+0000'},
         [(b"\0", b"")],
         3,
     ),
@@ -458,7 +458,7 @@ STOPPED = {
     "half a gzip file": ("c.csv.gz", gzip.compress(b"Country\nUS\n" * 1000)[:-20], "c.csv.gz cannot be decompressed"),
     "a zip file of many": ("c.zip", zipped({"a.csv": b"Country\n", "b.csv": b""}), "c.zip has 2 files (a.csv, b.csv)"),
     "a zip file of nothing": ("c.zip", zipped({}), "c.zip has 0 files (none), expected 1; unpack it."),
-    "no zip file": ("c.zip", b"PK\x03\x04nothing", "c.zip is no zip archive"),
+    "no zip file": ("c.zip", b"PK\x03\x04nothing", "c.zip is not a zip archive"),
     "half a character": ("c.csv", "Country\nUS\n".encode("utf-16") + b"U", "c.csv is no utf-16 from line"),
     "no Excel file": ("c.xlsx", b"Country\nUS\n", "c.xlsx cannot be read as an Excel workbook"),
     "a zip file as Excel": ("c.xlsx", zipped({"a.csv": b"Country\n"}), "c.xlsx cannot be read as an Excel workbook"),
@@ -466,7 +466,7 @@ STOPPED = {
     "no Parquet file": ("c.parquet", b"PAR1 and no more", "c.parquet cannot be read as Parquet"),
     "no JSON": ("c.json", b'[{"country": "US"}', "c.json is not valid JSON"),
     "a number as JSON": ("c.json", b"7", "c.json is neither a list of objects nor an object"),
-    "no GeoJSON": ("c.geojson", b"{}", "c.geojson is no GeoJSON: it has no list of features and is not one."),
+    "no GeoJSON": ("c.geojson", b"{}", "c.geojson is not GeoJSON: it is neither a feature nor a list of features."),
     "no features": ("c.geojson", b'{"features": []}', "c.geojson has no features."),
     "UTF-16 as JSON lines": ("c.jsonl", "{}".encode("utf-16"), "c.jsonl is UTF-16; write it as UTF-8."),
     "two columns of one name": ("c.csv", b"Country,Country\nUS,US\n", "No column is named like a level of location"),
@@ -489,7 +489,7 @@ def test_there_are_thirty_dirty_files() -> None:
 
 
 @pytest.mark.parametrize("what", FILES)
-def test_what_is_right_is_imported_and_what_is_wrong_is_named_and_can_be_mended(
+def test_valid_rows_are_imported_and_rejected_rows_can_be_corrected(
     clade: Callable[..., Any], tmp_path: Path, what: str
 ) -> None:
     dirty = FILES[what]

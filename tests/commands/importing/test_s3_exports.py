@@ -126,7 +126,7 @@ def test_lines_that_are_no_items_are_rejected_with_file_and_line(clade: Callable
         ("count", "file0.json.gz has 5 items, 6 by the manifest; copy it again."),
         ("ion", "The export is in the format ION; export the table as DYNAMODB_JSON."),
         ("manifest", "manifest-files.json, line 1 names no data file"),
-        ("empty", "is no export of a DynamoDB table"),
+        ("empty", "is not an export of a DynamoDB table"),
         ("two", "has 2 exports"),
     ],
 )

@@ -223,7 +223,7 @@ def test_what_has_changed_comes_with_the_same_command(
     assert "changed: 1 (1 PRODUCT)\nunchanged: 5" in imported(clade("import", hierarchy, url, *options))
 
 
-def test_items_that_do_not_match_are_rejected_with_their_keys_and_can_be_mended(
+def test_items_that_do_not_match_are_rejected_with_their_keys_and_can_be_corrected(
     clade: Callable[..., Any], table: Callable[..., str], tmp_path: Path
 ) -> None:
     hierarchy, items, options, _ = SYSTEMS["products"]
@@ -238,7 +238,7 @@ def test_items_that_do_not_match_are_rejected_with_their_keys_and_can_be_mended(
     assert result.exit_code == 1
     assert "The keys PK = ORDER#7, SK = LINE#1 match no --key." in result.stderr
     assert "PK = CATEGORY#Electronics, SK = PRODUCT#TV#VARIANT#Red#EXTRA match no --key." in result.stderr
-    assert "price: 'cheap' is no Decimal." in result.stderr
+    assert "price: 'cheap' is not a valid Decimal." in result.stderr
     assert "not imported: weight (1)" in result.stderr
     assert len(exported(clade, hierarchy)) == 6
     rejected = tmp_path / f"{name}.rejected.json"
@@ -294,7 +294,7 @@ def test_a_dry_run_reads_one_page_and_writes_nothing(
         (["--key", "{category}]"], "a ] has no ["),
         (["--key", "{category"], 'a level is in braces, such as {city}, not "{category"'),
         (["--key", "{category}{product}"], "nothing stands between {category} and the next level"),
-        (["--key", "{product*}/"], "PRODUCT may not stand under PRODUCT, so {product*} is not possible"),
+        (["--key", "{product*}/"], "PRODUCT cannot be under PRODUCT, so {product*} is not possible"),
         (["--key", "{category*}"], "{category*} has no delimiter; write {category*/} or {category*}/"),
         (["--key", "{category}", "--delimiter", ";"], "are for files, not for DynamoDB tables."),
         (["--key", "{category}", "--name", "variant=x"], "--name variant needs a column for this level"),

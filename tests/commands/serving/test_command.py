@@ -69,7 +69,7 @@ def test_an_unavailable_store_is_a_warning_and_is_used_later(tmp_path):
     store = f"sqlite:///{tmp_path / 'later.db'}"
     with serving(tmp_path, store) as (url, said):
         assert (
-            'later.db"; make it with: clade table create\nUntil the store is available, queries return errors.\n'
+            'later.db"; create it with: clade table create\nUntil the store is available, queries return errors.\n'
             in said()
         )
         assert httpx.get(f"{url}/readyz").status_code == 503

@@ -60,7 +60,7 @@ def test_the_pages_show_queries():
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
-async def test_both_paths_answer_what_is_documented_alike(demo_store, name):
+async def test_documented_queries_have_equal_responses_compiled_and_interpreted(demo_store, name):
     async with open_store(demo_store) as store:
 
         def context() -> Context:

@@ -121,7 +121,7 @@ async def differ(tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]
 
 @settings(max_examples=EXAMPLES or 70, suppress_health_check=list(HealthCheck), deadline=None)
 @given(models, queries)
-def test_generated_queries_are_answered_alike_to_the_letter(tree, asked):
+def test_generated_queries_return_the_same_bytes_compiled_and_interpreted(tree, asked):
     asyncio.run(differ(tree, asked))
 
 
@@ -170,7 +170,7 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("query", QUERIES)
-async def test_these_queries_are_answered_alike(planted, query):
+async def test_queries_have_equal_responses_compiled_and_interpreted(planted, query):
     store, _ = planted
     planning, plain = executions(store)
     await compare(planning, plain, query, {})
@@ -212,7 +212,7 @@ ODD = {"a number for a name": {"name": 5}, "a time that is a number": {"updated_
 
 
 @pytest.mark.parametrize("harm", [*BROKEN.values(), *ODD.values()], ids=[*BROKEN, *ODD])
-async def test_data_that_breaks_the_types_is_answered_alike(planted, harm):
+async def test_data_of_wrong_types_has_equal_responses_compiled_and_interpreted(planted, harm):
     store, file = planted
     change_bodies(file, "#b#", harm)
     planning, plain = executions(store)
@@ -222,7 +222,7 @@ async def test_data_that_breaks_the_types_is_answered_alike(planted, harm):
 
 
 @pytest.mark.parametrize("harm", [{"name": None}, {"kids": {"TREE": 0}, "below": {"TREE": 0}}], ids=["name", "counts"])
-async def test_a_childless_node_is_answered_alike_whatever_its_item_holds(planted, harm):
+async def test_a_node_without_children_has_equal_responses_compiled_and_interpreted(planted, harm):
     store, file = planted
     change_bodies(file, "#b#t#", harm)
     planning, plain = executions(store, kept=PageCache(1_000_000))
@@ -279,7 +279,7 @@ def walk(connection: Any, seen: set[int]) -> None:
                 walk(field.connection, seen)
 
 
-async def test_a_plan_that_meets_an_error_hands_over_once_and_reads_nothing_twice(planted):
+async def test_a_plan_with_an_error_falls_back_once_and_reads_nothing_twice(planted):
     store, _ = planted
     planning, plain = executions(store)
     await compare(planning, plain, '{ a: area(path: "a") { id } b: plot(path: "a") { id } }')
@@ -336,7 +336,7 @@ async def test_a_bound_that_no_key_can_have_is_rejected(planted, bound, code):
     assert [error["extensions"]["code"] for error in body["errors"]] == [code]
 
 
-async def test_bounds_mean_what_keys_mean_whatever_form_of_unicode_they_come_in(planted):
+async def test_bounds_of_keys_are_normalized_like_keys(planted):
     store, _ = planted
     await plant(store, "a/\u00e9t\u00e9")
     planning, plain = executions(store)
@@ -370,7 +370,7 @@ async def test_two_requests_that_read_the_same_pages_at_once_each_write_their_ow
             await asyncio.gather(*[compare(planning, plain, query) for query in (*pair, *queries)])
 
 
-async def test_what_is_returned_twice_is_spent_twice_by_both(planted):
+async def test_nodes_returned_twice_count_twice_compiled_and_interpreted(planted):
     store, _ = planted
 
     def context() -> Context:

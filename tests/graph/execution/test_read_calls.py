@@ -70,7 +70,7 @@ async def test_a_request_of_many_calls_lists_them_all(server):
     assert (len(versions["keys"]), versions["moreKeys"]) == (20, TREES - 20)
 
 
-async def test_what_the_caches_answered_is_counted(server):
+async def test_cache_hits_are_counted(server):
     assert (await reads_of(server, NESTED, plain=True))["fromCache"] == {"pages": 0, "records": 0}
     again = await reads_of(server, NESTED, plain=True)
     on_dynamodb = server.store.version() is None
@@ -93,7 +93,7 @@ async def test_callers_with_grants_get_no_reads(server):
     assert await reads_of(server, NESTED, caller("write:ground/t00", reads=False))
 
 
-async def test_calls_are_listed_only_where_they_are_asked_for(server):
+async def test_calls_are_listed_only_on_request(server):
     for asked, has_calls in ((1, False), (TRACED, True), (0, None)):
         answer = await server.plain.execute(NESTED, allow_mutations=False, report_reads=asked)
         reads = orjson.loads(answer.content()).get("extensions", {}).get("reads")

@@ -157,7 +157,7 @@ def weight_of(part):
     return next((int(one[1]) for one in found if one), None)
 
 
-def test_what_comes_with_its_node_costs_nothing_and_no_node_has_a_cost_of_its_own(subgraph):
+def test_fields_that_are_read_with_their_node_cost_nothing(subgraph):
     objects = {name: one for name, one in subgraph.items() if isinstance(one, ObjectTypeDefinitionNode)}
     weights = {name: weight_of(one) for name, one in objects.items()}
     free = {"PageInfo", "LocalizedName"} | {name for name in objects if name.endswith("Edge")}

@@ -90,7 +90,7 @@ def test_what_a_file_defines_can_be_pickled_for_another_process_that_serves_it(f
     assert subprocess.check_output([sys.executable, "bin/program.py"], cwd=folder, text=True, timeout=60) == "SMALL\n"
 
 
-def test_a_file_that_failed_is_loaded_anew_when_it_is_corrected(folder):
+def test_a_file_that_failed_is_loaded_again_when_it_is_corrected(folder):
     (folder / "store.py").write_text(shop() + "1 / 0\n")
     with pytest.raises(BadInput, match=r"^store\.py:19: ZeroDivisionError: division by zero; correct this line\.$"):
         served("store.py")
@@ -98,7 +98,7 @@ def test_a_file_that_failed_is_loaded_anew_when_it_is_corrected(folder):
     assert [cls.name for cls in served("store.py")] == ["corrected"]
 
 
-def test_a_module_that_is_reloaded_declares_its_hierarchies_anew(folder, monkeypatch):
+def test_a_reloaded_module_declares_its_hierarchies_again(folder, monkeypatch):
     monkeypatch.syspath_prepend(folder)
     (folder / "reloaded_shop.py").write_text(shop("before"))
     assert [cls.name for cls in served("reloaded_shop")] == ["before"]
@@ -109,7 +109,7 @@ def test_a_module_that_is_reloaded_declares_its_hierarchies_anew(folder, monkeyp
     assert [cls.name for cls in served("reloaded_shop")] == ["afterwards"]
 
 
-def test_a_mistake_in_a_neighbour_is_told_where_it_is(folder):
+def test_a_mistake_in_an_imported_file_is_reported_with_its_line(folder):
     (folder / "shop_levels.py").write_text("\nfrom clade import Nothing\n")
     (folder / "shops.py").write_text(shop(more="import shop_levels"))
     with pytest.raises(BadInput, match=r"^shop_levels\.py:2: ImportError: cannot import name 'Nothing'"):

@@ -1,4 +1,4 @@
-"""Trusted documents: ids in every form that clients send, and the rejection of other documents."""
+"""Persisted documents: ids in every form that clients send, and the rejection of other documents."""
 
 import hashlib
 import json
@@ -59,7 +59,7 @@ def code(body):
         {"query": HELLO},
     ],
 )
-def test_a_trusted_document_is_answered_however_it_is_named(client, parameters):
+def test_a_persisted_document_is_executed_by_every_form_of_its_id(client, parameters):
     assert ask(client, **parameters) == ANSWER
 
 
@@ -74,12 +74,12 @@ def test_a_trusted_query_is_accepted_by_get_and_a_mutation_is_not(client):
     assert ask(client, documentId=HASHES[CHANGE]) == {"data": {"change": 1}}
 
 
-def test_an_unknown_id_is_answered_with_the_code_for_sending_the_text(client):
+def test_an_unknown_id_is_persisted_query_not_found(client):
     assert code(ask(client, documentId="0" * 64)) == "PERSISTED_QUERY_NOT_FOUND"
     assert code(ask(client, **by_apollo("0" * 64))) == "PERSISTED_QUERY_NOT_FOUND"
 
 
-def test_another_text_is_answered_only_where_trusted_documents_are_merely_preferred(client, mode):
+def test_other_documents_are_accepted_only_in_mode_prefer(client, mode):
     for parameters in ({"query": OTHER}, {"query": OTHER, **by_apollo("0" * 64)}, {"query": f"{HELLO} "}):
         body = ask(client, **parameters)
         if mode == "only":
@@ -88,11 +88,11 @@ def test_another_text_is_answered_only_where_trusted_documents_are_merely_prefer
             assert "errors" not in body
 
 
-def test_a_known_id_wins_over_a_text_that_is_sent_with_it(client):
+def test_a_known_id_takes_precedence_over_the_query_sent_with_it(client):
     assert ask(client, query=OTHER, documentId=HASHES[HELLO]) == ANSWER
 
 
-def test_without_trusted_documents_an_id_is_answered_as_not_supported():
+def test_without_persisted_documents_an_id_is_not_supported():
     with serving(small_app(SmallStore())) as url, httpx.Client(base_url=url) as client:
         assert code(ask(client, **by_apollo(HASHES[HELLO]))) == "PERSISTED_QUERY_NOT_SUPPORTED"
         assert ask(client, query=HELLO, **by_apollo(HASHES[HELLO])) == ANSWER

@@ -178,7 +178,7 @@ def test_a_body_without_a_length_is_cut_off_at_the_limit(client):
 def test_a_batch_is_rejected_with_the_way_out(client):
     answer = send(client, '[{"query": "{ hello }"}]')
     assert answer.status_code == 400
-    assert "a request of its own" in only_error(answer)["message"]
+    assert "in a separate request" in only_error(answer)["message"]
 
 
 def test_a_get_without_a_query_is_400_for_a_client_and_a_page_for_a_browser(client):

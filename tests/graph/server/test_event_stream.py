@@ -37,7 +37,7 @@ def paths(page) -> list[str]:
     return [change["path"] for change in page["changes"]]
 
 
-async def test_a_stream_begins_with_the_cursor_of_now_and_goes_on_with_each_change(store_url):
+async def test_a_stream_begins_with_the_current_cursor_and_continues_with_each_change(store_url):
     async with following(store_url) as server:
         await make(server, "a")
         async with server.client() as client:

@@ -218,7 +218,7 @@ async def test_another_revision_than_expected_is_a_conflict_that_names_the_curre
     refused = await clients.refusal(
         'mutation { updateLocation(path: "US/NE", name: "x", expectedRevision: 4) { node { path } } }'
     )
-    assert refused == ("CONFLICT", "US/NE is at revision 1, not 4; read it again and repeat.")
+    assert refused == ("CONFLICT", "US/NE is at revision 1, not 4; read it again and retry.")
 
 
 async def test_the_same_idempotency_key_changes_nothing_twice_and_answers_the_same(clients):
@@ -249,7 +249,7 @@ async def test_a_repeated_mutation_returns_the_node_as_it_was_first_written(clie
 async def test_a_server_that_may_not_write_forbids_it(clients):
     reader = Clients(clients.store, writes=False)
     code, message = await reader.refusal('mutation { deleteLocation(path: "US/MO") { node { path } } }')
-    assert (code, "CLADE_WRITES=on" in message) == ("FORBIDDEN", True)
+    assert (code, "CLADE_WRITES=granted or on" in message) == ("FORBIDDEN", True)
 
 
 @pytest.mark.parametrize(

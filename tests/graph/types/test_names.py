@@ -160,10 +160,10 @@ async def test_a_new_node_has_its_names_and_a_move_keeps_them(server):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([{"language": "d", "text": "x"}], "is no language tag of BCP 47; use one such as de"),
-        ([{"language": "de", "text": ""}], "A name is a text that is not empty"),
-        ([{"language": "de", "text": "a"}, {"language": "DE", "text": "b"}], "the language de twice; leave one out"),
-        ([{"language": f"de-{n:03}", "text": "x"} for n in range(50)], "languages; at most 50 are taken"),
+        ([{"language": "d", "text": "x"}], "is not a language tag of BCP 47; use one such as de"),
+        ([{"language": "de", "text": ""}], "A name must be a non-empty string"),
+        ([{"language": "de", "text": "a"}, {"language": "DE", "text": "b"}], "the language de twice; omit one"),
+        ([{"language": f"de-{n:03}", "text": "x"} for n in range(50)], "languages; at most 50 are allowed"),
     ],
     ids=["tag", "empty", "twice", "too many"],
 )  # fmt: skip

@@ -267,7 +267,7 @@ async def test_each_tree_is_searched_by_itself_where_its_class_says_so(store):
     [
         ("latitude: 91, longitude: 0", "latitude is 91 and longitude 0; latitude is from -90 to 90 degrees"),
         ("latitude: 0, longitude: 400", "longitude from -360 to 360"),
-        ("latitude: 0, longitude: 0, kilometers: 2000.1", "kilometers is 2000.1; 0 to 2,000 are searched."),
+        ("latitude: 0, longitude: 0, kilometers: 2000.1", "kilometers is 2000.1; it must be 0 to 2,000."),
         ("latitude: 0, longitude: 0, kilometers: -1", "kilometers is -1"),
         ("latitude: 0, longitude: 0, first: 101", "first is 101; a search returns 0 to 100 nodes."),
     ],

@@ -183,5 +183,5 @@ async def test_an_import_fails_when_a_move_does_not_end(store: Store, monkeypatc
     monkeypatch.setattr("store.reading.active_moves.MOVE_POLLS", RetryPolicy(0.001, 0.001, attempts=3))
     await journaled.plant(store)
     await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
-    with pytest.raises(Conflict, match=r"r/a is being moved .* clade repair ends a move"):
+    with pytest.raises(Conflict, match=r"r/a is being moved .* clade repair finishes an abandoned move"):
         await load(store, wanted("r/new"), LoadResult())

@@ -156,7 +156,7 @@ async def test_a_key_that_became_too_long_meanwhile_undoes_the_move(store: Store
     edited: Any = journaled.EditedMeanwhile(store, journaled.create(f"r/a/{long}/{'n' * 20}"))
     before = await journaled.paths(store)
     writer = Writer(edited, journaled.SOON)
-    with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are possible"):
+    with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are allowed"):
         await writer.write(move("r/a", f"o/{long}/a"), ReadUsage())
     await writer.move_worker.finished()
     assert await journaled.paths(store) == before | {f"r/a/{long}/{'n' * 20}"}
@@ -171,12 +171,12 @@ async def test_keys_of_a_very_large_subtree_are_checked_only_while_it_is_copied(
     monkeypatch.setattr(moves, "MAX_CHECKED_NODES", 10)
     before = await journaled.paths(store)
     writer = Writer(store, journaled.SOON)
-    with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are possible"):
+    with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are allowed"):
         await writer.write(move("r/a", f"o/{long}/a"), ReadUsage())
     await writer.move_worker.finished()
     assert await journaled.paths(store) == before
     await journaled.has_ended(store, MoveState.UNDONE)
-    assert "at most 32 and 1024 are possible" in ((await journaled.only_move(store)).reason or "")
+    assert "at most 32 and 1024 are allowed" in ((await journaled.only_move(store)).reason or "")
 
 
 async def test_a_worker_reads_ended_moves_once(store: Store) -> None:

@@ -146,7 +146,7 @@ def test_absence_is_also_of_what_has_expired() -> None:
 
 
 @given(st.dictionaries(texts, values, min_size=1, max_size=5))
-def test_every_name_and_value_of_a_condition_is_passed_beside_its_expression(when: Item) -> None:
+def test_names_and_values_of_a_condition_are_never_part_of_its_expression(when: Item) -> None:
     made = condition(when, now=7)
     names, given_values = made["ExpressionAttributeNames"], made["ExpressionAttributeValues"]
     assert set(names.values()) == {*when, "expires"}

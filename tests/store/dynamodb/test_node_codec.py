@@ -81,7 +81,7 @@ def shuffled(value: Any, random: Random) -> Any:
 
 @settings(max_examples=40)
 @given(st.lists(records, max_size=4), st.randoms(use_true_random=False))
-def test_what_was_decoded_before_is_what_is_decoded_anew_in_whatever_order_it_comes(
+def test_a_cached_record_equals_a_newly_decoded_one_in_any_order_of_attributes(
     made: list[Record], random: Random
 ) -> None:
     """The same keys and revisions come again and again with other content."""

@@ -423,7 +423,7 @@ def _client(engine: engines.Engine) -> object:
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ("", "no table's name"), ("a b", "no table's name"), ("t/x", "no table's name"), ("ab", "3 to 255"),
+        ("", "not the name of a table"), ("a b", "not the name"), ("t/x", "not the name"), ("ab", "3 to 255"),
         ("table?zone=x", "no option zone"), ("table?region=x&y", "no option y"),
     ],
 )  # fmt: skip

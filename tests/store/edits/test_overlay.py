@@ -39,7 +39,7 @@ async def found(store: Store, key: Key) -> Item | None:
 
 
 @pytest.mark.parametrize("key", [THERE, NOT_THERE])
-async def test_changes_of_one_item_come_to_the_same_in_one_commit_as_one_after_another(store: Store, key: Key) -> None:
+async def test_changes_of_one_item_have_the_same_result_in_one_commit_as_in_several(store: Store, key: Key) -> None:
     start = item(key, 1) if key is THERE else None
     for first in possible(key, start, 2):
         for second in possible(key, after(first), 3):

@@ -77,4 +77,4 @@ BAD = ["", "1", "#", "1#", "#0", "#V0", "#V#", "a#b#V", "##V", "#v!", "#\u00e9",
 async def test_an_invalid_rank_is_rejected(store: Store, tmp_path: Path, rank: object) -> None:
     lines = [*LINES[:1], {"path": "a/1", "level": "CATEGORY", "rank": rank}]
     (rejection,) = (await taken(store, tmp_path / "nodes.jsonl", lines, CATEGORY)).rejections
-    assert "is no rank" in rejection.reason
+    assert "is not a rank" in rejection.reason

@@ -91,5 +91,5 @@ async def test_another_programs_file_is_not_marked(tmp_path) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "shop.db")) as file:
         file.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, price REAL)")
     async with open_store(f"sqlite:///{tmp_path / 'shop.db'}") as store:
-        with pytest.raises(BadInput, match="something else"):
+        with pytest.raises(BadInput, match="another program"):
             await store.migrate()

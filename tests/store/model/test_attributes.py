@@ -62,7 +62,7 @@ def test_a_value_is_stored_in_one_form(kind: Kind, given_value: object, stored: 
 @pytest.mark.parametrize(("kind", "given_value"), REFUSED, ids=lambda value: repr(value)[:24])
 def test_the_error_of_an_invalid_value_names_attribute_value_and_kind(kind: Kind, given_value: object) -> None:
     with pytest.raises(
-        BadInput, match=r"^size: .+ is no (Int|Long|Float|Decimal|Boolean|Date|DateTime|String|State)"
+        BadInput, match=r"^size: .+ is not a valid (Int|Long|Float|Decimal|Boolean|Date|DateTime|String|State)"
     ) as caught:
         attribute(kind).parse(given_value)
     assert len(str(caught.value)) < 160
@@ -78,9 +78,9 @@ def test_lists_are_taken_as_lists_or_as_text_with_semicolons() -> None:
     assert attribute(Kind.INT, many=True).parse("1; 2;;3 ") == [1, 2, 3]
     assert attribute(Kind.TEXT, many=True).parse(["a;b", "c"]) == ["a;b", "c"]
     assert attribute(Kind.ENUM, many=True).parse("") == []
-    with pytest.raises(BadInput, match="size: 'x' is no Int"):
+    with pytest.raises(BadInput, match="size: 'x' is not a valid Int"):
         attribute(Kind.INT, many=True).parse([1, "x"])
-    with pytest.raises(BadInput, match="size: 7 is no list"):
+    with pytest.raises(BadInput, match="size: 7 is not a list"):
         attribute(Kind.INT, many=True).parse(7)
 
 

@@ -292,7 +292,7 @@ def test_an_invalid_path_is_rejected_with_the_reason(text: str, sentence: str) -
 def test_a_path_has_segments_and_they_are_texts() -> None:
     with pytest.raises(BadPath, match="empty"):
         checked_path([])
-    with pytest.raises(BadPath, match="texts, not 7"):
+    with pytest.raises(BadPath, match="strings, not 7"):
         checked_path(["US", 7])
 
 

@@ -30,10 +30,10 @@ def test_a_node_has_names_in_at_most_50_languages():
 @pytest.mark.parametrize(
     ("names", "reason"),
     [
-        (["de"], "names holds texts by language"), ("de", "names holds texts by language"),
-        ({"d": "x"}, "language tag"), ({"de": ""}, "not empty"), ({"de": 1}, "not empty"),
-        ({"de": "x" * 16_385}, "at most 16,384"), ({"de": "\ud800"}, "no valid text"),
-        ({"de-at": "x", "de-AT": "y"}, "the language de-AT twice; leave one out"),
+        (["de"], "names must be texts by language"), ("de", "names must be texts by language"),
+        ({"d": "x"}, "language tag"), ({"de": ""}, "non-empty"), ({"de": 1}, "non-empty"),
+        ({"de": "x" * 16_385}, "at most 16,384"), ({"de": "\ud800"}, "not valid text"),
+        ({"de-at": "x", "de-AT": "y"}, "the language de-AT twice; omit one"),
     ],
     ids=lambda value: repr(value)[:30],
 )  # fmt: skip

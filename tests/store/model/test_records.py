@@ -86,7 +86,7 @@ def test_an_id_may_be_nearly_any_text(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "is a text"), (None, "is a text"), (5074472, "not 5074472"), ("a b", "white space"),
+        ("", "a non-empty string"), (None, "a non-empty string"), (5074472, "not 5074472"), ("a b", "white space"),
         ("a\tb", "white space"), ("a\x00", "control character"), ("a#b", "#"), ("location:7", ":"),
         ("a\u3000b", "white space"),
         ("a\ud800", "control character"), ("a" * (MAX_ID_CHARACTERS + 1), "129 characters; at most 128"),

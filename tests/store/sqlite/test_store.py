@@ -210,7 +210,7 @@ for number in range(100_000):
         assert told + 1 <= counts["a"] <= told + 2  # what was told as done is there
 
 
-async def test_while_another_process_writes_reads_go_on_and_a_commit_waits_beside_them(tmp_path: Path) -> None:
+async def test_reads_continue_while_another_process_writes_and_a_commit_waits(tmp_path: Path) -> None:
     path = tmp_path / "clade.db"
     async with SQLiteStore(str(path)) as store:
         await store.create()
@@ -257,7 +257,7 @@ async def test_a_small_commit_beside_a_large_one_waits_for_it(tmp_path: Path) ->
         assert await store.count(ALL, ReadUsage()) == len(LARGE) + 1
 
 
-async def test_for_a_large_commit_of_its_own_a_process_waits_however_long_it_takes(
+async def test_a_process_waits_for_its_own_large_commit_without_a_time_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("store.sqlite.connection.BUSY_RETRIES", RetryPolicy(0.0, 0.0, attempts=1))

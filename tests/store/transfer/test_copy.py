@@ -113,7 +113,7 @@ async def test_a_table_with_an_incomplete_copy_cannot_be_opened_and_the_same_cop
     await fill(store)
     await half_copied(store, table)
     for _ in range(2):
-        with pytest.raises(WrongLayout, match="the same clade copy again finishes it"):
+        with pytest.raises(WrongLayout, match="run the same clade copy again to finish it"):
             async with opened(table):
                 pass
     await write(store, create("A/new"))  # meanwhile the source changes, and what it had is gone

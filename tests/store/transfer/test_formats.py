@@ -127,14 +127,14 @@ def test_an_id_of_two_nodes_of_one_row_is_rejected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("US,NE,Omaha,1,,,,12.5", "Column \"Square Feet\": square_feet: '12.5' is no Int (a whole number of 32 bits)."),
+        ("US,NE,Omaha,1,,,,12.5", "Column \"Square Feet\": square_feet: '12.5' is not a valid Int (a 32-bit integer)."),
         (
             "US,NE,Omaha,1,,,,99999999999",
-            "Column \"Square Feet\": square_feet: '99999999999' is no Int (a whole number of 32 bits).",
+            "Column \"Square Feet\": square_feet: '99999999999' is not a valid Int (a 32-bit integer).",
         ),
         (
             "US,NE,Omaha,1,,a b,,",
-            'Column "Id": The id "a b" holds white space, a control character, # or :, which no id may.',
+            'Column "Id": The id "a b" has white space, a control character, # or :, which ids may not.',
         ),
         ("US,NE,Omaha", "The row has 3 columns, the header 8."),
         ("US,NE,Omaha,1,,,,,", "The row has 9 columns, the header 8."),
@@ -142,7 +142,7 @@ def test_an_id_of_two_nodes_of_one_row_is_rejected(tmp_path: Path) -> None:
         (",NE,Omaha,1,,,,", "STATE may not stand as a root, only under COUNTRY, under REGION."),
         (
             "US,NE,Oma\x07ha,1,,,,",
-            'Column "City": A path\'s segment holds the character U+0007, which no key may hold.',
+            'Column "City": A path has the character U+0007, which no key may contain.',
         ),
     ],
 )
@@ -226,8 +226,8 @@ def test_a_line_is_a_node(tmp_path: Path) -> None:
         ("[1]", "The line is not a JSON object: [1]."),
         ('{"level": "CITY"}', "The line has no path;"),
         ('{"path": 7, "level": "CITY"}', "A path is a list of texts or one text, not 7."),
-        ('{"path": ["US", 7], "level": "CITY"}', "A path's segments are texts, not 7."),
-        ('{"path": ["US", [7]], "level": "CITY"}', "A path's segments are texts, not "),
+        ('{"path": ["US", 7], "level": "CITY"}', "The segments of a path must be strings, not 7."),
+        ('{"path": ["US", [7]], "level": "CITY"}', "The segments of a path must be strings, not "),
         ('{"path": [], "level": "CITY"}', "A path has 1 to 32 segments, not 0."),
         ('{"path": "US//Omaha", "level": "CITY"}', "A path has an empty segment;"),
         ('{"path": ["' + '","'.join("x" * 33) + '"], "level": "CITY"}', "A path has 1 to 32 segments, not 33."),
@@ -235,11 +235,11 @@ def test_a_line_is_a_node(tmp_path: Path) -> None:
         ('{"path": "US", "level": null}', "The level is missing;"),
         ('{"path": "US", "level": 3}', 'location has no level "3";'),
         ('{"path": "US", "level": "TOWN"}', 'location has no level "TOWN"; it has COUNTRY, REGION,'),
-        ('{"path": "US", "level": "COUNTRY", "name": ""}', "A name is a text that is not empty, not ''."),
-        ('{"path": "US", "level": "COUNTRY", "name": 7}', "A name is a text that is not empty, not 7."),
-        ('{"path": "US", "level": "COUNTRY", "id": 7}', "An id is a text, not 7."),
+        ('{"path": "US", "level": "COUNTRY", "name": ""}', "A name must be a non-empty string, not ''."),
+        ('{"path": "US", "level": "COUNTRY", "name": 7}', "A name must be a non-empty string, not 7."),
+        ('{"path": "US", "level": "COUNTRY", "id": 7}', "An id must be a non-empty string, not 7."),
         ('{"path": "US", "level": "COUNTRY", "colour": "red"}', 'COUNTRY has no attribute "colour"; it has iso3,'),
-        ('{"path": "US", "level": "COUNTRY", "population": "many"}', "population: 'many' is no Long."),
+        ('{"path": "US", "level": "COUNTRY", "population": "many"}', "population: 'many' is not a valid Long."),
         (b'{"path": "\xff", "level": "COUNTRY"}', "The line is not valid UTF-8."),
     ],
 )

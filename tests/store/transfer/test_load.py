@@ -290,7 +290,7 @@ async def test_a_parent_may_be_in_the_table_alone(store: Store) -> None:
 async def test_nodes_below_a_rejected_row_are_rejected(store: Store) -> None:
     told: list[Told] = [("US", "COUNTRY", {"population": "many"}), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY")]
     found = reasons(await imported(store, told))
-    assert found[1].startswith("population: 'many' is no Long")
+    assert found[1].startswith("population: 'many' is not a valid Long")
     assert found[2] == "Parent US is missing, since row 1 was rejected."
     assert found[3] == "Parent US/NE is missing, since row 2 was rejected."
 

@@ -84,7 +84,7 @@ async def test_csv_columns_hold_names_in_languages(store: Store, tmp_path: Path)
 @pytest.mark.parametrize(
     ("option", "reason"),
     [
-        ("city=Stadt", "has no language; use --name-in city.de="), ("city.d=Stadt", "no language tag"),
+        ("city=Stadt", "has no language; use --name-in city.de="), ("city.d=Stadt", "not a language tag"),
         ("city.de", "has no column"), ("state.de=Land", "add --level state=Column"),
     ],
 )  # fmt: skip

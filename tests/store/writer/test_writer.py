@@ -120,7 +120,7 @@ async def test_reparenting_more_children_than_fit_into_a_log_item_is_rejected(
     assert len(await paths(store)) == 62
 
 
-async def test_a_new_node_where_a_deleted_one_lay_has_an_id_and_a_history_of_its_own(store: Store) -> None:
+async def test_a_new_node_at_the_path_of_a_deleted_one_has_a_new_id_and_history(store: Store) -> None:
     first = await write(store, create("r"))
     await write(store, Update(CATEGORY, ("r",), "two", None, {}), Delete(CATEGORY, ("r",), Policy.REFUSE))
     second = await write(store, create("r"))

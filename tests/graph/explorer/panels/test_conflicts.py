@@ -97,7 +97,7 @@ def test_large_moves_after_a_drop_show_their_previews_their_progress_and_their_e
     assert ask(large, '{ location(path: "B/S") { childCount } }') == {"location": {"childCount": 60}}
     alert = pages[1].get_by_role("alert")
     expect(alert).to_contain_text("Nothing was changed.", timeout=30_000)
-    expect(alert).to_contain_text("at most 32 and 1024 are possible")
+    expect(alert).to_contain_text("at most 32 and 1024 are allowed")
     pages[1].keyboard.press("Escape")
     assert ended(pages[1]) is None
     assert ask(large, '{ location(path: "A/T") { childCount } }') == {"location": {"childCount": 61}}

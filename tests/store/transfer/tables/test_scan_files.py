@@ -56,7 +56,7 @@ def test_another_scan_is_refused_and_nothing_is_lost(folder: Path, table: str, s
 def test_a_folder_in_use_or_of_somebody_else_is_refused(folder: Path, tmp_path: Path) -> None:
     with (
         ScanFiles(folder, "theirs", 2),
-        pytest.raises(BadInput, match="wait for its end"),
+        pytest.raises(BadInput, match="wait until it ends"),
         ScanFiles(folder, "theirs", 2),
     ):
         pass
