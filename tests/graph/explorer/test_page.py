@@ -2,7 +2,9 @@
 
 import gzip
 import hashlib
+import re
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -53,13 +55,26 @@ def test_no_module_makes_html_or_code_of_text():
             assert word not in text, f"{name} has {word}"
 
 
-def test_all_modules_are_named_on_the_page_and_cached_for_good(browser_client):
+def imports(name):
+    """The modules that a module imports before it runs."""
+    folder = Path(name).parent
+    return {str(folder / path) for path in re.findall(r'from "\./([^"]+)"', FILES.content(name).decode())}
+
+
+def test_the_page_names_the_modules_that_it_begins_with_and_none_that_comes_later(browser_client):
+    named = re.findall(r'rel="modulepreload" href="explorer/static/\w+/([^"]+)"', browser_client.get("/").text)
+    assert set(named) == {"main.js"}.union(*map(imports, named))
+    assert len(named) == len(set(named)) > 10
+    assert "world.js" not in named
+
+
+def test_files_are_cached_for_good_under_the_digest_of_the_page(browser_client):
     page = browser_client.get("/").text
-    modules = [name for name in FILES.names if name.endswith(".js")]
-    for name in modules:
-        address = f"explorer/static/{FILES.digest}/{name}"
-        assert f'"{address}"' in page
-        answer = browser_client.get(f"/{address}")
+    assert f'src="explorer/static/{FILES.digest}/main.js"' in page
+    for name in FILES.names:
+        if not name.endswith(".js"):
+            continue
+        answer = browser_client.get(f"/explorer/static/{FILES.digest}/{name}")
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
         assert (answer.status_code, answer.headers["content-type"]) == (200, JAVASCRIPT)
 
