@@ -22,12 +22,16 @@ POLICY = (
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _PRELOAD = '    <link rel="modulepreload" href="explorer/static/{}">\n'
+_SCRIPT = re.compile(r'<script type="module"[^>]* src="explorer/static/([^"]+)">')
 _IMPORT = re.compile(r'^import [^;"]*"(\.[^"]+)";$', re.MULTILINE)
 
 
-def first_modules(name: str = "main.js") -> list[str]:
-    """A module and all that it imports before it runs, those first that come first; not what `import()` loads later."""
-    found = [name]
+def first_modules(page: str) -> list[str]:
+    """The modules of a page and what they import before they run, without what `import()` loads later.
+
+    The order is that in which a browser finds them.
+    """
+    found = _SCRIPT.findall(page)
     for module in found:
         for path in _IMPORT.findall(FILES.content(module).decode()):
             imported = posixpath.normpath(posixpath.join(posixpath.dirname(module), path))
@@ -55,7 +59,7 @@ class Explorer:
     def html(self) -> str:
         """The text of the page; it names the modules that it begins with, so that they load at the same time."""
         text = FILES.content("index.html").decode()
-        modules = "".join(_PRELOAD.format(name) for name in first_modules())
+        modules = "".join(_PRELOAD.format(name) for name in first_modules(text))
         text = text.replace("    <!-- modules -->\n", modules)
         text = text.replace("/static/", f"/static/{FILES.digest}/")
         return text.replace('data-graphiql=""', f'data-graphiql="{"graphql" if self._graphiql else ""}"')

@@ -19,6 +19,20 @@ export const HIERARCHIES = `query Hierarchies {
   }
 }`;
 
+/** The level of this name. @param {Hierarchy} hierarchy @param {string} name @returns {Level} */
+export function levelOf(hierarchy, name) {
+  const level = hierarchy.levels.find((one) => one.name === name);
+  if (!level) throw new Error(`The hierarchy ${hierarchy.name} has no level ${name}.`);
+  return level;
+}
+
+/** The attributes that are written, not computed. @param {Level} level */
+export const storedAttributes = (level) => level.attributes.filter((one) => !one.computed);
+
+/** The levels that a child of this node may have, or a root without a node. @param {Hierarchy} hierarchy @param {{level: string} | null} node */
+export const levelsBelow = (hierarchy, node) =>
+  hierarchy.levels.filter((one) => (node ? one.under.some((level) => level === node.level) : one.mayBeRoot));
+
 /** Levels whose nodes can be below others. @param {Hierarchy} hierarchy */
 const lower = (hierarchy) => hierarchy.levels.filter((level) => level.under.length);
 

@@ -64,7 +64,7 @@ const Lines = ({ label, value, onChange, hint, error }) => html`<${Field} label=
 
 /**
  * The field of an attribute; `value` is as `toForm` makes it.
- * @param {{attribute: import("./documents_writing.js").Attribute, value: any, onChange: (value: any) => void,
+ * @param {{attribute: import("./documents").Attribute, value: any, onChange: (value: any) => void,
  *   error?: string}} props
  */
 export function AttributeField({ attribute, value, onChange, error }) {
@@ -110,7 +110,7 @@ export function Texts({ label, texts, onChange, error }) {
 
 /**
  * A field for a path, which proposes the children of what is typed so far.
- * @param {{api: import("./documents_writing.js").Api, hierarchy: import("./documents_writing.js").Hierarchy,
+ * @param {{api: import("./api").Api, hierarchy: import("./documents").Hierarchy,
  *   label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string}} props
  */
 export function PathField({ api, hierarchy, label, value, onChange, hint, error }) {

@@ -1,12 +1,13 @@
 // Forms of the mutations: for each its fields, and the variables that it sends.
 import { html, useEffect, useState } from "./vendor/preact.js";
-import { levelOf, siblings, storedAttributes } from "./documents_writing.js";
+import { levelOf, levelsBelow, storedAttributes } from "./documents.js";
+import { siblings } from "./documents_writing.js";
 import { AttributeField, Choice, Line, PathField, Texts } from "./fields.js";
 import { changedTexts, fromForm, mergedTexts, same, toForm, toInput } from "./values.js";
 import { levelWord, parentOf } from "./words.js";
 
 /**
- * @typedef {import("./documents_writing.js").Hierarchy} Hierarchy
+ * @typedef {import("./documents").Hierarchy} Hierarchy
  * @typedef {import("./documents_writing.js").Content} Content
  * @typedef {import("./documents_writing.js").Verb} Verb
  * @typedef {Record<string, any>} Draft - what the fields hold; attributes are in `values`
@@ -81,22 +82,18 @@ function ContentFields({ hierarchy, draft, set, errors }) {
       attribute=${one} value=${draft.values[one.name]} error=${errors[one.name]} onChange=${setValue(one.name)} />`)}`;
 }
 
-/** The levels that a child of this node, or a root, may have. @param {State} state */
-export const levelsBelow = ({ hierarchy, node }) =>
-  hierarchy.levels.filter((one) => (node ? one.under.includes(node.level) : one.mayBeRoot));
-
 /** @type {Record<Verb, Form>} */
 export const FORMS = {
   create: {
     title: (path) => (path ? `New node below ${path}` : "New root"),
     action: "Create",
-    start: (state) => {
-      const level = levelsBelow(state)[0].name;
-      return { level, key: "", name: "", names: [], values: formValues(state.hierarchy, level, {}) };
+    start: ({ hierarchy, node }) => {
+      const level = levelsBelow(hierarchy, node)[0].name;
+      return { level, key: "", name: "", names: [], values: formValues(hierarchy, level, {}) };
     },
     Fields: (props) => {
-      const { hierarchy, draft, set, errors } = props;
-      const options = levelsBelow(props).map((one) => [one.name, levelWord(one.name)]);
+      const { hierarchy, node, draft, set, errors } = props;
+      const options = levelsBelow(hierarchy, node).map((one) => [one.name, levelWord(one.name)]);
       const change = (/** @type {string} */ level) => set({ level, values: { ...formValues(hierarchy, level, {}) } });
       return html`
         ${!draft.id && html`<${Choice} label="Level" value=${draft.level} options=${options} error=${errors.level} onChange=${change} />`}

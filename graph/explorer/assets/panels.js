@@ -2,8 +2,8 @@
 import { html, useEffect, useMemo, useState } from "./vendor/preact.js";
 import { LevelBars } from "./bars.js";
 import { countedLevels } from "./documents.js";
-import { History } from "./history.js";
 import { WorldMap } from "./map.js";
+import { sentence } from "./model.js";
 import { levelWord, plural } from "./words.js";
 
 /** @typedef {import("./model").Model} Model */
@@ -38,11 +38,22 @@ export function Panels({ model, family, node, onOpen }) {
 
 /** @param {{model: Model, node: Row, onOpen: (path: string) => void}} props */
 export function NodeHistory({ model, node, onOpen }) {
-  const [isOpen, setOpen] = useState(false);
-  useEffect(() => setOpen(false), [node.path]);
+  const [History, setHistory] = useState(/** @type {any} */ (null)); // loaded when somebody opens it
+  const [error, setError] = useState("");
+  useEffect(() => setHistory(null), [node.path]);
+  const open = async () => {
+    setError("");
+    try {
+      const module = await import("./history.js");
+      setHistory(() => module.History);
+    } catch (failure) {
+      setError(sentence(failure));
+    }
+  };
   return html`<section><h2>History</h2>
-    ${isOpen
+    ${History
       ? html`<${History} api=${model.api} hierarchy=${model.hierarchy} node=${node} onOpen=${onOpen} />`
-      : html`<button onClick=${() => setOpen(true)}>Show what changed</button>`}
+      : html`<button onClick=${open}>Show what changed</button>`}
+    ${error && html`<p class="error" role="alert">${error}</p>`}
   </section>`;
 }

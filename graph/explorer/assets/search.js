@@ -52,7 +52,7 @@ export function Search({ model, path, onOpen }) {
   };
   useEffect(() => {
     const words = text.trim();
-    if (!isLongEnough(words)) return close();
+    if (!words || !isLongEnough(words)) return close();
     const timer = setTimeout(() => search(words), PAUSE_MS);
     return () => clearTimeout(timer);
   }, [text, model, under]);

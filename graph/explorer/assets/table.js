@@ -75,7 +75,7 @@ export function ChildrenTable({ model, version, family, label, onOrder }) {
       </tbody>
     </table>
     ${family.error && html`<p class="error">${family.error} <button onClick=${() => model.load(family)}>Try again</button></p>`}
-    ${family.isLoading && !rows.length && html`<p class="quiet">Loading…</p>`}
+    ${family.loading && !rows.length && html`<p class="quiet">Loading…</p>`}
   </div>`;
 }
 

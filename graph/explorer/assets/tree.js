@@ -128,7 +128,7 @@ function TreeLine({ line, id, model, isActive, isSelected, onOpen, onMove }) {
     "aria-selected": String(isSelected),
   };
   if (!row) {
-    const text = family.isLoading ? "Loading…" : family.error ? `${family.error} Try again` : "Show more";
+    const text = family.loading ? "Loading…" : family.error ? `${family.error} Try again` : "Show more";
     return html`<div ...${common} onClick=${() => model.load(family)} title=${text}><span class="name">${text}</span></div>`;
   }
   const canOpen = isParent(row);

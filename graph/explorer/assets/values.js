@@ -1,10 +1,10 @@
 // Values of attributes: as text, as the content of a form, and as the input of a mutation.
-import { storedAttributes } from "./documents_writing.js";
+import { storedAttributes } from "./documents.js";
 import { fieldWords } from "./words.js";
 
 /**
- * @typedef {import("./documents_writing.js").Attribute} Attribute
- * @typedef {import("./documents_writing.js").Level} Level
+ * @typedef {import("./documents").Attribute} Attribute
+ * @typedef {import("./documents").Level} Level
  * @typedef {import("./documents_writing.js").Text} Text
  * @typedef {{label: string, field: string, before: string, after: string}} Difference
  */

@@ -1,6 +1,7 @@
 // Dialog of a mutation: its form and preview, conflicts with what somebody else wrote, and the progress of large moves.
 import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
-import { levelOf, PROGRESS } from "./documents_writing.js";
+import { levelOf } from "./documents.js";
+import { PROGRESS } from "./documents_writing.js";
 import { drafted } from "./forms.js";
 import { differences, NONE } from "./values.js";
 import { number, quantity } from "./words.js";
@@ -12,11 +13,11 @@ import { above, WriteSession } from "./write_session.js";
 const POLL_MILLISECONDS = 1000;
 
 /**
- * Opens the dialog. Resolves to the path to show next, null for the roots, or undefined where nothing was written.
+ * Opens a dialog, as `openWrite` says.
  * @param {import("./write_session.js").Options} options
  * @returns {Promise<string | null | undefined>}
  */
-export function openWrite(options) {
+export function openDialog(options) {
   const host = document.body.appendChild(document.createElement("div"));
   return new Promise((resolve) => {
     const close = (/** @type {any} */ result) => {
@@ -51,7 +52,7 @@ function WriteDialog({ options, onClose }) {
   const onClosed = () => (session.step === "busy" ? dialog.current?.showModal() : session.leave());
   const again = () => {
     const next = session.undo();
-    onClose(openWrite(next).then((path) => (path === undefined ? next.path : path)));
+    onClose(openDialog(next).then((path) => (path === undefined ? next.path : path)));
   };
   return html`<dialog class="write" ref=${dialog} aria-labelledby="write-title" onCancel=${onCancel}
     onClose=${onClosed}>

@@ -1,11 +1,12 @@
 // Session of one mutation: its draft, the dry run, the write, and what comes in between: conflicts and large moves.
-import { content, levelOf, mutation } from "./documents_writing.js";
+import { levelOf } from "./documents.js";
+import { content, mutation } from "./documents_writing.js";
 import { draftOf, FieldError, FORMS, rebased } from "./forms.js";
 import { parentOf } from "./words.js";
 
 /**
- * @typedef {import("./documents_writing.js").Api} Api
- * @typedef {import("./documents_writing.js").Hierarchy} Hierarchy
+ * @typedef {import("./api").Api} Api
+ * @typedef {import("./documents").Hierarchy} Hierarchy
  * @typedef {import("./documents_writing.js").Content} Content
  * @typedef {import("./documents_writing.js").Move} Move
  * @typedef {import("./documents_writing.js").Plan} Plan
