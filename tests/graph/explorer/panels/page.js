@@ -1,8 +1,8 @@
 // Page of the tests: mounts one panel, as its address says, over the server's data. What panels report is in `reported`.
 import { Api } from "/panels/api.js";
-import { LevelBars } from "/panels/bars.js";
 import { History } from "/panels/history.js";
 import { WorldMap } from "/panels/map.js";
+import { LevelBars } from "/panels/panels.js";
 import { html, render } from "/panels/vendor/preact.js";
 import { openWrite, WriteMenu } from "/panels/writing.js";
 
