@@ -15,17 +15,19 @@ const UNSPACED = /[\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Hira}\p{scx=Kana}\
 const isLongEnough = (text) => [...text].length >= 2 || UNSPACED.test(text);
 
 /**
- * @param {{model: Model, path: string, onOpen: (path: string) => void}} props `path` of the node that is shown, whose
- *   tree is searched where a search takes one tree
+ * @param {{model: Model, path: string, onOpen: (path: string) => void}} props `path` of the node that is shown: the
+ *   search can be limited to what is below it, and is limited to its tree where a search takes one tree
  */
 export function Search({ model, path, onOpen }) {
   const [text, setText] = useState("");
   const [hits, setHits] = useState(/** @type {any[]} */ ([]));
   const [said, setSaid] = useState("");
   const [active, setActive] = useState(-1);
+  const [isBelow, setBelow] = useState(false);
   const latest = useRef(0);
-  const input = useRef(null);
-  const under = model.hierarchy.searchNeedsUnder ? path.split("/")[0] || null : null;
+  const { searchNeedsUnder, listField } = model.hierarchy;
+  const tree = searchNeedsUnder ? path.split("/")[0] : "";
+  const under = (isBelow ? path : tree) || null;
 
   const close = () => {
     latest.current += 1;
@@ -43,7 +45,8 @@ export function Search({ model, path, onOpen }) {
       setHits(nodes);
       setActive(-1);
       const more = complete ? "" : " There may be better ones: type on.";
-      setSaid(nodes.length ? `${nodes.length} found.${more}` : `Nothing has words that begin with “${words}”.`);
+      const where = isBelow && under ? ` below ${under}` : "";
+      setSaid(nodes.length ? `${nodes.length} found.${more}` : `Nothing${where} has words that begin with “${words}”.`);
     } catch (error) {
       if (turn !== latest.current) return;
       setHits([]);
@@ -71,19 +74,20 @@ export function Search({ model, path, onOpen }) {
     event.preventDefault();
     return setActive((active + by + hits.length) % hits.length);
   };
-  const isOff = model.hierarchy.searchNeedsUnder && !under;
-  const hint = isOff ? "Open a tree to search it" : `Search ${under ?? model.hierarchy.listField}`;
+  const isOff = searchNeedsUnder && !under;
+  const hint = isOff ? "Open a tree to search it" : `Search ${under ?? listField}`;
   return html`<div class="search" onfocusout=${(/** @type {FocusEvent} */ event) => {
     if (!(/** @type {Element} */ (event.currentTarget)).contains(/** @type {Node | null} */ (event.relatedTarget))) close();
   }}>
     <input
-      ref=${input} type="search" role="combobox" aria-label="Search" placeholder=${hint} disabled=${isOff} value=${text}
+      type="search" role="combobox" aria-label="Search" placeholder=${hint} disabled=${isOff} value=${text}
       aria-expanded=${String(hits.length > 0)} aria-controls="hits" aria-autocomplete="list" autocomplete="off"
       aria-activedescendant=${active >= 0 ? `hit-${active}` : undefined} spellcheck=${false} maxlength=${MAX_CHARACTERS}
       onInput=${(/** @type {InputEvent} */ event) => setText(/** @type {HTMLInputElement} */ (event.target).value)}
       onKeyDown=${press} onFocus=${() => isLongEnough(text.trim()) && search(text.trim())}
     />
     <div class=${`popup${hits.length || said ? "" : " hidden"}`}>
+      ${path && html`<label class="below"><input type="checkbox" checked=${isBelow} onChange=${() => setBelow(!isBelow)} /> Only below ${path}</label>`}
       <ul id="hits" role="listbox" aria-label="Nodes found" hidden=${!hits.length}>
         ${hits.map((hit, place) => html`<li
           key=${hit.path} id=${`hit-${place}`} role="option" aria-selected=${String(place === active)}

@@ -260,7 +260,29 @@ def test_search_lists_nodes_with_their_breadcrumbs_and_opens_one(demo_server, vi
     field.fill("omah")
     expect(first).to_be_visible()
     field.press("Tab")
+    below = page.get_by_role("checkbox")
+    expect(below).to_be_focused()
+    below.press("Tab")
     expect(first).to_be_hidden()
+
+
+def test_search_can_be_limited_to_what_is_below_a_node(demo_server, visit):
+    page = visit(demo_server, "#location/US/NE")
+    expect(heading(page)).to_have_text("Nebraska")
+    field, options = page.get_by_role("combobox", name="Search"), page.get_by_role("option")
+    field.fill("lincoln")
+    expect(options.filter(has_not_text="› Nebraska").first).to_be_visible()
+    below = page.get_by_role("checkbox", name="Only below US/NE")
+    below.check()
+    expect(options.filter(has_not_text="› Nebraska")).to_have_count(0)
+    expect(options.filter(has_text="Lincoln").first).to_be_visible()
+    below.uncheck()
+    expect(options.filter(has_not_text="› Nebraska").first).to_be_visible()
+    below.check()
+    field.fill("xqzzy")
+    expect(page.locator(".popup [role=status]")).to_have_text("Nothing below US/NE has words that begin with “xqzzy”.")
+    page.get_by_role("link", name="Clade").click()
+    expect(below).to_have_count(0)
 
 
 def test_addresses_are_states_and_the_back_button_returns(demo_server, visit):
