@@ -14,7 +14,8 @@ export const HIERARCHIES = `query Hierarchies {
     name title description field listField searchField searchNeedsUnder nearField latitudeField longitudeField mayWrite
     levels {
       name title description under mayBeRoot inputField
-      attributes { name type selection values orderField description required computed deprecated }
+      attributes { name type selection values orderField description required minimum maximum maxLength pattern
+        computed deprecated }
     }
   }
 }`;

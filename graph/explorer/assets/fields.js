@@ -11,10 +11,28 @@ let fields = 0;
 const MAX_ROWS = 12;
 
 /** @type {Record<string, string>} */
-const HINTS = {
-  Int: "A whole number.", Long: "A whole number.", Float: "A number.", Decimal: "A number, such as 12.50.",
-  Date: "A date, such as 2026-10-05.", DateTime: "A time, such as 2026-10-05T12:30:00Z.", Url: "Such as https://example.com/a.",
+const HINTS = { DateTime: "A time, such as 2026-10-05T12:30:00Z.", Url: "Such as https://example.com/a." };
+
+/** The inputs of HTML for scalars; all others have a line of text. @type {Record<string, {type: string, step?: string}>} */
+const INPUTS = {
+  Int: { type: "number", step: "1" }, Long: { type: "number", step: "1" }, Float: { type: "number", step: "any" },
+  Decimal: { type: "number", step: "any" }, Date: { type: "date" }, Url: { type: "url" },
 };
+
+// Patterns are Rust's. One with a class or a group that JavaScript reads otherwise is left to the server.
+const OTHERWISE = /\\[a-z]|\[\[|&&|--|~~|\(\?[^:]/i;
+
+/** The rules of an attribute as attributes of an input. @param {import("./documents").Attribute} attribute */
+const rulesOf = ({ name, type, required, minimum, maximum, maxLength, pattern }) => ({
+  name, required, min: minimum ?? undefined, max: maximum ?? undefined, maxlength: maxLength ?? undefined,
+  pattern: pattern && !OTHERWISE.test(pattern) ? pattern : undefined, ...INPUTS[type],
+});
+
+/** The rules of an attribute that a field does not show by itself. @param {import("./documents").Attribute} attribute */
+function rulesText({ minimum, maximum, pattern }) {
+  const rules = [minimum && `Minimum ${minimum}.`, maximum && `Maximum ${maximum}.`, pattern && `Pattern ${pattern}`];
+  return rules.filter(Boolean).join(" ");
+}
 
 /** @param {any} event */
 const valueOf = (event) => event.target.value;
@@ -37,29 +55,30 @@ export function Field({ label, hint, error, input }) {
 /**
  * A field for a line of text.
  * @param {{label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string,
- *   required?: boolean, lang?: string}} props
+ *   name?: string, required?: boolean}} props - and other attributes of the input
  */
 export const Line = ({ label, value, onChange, hint, error, ...rest }) => html`<${Field} label=${label} hint=${hint}
-  error=${error} input=${(/** @type {any} */ given) => html`<input ...${given} ...${rest} type="text" value=${value}
+  error=${error} input=${(/** @type {any} */ given) => html`<input ...${given} type="text" ...${rest} value=${value}
     autocomplete="off" spellcheck=${false} onInput=${(/** @type {any} */ event) => onChange(valueOf(event))} />`} />`;
 
 /**
  * A field for one of a few values.
  * @param {{label: string, value: string, options: [string, string][], onChange: (value: string) => void,
- *   hint?: string, error?: string}} props
+ *   hint?: string, error?: string, name?: string, required?: boolean}} props
  */
-export const Choice = ({ label, value, options, onChange, hint, error }) => html`<${Field} label=${label} hint=${hint}
-  error=${error} input=${(/** @type {any} */ given) => html`<select ...${given} value=${value}
+export const Choice = ({ label, value, options, onChange, hint, error, name, required }) => html`<${Field} label=${label} hint=${hint}
+  error=${error} input=${(/** @type {any} */ given) => html`<select ...${given} name=${name} required=${required} value=${value}
     onChange=${(/** @type {any} */ event) => onChange(valueOf(event))}>
     ${options.map(([one, text]) => html`<option key=${one} value=${one}>${text}</option>`)}
   </select>`} />`;
 
 /**
  * A field for several lines of text.
- * @param {{label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string}} props
+ * @param {{label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string, name?: string,
+ *   required?: boolean}} props
  */
-const Lines = ({ label, value, onChange, hint, error }) => html`<${Field} label=${label} hint=${hint} error=${error}
-  input=${(/** @type {any} */ given) => html`<textarea ...${given} rows=${Math.min(MAX_ROWS, value.split("\n").length + 1)} spellcheck=${false} value=${value}
+const Lines = ({ label, value, onChange, hint, error, name, required }) => html`<${Field} label=${label} hint=${hint} error=${error}
+  input=${(/** @type {any} */ given) => html`<textarea ...${given} name=${name} required=${required} rows=${Math.min(MAX_ROWS, value.split("\n").length + 1)} spellcheck=${false} value=${value}
     onInput=${(/** @type {any} */ event) => onChange(valueOf(event))} />`} />`;
 
 /**
@@ -68,10 +87,11 @@ const Lines = ({ label, value, onChange, hint, error }) => html`<${Field} label=
  *   error?: string}} props
  */
 export function AttributeField({ attribute, value, onChange, error }) {
-  const { name, type, description, required, values } = attribute;
+  const { name, type, required, values } = attribute;
+  const description = `${attribute.description} ${rulesText(attribute)}`.trim();
   const label = `${fieldWords(name)}${required ? " (required)" : ""}`;
   const kind = formOf(attribute);
-  const plain = { label, value, onChange, error, hint: description };
+  const plain = { label, value, onChange, error, hint: description, name, required };
   if (kind === "texts") return html`<${Texts} label=${label} texts=${value} onChange=${onChange} error=${error} />`;
   if (kind === "enum") return html`<${Choice} ...${plain} options=${[["", "–"], ...(values ?? []).map((one) => [one, levelWord(one)])]} />`;
   if (kind === "boolean") return html`<${Choice} ...${plain} options=${[["", "–"], ["true", "yes"], ["false", "no"]]} />`;
@@ -83,7 +103,7 @@ export function AttributeField({ attribute, value, onChange, error }) {
     <${Line} label="Currency" value=${value.currency}
       onChange=${(/** @type {string} */ currency) => onChange({ ...value, currency })} />
   </div>`;
-  return html`<${Line} ...${plain} hint=${`${description} ${HINTS[type] ?? ""}`} />`;
+  return html`<${Line} ...${plain} ...${rulesOf(attribute)} hint=${`${description} ${HINTS[type] ?? ""}`} />`;
 }
 
 /**

@@ -75,7 +75,7 @@ function ContentFields({ hierarchy, draft, set, errors }) {
   const setValue = (/** @type {string} */ name) => (/** @type {any} */ value) =>
     set({ values: { ...draft.values, [name]: value } });
   return html`
-    <${Line} label="Name" value=${draft.name} required error=${errors.name} onChange=${(/** @type {string} */ name) => set({ name })} />
+    <${Line} label="Name" name="name" value=${draft.name} required error=${errors.name} onChange=${(/** @type {string} */ name) => set({ name })} />
     <${Texts} label="Names in languages" texts=${draft.names} error=${errors.names}
       onChange=${(/** @type {any} */ names) => set({ names })} />
     ${storedAttributes(levelOf(hierarchy, draft.level)).map((one) => html`<${AttributeField} key=${one.name}
@@ -97,7 +97,7 @@ export const FORMS = {
       const change = (/** @type {string} */ level) => set({ level, values: { ...formValues(hierarchy, level, {}) } });
       return html`
         ${!draft.id && html`<${Choice} label="Level" value=${draft.level} options=${options} error=${errors.level} onChange=${change} />`}
-        <${Line} label="Key" value=${draft.key} required error=${errors.key}
+        <${Line} label="Key" name="key" value=${draft.key} required error=${errors.key}
           hint="Last segment of the path, unique among siblings." onChange=${(/** @type {string} */ key) => set({ key })} />
         <${ContentFields} ...${props} />`;
     },
@@ -131,7 +131,7 @@ export const FORMS = {
     title: (path) => `Rename ${path}`,
     action: "Rename",
     start: ({ node }) => ({ key: node?.key }),
-    Fields: ({ draft, set, errors }) => html`<${Line} label="Key" value=${draft.key} required error=${errors.key}
+    Fields: ({ draft, set, errors }) => html`<${Line} label="Key" name="key" value=${draft.key} required error=${errors.key}
       hint="Last segment of the path. Former paths lead to the node." onChange=${(/** @type {string} */ key) => set({ key })} />`,
     variables: ({ draft }) => ({ key: draft.key }),
   },

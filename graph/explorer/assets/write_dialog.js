@@ -69,9 +69,12 @@ const Reading = ({ session }) => html`<${Problem} session=${session} />
 function Editing({ session }) {
   const { options, node, draft, errors, plan, isReady, isUnknown } = session;
   const isBusy = session.step === "busy";
-  const submit = (/** @type {Event} */ event) => {
+  const submit = (/** @type {any} */ event) => {
     event.preventDefault();
-    if (!isBusy) session.send(!isReady);
+    const fields = /** @type {HTMLInputElement[]} */ ([...event.currentTarget.elements].filter((one) => one.name));
+    const wrong = fields.filter(({ name, validity }) => validity.badInput || (!validity.valid && session.isChecked(name)));
+    if (wrong.length) session.refuse(Object.fromEntries(wrong.map((one) => [one.name, one.validationMessage])));
+    else if (!isBusy) session.send(!isReady);
   };
   const action = isUnknown ? "Send again" : isReady ? session.form.action : "Preview";
   return html`<form onSubmit=${submit} novalidate aria-busy=${isBusy}>

@@ -2,6 +2,7 @@
 import { levelOf } from "./documents.js";
 import { content, mutation } from "./documents_writing.js";
 import { draftOf, FieldError, FORMS, rebased } from "./forms.js";
+import { same } from "./values.js";
 import { parentOf } from "./words.js";
 
 /**
@@ -105,6 +106,22 @@ export class WriteSession {
   #renew(state) {
     this.#key = newKey(); // a key belongs to one mutation with its arguments
     this.#set({ plan: null, errors: {}, isUnknown: false, ...state });
+  }
+
+  /**
+   * Whether a field must keep the rules: what a node has from before they were made, it may keep.
+   * @param {string} field
+   */
+  isChecked(field) {
+    if (this.options.verb !== "update") return true;
+    const old = draftOf(this.options.hierarchy, /** @type {Content} */ (this.node));
+    const value = (/** @type {Draft} */ draft) => (field in draft.values ? draft.values[field] : draft[field]);
+    return !same(value(/** @type {Draft} */ (this.draft)), value(old));
+  }
+
+  /** Say what is wrong before anything is sent. @param {Record<string, string>} errors by field */
+  refuse(errors) {
+    this.#set({ errors });
   }
 
   /** Whether the preview found that the draft can be written. */

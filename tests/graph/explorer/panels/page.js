@@ -7,7 +7,7 @@ import { html, render } from "/panels/vendor/preact.js";
 import { openWrite, WriteMenu } from "/panels/writing.js";
 
 const HIERARCHIES = `{ hierarchies { name title field mayWrite levels { name title under mayBeRoot inputField
-  attributes { name type selection values description required computed } } } }`;
+  attributes { name type selection values description required minimum maximum maxLength pattern computed } } } }`;
 
 const api = new Api("/graphql");
 const given = new URLSearchParams(location.search);
