@@ -1,6 +1,6 @@
 // The documents of a hierarchy, made of its names, levels and attributes; only the first is the same for all.
 
-/** @typedef {import("./api").Hierarchy} Hierarchy */
+/** @import { Hierarchy } from "./api" */
 /** @typedef {Hierarchy["levels"][number]} Level */
 /** @typedef {Level["attributes"][number]} Attribute */
 

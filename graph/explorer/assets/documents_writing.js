@@ -1,8 +1,7 @@
 // Documents of histories and mutations, made for each hierarchy from its entry in `hierarchies`.
 import { storedAttributes } from "./documents.js";
-
-/** @typedef {import("./documents").Hierarchy} Hierarchy */
-/** @typedef {import("./documents").Level} Level */
+/** @import { Hierarchy } from "./api" */
+/** @import { Level } from "./documents" */
 /** @typedef {{language: string, text: string}} Text */
 /** A node with its attributes.
  * @typedef {{id: string, path: string, key: string, name: string, names: Text[], level: string, revision: number,
@@ -10,27 +9,25 @@ import { storedAttributes } from "./documents.js";
 /** @typedef {{id: string, from: string, to: string | null, state: string, reason: string | null, nodes: number,
  *   written: number}} Move */
 /** @typedef {{nodes: number, transactions: number, writeUnits: number, collisions: string[]}} Plan */
-/** @typedef {"create" | "update" | "rename" | "move" | "reorder" | "delete"} Verb */
+/** @typedef {keyof typeof ARGUMENTS} Verb */
 
 const MOVE = "id from to state reason nodes written";
 const OPTIONS = { dryRun: "Boolean!", idempotencyKey: "String" };
 const CHANGE = { path: "Path!", expectedRevision: "Int", ...OPTIONS };
 
-/** @type {Record<Verb, (title: string) => Record<string, string>>} */
 const ARGUMENTS = {
-  create: (title) => ({
+  create: (/** @type {string} */ title) => ({
     parent: "Path", key: "String!", name: "String!", names: "[LocalizedNameInput!]", id: "ID",
     attributes: `${title}Attributes!`, ...OPTIONS,
   }),
-  update: (title) => ({ name: "String", names: "[LocalizedNameInput!]", attributes: `${title}Attributes`, ...CHANGE }),
+  update: (/** @type {string} */ title) => ({ name: "String", names: "[LocalizedNameInput!]", attributes: `${title}Attributes`, ...CHANGE }),
   rename: () => ({ key: "String!", ...CHANGE }),
   move: () => ({ to: "Path", ...CHANGE }),
   reorder: () => ({ first: "Boolean", last: "Boolean", before: "Path", after: "Path", ...CHANGE }),
   delete: () => ({ policy: "DeletePolicy!", ...CHANGE }),
 };
 
-/** @type {Verb[]} */
-export const VERBS = ["create", "update", "rename", "move", "reorder", "delete"];
+export const VERBS = /** @type {Verb[]} */ (Object.keys(ARGUMENTS));
 
 /** The fields of all stored attributes of a type of this level. @param {Level} level @param {string} type */
 function attributesOn(level, type) {

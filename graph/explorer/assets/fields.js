@@ -3,8 +3,9 @@ import { html, useRef, useState } from "./vendor/preact.js";
 import { childrenFrom } from "./documents_writing.js";
 import { formOf } from "./values.js";
 import { fieldWords, levelWord } from "./words.js";
-
-/** @typedef {import("./documents_writing.js").Text} Text */
+/** @import { Api, Hierarchy } from "./api" */
+/** @import { Attribute } from "./documents" */
+/** @import { Text } from "./documents_writing" */
 
 let fields = 0;
 
@@ -22,88 +23,66 @@ const INPUTS = {
 // Patterns are Rust's. One with a class or a group that JavaScript reads otherwise is left to the server.
 const OTHERWISE = /\\[a-z]|\[\[|&&|--|~~|\(\?[^:]/i;
 
-/** The rules of an attribute as attributes of an input. @param {import("./documents").Attribute} attribute */
-const rulesOf = ({ name, type, required, minimum, maximum, maxLength, pattern }) => ({
-  name, required, min: minimum ?? undefined, max: maximum ?? undefined, maxlength: maxLength ?? undefined,
+/** The rules of a line of text as attributes of an input. @param {Attribute} attribute */
+const rulesOf = ({ type, minimum, maximum, maxLength, pattern }) => ({
+  min: minimum ?? undefined, max: maximum ?? undefined, maxlength: maxLength ?? undefined,
   pattern: pattern && !OTHERWISE.test(pattern) ? pattern : undefined, ...INPUTS[type],
 });
 
-/** The rules of an attribute that a field does not show by itself. @param {import("./documents").Attribute} attribute */
-function rulesText({ minimum, maximum, pattern }) {
+/** What an attribute is, with the rules that its field does not show by itself. @param {Attribute} attribute */
+function hintOf({ description, minimum, maximum, pattern }) {
   const rules = [minimum && `Minimum ${minimum}.`, maximum && `Maximum ${maximum}.`, pattern && `Pattern ${pattern}`];
-  return rules.filter(Boolean).join(" ");
+  return [description, ...rules].filter(Boolean).join(" ");
 }
 
-/** @param {any} event */
-const valueOf = (event) => event.target.value;
-
 /**
- * A label with its input, a hint and an error below it.
- * @param {{label: string, hint?: string, error?: string, input: (attributes: Record<string, any>) => any}} props
+ * A label with its input, a hint and an error below it. All other properties are those of the input, which is a line of
+ * text unless `as` says another element.
+ * @param {{label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string, as?: string,
+ *   children?: unknown, [attribute: string]: unknown}} props
  */
-export function Field({ label, hint, error, input }) {
+export function Field({ label, value, onChange, hint, error, as = "input", children, ...rest }) {
   const [id] = useState(() => `field-${++fields}`);
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
   return html`<div class="write-field">
     <label for=${id}>${label}</label>
-    ${input({ id, "aria-describedby": described || undefined, "aria-invalid": error ? "true" : undefined })}
+    <${as} id=${id} value=${value} autocomplete="off" spellcheck=${false} ...${rest} aria-describedby=${described || undefined}
+      aria-invalid=${error ? "true" : undefined} onInput=${(/** @type {any} */ event) => onChange(event.target.value)}>${children}<//>
     ${hint && html`<p class="write-hint" id="${id}-hint">${hint}</p>`}
     ${error && html`<p class="write-error" id="${id}-error">${error}</p>`}
   </div>`;
 }
 
-/**
- * A field for a line of text.
- * @param {{label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string,
- *   name?: string, required?: boolean}} props - and other attributes of the input
- */
-export const Line = ({ label, value, onChange, hint, error, ...rest }) => html`<${Field} label=${label} hint=${hint}
-  error=${error} input=${(/** @type {any} */ given) => html`<input ...${given} type="text" ...${rest} value=${value}
-    autocomplete="off" spellcheck=${false} onInput=${(/** @type {any} */ event) => onChange(valueOf(event))} />`} />`;
+/** A field for one of a few values. @param {Parameters<typeof Field>[0] & {options: [string, string][]}} props */
+export const Choice = ({ options, ...rest }) => html`<${Field} as="select" ...${rest}>
+  ${options.map(([one, text]) => html`<option key=${one} value=${one}>${text}</option>`)}
+<//>`;
 
-/**
- * A field for one of a few values.
- * @param {{label: string, value: string, options: [string, string][], onChange: (value: string) => void,
- *   hint?: string, error?: string, name?: string, required?: boolean}} props
- */
-export const Choice = ({ label, value, options, onChange, hint, error, name, required }) => html`<${Field} label=${label} hint=${hint}
-  error=${error} input=${(/** @type {any} */ given) => html`<select ...${given} name=${name} required=${required} value=${value}
-    onChange=${(/** @type {any} */ event) => onChange(valueOf(event))}>
-    ${options.map(([one, text]) => html`<option key=${one} value=${one}>${text}</option>`)}
-  </select>`} />`;
-
-/**
- * A field for several lines of text.
- * @param {{label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string, name?: string,
- *   required?: boolean}} props
- */
-const Lines = ({ label, value, onChange, hint, error, name, required }) => html`<${Field} label=${label} hint=${hint} error=${error}
-  input=${(/** @type {any} */ given) => html`<textarea ...${given} name=${name} required=${required} rows=${Math.min(MAX_ROWS, value.split("\n").length + 1)} spellcheck=${false} value=${value}
-    onInput=${(/** @type {any} */ event) => onChange(valueOf(event))} />`} />`;
+/** A field for several lines of text. @param {Parameters<typeof Field>[0]} props */
+const Lines = (props) => html`<${Field} as="textarea" rows=${Math.min(MAX_ROWS, props.value.split("\n").length + 1)} ...${props} />`;
 
 /**
  * The field of an attribute; `value` is as `toForm` makes it.
- * @param {{attribute: import("./documents").Attribute, value: any, onChange: (value: any) => void,
- *   error?: string}} props
+ * @param {{attribute: Attribute, value: any, onChange: (value: any) => void, error?: string}} props
  */
 export function AttributeField({ attribute, value, onChange, error }) {
   const { name, type, required, values } = attribute;
-  const description = `${attribute.description} ${rulesText(attribute)}`.trim();
   const label = `${fieldWords(name)}${required ? " (required)" : ""}`;
-  const kind = formOf(attribute);
-  const plain = { label, value, onChange, error, hint: description, name, required };
-  if (kind === "texts") return html`<${Texts} label=${label} texts=${value} onChange=${onChange} error=${error} />`;
-  if (kind === "enum") return html`<${Choice} ...${plain} options=${[["", "–"], ...(values ?? []).map((one) => [one, levelWord(one)])]} />`;
-  if (kind === "boolean") return html`<${Choice} ...${plain} options=${[["", "–"], ["true", "yes"], ["false", "no"]]} />`;
-  if (kind === "lines") return html`<${Lines} ...${plain} hint="${description} One value a line." />`;
-  if (kind === "json") return html`<${Lines} ...${plain} hint="${description} As JSON." />`;
-  if (kind === "money") return html`<div class="write-pair">
-    <${Line} label=${label} value=${value.amount} error=${error} hint=${description}
-      onChange=${(/** @type {string} */ amount) => onChange({ ...value, amount })} />
-    <${Line} label="Currency" value=${value.currency}
-      onChange=${(/** @type {string} */ currency) => onChange({ ...value, currency })} />
-  </div>`;
-  return html`<${Line} ...${plain} ...${rulesOf(attribute)} hint=${`${description} ${HINTS[type] ?? ""}`} />`;
+  const hint = hintOf(attribute);
+  const common = { label, value, onChange, error, hint, name, required };
+  const choices = (/** @type {string[][]} */ options) => html`<${Choice} ...${common} options=${[["", "–"], ...options]} />`;
+  switch (formOf(attribute)) {
+    case "texts": return html`<${Texts} label=${label} texts=${value} onChange=${onChange} error=${error} />`;
+    case "enum": return choices((values ?? []).map((one) => [one, levelWord(one)]));
+    case "boolean": return choices([["true", "yes"], ["false", "no"]]);
+    case "lines": return html`<${Lines} ...${common} hint="${hint} One value a line." />`;
+    case "json": return html`<${Lines} ...${common} hint="${hint} As JSON." />`;
+    case "money": return html`<div class="write-pair">
+      <${Field} ...${common} value=${value.amount} onChange=${(/** @type {string} */ amount) => onChange({ ...value, amount })} />
+      <${Field} label="Currency" value=${value.currency} onChange=${(/** @type {string} */ currency) => onChange({ ...value, currency })} />
+    </div>`;
+    default: return html`<${Field} ...${common} ...${rulesOf(attribute)} hint=${`${hint} ${HINTS[type] ?? ""}`} />`;
+  }
 }
 
 /**
@@ -117,9 +96,9 @@ export function Texts({ label, texts, onChange, error }) {
     <legend>${label}</legend>
     ${texts.map(({ language, text }, at) => html`<div class="write-row" key=${at}>
       <input type="text" aria-label="Language" placeholder="de" size="6" value=${language} autocomplete="off"
-        onInput=${(/** @type {any} */ event) => set(at, { language: valueOf(event) })} />
+        onInput=${(/** @type {any} */ event) => set(at, { language: event.target.value })} />
       <input type="text" aria-label="Text in ${language || "this language"}" lang=${language} value=${text}
-        autocomplete="off" onInput=${(/** @type {any} */ event) => set(at, { text: valueOf(event) })} />
+        autocomplete="off" onInput=${(/** @type {any} */ event) => set(at, { text: event.target.value })} />
       <button type="button" aria-label="Remove ${language || "this row"}"
         onClick=${() => onChange(texts.filter((_, place) => place !== at))}>×</button>
     </div>`)}
@@ -130,10 +109,9 @@ export function Texts({ label, texts, onChange, error }) {
 
 /**
  * A field for a path, which proposes the children of what is typed so far.
- * @param {{api: import("./api").Api, hierarchy: import("./documents").Hierarchy,
- *   label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string}} props
+ * @param {Parameters<typeof Field>[0] & {api: Api, hierarchy: Hierarchy}} props
  */
-export function PathField({ api, hierarchy, label, value, onChange, hint, error }) {
+export function PathField({ api, hierarchy, onChange, ...rest }) {
   const [found, setFound] = useState(/** @type {{path: string, name: string}[]} */ ([]));
   const turn = useRef(0);
   const [list] = useState(() => `paths-${++fields}`);
@@ -146,9 +124,6 @@ export function PathField({ api, hierarchy, label, value, onChange, hint, error 
     const answer = await api.ask(childrenFrom(hierarchy), variables).catch(() => null);
     if (mine === turn.current) setFound(answer?.data?.node?.children?.nodes ?? []);
   };
-  return html`<${Field} label=${label} hint=${hint} error=${error} input=${(/** @type {any} */ given) => html`
-    <input ...${given} type="text" list=${list} value=${value} autocomplete="off" spellcheck=${false}
-      onInput=${(/** @type {any} */ event) => typed(valueOf(event))} />
-    <datalist id=${list}>${found.map((one) => html`<option key=${one.path} value=${one.path}>${one.name}</option>`)}
-    </datalist>`} />`;
+  return html`<${Field} list=${list} onChange=${typed} ...${rest} />
+    <datalist id=${list}>${found.map((one) => html`<option key=${one.path} value=${one.path}>${one.name}</option>`)}</datalist>`;
 }

@@ -8,10 +8,8 @@ import { Differences } from "./write_dialog.js";
 import { localTime } from "./words.js";
 import { above } from "./write_session.js";
 import { openWrite } from "./writing.js";
-
+/** @import { Api, Hierarchy } from "./api" */
 /**
- * @typedef {import("./api").Api} Api
- * @typedef {import("./documents").Hierarchy} Hierarchy
  * @typedef {{id: string, revisions: any[], end: string | null}} Pages
  * @typedef {{at: string, text?: string, revision?: any, before?: any}} Entry - a move as text, or a revision and the one before
  */

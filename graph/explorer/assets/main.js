@@ -10,10 +10,7 @@ import { session } from "./session.js";
 import { Tree } from "./tree.js";
 import { addressOf, fieldWords, placeOf } from "./words.js";
 import { openWrite } from "./writing.js";
-
-/** @typedef {import("./model").Model} Model */
-/** @typedef {import("./model").Row} Row */
-/** @typedef {import("./model").Order} Order */
+/** @import { Model, Order, Row } from "./model" */
 
 const LIVE_PAUSE_MS = 300; // many changes that come together are read once
 
@@ -41,7 +38,7 @@ function usePlace() {
 
 /** @param {{graphiql: string}} props */
 function Explorer({ graphiql }) {
-  const [version, setVersion] = useState(0);
+  const [, setVersion] = useState(0);
   session.onChange = () => setVersion((old) => old + 1);
   const place = usePlace();
   const { api, error, hierarchies } = session;
@@ -66,7 +63,7 @@ function Explorer({ graphiql }) {
     </header>
     ${error && html`<main class="alone"><p class="error" role="alert">${error}</p> <button onClick=${() => session.start()}>Try again</button></main>`}
     ${!error && model && html`<${Browser} key=${name}
-      model=${model} version=${version} path=${isUnknown ? "" : place.path} onOpen=${open}
+      model=${model} path=${isUnknown ? "" : place.path} onOpen=${open}
       unknown=${isUnknown ? place.hierarchy.toLowerCase() : ""}
     />`}
     ${!error && !model && html`<main class="alone"><p class="quiet">Loading…</p></main>`}
@@ -75,9 +72,9 @@ function Explorer({ graphiql }) {
 
 /**
  * The tree, and beside it the node at a path or the start of the hierarchy.
- * @param {{model: Model, version: number, path: string, unknown: string, onOpen: (path: string) => void}} props
+ * @param {{model: Model, path: string, unknown: string, onOpen: (path: string) => void}} props
  */
-function Browser({ model, version, path, unknown, onOpen }) {
+function Browser({ model, path, unknown, onOpen }) {
   const [node, setNode] = useState(/** @type {Row | null} */ (null));
   const [notice, setNotice] = useState("");
   const [error, setError] = useState("");
@@ -136,7 +133,7 @@ function Browser({ model, version, path, unknown, onOpen }) {
       setNotice(sentence(failure));
     }
   };
-  const common = { model, version, onOpen, onOrder: order, onDone: done, family: sorted ?? model.family(node?.path ?? "") };
+  const common = { model, onOpen, onOrder: order, onDone: done, family: sorted ?? model.family(node?.path ?? "") };
   const isLoading = path && !error && !node;
   return html`<main class=${`browser${isTreeOpen ? " tree-open" : ""}`}>
     <button class="tree-button" aria-expanded=${String(isTreeOpen)} onClick=${() => setTreeOpen(!isTreeOpen)}>
@@ -144,7 +141,7 @@ function Browser({ model, version, path, unknown, onOpen }) {
     </button>
     <div class="side">
       <h1>${fieldWords(model.hierarchy.listField)}</h1>
-      <${Tree} model=${model} version=${version} selected=${node?.path ?? ""} isOpen=${isTreeOpen} onOpen=${onOpen}
+      <${Tree} model=${model} selected=${node?.path ?? ""} isOpen=${isTreeOpen} onOpen=${onOpen}
         onMove=${model.hierarchy.mayWrite ? move : null} />
     </div>
     <div class="content" ref=${scroller} tabindex="-1">

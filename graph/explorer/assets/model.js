@@ -2,12 +2,9 @@
 import { ApiError } from "./api.js";
 import { documents, PAGE } from "./documents.js";
 import { parentOf, prefixes } from "./words.js";
+/** @import { Answer, Api, GraphQLError, Hierarchy } from "./api" */
+/** @import { NodeQuery, RootsQuery } from "./types" */
 
-/** @typedef {import("./api").Api} Api */
-/** @template T @typedef {import("./api").Answer<T>} Answer */
-/** @typedef {import("./types").RootsQuery} RootsQuery */
-/** @typedef {import("./types").NodeQuery} NodeQuery */
-/** @typedef {import("./api").Hierarchy} Hierarchy */
 /** A node in a list; `stub` where only its name may be read. The other members are counts by level and attributes.
  * @typedef {{path: string, key: string, name: string, level: string, childCount: number | null, stub?: boolean} &
  *   Record<string, any>} Row */
@@ -15,7 +12,7 @@ import { parentOf, prefixes } from "./words.js";
 
 const MAX_PAGES = 5; // of a family that is read again; the rest comes when it is scrolled into view
 
-const isForbidden = (/** @type {import("./api").GraphQLError[]} */ errors) =>
+const isForbidden = (/** @type {GraphQLError[]} */ errors) =>
   errors.some((error) => error.extensions?.code === "FORBIDDEN");
 
 /** The children of the node at `path`, or the roots where it is empty, as far as they are loaded. */

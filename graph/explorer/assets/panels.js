@@ -3,10 +3,7 @@ import { html, useEffect, useMemo, useState } from "./vendor/preact.js";
 import { countedLevels } from "./documents.js";
 import { sentence } from "./model.js";
 import { levelWord, number, plural } from "./words.js";
-
-/** @typedef {import("./model").Model} Model */
-/** @typedef {import("./model").Family} Family */
-/** @typedef {import("./model").Row} Row */
+/** @import { Family, Model, Row } from "./model" */
 
 /**
  * A module that is loaded when it is first needed, null before, and a sentence where that failed.
@@ -36,7 +33,7 @@ function pointsOf({ hierarchy }, rows) {
   return points.filter(({ latitude, longitude }) => typeof latitude === "number" && typeof longitude === "number");
 }
 
-/** @param {{model: Model, version: number, family: Family, node: Row | null, onOpen: (path: string) => void}} props */
+/** @param {{model: Model, family: Family, node: Row | null, onOpen: (path: string) => void}} props */
 export function Panels({ model, family, node, onOpen }) {
   const counts = node && !node.stub ? countsBelow(model, node) : [];
   const points = useMemo(() => pointsOf(model, [...family.rows, ...(node ? [node] : [])]), [model, family, family.rows, node]);
@@ -73,7 +70,6 @@ export function LevelBars({ counts }) {
 export function NodeHistory({ model, node, onOpen }) {
   const [isOpen, setOpen] = useState(false);
   const { module, error } = useModule(() => import("./history.js"), isOpen);
-  useEffect(() => setOpen(false), [node.path]);
   return html`<section><h2>History</h2>
     ${!isOpen && html`<button onClick=${() => setOpen(true)}>Show what changed</button>`}
     ${isOpen && module && html`<${module.History} api=${model.api} hierarchy=${model.hierarchy} node=${node} onOpen=${onOpen} />`}

@@ -3,8 +3,8 @@ import { html, useEffect, useRef, useState } from "./vendor/preact.js";
 import { HITS } from "./documents.js";
 import { sentence } from "./model.js";
 import { levelWord } from "./words.js";
-
-/** @typedef {import("./model").Model} Model */
+/** @import { Model } from "./model" */
+/** @import { SearchQuery } from "./types" */
 
 const PAUSE_MS = 150;
 const MAX_CHARACTERS = 200;
@@ -41,7 +41,7 @@ export function Search({ model, path, onOpen }) {
       model.api.begin();
       const { data } = await model.api.ask(/** @type {string} */ (model.documents.search), { text: words, under, first: HITS });
       if (turn !== latest.current) return;
-      const { nodes, complete } = /** @type {import("./types").SearchQuery} */ (data).found;
+      const { nodes, complete } = /** @type {SearchQuery} */ (data).found;
       setHits(nodes);
       setActive(-1);
       const more = complete ? "" : " There may be better ones: type on.";

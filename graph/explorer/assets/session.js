@@ -4,8 +4,7 @@ import { Api } from "./api.js";
 import { HIERARCHIES } from "./documents.js";
 import { Model, sentence } from "./model.js";
 import { placeOf } from "./words.js";
-
-/** @typedef {import("./api").Hierarchy} Hierarchy */
+/** @import { Hierarchy } from "./api" */
 
 const MISSING_CREDENTIAL = "UNAUTHENTICATED";
 

@@ -1,11 +1,9 @@
 // Values of attributes: as text, as the content of a form, and as the input of a mutation.
 import { storedAttributes } from "./documents.js";
 import { fieldWords } from "./words.js";
-
+/** @import { Attribute, Level } from "./documents" */
+/** @import { Text } from "./documents_writing" */
 /**
- * @typedef {import("./documents").Attribute} Attribute
- * @typedef {import("./documents").Level} Level
- * @typedef {import("./documents_writing.js").Text} Text
  * @typedef {{label: string, field: string, before: string, after: string}} Difference
  */
 

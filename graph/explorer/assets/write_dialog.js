@@ -6,15 +6,16 @@ import { drafted } from "./forms.js";
 import { differences, NONE } from "./values.js";
 import { number, quantity } from "./words.js";
 import { above, WriteSession } from "./write_session.js";
-
-/** @typedef {import("./documents_writing.js").Move} Move */
+/** @import { Move } from "./documents_writing" */
+/** @import { Difference } from "./values" */
+/** @import { Options } from "./write_session" */
 /** @typedef {{session: WriteSession}} Props */
 
 const POLL_MILLISECONDS = 1000;
 
 /**
  * Opens a dialog, as `openWrite` says.
- * @param {import("./write_session.js").Options} options
+ * @param {Options} options
  * @returns {Promise<string | null | undefined>}
  */
 export function openDialog(options) {
@@ -30,7 +31,7 @@ export function openDialog(options) {
   });
 }
 
-/** @param {{options: import("./write_session.js").Options, onClose: (result: any) => void}} props */
+/** @param {{options: Options, onClose: (result: any) => void}} props */
 function WriteDialog({ options, onClose }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const [, redraw] = useState(0);
@@ -110,7 +111,7 @@ function Forecast({ session: { options: { hierarchy, verb }, node, draft, plan }
   </section>`;
 }
 
-/** A list of differences, old to new. @param {{rows: import("./values.js").Difference[]}} props */
+/** A list of differences, old to new. @param {{rows: Difference[]}} props */
 export const Differences = ({ rows }) => html`<dl class="differences">
   ${rows.map(({ label, before, after }) => html`<div key=${label}><dt>${label}</dt>
     <dd>${before === NONE ? before : html`<del>${before}</del>`} → <ins>${after}</ins></dd></div>`)}

@@ -4,15 +4,10 @@ import { content, mutation } from "./documents_writing.js";
 import { draftOf, FieldError, FORMS, rebased } from "./forms.js";
 import { same } from "./values.js";
 import { parentOf } from "./words.js";
-
+/** @import { Api, Hierarchy } from "./api" */
+/** @import { Content, Move, Plan, Verb } from "./documents_writing" */
+/** @import { Draft } from "./forms" */
 /**
- * @typedef {import("./api").Api} Api
- * @typedef {import("./documents").Hierarchy} Hierarchy
- * @typedef {import("./documents_writing.js").Content} Content
- * @typedef {import("./documents_writing.js").Move} Move
- * @typedef {import("./documents_writing.js").Plan} Plan
- * @typedef {import("./documents_writing.js").Verb} Verb
- * @typedef {import("./forms.js").Draft} Draft
  * @typedef {{api: Api, hierarchy: Hierarchy, verb: Verb, path: string | null, draft?: Draft}} Options - `path` is that of
  *   the node, or of a new node's parent; `draft` is what the fields begin with where that is not the node's content
  */

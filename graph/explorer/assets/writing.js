@@ -2,9 +2,8 @@
 import { html, useEffect, useState } from "./vendor/preact.js";
 import { levelsBelow } from "./documents.js";
 import { sentence } from "./model.js";
-
-/** @typedef {import("./write_session").Verb} Verb */
-/** @typedef {import("./write_session").Options} Options */
+/** @import { Verb } from "./documents_writing" */
+/** @import { Options } from "./write_session" */
 
 /** @type {[Verb, string][]} */
 const BUTTONS = [["create", "Add child"], ["update", "Edit"], ["rename", "Rename"], ["move", "Move"], ["reorder", "Reorder"], ["delete", "Delete"]];

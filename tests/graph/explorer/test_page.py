@@ -58,7 +58,7 @@ def test_no_module_makes_html_or_code_of_text():
 def imports(name):
     """The modules that a module imports before it runs."""
     folder = Path(name).parent
-    return {str(folder / path) for path in re.findall(r'from "\./([^"]+)"', FILES.content(name).decode())}
+    return {str(folder / path) for path in re.findall(r'from "\./([^"]+\.js)"', FILES.content(name).decode())}
 
 
 def test_the_page_names_the_modules_that_it_begins_with_and_none_that_comes_later(browser_client):
