@@ -5,7 +5,7 @@ import { CHANGES, history } from "./documents_writing.js";
 import { draftOf } from "./forms.js";
 import { differences } from "./values.js";
 import { Differences } from "./write_dialog.js";
-import { localTime } from "./words.js";
+import { localTime, treeOf } from "./words.js";
 import { above } from "./write_session.js";
 import { openWrite } from "./writing.js";
 /** @import { Api, Hierarchy } from "./api" */
@@ -117,9 +117,6 @@ async function movesOf(api, hierarchy, path, id) {
   }
   return found;
 }
-
-/** @param {string} path */
-const treeOf = (path) => path.split("/")[0];
 
 /**
  * The moves of a tree, newest first.

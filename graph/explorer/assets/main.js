@@ -8,7 +8,7 @@ import { HierarchyView, NodeView } from "./node_view.js";
 import { Search } from "./search.js";
 import { session } from "./session.js";
 import { Tree } from "./tree.js";
-import { addressOf, fieldWords, placeOf } from "./words.js";
+import { addressOf, fieldWords, placeOf, treeOf } from "./words.js";
 import { openWrite } from "./writing.js";
 /** @import { Model, Order, Row } from "./model" */
 
@@ -124,7 +124,7 @@ function Browser({ model, path, unknown, onOpen }) {
     if (to === path) await load();
     else onOpen(to ?? "");
   };
-  useLive(model, (node?.path ?? path).split("/")[0], () => refresh().then(load));
+  useLive(model, treeOf(node?.path ?? path), () => refresh().then(load));
   const move = async (/** @type {string} */ from, /** @type {string} */ to) => {
     try {
       const moved = await openWrite({ api: model.api, hierarchy: model.hierarchy, verb: "move", path: from, draft: { to } });

@@ -1,6 +1,7 @@
 // The node on the right: its names, attributes and counts, where it stands, and its children as a table.
 import { html, useState } from "./vendor/preact.js";
 import { NEIGHBOURS, responseName } from "./documents.js";
+import { sentence } from "./model.js";
 import { NodeHistory, Panels } from "./panels.js";
 import { ChildrenTable } from "./table.js";
 import { Value } from "./value_view.js";
@@ -97,7 +98,7 @@ function Near({ model, node }) {
       const { data } = await model.api.ask(/** @type {string} */ (model.documents.near), { latitude, longitude, first: NEIGHBOURS + 1 });
       setFound(/** @type {NearQuery} */ (data).found.edges.filter((edge) => edge.node.path !== node.path));
     } catch (failure) {
-      setError(String(/** @type {Error} */ (failure).message));
+      setError(sentence(failure));
     }
   };
   return html`<section><h2>Nearby</h2>

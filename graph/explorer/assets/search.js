@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
 import { HITS } from "./documents.js";
 import { sentence } from "./model.js";
-import { levelWord } from "./words.js";
+import { levelWord, treeOf } from "./words.js";
 /** @import { Model } from "./model" */
 /** @import { SearchQuery } from "./types" */
 
@@ -26,7 +26,7 @@ export function Search({ model, path, onOpen }) {
   const [isBelow, setBelow] = useState(false);
   const latest = useRef(0);
   const { searchNeedsUnder, listField } = model.hierarchy;
-  const tree = searchNeedsUnder ? path.split("/")[0] : "";
+  const tree = searchNeedsUnder ? treeOf(path) : "";
   const under = (isBelow ? path : tree) || null;
 
   const close = () => {

@@ -66,5 +66,8 @@ function decoded(part) {
 /** The path above; empty for a root. @param {string} path */
 export const parentOf = (path) => path.split("/").slice(0, -1).join("/");
 
+/** The path of the root of its tree; empty without a path. @param {string} path */
+export const treeOf = (path) => path.split("/")[0];
+
 /** The paths from the root down to a path. @param {string} path */
 export const prefixes = (path) => path.split("/").map((_, place, keys) => keys.slice(0, place + 1).join("/"));
