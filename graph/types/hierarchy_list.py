@@ -15,8 +15,9 @@ from graph.hierarchies.names import camel, field_of, input_field_of, list_field_
 from graph.hierarchies.node import Node, description
 from graph.types.field import attribute_of, field, object_type
 from resolvers.session.request import Request
-from store.model.attributes import Attribute, Kind
+from store.model.attributes import Attribute, Kind, Value
 from store.model.hierarchy import SearchScope
+from store.model.values.kinds import TEXTS
 
 _make: Any = Enum  # mypy follows only enums that are written out
 _SELECTIONS = {Kind.MONEY: "{ amount currency }", Kind.LOCALIZED: "{ texts { language text } }"}
@@ -149,6 +150,15 @@ def _type_text(attribute: Attribute) -> str:
     return f"[{kind}!]" if attribute.many else kind
 
 
+def _bound(value: Value) -> str | None:
+    return None if value is None else str(value)
+
+
+def _max_length(one: ListedAttribute) -> int | None:
+    is_text = one.attribute.kind in TEXTS or one.attribute.kind is Kind.LOCALIZED
+    return one.attribute.max_length if is_text and not one.computed else None
+
+
 def selection_of(attribute: Attribute) -> str | None:
     """The selection of all fields of an attribute's type; None for a type without fields."""
     if attribute.kind is not Kind.NESTED:
@@ -177,6 +187,23 @@ _ATTRIBUTE: Any = object_type(
         "description": field(lambda one, info: one.attribute.description, str, "Description."),
         "required": field(
             lambda one, info: one.attribute.rules.required, bool, "Whether a new node needs a value."
+        ),
+        "minimum": field(
+            lambda one, info: _bound(one.attribute.rules.minimum), str | None,
+            "Least value that is written, of a list for each element, as text; null without a minimum.",
+        ),
+        "maximum": field(
+            lambda one, info: _bound(one.attribute.rules.maximum), str | None,
+            "Greatest value that is written, of a list for each element, as text; null without a maximum.",
+        ),
+        "max_length": field(
+            lambda one, info: _max_length(one), int | None,
+            "Maximum number of characters of a text that is written; null for types that are no text.",
+        ),
+        "pattern": field(
+            lambda one, info: one.attribute.rules.pattern or None, str | None,
+            "Regular expression that matches a text that is written as a whole, in the syntax of Rust's regex; null "
+            "without one.",
         ),
         "computed": field(attribute_of("computed"), bool, "Whether it follows from other attributes."),
         "deprecated": field(lambda one, info: one.attribute.deprecated or None, str | None, "What to use instead."),

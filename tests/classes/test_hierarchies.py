@@ -3,6 +3,7 @@
 from clade import Node
 from graph.hierarchies.locations import Location
 from graph.schema import build_schema
+from store.model.attributes import MAX_TEXT_CHARACTERS
 from tests.classes.land_after import Land
 from tests.classes.shops import Place
 from tests.rights.asking import Server, caller
@@ -10,7 +11,8 @@ from tests.systems.asking import plant
 
 QUERY = """{ hierarchies { name title description field listField searchField searchNeedsUnder nearField latitudeField
     longitudeField mayWrite levels { name title description under mayBeRoot inputField
-    attributes { name type selection values orderField required computed deprecated } } } }"""
+    attributes { name type selection values orderField required minimum maximum maxLength pattern computed deprecated }
+    } } }"""
 
 
 class Album(Node, hierarchy="album", search="tree"):
@@ -69,6 +71,21 @@ async def test_attributes_name_the_fields_of_objects_the_values_of_enums_and_the
     assert order == set(server.schema._schema.type_map["PlaceOrderField"].values) - common - {"FLOORS"}
     names = " ".join(f"{name} {one['selection'] or ''}" for name, one in shop.items())
     await server.data(caller("read:place"), f'{{ shop(path: "a/b") {{ {names} }} }}')
+
+
+async def test_attributes_have_the_rules_of_what_is_written(store):
+    server = Server(store, Place)
+    (place,) = (await server.data(caller("read:place"), QUERY))["hierarchies"]
+    mall, shop = ({one["name"]: one for one in level["attributes"]} for level in place["levels"])
+    rules = "minimum", "maximum", "maxLength", "pattern"
+    listed = {name: tuple(one[rule] for rule in rules) for name, one in {**mall, **shop}.items()}
+    assert {name: one for name, one in listed.items() if any(one)} == {
+        "site": (None, None, MAX_TEXT_CHARACTERS, None), "greeting": (None, None, 20, None),
+        "floors": ("1", "9", None, None), "owner": (None, None, MAX_TEXT_CHARACTERS, "[A-Z][a-z]+"),
+        "secret": (None, None, MAX_TEXT_CHARACTERS, None), "area": ("0.5", "1000", None, None),
+        "opened": ("1990-01-01", None, None, None),
+        "checked": (None, "2030-01-01T00:00:00.500000Z", None, None), "codes": (None, None, 3, "[a-z]+"),
+    }  # fmt: skip
 
 
 async def test_hierarchies_name_the_fields_that_search_them(store):

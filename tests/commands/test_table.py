@@ -51,7 +51,7 @@ def test_features_that_are_off_at_an_endpoint_are_printed_unless_declined(engine
         (["--units", "50"], "READ:WRITE"),
         (["--units", "50:-1"], "READ:WRITE"),
         (["--units", "0:1"], "at least 1 unit"),
-        (["--index-units", "5:5"], "only where the table"),
+        (["--index-units", "5:5"], "needs --units"),
         (["--tag", "maps"], "--tag team=maps"),
         (["--tag", "=maps"], "--tag team=maps"),
         (["--recovery", "--store", "sqlite://:memory:"], "for tables of DynamoDB"),

@@ -33,15 +33,8 @@ export class Api {
     this.onCall = onCall;
     /** An API key or a token, in memory alone. */
     this.credential = "";
-    /** @type {Hierarchy[]} */
-    this.hierarchies = [];
     /** @type {Call[]} the requests of the last click. */
     this.calls = [];
-  }
-
-  /** The last request. @returns {Call | null} */
-  get lastCall() {
-    return this.calls.at(-1) ?? null;
   }
 
   /** Begin a new click: its requests take the place of those of the one before. */

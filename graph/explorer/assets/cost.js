@@ -1,9 +1,7 @@
 // The line at the bottom: what the last click cost, with the queries that were sent.
 import { html, useEffect, useState } from "./vendor/preact.js";
 import { number, quantity } from "./words.js";
-
-/** @typedef {import("./api").Call} Call */
-/** @typedef {import("./api").StoreCall} StoreCall */
+/** @import { Call, StoreCall } from "./api" */
 
 /** @param {number[]} numbers */
 const sum = (numbers) => numbers.reduce((one, other) => one + other, 0);

@@ -1,6 +1,6 @@
 // The documents of a hierarchy, made of its names, levels and attributes; only the first is the same for all.
 
-/** @typedef {import("./api").Hierarchy} Hierarchy */
+/** @import { Hierarchy } from "./api" */
 /** @typedef {Hierarchy["levels"][number]} Level */
 /** @typedef {Level["attributes"][number]} Attribute */
 
@@ -14,10 +14,25 @@ export const HIERARCHIES = `query Hierarchies {
     name title description field listField searchField searchNeedsUnder nearField latitudeField longitudeField mayWrite
     levels {
       name title description under mayBeRoot inputField
-      attributes { name type selection values orderField description required computed deprecated }
+      attributes { name type selection values orderField description required minimum maximum maxLength pattern
+        computed deprecated }
     }
   }
 }`;
+
+/** The level of this name. @param {Hierarchy} hierarchy @param {string} name @returns {Level} */
+export function levelOf(hierarchy, name) {
+  const level = hierarchy.levels.find((one) => one.name === name);
+  if (!level) throw new Error(`The hierarchy ${hierarchy.name} has no level ${name}.`);
+  return level;
+}
+
+/** The attributes that are written, not computed. @param {Level} level */
+export const storedAttributes = (level) => level.attributes.filter((one) => !one.computed);
+
+/** The levels that a child of this node may have, or a root without a node. @param {Hierarchy} hierarchy @param {{level: string} | null} node */
+export const levelsBelow = (hierarchy, node) =>
+  hierarchy.levels.filter((one) => (node ? one.under.some((level) => level === node.level) : one.mayBeRoot));
 
 /** Levels whose nodes can be below others. @param {Hierarchy} hierarchy */
 const lower = (hierarchy) => hierarchy.levels.filter((level) => level.under.length);

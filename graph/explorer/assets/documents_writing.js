@@ -1,49 +1,33 @@
 // Documents of histories and mutations, made for each hierarchy from its entry in `hierarchies`.
-/**
- * @typedef {{name: string, type: string, selection: string | null, values: string[] | null, description: string,
- *   required: boolean, computed: boolean}} Attribute
- * @typedef {{name: string, title: string, under: string[], mayBeRoot: boolean, inputField: string,
- *   attributes: Attribute[]}} Level
- * @typedef {{name: string, title: string, field: string, mayWrite: boolean, levels: Level[]}} Hierarchy
- * @typedef {{language: string, text: string}} Text
+import { storedAttributes } from "./documents.js";
+/** @import { Hierarchy } from "./api" */
+/** @import { Level } from "./documents" */
+/** @typedef {{language: string, text: string}} Text */
+/** A node with its attributes.
  * @typedef {{id: string, path: string, key: string, name: string, names: Text[], level: string, revision: number,
- *   changedBy: string | null, descendantCount: number, [attribute: string]: any}} Content
- * @typedef {{id: string, from: string, to: string | null, state: string, reason: string | null, nodes: number,
- *   written: number}} Move
- * @typedef {{nodes: number, transactions: number, writeUnits: number, collisions: string[]}} Plan
- * @typedef {"create" | "update" | "rename" | "move" | "reorder" | "delete"} Verb
- * @typedef {{ask: (document: string, variables: Record<string, unknown>) => Promise<{data: any, errors?: any[]}>}} Api
- */
+ *   changedBy: string | null, descendantCount: number, [attribute: string]: any}} Content */
+/** @typedef {{id: string, from: string, to: string | null, state: string, reason: string | null, nodes: number,
+ *   written: number}} Move */
+/** @typedef {{nodes: number, transactions: number, writeUnits: number, collisions: string[]}} Plan */
+/** @typedef {keyof typeof ARGUMENTS} Verb */
 
 const MOVE = "id from to state reason nodes written";
 const OPTIONS = { dryRun: "Boolean!", idempotencyKey: "String" };
 const CHANGE = { path: "Path!", expectedRevision: "Int", ...OPTIONS };
 
-/** @type {Record<Verb, (title: string) => Record<string, string>>} */
 const ARGUMENTS = {
-  create: (title) => ({
+  create: (/** @type {string} */ title) => ({
     parent: "Path", key: "String!", name: "String!", names: "[LocalizedNameInput!]", id: "ID",
     attributes: `${title}Attributes!`, ...OPTIONS,
   }),
-  update: (title) => ({ name: "String", names: "[LocalizedNameInput!]", attributes: `${title}Attributes`, ...CHANGE }),
+  update: (/** @type {string} */ title) => ({ name: "String", names: "[LocalizedNameInput!]", attributes: `${title}Attributes`, ...CHANGE }),
   rename: () => ({ key: "String!", ...CHANGE }),
   move: () => ({ to: "Path", ...CHANGE }),
   reorder: () => ({ first: "Boolean", last: "Boolean", before: "Path", after: "Path", ...CHANGE }),
   delete: () => ({ policy: "DeletePolicy!", ...CHANGE }),
 };
 
-/** @type {Verb[]} */
-export const VERBS = ["create", "update", "rename", "move", "reorder", "delete"];
-
-/** The level of this name. @param {Hierarchy} hierarchy @param {string} name @returns {Level} */
-export function levelOf(hierarchy, name) {
-  const level = hierarchy.levels.find((one) => one.name === name);
-  if (!level) throw new Error(`The hierarchy ${hierarchy.name} has no level ${name}.`);
-  return level;
-}
-
-/** @param {Level} level */
-export const storedAttributes = (level) => level.attributes.filter((one) => !one.computed);
+export const VERBS = /** @type {Verb[]} */ (Object.keys(ARGUMENTS));
 
 /** The fields of all stored attributes of a type of this level. @param {Level} level @param {string} type */
 function attributesOn(level, type) {

@@ -3,87 +3,86 @@ import { html, useRef, useState } from "./vendor/preact.js";
 import { childrenFrom } from "./documents_writing.js";
 import { formOf } from "./values.js";
 import { fieldWords, levelWord } from "./words.js";
-
-/** @typedef {import("./documents_writing.js").Text} Text */
+/** @import { Api, Hierarchy } from "./api" */
+/** @import { Attribute } from "./documents" */
+/** @import { Text } from "./documents_writing" */
 
 let fields = 0;
 
 const MAX_ROWS = 12;
 
 /** @type {Record<string, string>} */
-const HINTS = {
-  Int: "A whole number.", Long: "A whole number.", Float: "A number.", Decimal: "A number, such as 12.50.",
-  Date: "A date, such as 2026-10-05.", DateTime: "A time, such as 2026-10-05T12:30:00Z.", Url: "Such as https://example.com/a.",
+const HINTS = { DateTime: "A time, such as 2026-10-05T12:30:00Z.", Url: "Such as https://example.com/a." };
+
+/** The inputs of HTML for scalars; all others have a line of text. @type {Record<string, {type: string, step?: string}>} */
+const INPUTS = {
+  Int: { type: "number", step: "1" }, Long: { type: "number", step: "1" }, Float: { type: "number", step: "any" },
+  Decimal: { type: "number", step: "any" }, Date: { type: "date" }, Url: { type: "url" },
 };
 
-/** @param {any} event */
-const valueOf = (event) => event.target.value;
+// Patterns are Rust's. One with a class or a group that JavaScript reads otherwise is left to the server.
+const OTHERWISE = /\\[a-z]|\[\[|&&|--|~~|\(\?[^:]/i;
+
+/** The rules of a line of text as attributes of an input. @param {Attribute} attribute */
+const rulesOf = ({ type, minimum, maximum, maxLength, pattern }) => ({
+  min: minimum ?? undefined, max: maximum ?? undefined, maxlength: maxLength ?? undefined,
+  pattern: pattern && !OTHERWISE.test(pattern) ? pattern : undefined, ...INPUTS[type],
+});
+
+/** What an attribute is, with the rules that its field does not show by itself. @param {Attribute} attribute */
+function hintOf({ description, minimum, maximum, pattern }) {
+  const rules = [minimum && `Minimum ${minimum}.`, maximum && `Maximum ${maximum}.`, pattern && `Pattern ${pattern}`];
+  return [description, ...rules].filter(Boolean).join(" ");
+}
 
 /**
- * A label with its input, a hint and an error below it.
- * @param {{label: string, hint?: string, error?: string, input: (attributes: Record<string, any>) => any}} props
+ * A label with its input, a hint and an error below it. All other properties are those of the input, which is a line of
+ * text unless `as` says another element.
+ * @param {{label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string, as?: string,
+ *   children?: unknown, [attribute: string]: unknown}} props
  */
-export function Field({ label, hint, error, input }) {
+export function Field({ label, value, onChange, hint, error, as = "input", children, ...rest }) {
   const [id] = useState(() => `field-${++fields}`);
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
   return html`<div class="write-field">
     <label for=${id}>${label}</label>
-    ${input({ id, "aria-describedby": described || undefined, "aria-invalid": error ? "true" : undefined })}
+    <${as} id=${id} value=${value} autocomplete="off" spellcheck=${false} ...${rest} aria-describedby=${described || undefined}
+      aria-invalid=${error ? "true" : undefined} onInput=${(/** @type {any} */ event) => onChange(event.target.value)}>${children}<//>
     ${hint && html`<p class="write-hint" id="${id}-hint">${hint}</p>`}
     ${error && html`<p class="write-error" id="${id}-error">${error}</p>`}
   </div>`;
 }
 
-/**
- * A field for a line of text.
- * @param {{label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string,
- *   required?: boolean, lang?: string}} props
- */
-export const Line = ({ label, value, onChange, hint, error, ...rest }) => html`<${Field} label=${label} hint=${hint}
-  error=${error} input=${(/** @type {any} */ given) => html`<input ...${given} ...${rest} type="text" value=${value}
-    autocomplete="off" spellcheck=${false} onInput=${(/** @type {any} */ event) => onChange(valueOf(event))} />`} />`;
+/** A field for one of a few values. @param {Parameters<typeof Field>[0] & {options: [string, string][]}} props */
+export const Choice = ({ options, ...rest }) => html`<${Field} as="select" ...${rest}>
+  ${options.map(([one, text]) => html`<option key=${one} value=${one}>${text}</option>`)}
+<//>`;
 
-/**
- * A field for one of a few values.
- * @param {{label: string, value: string, options: [string, string][], onChange: (value: string) => void,
- *   hint?: string, error?: string}} props
- */
-export const Choice = ({ label, value, options, onChange, hint, error }) => html`<${Field} label=${label} hint=${hint}
-  error=${error} input=${(/** @type {any} */ given) => html`<select ...${given} value=${value}
-    onChange=${(/** @type {any} */ event) => onChange(valueOf(event))}>
-    ${options.map(([one, text]) => html`<option key=${one} value=${one}>${text}</option>`)}
-  </select>`} />`;
-
-/**
- * A field for several lines of text.
- * @param {{label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string}} props
- */
-const Lines = ({ label, value, onChange, hint, error }) => html`<${Field} label=${label} hint=${hint} error=${error}
-  input=${(/** @type {any} */ given) => html`<textarea ...${given} rows=${Math.min(MAX_ROWS, value.split("\n").length + 1)} spellcheck=${false} value=${value}
-    onInput=${(/** @type {any} */ event) => onChange(valueOf(event))} />`} />`;
+/** A field for several lines of text. @param {Parameters<typeof Field>[0]} props */
+const Lines = (props) => html`<${Field} as="textarea" rows=${Math.min(MAX_ROWS, props.value.split("\n").length + 1)} ...${props} />`;
 
 /**
  * The field of an attribute; `value` is as `toForm` makes it.
- * @param {{attribute: import("./documents_writing.js").Attribute, value: any, onChange: (value: any) => void,
- *   error?: string}} props
+ * @param {{attribute: Attribute, value: any, onChange: (value: any) => void, error?: string}} props
  */
 export function AttributeField({ attribute, value, onChange, error }) {
-  const { name, type, description, required, values } = attribute;
+  const { name, type, required, values } = attribute;
   const label = `${fieldWords(name)}${required ? " (required)" : ""}`;
-  const kind = formOf(attribute);
-  const plain = { label, value, onChange, error, hint: description };
-  if (kind === "texts") return html`<${Texts} label=${label} texts=${value} onChange=${onChange} error=${error} />`;
-  if (kind === "enum") return html`<${Choice} ...${plain} options=${[["", "–"], ...(values ?? []).map((one) => [one, levelWord(one)])]} />`;
-  if (kind === "boolean") return html`<${Choice} ...${plain} options=${[["", "–"], ["true", "yes"], ["false", "no"]]} />`;
-  if (kind === "lines") return html`<${Lines} ...${plain} hint="${description} One value a line." />`;
-  if (kind === "json") return html`<${Lines} ...${plain} hint="${description} As JSON." />`;
-  if (kind === "money") return html`<div class="write-pair">
-    <${Line} label=${label} value=${value.amount} error=${error} hint=${description}
-      onChange=${(/** @type {string} */ amount) => onChange({ ...value, amount })} />
-    <${Line} label="Currency" value=${value.currency}
-      onChange=${(/** @type {string} */ currency) => onChange({ ...value, currency })} />
-  </div>`;
-  return html`<${Line} ...${plain} hint=${`${description} ${HINTS[type] ?? ""}`} />`;
+  const hint = hintOf(attribute);
+  const common = { label, value, onChange, error, hint, name, required };
+  const choices = (/** @type {string[][]} */ options) => html`<${Choice} ...${common} options=${[["", "–"], ...options]} />`;
+  switch (formOf(attribute)) {
+    case "texts": return html`<${Texts} label=${label} texts=${value} onChange=${onChange} error=${error} />`;
+    case "enum": return choices((values ?? []).map((one) => [one, levelWord(one)]));
+    case "boolean": return choices([["true", "yes"], ["false", "no"]]);
+    case "lines": return html`<${Lines} ...${common} hint="${hint} One value a line." />`;
+    case "json": return html`<${Lines} ...${common} hint="${hint} As JSON." />`;
+    case "money": return html`<div class="write-pair">
+      <${Field} ...${common} value=${value.amount} onChange=${(/** @type {string} */ amount) => onChange({ ...value, amount })} />
+      <${Field} label="Currency" value=${value.currency} onChange=${(/** @type {string} */ currency) => onChange({ ...value, currency })} />
+    </div>`;
+    default: return html`<${Field} ...${common} ...${rulesOf(attribute)} hint=${`${hint} ${HINTS[type] ?? ""}`} />`;
+  }
 }
 
 /**
@@ -97,9 +96,9 @@ export function Texts({ label, texts, onChange, error }) {
     <legend>${label}</legend>
     ${texts.map(({ language, text }, at) => html`<div class="write-row" key=${at}>
       <input type="text" aria-label="Language" placeholder="de" size="6" value=${language} autocomplete="off"
-        onInput=${(/** @type {any} */ event) => set(at, { language: valueOf(event) })} />
+        onInput=${(/** @type {any} */ event) => set(at, { language: event.target.value })} />
       <input type="text" aria-label="Text in ${language || "this language"}" lang=${language} value=${text}
-        autocomplete="off" onInput=${(/** @type {any} */ event) => set(at, { text: valueOf(event) })} />
+        autocomplete="off" onInput=${(/** @type {any} */ event) => set(at, { text: event.target.value })} />
       <button type="button" aria-label="Remove ${language || "this row"}"
         onClick=${() => onChange(texts.filter((_, place) => place !== at))}>×</button>
     </div>`)}
@@ -110,10 +109,9 @@ export function Texts({ label, texts, onChange, error }) {
 
 /**
  * A field for a path, which proposes the children of what is typed so far.
- * @param {{api: import("./documents_writing.js").Api, hierarchy: import("./documents_writing.js").Hierarchy,
- *   label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string}} props
+ * @param {Parameters<typeof Field>[0] & {api: Api, hierarchy: Hierarchy}} props
  */
-export function PathField({ api, hierarchy, label, value, onChange, hint, error }) {
+export function PathField({ api, hierarchy, onChange, ...rest }) {
   const [found, setFound] = useState(/** @type {{path: string, name: string}[]} */ ([]));
   const turn = useRef(0);
   const [list] = useState(() => `paths-${++fields}`);
@@ -126,9 +124,6 @@ export function PathField({ api, hierarchy, label, value, onChange, hint, error 
     const answer = await api.ask(childrenFrom(hierarchy), variables).catch(() => null);
     if (mine === turn.current) setFound(answer?.data?.node?.children?.nodes ?? []);
   };
-  return html`<${Field} label=${label} hint=${hint} error=${error} input=${(/** @type {any} */ given) => html`
-    <input ...${given} type="text" list=${list} value=${value} autocomplete="off" spellcheck=${false}
-      onInput=${(/** @type {any} */ event) => typed(valueOf(event))} />
-    <datalist id=${list}>${found.map((one) => html`<option key=${one.path} value=${one.path}>${one.name}</option>`)}
-    </datalist>`} />`;
+  return html`<${Field} list=${list} onChange=${typed} ...${rest} />
+    <datalist id=${list}>${found.map((one) => html`<option key=${one.path} value=${one.path}>${one.name}</option>`)}</datalist>`;
 }

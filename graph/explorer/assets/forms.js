@@ -1,14 +1,13 @@
 // Forms of the mutations: for each its fields, and the variables that it sends.
 import { html, useEffect, useState } from "./vendor/preact.js";
-import { levelOf, siblings, storedAttributes } from "./documents_writing.js";
-import { AttributeField, Choice, Line, PathField, Texts } from "./fields.js";
+import { levelOf, levelsBelow, storedAttributes } from "./documents.js";
+import { siblings } from "./documents_writing.js";
+import { AttributeField, Choice, Field, PathField, Texts } from "./fields.js";
 import { changedTexts, fromForm, mergedTexts, same, toForm, toInput } from "./values.js";
 import { levelWord, parentOf } from "./words.js";
-
+/** @import { Hierarchy } from "./api" */
+/** @import { Content, Verb } from "./documents_writing" */
 /**
- * @typedef {import("./documents_writing.js").Hierarchy} Hierarchy
- * @typedef {import("./documents_writing.js").Content} Content
- * @typedef {import("./documents_writing.js").Verb} Verb
  * @typedef {Record<string, any>} Draft - what the fields hold; attributes are in `values`
  * @typedef {{hierarchy: Hierarchy, node: Content | null, draft: Draft}} State - `node` as it was read
  * @typedef {{title: (path: string) => string, action: string, start: (state: State) => Draft,
@@ -74,33 +73,29 @@ function ContentFields({ hierarchy, draft, set, errors }) {
   const setValue = (/** @type {string} */ name) => (/** @type {any} */ value) =>
     set({ values: { ...draft.values, [name]: value } });
   return html`
-    <${Line} label="Name" value=${draft.name} required error=${errors.name} onChange=${(/** @type {string} */ name) => set({ name })} />
+    <${Field} label="Name" name="name" value=${draft.name} required error=${errors.name} onChange=${(/** @type {string} */ name) => set({ name })} />
     <${Texts} label="Names in languages" texts=${draft.names} error=${errors.names}
       onChange=${(/** @type {any} */ names) => set({ names })} />
     ${storedAttributes(levelOf(hierarchy, draft.level)).map((one) => html`<${AttributeField} key=${one.name}
       attribute=${one} value=${draft.values[one.name]} error=${errors[one.name]} onChange=${setValue(one.name)} />`)}`;
 }
 
-/** The levels that a child of this node, or a root, may have. @param {State} state */
-export const levelsBelow = ({ hierarchy, node }) =>
-  hierarchy.levels.filter((one) => (node ? one.under.includes(node.level) : one.mayBeRoot));
-
 /** @type {Record<Verb, Form>} */
 export const FORMS = {
   create: {
     title: (path) => (path ? `New node below ${path}` : "New root"),
     action: "Create",
-    start: (state) => {
-      const level = levelsBelow(state)[0].name;
-      return { level, key: "", name: "", names: [], values: formValues(state.hierarchy, level, {}) };
+    start: ({ hierarchy, node }) => {
+      const level = levelsBelow(hierarchy, node)[0].name;
+      return { level, key: "", name: "", names: [], values: formValues(hierarchy, level, {}) };
     },
     Fields: (props) => {
-      const { hierarchy, draft, set, errors } = props;
-      const options = levelsBelow(props).map((one) => [one.name, levelWord(one.name)]);
+      const { hierarchy, node, draft, set, errors } = props;
+      const options = levelsBelow(hierarchy, node).map((one) => [one.name, levelWord(one.name)]);
       const change = (/** @type {string} */ level) => set({ level, values: { ...formValues(hierarchy, level, {}) } });
       return html`
         ${!draft.id && html`<${Choice} label="Level" value=${draft.level} options=${options} error=${errors.level} onChange=${change} />`}
-        <${Line} label="Key" value=${draft.key} required error=${errors.key}
+        <${Field} label="Key" name="key" value=${draft.key} required error=${errors.key}
           hint="Last segment of the path, unique among siblings." onChange=${(/** @type {string} */ key) => set({ key })} />
         <${ContentFields} ...${props} />`;
     },
@@ -134,7 +129,7 @@ export const FORMS = {
     title: (path) => `Rename ${path}`,
     action: "Rename",
     start: ({ node }) => ({ key: node?.key }),
-    Fields: ({ draft, set, errors }) => html`<${Line} label="Key" value=${draft.key} required error=${errors.key}
+    Fields: ({ draft, set, errors }) => html`<${Field} label="Key" name="key" value=${draft.key} required error=${errors.key}
       hint="Last segment of the path. Former paths lead to the node." onChange=${(/** @type {string} */ key) => set({ key })} />`,
     variables: ({ draft }) => ({ key: draft.key }),
   },

@@ -1,15 +1,15 @@
 // History: the revisions of a node with what each changed, and the moves that brought it where it is.
 import { html, useEffect, useState } from "./vendor/preact.js";
-import { CHANGES, history, levelOf } from "./documents_writing.js";
+import { levelOf } from "./documents.js";
+import { CHANGES, history } from "./documents_writing.js";
+import { draftOf } from "./forms.js";
 import { differences } from "./values.js";
 import { Differences } from "./write_dialog.js";
-import { localTime } from "./words.js";
+import { localTime, treeOf } from "./words.js";
 import { above } from "./write_session.js";
-import { openRestore } from "./writing.js";
-
+import { openWrite } from "./writing.js";
+/** @import { Api, Hierarchy } from "./api" */
 /**
- * @typedef {import("./documents_writing.js").Api} Api
- * @typedef {import("./documents_writing.js").Hierarchy} Hierarchy
  * @typedef {{id: string, revisions: any[], end: string | null}} Pages
  * @typedef {{at: string, text?: string, revision?: any, before?: any}} Entry - a move as text, or a revision and the one before
  */
@@ -36,7 +36,7 @@ export function History({ api, hierarchy, node, onOpen }) {
   }, [hierarchy.name, node.path, node.revision]);
 
   const restore = async (/** @type {any} */ revision) => {
-    const path = await openRestore({ api, hierarchy, path: node.path, revision });
+    const path = await openWrite({ api, hierarchy, verb: "update", path: node.path, draft: draftOf(hierarchy, revision) });
     if (path) onOpen(path);
   };
   const problem = error && html`<p class="write-error" role="alert">${error}</p>`;
@@ -117,9 +117,6 @@ async function movesOf(api, hierarchy, path, id) {
   }
   return found;
 }
-
-/** @param {string} path */
-const treeOf = (path) => path.split("/")[0];
 
 /**
  * The moves of a tree, newest first.

@@ -1,6 +1,8 @@
 // Changes of others, as they are made: the subscription `changes` over server-sent events (GraphQL over SSE, distinct
 // connections). EventSource sends no key, so the stream is read by fetch.
 
+/** @import { Api } from "./api" */
+
 const MIN_WAIT_MS = 1_000;
 const MAX_WAIT_MS = 60_000;
 const EVENT_STREAM = "text/event-stream";
@@ -12,7 +14,7 @@ const DOCUMENT = `subscription Changes($hierarchy: HierarchyName!, $tree: Path!)
 
 /**
  * Call `onChange` after each change of a tree, until `signal` aborts. It ends by itself where the server refuses.
- * @param {import("./api").Api} api @param {string} hierarchy @param {string} tree path of its root
+ * @param {Api} api @param {string} hierarchy @param {string} tree path of its root
  * @param {() => void} onChange @param {AbortSignal} signal
  */
 export async function follow(api, hierarchy, tree, onChange, signal) {

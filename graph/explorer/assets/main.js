@@ -1,46 +1,35 @@
 // The page: reads the address, shows the place that it names, and writes the address when another place is opened.
-import { html, render, useEffect, useMemo, useRef, useState } from "./vendor/preact.js";
-import { Api } from "./api.js";
+import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { Cost } from "./cost.js";
 import { Credential } from "./credential.js";
-import { HIERARCHIES } from "./documents.js";
 import { follow } from "./live.js";
-import { Family, Model, sentence } from "./model.js";
+import { Family, sentence } from "./model.js";
 import { HierarchyView, NodeView } from "./node_view.js";
 import { Search } from "./search.js";
+import { session } from "./session.js";
 import { Tree } from "./tree.js";
-import { addressOf, fieldWords, placeOf } from "./words.js";
-import { openMove } from "./writing.js";
-
-/** @typedef {import("./model").Row} Row */
-/** @typedef {import("./model").Order} Order */
-/** @typedef {{hierarchy: string, path: string}} Place */
+import { addressOf, fieldWords, placeOf, treeOf } from "./words.js";
+import { openWrite } from "./writing.js";
+/** @import { Model, Order, Row } from "./model" */
 
 const LIVE_PAUSE_MS = 300; // many changes that come together are read once
-const MISSING_CREDENTIAL = "UNAUTHENTICATED";
 
-/** A number that changes at each call of the function beside it, so that the page is shown again. @returns {[number, () => void]} */
-function useVersion() {
-  const [version, setVersion] = useState(0);
-  return [version, useMemo(() => () => setVersion((/** @type {number} */ old) => old + 1), [])];
-}
-
-/** The place that the address names. @param {Api} api @returns {Place} */
-function usePlace(api) {
+/** The place that the address names. @returns {{hierarchy: string, path: string}} */
+function usePlace() {
   const [place, setPlace] = useState(placeOf(location.hash));
   useEffect(() => {
     const begin = (/** @type {Event} */ event) => {
       const isAboutCost = event.target instanceof Element && event.target.closest("footer");
-      if (!isAboutCost) api.begin();
+      if (!isAboutCost) session.api.begin();
     };
-    const follow = (/** @type {Event} */ event) => {
+    const go = (/** @type {Event} */ event) => {
       begin(event);
       setPlace(placeOf(location.hash));
     };
-    addEventListener("hashchange", follow);
+    addEventListener("hashchange", go);
     addEventListener("click", begin, true);
     return () => {
-      removeEventListener("hashchange", follow);
+      removeEventListener("hashchange", go);
       removeEventListener("click", begin, true);
     };
   }, []);
@@ -49,50 +38,32 @@ function usePlace(api) {
 
 /** @param {{graphiql: string}} props */
 function Explorer({ graphiql }) {
-  const [version, changed] = useVersion();
-  const api = useMemo(() => new Api("graphql", changed), []);
-  const place = usePlace(api);
-  const [error, setError] = useState("");
-  const [isKeyNeeded, setKeyNeeded] = useState(false);
-
-  const start = async () => {
-    setError("");
-    setKeyNeeded(false);
-    api.begin();
-    try {
-      api.hierarchies = (await api.ask(HIERARCHIES)).data.hierarchies;
-      if (!api.hierarchies.length) setError("Nothing here may be read with this key; use another one.");
-    } catch (failure) {
-      api.hierarchies = [];
-      setKeyNeeded(/** @type {any} */ (failure).code === MISSING_CREDENTIAL);
-      setError(sentence(failure));
-    }
-    changed();
-  };
-  useEffect(() => void start(), []);
-
-  const hierarchy = api.hierarchies.find(({ name }) => name === place.hierarchy) ?? api.hierarchies[0];
-  const model = useMemo(() => (hierarchy ? new Model(api, hierarchy, changed) : null), [hierarchy]);
+  const [, setVersion] = useState(0);
+  session.onChange = () => setVersion((old) => old + 1);
+  const place = usePlace();
+  const { api, error, hierarchies } = session;
+  const model = session.model(place.hierarchy);
+  const name = model?.hierarchy.name;
+  const isUnknown = place.hierarchy && name !== place.hierarchy;
   const open = (/** @type {string} */ path) => {
-    if (hierarchy) location.hash = addressOf(hierarchy.name, path);
+    if (name) location.hash = addressOf(name, path);
   };
   const use = (/** @type {string} */ credential) => {
     api.credential = credential;
-    start();
+    session.start();
   };
-  const isUnknown = place.hierarchy && hierarchy && hierarchy.name !== place.hierarchy;
   return html`
     <header class="top">
       <a class="brand" href="#">Clade</a>
-      <nav class="hierarchies" aria-label="Hierarchies">${api.hierarchies.map(({ name, listField }) => html`<a
-        key=${name} href=${addressOf(name)} aria-current=${name === hierarchy?.name ? "true" : undefined}>${listField}</a>`)}
+      <nav class="hierarchies" aria-label="Hierarchies">${hierarchies.map((one) => html`<a key=${one.name}
+        href=${addressOf(one.name)} aria-current=${one.name === name ? "true" : undefined}>${one.listField}</a>`)}
       </nav>
       ${model?.documents.search ? html`<${Search} model=${model} path=${place.path} onOpen=${open} />` : html`<span class="search"></span>`}
-      <${Credential} credential=${api.credential} isNeeded=${isKeyNeeded} onUse=${use} />
+      <${Credential} credential=${api.credential} isNeeded=${session.isKeyNeeded} onUse=${use} />
     </header>
-    ${error && html`<main class="alone"><p class="error" role="alert">${error}</p> <button onClick=${start}>Try again</button></main>`}
-    ${!error && model && html`<${Browser} key=${hierarchy.name}
-      model=${model} version=${version} path=${isUnknown ? "" : place.path} onOpen=${open}
+    ${error && html`<main class="alone"><p class="error" role="alert">${error}</p> <button onClick=${() => session.start()}>Try again</button></main>`}
+    ${!error && model && html`<${Browser} key=${name}
+      model=${model} path=${isUnknown ? "" : place.path} onOpen=${open}
       unknown=${isUnknown ? place.hierarchy.toLowerCase() : ""}
     />`}
     ${!error && !model && html`<main class="alone"><p class="quiet">Loading…</p></main>`}
@@ -101,9 +72,9 @@ function Explorer({ graphiql }) {
 
 /**
  * The tree, and beside it the node at a path or the start of the hierarchy.
- * @param {{model: Model, version: number, path: string, unknown: string, onOpen: (path: string) => void}} props
+ * @param {{model: Model, path: string, unknown: string, onOpen: (path: string) => void}} props
  */
-function Browser({ model, version, path, unknown, onOpen }) {
+function Browser({ model, path, unknown, onOpen }) {
   const [node, setNode] = useState(/** @type {Row | null} */ (null));
   const [notice, setNotice] = useState("");
   const [error, setError] = useState("");
@@ -116,7 +87,7 @@ function Browser({ model, version, path, unknown, onOpen }) {
     const mine = ++turn.current;
     setError("");
     try {
-      const found = path ? await model.node(path) : null;
+      const found = await model.open(path);
       if (mine !== turn.current) return;
       if (path && !found) setError(`Nothing is at ${path}, or you may not see it.`);
       else if (found && found.path !== path) {
@@ -124,8 +95,6 @@ function Browser({ model, version, path, unknown, onOpen }) {
         history.replaceState(null, "", addressOf(model.hierarchy.name, found.path));
       }
       setNode(found);
-      if (found) model.reveal(found);
-      else model.load(model.family(""));
     } catch (failure) {
       if (mine !== turn.current) return;
       setNode(null);
@@ -155,12 +124,16 @@ function Browser({ model, version, path, unknown, onOpen }) {
     if (to === path) await load();
     else onOpen(to ?? "");
   };
-  useLive(model, (node?.path ?? path).split("/")[0], () => refresh().then(load));
+  useLive(model, treeOf(node?.path ?? path), () => refresh().then(load));
   const move = async (/** @type {string} */ from, /** @type {string} */ to) => {
-    const moved = await openMove({ api: model.api, hierarchy: model.hierarchy, path: from, to });
-    if (moved !== undefined) await done(moved);
+    try {
+      const moved = await openWrite({ api: model.api, hierarchy: model.hierarchy, verb: "move", path: from, draft: { to } });
+      if (moved !== undefined) await done(moved);
+    } catch (failure) {
+      setNotice(sentence(failure));
+    }
   };
-  const common = { model, version, onOpen, onOrder: order, onDone: done, family: sorted ?? model.family(node?.path ?? "") };
+  const common = { model, onOpen, onOrder: order, onDone: done, family: sorted ?? model.family(node?.path ?? "") };
   const isLoading = path && !error && !node;
   return html`<main class=${`browser${isTreeOpen ? " tree-open" : ""}`}>
     <button class="tree-button" aria-expanded=${String(isTreeOpen)} onClick=${() => setTreeOpen(!isTreeOpen)}>
@@ -168,7 +141,7 @@ function Browser({ model, version, path, unknown, onOpen }) {
     </button>
     <div class="side">
       <h1>${fieldWords(model.hierarchy.listField)}</h1>
-      <${Tree} model=${model} version=${version} selected=${node?.path ?? ""} isOpen=${isTreeOpen} onOpen=${onOpen}
+      <${Tree} model=${model} selected=${node?.path ?? ""} isOpen=${isTreeOpen} onOpen=${onOpen}
         onMove=${model.hierarchy.mayWrite ? move : null} />
     </div>
     <div class="content" ref=${scroller} tabindex="-1">

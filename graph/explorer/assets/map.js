@@ -1,6 +1,7 @@
 // Map: nodes that have coordinates, on an outline of the world.
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact.js";
 import { number, quantity } from "./words.js";
+import { BORDERS, LAND, STEPS } from "./world.js";
 
 /** @typedef {{path: string, name: string, latitude: number, longitude: number}} Point */
 /** @typedef {{x: number, y: number, width: number, height: number}} Box */
@@ -60,12 +61,10 @@ function labelled(spots, box, pixel) {
  * @param {{points: Point[], onOpen: (path: string) => void}} props
  */
 export function WorldMap({ points, onOpen }) {
-  const [outline, setOutline] = useState(/** @type {typeof import("./world.js") | null} */ (null));
   const [whole, setWhole] = useState(false);
   const [active, setActive] = useState(0);
   const [width, setWidth] = useState(700);
   const map = useRef(/** @type {SVGSVGElement | null} */ (null));
-  useEffect(() => void import("./world.js").then(setOutline), []);
   useEffect(() => {
     const measure = () => setWidth(map.current?.clientWidth || 700);
     measure();
@@ -94,8 +93,8 @@ export function WorldMap({ points, onOpen }) {
   return html`<figure class="map">
     <svg ref=${map} viewBox="${box.x} ${box.y} ${box.width} ${box.height}" role="group" onKeyDown=${onKeyDown}
       aria-label="Map of ${quantity(drawn.length, "place")}">
-      ${outline && html`<g aria-hidden="true" transform="scale(${stretch} 1)"><${Outline} outline=${outline} /></g>`}
-      ${outline && box === near && html`<${Inset} outline=${outline} box=${box} scale=${scale} />`}
+      <g aria-hidden="true" transform="scale(${stretch} 1)"><${Outline} /></g>
+      ${box === near && html`<${Inset} box=${box} scale=${scale} />`}
       ${drawn.map((spot, place) => html`<circle key=${spot.path} cx=${spot.x} cy=${spot.y} r=${RADIUS * pixel} role="link"
         tabindex=${spot === current ? 0 : -1} aria-label=${spot.name} onFocus=${() => setActive(place)}
         onClick=${() => onOpen(spot.path)}><title>${spot.name}</title></circle>`)}
@@ -109,18 +108,15 @@ export function WorldMap({ points, onOpen }) {
   </figure>`;
 }
 
-/** @typedef {typeof import("./world.js")} World */
-
-/** @param {{outline: World}} props */
-const Outline = ({ outline: { LAND, BORDERS, STEPS } }) => [-360, 0, 360].map((turn) => html`<g key=${turn}
+const Outline = () => [-360, 0, 360].map((turn) => html`<g key=${turn}
   transform="translate(${turn} 0) scale(${1 / STEPS})">
   <path class="map-land" d=${LAND} /><path class="map-border" d=${BORDERS} /></g>`);
 
 /**
  * A small world in the corner of a map, with the part that the map shows.
- * @param {{outline: World, box: Box, scale: number}} props
+ * @param {{box: Box, scale: number}} props
  */
-function Inset({ outline: { LAND, STEPS }, box, scale }) {
+function Inset({ box, scale }) {
   const [width, height] = [box.width / 5, (box.width / 5) * (WORLD.height / WORLD.width)];
   if (box.width / scale > WORLD.width / 2) return null; // it shows nothing new
   const left = box.x / scale;

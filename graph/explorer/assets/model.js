@@ -2,12 +2,9 @@
 import { ApiError } from "./api.js";
 import { documents, PAGE } from "./documents.js";
 import { parentOf, prefixes } from "./words.js";
+/** @import { Answer, Api, GraphQLError, Hierarchy } from "./api" */
+/** @import { NodeQuery, RootsQuery } from "./types" */
 
-/** @typedef {import("./api").Api} Api */
-/** @template T @typedef {import("./api").Answer<T>} Answer */
-/** @typedef {import("./types").RootsQuery} RootsQuery */
-/** @typedef {import("./types").NodeQuery} NodeQuery */
-/** @typedef {import("./api").Hierarchy} Hierarchy */
 /** A node in a list; `stub` where only its name may be read. The other members are counts by level and attributes.
  * @typedef {{path: string, key: string, name: string, level: string, childCount: number | null, stub?: boolean} &
  *   Record<string, any>} Row */
@@ -15,7 +12,7 @@ import { parentOf, prefixes } from "./words.js";
 
 const MAX_PAGES = 5; // of a family that is read again; the rest comes when it is scrolled into view
 
-const isForbidden = (/** @type {import("./api").GraphQLError[]} */ errors) =>
+const isForbidden = (/** @type {GraphQLError[]} */ errors) =>
   errors.some((error) => error.extensions?.code === "FORBIDDEN");
 
 /** The children of the node at `path`, or the roots where it is empty, as far as they are loaded. */
@@ -31,7 +28,8 @@ export class Family {
     /** @type {string | null} */
     this.cursor = null;
     this.hasMore = true;
-    this.isLoading = false;
+    /** @type {Promise<void> | null} the page that is under way. */
+    this.loading = null;
     this.error = "";
     this.paths = new Set();
   }
@@ -49,6 +47,9 @@ export class Family {
 }
 
 export class Model {
+  /** @type {{path: string, node: Promise<Row | null>} | null} what `begin` began. */
+  #begun = null;
+
   /** @param {Api} api @param {Hierarchy} hierarchy @param {() => void} changed called when something was loaded */
   constructor(api, hierarchy, changed) {
     this.api = api;
@@ -68,10 +69,15 @@ export class Model {
     return found;
   }
 
-  /** Load the next page of a family, unless that is under way. @param {Family} family */
+  /** Load the next page of a family, if there is one; a page that is under way is awaited. @param {Family} family */
   async load(family) {
-    if (family.isLoading || !family.hasMore) return;
-    family.isLoading = true;
+    if (!family.loading && !family.hasMore) return;
+    family.loading ??= this.#load(family);
+    await family.loading;
+  }
+
+  /** @param {Family} family */
+  async #load(family) {
     this.changed();
     try {
       const list = await this.#page(family);
@@ -80,15 +86,24 @@ export class Model {
     } catch (error) {
       family.error = sentence(error);
     }
-    family.isLoading = false;
+    family.loading = null;
     this.changed();
+  }
+
+  /** Load the first page of the children of a path, unless it is there. @param {string} path */
+  async first(path) {
+    const family = this.family(path);
+    if (!family.rows.length) await this.load(family);
   }
 
   /** @param {Family} family */
   async #page(family) {
     const { roots, children, stubRoots, stub } = this.documents;
     const variables = this.#variables(family);
-    const list = (/** @type {NodeQuery & RootsQuery} */ data) => (family.path ? data.node?.children : data.list);
+    const list = (/** @type {NodeQuery & RootsQuery} */ data) => {
+      if (!family.path) return data.list;
+      return data.node?.path === family.path ? data.node.children : null; // a former path leads to another node
+    };
     const { data, errors } = await this.#try(family.path ? children : roots, variables);
     if (!isForbidden(errors)) return list(data);
     const names = list((await this.api.ask(family.path ? stub : stubRoots, variables)).data);
@@ -125,7 +140,7 @@ export class Model {
    * The node at a path, null without one, with its children as a family. Throws ApiError.
    * @param {string} path @returns {Promise<Row | null>}
    */
-  async node(path) {
+  async #node(path) {
     const variables = this.#variables(new Family(path));
     let { data, errors } = /** @type {Answer<NodeQuery>} */ (await this.#try(this.documents.node, variables));
     const isStub = !data.node && isForbidden(errors);
@@ -147,12 +162,33 @@ export class Model {
     this.families.set(path, family);
   }
 
+  /** Begin to open the path that is shown first. @param {string} path */
+  begin(path) {
+    this.#begun = { path, node: this.open(path) };
+    this.#begun.node.catch(() => {}); // whoever opens it sees the error
+  }
+
+  /**
+   * The node at a path, null without one, and all that the tree shows above it, which is read at the same time.
+   * Throws ApiError.
+   * @param {string} path @returns {Promise<Row | null>}
+   */
+  async open(path) {
+    const begun = this.#begun;
+    this.#begun = null;
+    if (begun?.path === path) return begun.node;
+    const above = prefixes(parentOf(path)).filter(Boolean);
+    ["", ...above].forEach((one) => this.first(one));
+    const node = path ? await this.#node(path) : null;
+    if (node) this.#reveal(node);
+    return node;
+  }
+
   /** Show a node in the tree: load and expand what is above it. @param {Row} node */
-  async reveal(node) {
+  async #reveal(node) {
     const above = prefixes(parentOf(node.path)).filter(Boolean);
     [...above, node.path].forEach((path) => this.expanded.add(path));
-    const unread = ["", ...above].map((path) => this.family(path)).filter((family) => !family.rows.length);
-    await Promise.all(unread.map((family) => this.load(family)));
+    await Promise.all(["", ...above].map((path) => this.first(path)));
     const shown = [...(node.ancestors ?? []).map((/** @type {any} */ one) => ({ ...one, childCount: null })), node];
     for (const row of shown) {
       const family = this.family(parentOf(row.path));
@@ -167,8 +203,7 @@ export class Model {
     if (open) this.expanded.add(row.path);
     else this.expanded.delete(row.path);
     this.changed();
-    const family = this.family(row.path);
-    if (open && !family.rows.length) await this.load(family);
+    if (open) await this.first(row.path);
   }
 
   /** Read again what is shown, since something was written; what was read before is shown until all is there. */

@@ -1,17 +1,15 @@
 // The node on the right: its names, attributes and counts, where it stands, and its children as a table.
-import { html, useEffect, useState } from "./vendor/preact.js";
+import { html, useState } from "./vendor/preact.js";
 import { NEIGHBOURS, responseName } from "./documents.js";
+import { sentence } from "./model.js";
 import { NodeHistory, Panels } from "./panels.js";
 import { ChildrenTable } from "./table.js";
 import { Value } from "./value_view.js";
 import { addressOf, fieldWords, languageWord, levelWord, localTime, number } from "./words.js";
 import { WriteMenu } from "./writing.js";
-
-/** @typedef {import("./model").Model} Model */
-/** @typedef {import("./model").Family} Family */
-/** @typedef {import("./model").Row} Row */
-/** @typedef {import("./model").Order} Order */
-/** @typedef {{model: Model, version: number, family: Family, onOrder: (order: Order | null) => void,
+/** @import { Family, Model, Order, Row } from "./model" */
+/** @import { NearQuery } from "./types" */
+/** @typedef {{model: Model, family: Family, onOrder: (order: Order | null) => void,
  *   onOpen: (path: string) => void, onDone: (path: string | null) => void}} Common */
 
 /** The start of a hierarchy: what it is, and its roots. @param {Common} props */
@@ -47,8 +45,8 @@ export function NodeView(props) {
     <${Names} names=${node.names ?? []} />
     <${Panels} ...${props} />
     ${node.childCount !== 0 && html`<${Children} ...${props} title="Children" />`}
-    ${!node.stub && html`<${Near} model=${model} node=${node} />`}
-    ${!node.stub && html`<${NodeHistory} model=${model} node=${node} onOpen=${props.onDone} />`}
+    ${!node.stub && html`<${Near} key=${`near ${node.path} ${node.revision}`} model=${model} node=${node} />`}
+    ${!node.stub && html`<${NodeHistory} key=${`history ${node.path}`} model=${model} node=${node} onOpen=${props.onDone} />`}
   </article>`;
 }
 
@@ -92,19 +90,15 @@ function Near({ model, node }) {
   const { latitudeField, longitudeField, name } = model.hierarchy;
   const [found, setFound] = useState(/** @type {any[] | null} */ (null));
   const [error, setError] = useState("");
-  useEffect(() => {
-    setFound(null);
-    setError("");
-  }, [node]);
   const latitude = latitudeField && node[latitudeField];
   const longitude = longitudeField && node[longitudeField];
   if (!model.documents.near || typeof latitude !== "number" || typeof longitude !== "number") return null;
   const find = async () => {
     try {
       const { data } = await model.api.ask(/** @type {string} */ (model.documents.near), { latitude, longitude, first: NEIGHBOURS + 1 });
-      setFound(/** @type {import("./types").NearQuery} */ (data).found.edges.filter((edge) => edge.node.path !== node.path));
+      setFound(/** @type {NearQuery} */ (data).found.edges.filter((edge) => edge.node.path !== node.path));
     } catch (failure) {
-      setError(String(/** @type {Error} */ (failure).message));
+      setError(sentence(failure));
     }
   };
   return html`<section><h2>Nearby</h2>

@@ -1,14 +1,22 @@
 // The panels of a node: counts by level, a map of what has coordinates, and its history when somebody opens it.
 import { html, useEffect, useMemo, useState } from "./vendor/preact.js";
-import { LevelBars } from "./bars.js";
 import { countedLevels } from "./documents.js";
-import { History } from "./history.js";
-import { WorldMap } from "./map.js";
-import { levelWord, plural } from "./words.js";
+import { sentence } from "./model.js";
+import { levelWord, number, plural } from "./words.js";
+/** @import { Family, Model, Row } from "./model" */
 
-/** @typedef {import("./model").Model} Model */
-/** @typedef {import("./model").Family} Family */
-/** @typedef {import("./model").Row} Row */
+/**
+ * A module that is loaded when it is first needed, null before, and a sentence where that failed.
+ * @template T @param {() => Promise<T>} load @param {boolean} isNeeded @returns {{module: T | null, error: string}}
+ */
+function useModule(load, isNeeded) {
+  const [found, setFound] = useState(/** @type {{module: T | null, error: string}} */ ({ module: null, error: "" }));
+  useEffect(() => {
+    if (!isNeeded || found.module) return;
+    load().then((module) => setFound({ module, error: "" }), (error) => setFound({ module: null, error: sentence(error) }));
+  }, [isNeeded]);
+  return found;
+}
 
 /** The counts below a node by level. @param {Model} model @param {Row} node */
 function countsBelow(model, node) {
@@ -25,24 +33,46 @@ function pointsOf({ hierarchy }, rows) {
   return points.filter(({ latitude, longitude }) => typeof latitude === "number" && typeof longitude === "number");
 }
 
-/** @param {{model: Model, version: number, family: Family, node: Row | null, onOpen: (path: string) => void}} props */
+/** @param {{model: Model, family: Family, node: Row | null, onOpen: (path: string) => void}} props */
 export function Panels({ model, family, node, onOpen }) {
   const counts = node && !node.stub ? countsBelow(model, node) : [];
   const points = useMemo(() => pointsOf(model, [...family.rows, ...(node ? [node] : [])]), [model, family, family.rows, node]);
+  const { module } = useModule(() => import("./map.js"), points.length > 0);
   if (!counts.length && !points.length) return null;
   return html`<section class="panels">
-    ${points.length > 0 && html`<${WorldMap} points=${points} onOpen=${onOpen} />`}
+    ${points.length > 0 && (module ? html`<${module.WorldMap} points=${points} onOpen=${onOpen} />` : html`<figure class="map"><svg /></figure>`)}
     ${counts.length > 0 && html`<${LevelBars} counts=${counts} />`}
   </section>`;
+}
+
+/**
+ * A table with a bar in each row; bars are logarithmic where the numbers differ by a factor of 100 or more.
+ * @param {{counts: {level: string, title: string, count: number}[]}} props
+ */
+export function LevelBars({ counts }) {
+  const numbers = counts.map((one) => one.count).filter((count) => count > 0);
+  const most = Math.max(...numbers, 1);
+  const isLogarithmic = most / Math.min(...numbers, most) >= 100;
+  const percent = (/** @type {number} */ count) => 100 * (isLogarithmic ? Math.log(count + 1) / Math.log(most + 1) : count / most);
+  return html`<table class="bars">
+    <caption>Nodes by level${isLogarithmic ? " (bars are logarithmic)" : ""}</caption>
+    <tbody>
+      ${counts.map(({ level, title, count }) => html`<tr key=${level}>
+        <th scope="row">${title}</th>
+        <td class="bars-count">${number(count)}</td>
+        <td class="bars-bar" aria-hidden="true"><svg width="100%" height="8"><rect width="${percent(count)}%" height="8" rx="2" /></svg></td>
+      </tr>`)}
+    </tbody>
+  </table>`;
 }
 
 /** @param {{model: Model, node: Row, onOpen: (path: string) => void}} props */
 export function NodeHistory({ model, node, onOpen }) {
   const [isOpen, setOpen] = useState(false);
-  useEffect(() => setOpen(false), [node.path]);
+  const { module, error } = useModule(() => import("./history.js"), isOpen);
   return html`<section><h2>History</h2>
-    ${isOpen
-      ? html`<${History} api=${model.api} hierarchy=${model.hierarchy} node=${node} onOpen=${onOpen} />`
-      : html`<button onClick=${() => setOpen(true)}>Show what changed</button>`}
+    ${!isOpen && html`<button onClick=${() => setOpen(true)}>Show what changed</button>`}
+    ${isOpen && module && html`<${module.History} api=${model.api} hierarchy=${model.hierarchy} node=${node} onOpen=${onOpen} />`}
+    ${isOpen && error && html`<p class="error" role="alert">${error}</p>`}
   </section>`;
 }

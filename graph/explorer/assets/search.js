@@ -2,9 +2,9 @@
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
 import { HITS } from "./documents.js";
 import { sentence } from "./model.js";
-import { levelWord } from "./words.js";
-
-/** @typedef {import("./model").Model} Model */
+import { levelWord, treeOf } from "./words.js";
+/** @import { Model } from "./model" */
+/** @import { SearchQuery } from "./types" */
 
 const PAUSE_MS = 150;
 const MAX_CHARACTERS = 200;
@@ -15,17 +15,19 @@ const UNSPACED = /[\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Hira}\p{scx=Kana}\
 const isLongEnough = (text) => [...text].length >= 2 || UNSPACED.test(text);
 
 /**
- * @param {{model: Model, path: string, onOpen: (path: string) => void}} props `path` of the node that is shown, whose
- *   tree is searched where a search takes one tree
+ * @param {{model: Model, path: string, onOpen: (path: string) => void}} props `path` of the node that is shown: the
+ *   search can be limited to what is below it, and is limited to its tree where a search takes one tree
  */
 export function Search({ model, path, onOpen }) {
   const [text, setText] = useState("");
   const [hits, setHits] = useState(/** @type {any[]} */ ([]));
   const [said, setSaid] = useState("");
   const [active, setActive] = useState(-1);
+  const [isBelow, setBelow] = useState(false);
   const latest = useRef(0);
-  const input = useRef(null);
-  const under = model.hierarchy.searchNeedsUnder ? path.split("/")[0] || null : null;
+  const { searchNeedsUnder, listField } = model.hierarchy;
+  const tree = searchNeedsUnder ? treeOf(path) : "";
+  const under = (isBelow ? path : tree) || null;
 
   const close = () => {
     latest.current += 1;
@@ -39,11 +41,12 @@ export function Search({ model, path, onOpen }) {
       model.api.begin();
       const { data } = await model.api.ask(/** @type {string} */ (model.documents.search), { text: words, under, first: HITS });
       if (turn !== latest.current) return;
-      const { nodes, complete } = /** @type {import("./types").SearchQuery} */ (data).found;
+      const { nodes, complete } = /** @type {SearchQuery} */ (data).found;
       setHits(nodes);
       setActive(-1);
       const more = complete ? "" : " There may be better ones: type on.";
-      setSaid(nodes.length ? `${nodes.length} found.${more}` : `Nothing has words that begin with “${words}”.`);
+      const where = isBelow && under ? ` below ${under}` : "";
+      setSaid(nodes.length ? `${nodes.length} found.${more}` : `Nothing${where} has words that begin with “${words}”.`);
     } catch (error) {
       if (turn !== latest.current) return;
       setHits([]);
@@ -52,7 +55,7 @@ export function Search({ model, path, onOpen }) {
   };
   useEffect(() => {
     const words = text.trim();
-    if (!isLongEnough(words)) return close();
+    if (!words || !isLongEnough(words)) return close();
     const timer = setTimeout(() => search(words), PAUSE_MS);
     return () => clearTimeout(timer);
   }, [text, model, under]);
@@ -71,19 +74,20 @@ export function Search({ model, path, onOpen }) {
     event.preventDefault();
     return setActive((active + by + hits.length) % hits.length);
   };
-  const isOff = model.hierarchy.searchNeedsUnder && !under;
-  const hint = isOff ? "Open a tree to search it" : `Search ${under ?? model.hierarchy.listField}`;
+  const isOff = searchNeedsUnder && !under;
+  const hint = isOff ? "Open a tree to search it" : `Search ${under ?? listField}`;
   return html`<div class="search" onfocusout=${(/** @type {FocusEvent} */ event) => {
     if (!(/** @type {Element} */ (event.currentTarget)).contains(/** @type {Node | null} */ (event.relatedTarget))) close();
   }}>
     <input
-      ref=${input} type="search" role="combobox" aria-label="Search" placeholder=${hint} disabled=${isOff} value=${text}
+      type="search" role="combobox" aria-label="Search" placeholder=${hint} disabled=${isOff} value=${text}
       aria-expanded=${String(hits.length > 0)} aria-controls="hits" aria-autocomplete="list" autocomplete="off"
       aria-activedescendant=${active >= 0 ? `hit-${active}` : undefined} spellcheck=${false} maxlength=${MAX_CHARACTERS}
       onInput=${(/** @type {InputEvent} */ event) => setText(/** @type {HTMLInputElement} */ (event.target).value)}
       onKeyDown=${press} onFocus=${() => isLongEnough(text.trim()) && search(text.trim())}
     />
     <div class=${`popup${hits.length || said ? "" : " hidden"}`}>
+      ${path && html`<label class="below"><input type="checkbox" checked=${isBelow} onChange=${() => setBelow(!isBelow)} /> Only below ${path}</label>`}
       <ul id="hits" role="listbox" aria-label="Nodes found" hidden=${!hits.length}>
         ${hits.map((hit, place) => html`<li
           key=${hit.path} id=${`hit-${place}`} role="option" aria-selected=${String(place === active)}

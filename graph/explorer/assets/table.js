@@ -5,11 +5,7 @@ import { childCounts } from "./tree.js";
 import { Value } from "./value_view.js";
 import { useWindow } from "./windowing.js";
 import { addressOf, fieldWords, levelWord } from "./words.js";
-
-/** @typedef {import("./model").Model} Model */
-/** @typedef {import("./model").Family} Family */
-/** @typedef {import("./model").Row} Row */
-/** @typedef {import("./model").Order} Order */
+/** @import { Family, Model, Order, Row } from "./model" */
 /** @typedef {{title: string, order: string | null, type?: string, cell: (row: Row) => any}} Column */
 
 const HEIGHT = 36;
@@ -42,13 +38,10 @@ function columnsOf(model, rows) {
   ];
 }
 
-/**
- * @param {{model: Model, version: number, family: Family, label: string, onOrder: (order: Order | null) => void}} props
- *   `version` changes with the model
- */
-export function ChildrenTable({ model, version, family, label, onOrder }) {
+/** @param {{model: Model, family: Family, label: string, onOrder: (order: Order | null) => void}} props */
+export function ChildrenTable({ model, family, label, onOrder }) {
   const { rows } = family;
-  const columns = useMemo(() => columnsOf(model, rows), [model, rows, version]);
+  const columns = useMemo(() => columnsOf(model, rows), [model, rows]);
   const count = rows.length + (family.hasMore ? 1 : 0);
   const { ref, first, last } = useWindow(count, HEIGHT);
   useEffect(() => {
@@ -75,7 +68,7 @@ export function ChildrenTable({ model, version, family, label, onOrder }) {
       </tbody>
     </table>
     ${family.error && html`<p class="error">${family.error} <button onClick=${() => model.load(family)}>Try again</button></p>`}
-    ${family.isLoading && !rows.length && html`<p class="quiet">Loading…</p>`}
+    ${family.loading && !rows.length && html`<p class="quiet">Loading…</p>`}
   </div>`;
 }
 

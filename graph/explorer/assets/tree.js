@@ -1,13 +1,10 @@
 // The tree on the left: a hierarchy as lines, of which those in view are in the document; children come page by page.
-import { html, useEffect, useMemo, useState } from "./vendor/preact.js";
+import { html, useEffect, useState } from "./vendor/preact.js";
 import { countedLevels } from "./documents.js";
 import { isParent, linesOf } from "./model.js";
 import { useWindow } from "./windowing.js";
 import { fieldWords, levelWord, number, quantity } from "./words.js";
-
-/** @typedef {import("./model").Model} Model */
-/** @typedef {import("./model").Row} Row */
-/** @typedef {import("./model").Line} Line */
+/** @import { Line, Model, Row } from "./model" */
 
 const HEIGHT = 32;
 
@@ -22,12 +19,11 @@ export function childCounts(hierarchy, row) {
 }
 
 /**
- * @param {{model: Model, version: number, selected: string, isOpen: boolean, onOpen: (path: string) => void,
- *   onMove: ((path: string, to: string) => void) | null}} props `version` changes with the model; with `isOpen` a small
- *   screen shows the tree
+ * @param {{model: Model, selected: string, isOpen: boolean, onOpen: (path: string) => void,
+ *   onMove: ((path: string, to: string) => void) | null}} props with `isOpen` a small screen shows the tree
  */
-export function Tree({ model, version, selected, isOpen, onOpen, onMove }) {
-  const lines = useMemo(() => linesOf(model), [model, version]);
+export function Tree({ model, selected, isOpen, onOpen, onMove }) {
+  const lines = linesOf(model);
   const [active, setActive] = useState("");
   const { ref, first, last } = useWindow(lines.length, HEIGHT);
   const at = Math.max(0, lines.findIndex((line) => keyOf(line) === (active || selected)));
@@ -128,7 +124,7 @@ function TreeLine({ line, id, model, isActive, isSelected, onOpen, onMove }) {
     "aria-selected": String(isSelected),
   };
   if (!row) {
-    const text = family.isLoading ? "Loading…" : family.error ? `${family.error} Try again` : "Show more";
+    const text = family.loading ? "Loading…" : family.error ? `${family.error} Try again` : "Show more";
     return html`<div ...${common} onClick=${() => model.load(family)} title=${text}><span class="name">${text}</span></div>`;
   }
   const canOpen = isParent(row);

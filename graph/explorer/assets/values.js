@@ -1,11 +1,9 @@
 // Values of attributes: as text, as the content of a form, and as the input of a mutation.
-import { storedAttributes } from "./documents_writing.js";
+import { storedAttributes } from "./documents.js";
 import { fieldWords } from "./words.js";
-
+/** @import { Attribute, Level } from "./documents" */
+/** @import { Text } from "./documents_writing" */
 /**
- * @typedef {import("./documents_writing.js").Attribute} Attribute
- * @typedef {import("./documents_writing.js").Level} Level
- * @typedef {import("./documents_writing.js").Text} Text
  * @typedef {{label: string, field: string, before: string, after: string}} Difference
  */
 

@@ -12,9 +12,11 @@ export function plural(word) {
 /** @param {number} count @param {string} word */
 export const quantity = (count, word) => `${number(count)} ${count === 1 ? word : plural(word)}`;
 
+const GROUPED = new Intl.NumberFormat("en");
+
 /** A number with groups of digits from five digits on, since years have four. @param {number} value */
 export function number(value) {
-  return Number.isInteger(value) && Math.abs(value) >= 10_000 ? value.toLocaleString("en") : String(value);
+  return Number.isInteger(value) && Math.abs(value) >= 10_000 ? GROUPED.format(value) : String(value);
 }
 
 /** The name of a field as words: squareFeet is "Square feet". @param {string} field */
@@ -63,6 +65,9 @@ function decoded(part) {
 
 /** The path above; empty for a root. @param {string} path */
 export const parentOf = (path) => path.split("/").slice(0, -1).join("/");
+
+/** The path of the root of its tree; empty without a path. @param {string} path */
+export const treeOf = (path) => path.split("/")[0];
 
 /** The paths from the root down to a path. @param {string} path */
 export const prefixes = (path) => path.split("/").map((_, place, keys) => keys.slice(0, place + 1).join("/"));

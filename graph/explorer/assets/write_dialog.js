@@ -1,22 +1,24 @@
 // Dialog of a mutation: its form and preview, conflicts with what somebody else wrote, and the progress of large moves.
 import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
-import { levelOf, PROGRESS } from "./documents_writing.js";
+import { levelOf } from "./documents.js";
+import { PROGRESS } from "./documents_writing.js";
 import { drafted } from "./forms.js";
 import { differences, NONE } from "./values.js";
 import { number, quantity } from "./words.js";
 import { above, WriteSession } from "./write_session.js";
-
-/** @typedef {import("./documents_writing.js").Move} Move */
+/** @import { Move } from "./documents_writing" */
+/** @import { Difference } from "./values" */
+/** @import { Options } from "./write_session" */
 /** @typedef {{session: WriteSession}} Props */
 
 const POLL_MILLISECONDS = 1000;
 
 /**
- * Opens the dialog. Resolves to the path to show next, null for the roots, or undefined where nothing was written.
- * @param {import("./write_session.js").Options} options
+ * Opens a dialog, as `openWrite` says.
+ * @param {Options} options
  * @returns {Promise<string | null | undefined>}
  */
-export function openWrite(options) {
+export function openDialog(options) {
   const host = document.body.appendChild(document.createElement("div"));
   return new Promise((resolve) => {
     const close = (/** @type {any} */ result) => {
@@ -29,7 +31,7 @@ export function openWrite(options) {
   });
 }
 
-/** @param {{options: import("./write_session.js").Options, onClose: (result: any) => void}} props */
+/** @param {{options: Options, onClose: (result: any) => void}} props */
 function WriteDialog({ options, onClose }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const [, redraw] = useState(0);
@@ -51,7 +53,7 @@ function WriteDialog({ options, onClose }) {
   const onClosed = () => (session.step === "busy" ? dialog.current?.showModal() : session.leave());
   const again = () => {
     const next = session.undo();
-    onClose(openWrite(next).then((path) => (path === undefined ? next.path : path)));
+    onClose(openDialog(next).then((path) => (path === undefined ? next.path : path)));
   };
   return html`<dialog class="write" ref=${dialog} aria-labelledby="write-title" onCancel=${onCancel}
     onClose=${onClosed}>
@@ -68,9 +70,12 @@ const Reading = ({ session }) => html`<${Problem} session=${session} />
 function Editing({ session }) {
   const { options, node, draft, errors, plan, isReady, isUnknown } = session;
   const isBusy = session.step === "busy";
-  const submit = (/** @type {Event} */ event) => {
+  const submit = (/** @type {any} */ event) => {
     event.preventDefault();
-    if (!isBusy) session.send(!isReady);
+    const fields = /** @type {HTMLInputElement[]} */ ([...event.currentTarget.elements].filter((one) => one.name));
+    const wrong = fields.filter(({ name, validity }) => validity.badInput || (!validity.valid && session.isChecked(name)));
+    if (wrong.length) session.refuse(Object.fromEntries(wrong.map((one) => [one.name, one.validationMessage])));
+    else if (!isBusy) session.send(!isReady);
   };
   const action = isUnknown ? "Send again" : isReady ? session.form.action : "Preview";
   return html`<form onSubmit=${submit} novalidate aria-busy=${isBusy}>
@@ -106,7 +111,7 @@ function Forecast({ session: { options: { hierarchy, verb }, node, draft, plan }
   </section>`;
 }
 
-/** A list of differences, old to new. @param {{rows: import("./values.js").Difference[]}} props */
+/** A list of differences, old to new. @param {{rows: Difference[]}} props */
 export const Differences = ({ rows }) => html`<dl class="differences">
   ${rows.map(({ label, before, after }) => html`<div key=${label}><dt>${label}</dt>
     <dd>${before === NONE ? before : html`<del>${before}</del>`} → <ins>${after}</ins></dd></div>`)}

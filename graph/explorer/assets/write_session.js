@@ -1,16 +1,13 @@
 // Session of one mutation: its draft, the dry run, the write, and what comes in between: conflicts and large moves.
-import { content, levelOf, mutation } from "./documents_writing.js";
+import { levelOf } from "./documents.js";
+import { content, mutation } from "./documents_writing.js";
 import { draftOf, FieldError, FORMS, rebased } from "./forms.js";
+import { same } from "./values.js";
 import { parentOf } from "./words.js";
-
+/** @import { Api, Hierarchy } from "./api" */
+/** @import { Content, Move, Plan, Verb } from "./documents_writing" */
+/** @import { Draft } from "./forms" */
 /**
- * @typedef {import("./documents_writing.js").Api} Api
- * @typedef {import("./documents_writing.js").Hierarchy} Hierarchy
- * @typedef {import("./documents_writing.js").Content} Content
- * @typedef {import("./documents_writing.js").Move} Move
- * @typedef {import("./documents_writing.js").Plan} Plan
- * @typedef {import("./documents_writing.js").Verb} Verb
- * @typedef {import("./forms.js").Draft} Draft
  * @typedef {{api: Api, hierarchy: Hierarchy, verb: Verb, path: string | null, draft?: Draft}} Options - `path` is that of
  *   the node, or of a new node's parent; `draft` is what the fields begin with where that is not the node's content
  */
@@ -104,6 +101,22 @@ export class WriteSession {
   #renew(state) {
     this.#key = newKey(); // a key belongs to one mutation with its arguments
     this.#set({ plan: null, errors: {}, isUnknown: false, ...state });
+  }
+
+  /**
+   * Whether a field must keep the rules: what a node has from before they were made, it may keep.
+   * @param {string} field
+   */
+  isChecked(field) {
+    if (this.options.verb !== "update") return true;
+    const old = draftOf(this.options.hierarchy, /** @type {Content} */ (this.node));
+    const value = (/** @type {Draft} */ draft) => (field in draft.values ? draft.values[field] : draft[field]);
+    return !same(value(/** @type {Draft} */ (this.draft)), value(old));
+  }
+
+  /** Say what is wrong before anything is sent. @param {Record<string, string>} errors by field */
+  refuse(errors) {
+    this.#set({ errors });
   }
 
   /** Whether the preview found that the draft can be written. */

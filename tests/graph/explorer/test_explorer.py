@@ -17,7 +17,7 @@ from tests.graph.explorer.data import SECRET, planted, token
 from tests.serving import serving
 
 AXE = HERE.parent / "node_modules" / "axe-core" / "axe.min.js"
-MAX_FIRST_VIEW_BYTES = 150_000
+MAX_FIRST_VIEW_BYTES, MAX_FIRST_VIEW_FILES = 100_000, 24
 CHILDREN, PAGE, ROW_PIXELS, LINE_PIXELS = 10_000, 100, 36, 32
 EVIL = '<img src=x onerror="window.evil = true">'
 DEVICES = {
@@ -35,8 +35,9 @@ def visit(browser):
     """
     visit, servers = Visit(browser), []
 
-    def open_page(url, address="", device="light"):
+    def open_page(url, address="", device="light", prepare=lambda page: None):
         page = visit.page(**DEVICES[device], locale="en-GB", timezone_id="UTC")
+        prepare(page)
         page.goto(f"{url}/{address}")
         servers.append(url)
         return page
@@ -259,7 +260,29 @@ def test_search_lists_nodes_with_their_breadcrumbs_and_opens_one(demo_server, vi
     field.fill("omah")
     expect(first).to_be_visible()
     field.press("Tab")
+    below = page.get_by_role("checkbox")
+    expect(below).to_be_focused()
+    below.press("Tab")
     expect(first).to_be_hidden()
+
+
+def test_search_can_be_limited_to_what_is_below_a_node(demo_server, visit):
+    page = visit(demo_server, "#location/US/NE")
+    expect(heading(page)).to_have_text("Nebraska")
+    field, options = page.get_by_role("combobox", name="Search"), page.get_by_role("option")
+    field.fill("lincoln")
+    expect(options.filter(has_not_text="› Nebraska").first).to_be_visible()
+    below = page.get_by_role("checkbox", name="Only below US/NE")
+    below.check()
+    expect(options.filter(has_not_text="› Nebraska")).to_have_count(0)
+    expect(options.filter(has_text="Lincoln").first).to_be_visible()
+    below.uncheck()
+    expect(options.filter(has_not_text="› Nebraska").first).to_be_visible()
+    below.check()
+    field.fill("xqzzy")
+    expect(page.locator(".popup [role=status]")).to_have_text("Nothing below US/NE has words that begin with “xqzzy”.")
+    page.get_by_role("link", name="Clade").click()
+    expect(below).to_have_count(0)
 
 
 def test_addresses_are_states_and_the_back_button_returns(demo_server, visit):
@@ -395,15 +418,51 @@ def test_an_unreachable_server_is_said_and_tried_again(demo_server, visit):
 # -- the whole page ----------------------------------------------------------------------------------------------------
 
 
-def test_the_first_view_is_below_150_kb(demo_server, visit):
+def test_the_first_view_takes_two_queries_and_is_small(demo_server, visit):
     page = visit(demo_server)
     expect(line(page, "Andorra")).to_be_visible()
     loaded = page.evaluate(
         "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
         ".map((one) => [one.name, one.encodedBodySize])"
     )
-    assert len(loaded) > 10
+    assert sum(name.endswith("/graphql") for name, _ in loaded) == 2
+    assert 10 < len(loaded) <= MAX_FIRST_VIEW_FILES
     assert sum(size for _, size in loaded) < MAX_FIRST_VIEW_BYTES, loaded
+
+
+def test_the_first_queries_are_sent_before_the_parts_of_the_page_are_loaded(demo_server, visit):
+    late, sent = [], []
+
+    def note(request):
+        if request.method == "POST":
+            sent.append(request)
+        if len(sent) == 2 and late:
+            late.pop().continue_()
+
+    def prepare(page):
+        page.route("**/tree.js", lambda route: late.append(route))
+        page.on("request", note)
+
+    page = visit(demo_server, prepare=prepare)
+    expect(line(page, "Andorra")).to_be_visible()
+
+
+def test_what_a_link_shows_is_asked_for_at_the_same_time(demo_server, visit):
+    waiting = []
+
+    def wait_for_three(route):
+        if "query Hierarchies" in route.request.post_data or "subscription" in route.request.post_data:
+            return route.continue_()
+        waiting.append(route)
+        if len(waiting) == 3:  # node, roots, and the children of the country
+            for one in waiting:
+                one.continue_()
+        return None
+
+    page = visit(demo_server, "#location/US/NE", prepare=lambda page: page.route("**/graphql", wait_for_three))
+    expect(heading(page)).to_have_text("Nebraska")
+    expect(line(page, "Nebraska")).to_be_visible()
+    assert len(waiting) == 3
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="the packages of tests/package.json are missing")

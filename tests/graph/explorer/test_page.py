@@ -1,7 +1,9 @@
 """Explorer page and its files over HTTP: policy, caching, compression, and the setting."""
 
 import gzip
+import re
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -31,7 +33,7 @@ def test_the_page_has_exactly_the_agreed_policy_and_nothing_inline(browser_clien
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
         "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
-    check_page(browser_client.get("/"), policy, scripts=1)
+    check_page(browser_client.get("/"), policy, scripts=2)
 
 
 def test_the_vendored_files_are_those_of_the_recorded_sums():
@@ -47,13 +49,26 @@ def test_no_module_makes_html_or_code_of_text():
             assert word not in text, f"{name} has {word}"
 
 
-def test_all_modules_are_named_on_the_page_and_cached_for_good(browser_client):
+def imports(name):
+    """The modules that a module imports before it runs."""
+    folder = Path(name).parent
+    return {str(folder / path) for path in re.findall(r'from "\./([^"]+\.js)"', FILES.content(name).decode())}
+
+
+def test_the_page_names_the_modules_that_it_begins_with_and_none_that_comes_later(browser_client):
+    named = re.findall(r'rel="modulepreload" href="explorer/static/\w+/([^"]+)"', browser_client.get("/").text)
+    assert set(named) == {"session.js", "main.js"}.union(*map(imports, named))
+    assert len(named) == len(set(named)) > 10
+    assert "world.js" not in named
+
+
+def test_files_are_cached_for_good_under_the_digest_of_the_page(browser_client):
     page = browser_client.get("/").text
-    modules = [name for name in FILES.names if name.endswith(".js")]
-    for name in modules:
-        address = f"explorer/static/{FILES.digest}/{name}"
-        assert f'"{address}"' in page
-        answer = browser_client.get(f"/{address}")
+    assert f'src="explorer/static/{FILES.digest}/main.js"' in page
+    for name in FILES.names:
+        if not name.endswith(".js"):
+            continue
+        answer = browser_client.get(f"/explorer/static/{FILES.digest}/{name}")
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
         assert (answer.status_code, answer.headers["content-type"]) == (200, JAVASCRIPT)
 

@@ -1,13 +1,13 @@
 // Page of the tests: mounts one panel, as its address says, over the server's data. What panels report is in `reported`.
 import { Api } from "/panels/api.js";
-import { LevelBars } from "/panels/bars.js";
 import { History } from "/panels/history.js";
 import { WorldMap } from "/panels/map.js";
+import { LevelBars } from "/panels/panels.js";
 import { html, render } from "/panels/vendor/preact.js";
-import { openMove, WriteMenu } from "/panels/writing.js";
+import { openWrite, WriteMenu } from "/panels/writing.js";
 
 const HIERARCHIES = `{ hierarchies { name title field mayWrite levels { name title under mayBeRoot inputField
-  attributes { name type selection values description required computed } } } }`;
+  attributes { name type selection values description required minimum maximum maxLength pattern computed } } } }`;
 
 const api = new Api("/graphql");
 const given = new URLSearchParams(location.search);
@@ -15,7 +15,7 @@ const panel = document.querySelector("#panel");
 const reported = (globalThis.reported = []);
 
 async function show(path) {
-  const hierarchy = api.hierarchies.find((one) => one.name === (given.get("hierarchy") ?? "LOCATION"));
+  const hierarchy = hierarchies.find((one) => one.name === (given.get("hierarchy") ?? "LOCATION"));
   const document_ = `query ($path: Path!) { node: ${hierarchy.field}(path: $path) { id path level revision } }`;
   const node = path ? (await api.ask(document_, { path })).data.node : null;
   const onDone = (to) => (reported.push(to), show(to));
@@ -24,7 +24,7 @@ async function show(path) {
     write: () => html`<p id="path">${node?.path}</p><${WriteMenu} ...${props} onDone=${onDone} />`,
     history: () => html`<${History} ...${props} onOpen=${onDone} />`,
     move: () => html`<button type="button" onClick=${() =>
-      openMove({ api, hierarchy, path, to: given.get("to") || null }).then((to) => reported.push(to))}>Drop</button>`,
+      openWrite({ api, hierarchy, verb: "move", path, draft: { to: given.get("to") ?? "" } }).then((to) => reported.push(to))}>Drop</button>`,
     map: () => html`<${WorldMap} points=${globalThis.points} onOpen=${(to) => reported.push(to)} />`,
     bars: () => html`<${LevelBars} counts=${globalThis.counts} />`,
   };
@@ -32,5 +32,5 @@ async function show(path) {
   document.body.dataset.ready = "true";
 }
 
-api.hierarchies = (await api.ask(HIERARCHIES)).data.hierarchies;
+const { hierarchies } = (await api.ask(HIERARCHIES)).data;
 await show(given.get("path"));

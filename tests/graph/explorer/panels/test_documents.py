@@ -95,3 +95,21 @@ def test_values_become_forms_and_inputs(tmp_path):
     assert found["wrong"] == ["“12x” is no whole number.", "“1.5” is no whole number.", None]
     assert found["changed"] == [{"language": "en", "text": "C"}, {"language": "fr", "text": None}]
     assert found["merged"] == [{"language": "it", "text": "Z"}, {"language": "de", "text": "X"}]
+
+
+@needs_node
+def test_an_update_checks_the_fields_that_it_changes(tmp_path):
+    program = tmp_path / "checked.mjs"
+    program.write_text(
+        f"""import {{ WriteSession }} from "{ASSETS}/write_session.js";
+        const attributes = ["size", "owner"].map((name) => ({{ name, type: "Int", values: null, selection: null }}));
+        const hierarchy = {{ name: "BOX", levels: [{{ name: "BOX", attributes }}] }};
+        const session = (verb) => Object.assign(new WriteSession({{ verb, hierarchy }}, () => {{}}, () => {{}}), {{
+          node: {{ level: "BOX", name: "A", names: [], size: -1, owner: null }},
+          draft: {{ level: "BOX", name: "B", names: [], values: {{ size: "-1", owner: "2" }} }},
+        }});
+        const checked = (verb) => ["name", "size", "owner"].filter((field) => session(verb).isChecked(field));
+        console.log(JSON.stringify([checked("update"), checked("create")]));"""
+    )
+    found = json.loads(run("node", "--no-warnings", program))
+    assert found == [["name", "owner"], ["name", "size", "owner"]]
