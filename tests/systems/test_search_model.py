@@ -85,7 +85,7 @@ async def follow(
     hierarchy = CLASSES[name].definition()
     tree, writer, server = (
         RandomTree.of(hierarchy, seed),
-        Writer(store, MoveTiming(0.0, 0.0)),
+        Writer(store, MoveTiming(0.0, 0.0), {name: hierarchy}),
         Server(store, *CLASSES.values()),
     )
     for _ in range(length):
