@@ -16,6 +16,7 @@ from store.text import quantity
 MAX_TEXT_CHARACTERS = 200  # of a text to search for
 MAX_WORDS = 8  # of it
 MAX_FOLDED_CHARACTERS = 100  # of a name; what follows is not searched
+MAX_READ_CHARACTERS = 4_000  # of a text, before it is folded: more than all words that are searched
 
 # Signs that stand for a character of Han; Thai and Lao, Myanmar, Hangul's letters, Khmer, Kana, Bopomofo and Han.
 _UNSPACED = (
@@ -30,17 +31,24 @@ _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff
 _STROKES = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"})
 
 
-@lru_cache(4096)
 def fold(text: str) -> str:
     """A text as its folded words: `São Paulo (SP)` becomes `sao+paulo+sp`.
 
-    Letters with a stroke, which NFKD leaves as they are, become plain letters: `Łódź` is `lodz`.
+    Letters with a stroke, which NFKD leaves as they are, become plain letters: `Łódź` is `lodz`. What follows after
+    4,000 characters is left out.
     """
+    return _fold(text if len(text) <= MAX_READ_CHARACTERS else text[:MAX_READ_CHARACTERS])
+
+
+@lru_cache(4096)
+def _fold(text: str) -> str:
     plain = text.lower() if text.isascii() else _without_marks(_without_marks(text).casefold()).translate(_STROKES)
     return "+".join(_WORD.findall(plain))
 
 
 def _without_marks(text: str) -> str:
+    if len(text) > MAX_FOLDED_CHARACTERS:  # normalizing a run of n marks takes n²
+        text = "".join([c for c in text if unicodedata.category(c)[0] != "M"])
     return "".join([c for c in unicodedata.normalize("NFKD", text) if unicodedata.category(c)[0] != "M"])
 
 
