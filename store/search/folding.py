@@ -98,6 +98,11 @@ class SearchText(NamedTuple):
         # In scripts without spaces a word begins with any character inside of another one.
         return cls(folded, words, tuple([word if _INNER.match(word) else f"+{word}" for word in words]))
 
+    @property
+    def is_word(self) -> bool:
+        """Whether the text is one word, and not the same one twice."""
+        return self.folded == self.words[0]
+
     def match(self, names: "tuple[str, ...] | list[str]", words: str) -> int | None:
         """How well folded names, and further folded words, match: 0 where a name is the text, 1 where one begins with
         it, 2 where all its words match, None otherwise.
