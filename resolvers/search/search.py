@@ -78,6 +78,7 @@ class _Search(Finder):
     """One search by words."""
 
     kind = "words"
+    items_a_unit = ITEMS_A_UNIT
 
     def __init__(self, request: Request, hierarchy: Hierarchy, asked: SearchArguments) -> None:
         super().__init__(request, hierarchy)
