@@ -19,6 +19,14 @@ def shorten(text: str, limit: int = 60) -> str:
     return clean + ("…" if len(text) > limit else "")
 
 
+def shown(value: object) -> str:
+    """A value of any type and depth for a message."""
+    try:
+        return shorten(repr(value))
+    except RecursionError:
+        return "a value that is nested too deeply"
+
+
 def shown_address(address: str) -> str:
     """A web address for a message, without what may be secret in it: credentials, query and fragment."""
     start, divider, rest = re.split("[?#]", address, maxsplit=1)[0].partition("//")

@@ -11,8 +11,12 @@ import pytest
 from store.errors import BadInput
 from store.transfer.formats.columns import read_csv
 from store.transfer.formats.excel import excel_table
+from store.transfer.formats.json_file import is_nodes, json_table, read_nodes, read_objects
+from store.transfer.formats.lines import read_jsonl
 from store.transfer.formats.row_reader import LevelColumns
 from store.transfer.formats.source import content_name
+from store.transfer.formats.table import read_table
+from store.transfer.rows import Rejection, Row
 
 COUNTRIES = [LevelColumns("COUNTRY", "Country")]
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -133,3 +137,27 @@ def test_a_file_without_a_name_in_an_archive_is_read(tmp_path):
     with zipfile.ZipFile(file) as archive:
         assert archive.namelist() == [""]
     assert len(list(read_csv(COUNTRIES, file))) == 200
+
+
+@pytest.mark.parametrize("nested", ["[" * 1_015 + "]" * 1_015, '{"a":' * 1_015 + "1" + "}" * 1_015])
+@pytest.mark.parametrize("field", ["level", "name", "names", "id", "rank", "undefined", "area", "address", "greeting"])
+def test_a_value_that_is_nested_without_end_rejects_its_line(tmp_path, nested, field):
+    file = tmp_path / "a.jsonl"
+    line = f'"level": "MALL", "{field}": {nested}}}\n'
+    file.write_text(f'{{"path": ["M"], {line}{{"path": ["M"], "level": "MALL"}}\n')
+    (_, rejected), (_, row) = read_jsonl(file)
+    assert rejected == Rejection(1, "The line is nested more than 100 times.")
+    assert isinstance(row, Row)
+
+
+@pytest.mark.parametrize("text", ['[{"Country": %s}]', '[{"level": "MALL", "name": "x", "children": %s}]'])
+def test_a_document_that_is_nested_without_end_is_rejected(tmp_path, text):
+    file = tmp_path / "a.json"
+    file.write_text(text % ("[" * 1_000 + "]" * 1_000))
+    with pytest.raises(BadInput, match="nest it less deeply"):
+        read_json(file)
+
+
+def read_json(file: Path) -> None:
+    objects = read_objects(file)
+    list(read_nodes(objects) if is_nodes(objects) else read_table(COUNTRIES, json_table(file, objects)))
