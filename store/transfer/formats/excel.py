@@ -1,13 +1,14 @@
 """Excel workbooks (.xlsx): one sheet, whose first row that is not empty is the header."""
 
 import re
+import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
 from store.errors import BadInput
 from store.transfer.formats.row_reader import named, text_of
-from store.transfer.formats.source import BLOCK_BYTES, DAMAGED, archive_in
+from store.transfer.formats.source import BLOCK_BYTES, DAMAGED
 from store.transfer.formats.table import Table, TableRow
 
 MAX_UNPACKED_BYTES = 500_000_000  # of the files in a workbook
@@ -53,14 +54,14 @@ def _check(file: Path) -> None:
     """Raise BadInput for a workbook that would take too much memory, whatever sizes it says that it has."""
     size = 0
     try:
-        with archive_in(file, file) as archive:
+        with zipfile.ZipFile(file) as archive:
             if _OTHER_FORMATS & {*archive.namelist()}:
                 raise BadInput(f"{file.name} is no .xlsx workbook; save it as one, or the sheet as CSV.")
             for info in archive.infolist():
                 info.file_size = _ANY_SIZE  # zipfile reads no more than this, others read what there is
                 with archive.open(info) as content:
                     size += _checked_size(file, content, size)
-    except (OSError, *DAMAGED) as error:
+    except (OSError, ValueError, *DAMAGED) as error:
         raise BadInput(f"{file.name} cannot be read as an Excel workbook: {error}.") from error
 
 
