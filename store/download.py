@@ -5,6 +5,8 @@ from typing import BinaryIO
 
 import aiohttp
 
+from store.text import shown_address
+
 PART_BYTES = 65_536
 HEADERS = {"user-agent": "clade", "accept-encoding": "identity"}
 
@@ -16,7 +18,7 @@ async def download_to(url: str, target: BinaryIO, *, seconds: float, max_bytes: 
         async with _session(seconds) as session, session.get(url, allow_redirects=False, headers=HEADERS) as response:
             if response.status != 200:
                 location = response.headers.get("location")
-                hint = f"; its location is {location}" if location else ""
+                hint = f"; its location is {shown_address(location)}" if location else ""
                 raise OSError(f"the status is {response.status}, expected 200{hint}")
             async for part in response.content.iter_chunked(PART_BYTES):
                 size += len(part)
@@ -25,7 +27,9 @@ async def download_to(url: str, target: BinaryIO, *, seconds: float, max_bytes: 
                 target.write(part)
     except aiohttp.ClientResponseError as error:
         raise OSError(f"the status is {error.status}, expected 200") from error  # without the address and its secrets
-    except (aiohttp.ClientError, ValueError) as error:
+    except (aiohttp.InvalidURL, ValueError) as error:
+        raise OSError("the address is invalid") from error  # as above
+    except aiohttp.ClientError as error:
         raise OSError(str(error) or type(error).__name__) from error
 
 

@@ -1,5 +1,6 @@
-"""Formatting for messages: quantities, shortened text, times."""
+"""Formatting for messages: quantities, shortened text, addresses, times."""
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -16,6 +17,21 @@ def shorten(text: str, limit: int = 60) -> str:
     """`text` for a message: at most `limit` characters, those that cannot be printed replaced."""
     clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:limit])
     return clean + ("…" if len(text) > limit else "")
+
+
+def shown(value: object) -> str:
+    """A value of any type and depth for a message."""
+    try:
+        return shorten(repr(value))
+    except RecursionError:
+        return "a value that is nested too deeply"
+
+
+def shown_address(address: str) -> str:
+    """A web address for a message, without what may be secret in it: credentials, query and fragment."""
+    start, divider, rest = re.split("[?#]", address, maxsplit=1)[0].partition("//")
+    host, slash, path = rest.partition("/")
+    return shorten(f"{start}{divider}{host.rpartition('@')[2]}{slash}{path}", 200)
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:

@@ -12,12 +12,13 @@ from urllib.parse import unquote, urlsplit
 import typer
 
 from store.errors import BadInput
-from store.text import shorten
+from store.text import shorten, shown_address
 from store.transfer.formats.source import BLOCK_BYTES, content_name
 
 STDIN = "-"
 MAX_BYTES = 4_000_000_000  # of the standard input and of a download
 DOWNLOAD_SECONDS = 1_800.0
+MAX_NAME_BYTES = 200  # of a file; most systems take 255
 
 
 class Source(NamedTuple):
@@ -29,13 +30,14 @@ class Source(NamedTuple):
 
     def rejected(self, ending: str) -> Path:
         """The file of its rejected rows."""
-        return self.folder / f"{Path(content_name(self.file)).stem}.rejected{ending}"
+        stem = "".join([c if c.isprintable() else "_" for c in Path(content_name(self.file)).stem])
+        return self.folder / f"{stem.encode()[:MAX_NAME_BYTES].decode(errors='ignore')}.rejected{ending}"
 
 
 @contextmanager
 def source_at(address: str) -> Iterator[Source]:
     """The source at an address while the block runs. Raises BadInput where it cannot be read."""
-    if address != STDIN and urlsplit(address).scheme not in ("http", "https"):
+    if address != STDIN and not address.lower().startswith(("http://", "https://")):
         file = Path(address)
         if not file.is_file():
             raise typer.BadParameter(f"file '{shorten(address, 200)}' does not exist.", param_hint="FILE")
@@ -50,7 +52,7 @@ def source_at(address: str) -> Iterator[Source]:
             else:
                 from store.download import download_to  # with aiohttp, which files do without
 
-                shown = address.partition("?")[0]  # what follows may be a signature
+                shown = shown_address(address)
                 try:
                     asyncio.run(download_to(address, target, seconds=DOWNLOAD_SECONDS, max_bytes=MAX_BYTES))
                 except TimeoutError:
@@ -61,8 +63,12 @@ def source_at(address: str) -> Iterator[Source]:
 
 
 def _name(address: str) -> str:
-    name = Path(unquote(urlsplit(address).path)).name
-    return name if 0 < len(name) <= 200 and name.isprintable() else "download"
+    try:
+        name = Path(unquote(urlsplit(address).path)).name
+    except ValueError:  # the download says so
+        return "download"
+    is_name = name.isprintable() and 0 < len(name.encode()) <= MAX_NAME_BYTES and name != ".."
+    return name if is_name else "download"
 
 
 def _copy_stdin(target: BinaryIO) -> None:

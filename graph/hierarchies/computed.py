@@ -1,6 +1,7 @@
 """Computed fields: methods of a level's class, each a field whose value follows from the node's own attributes."""
 
 import inspect
+import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -12,6 +13,8 @@ from store.errors import BadData, BadInput
 from store.model.attributes import Attribute, Kind, Value
 from store.model.keys import decode_segment, last_segment
 from store.model.records import Record
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class NodeValues:
@@ -49,12 +52,26 @@ class Computed:
     def value(self, record: Record, attributes: Mapping[str, Attribute]) -> Value:
         """The value of a node, whose level has these attributes. Raises BadData for one of another type."""
         found = plain_value(self.method(NodeValues(record, attributes)))
+        if not _is_unicode(found):
+            raise BadData(f"The computed field {self.attribute.name} has a lone surrogate, which is no character.")
         if found is None or self.attribute.is_valid(found):
             return found  # type: ignore[no-any-return]
         try:
             return self.attribute.parse(found)
         except BadInput as error:
             raise BadData(f"The computed field {error}") from None
+
+
+def _is_unicode(value: object) -> bool:
+    """Whether all texts in a value can be written as UTF-8, without which the whole response fails."""
+    match value:
+        case str():
+            return value.isascii() or not _SURROGATE.search(value)
+        case list():
+            return all(map(_is_unicode, value))
+        case dict():
+            return all(map(_is_unicode, value.values()))
+    return True
 
 
 @dataclass(frozen=True)

@@ -167,6 +167,7 @@ class _Stream:
         self._sender = sender
         self._reads = StreamReads()
         self._has_begun = False
+        self._beat_at = 0.0  # by the loop's clock
 
     async def run(self) -> None:
         """Send pages until the client disconnects or an error ends the stream."""
@@ -239,10 +240,13 @@ class _Stream:
             due = loop.time() + RETRY_SECONDS
 
     async def _beating(self, wait: Callable[[], Awaitable[None]]) -> None:
-        """Wait, which may begin again at any time, and send a heartbeat now and then."""
+        """Wait, which may begin again at any time, and send a heartbeat when nothing was sent for a while.
+
+        Pages in which the caller sees nothing do not count, or the times of heartbeats would show hidden changes.
+        """
         while True:
             try:
-                async with asyncio.timeout(self._streams.heartbeat_seconds):
+                async with asyncio.timeout_at(self._beat_at):
                     return await wait()
             except TimeoutError:
                 await self._check_credential()
@@ -260,6 +264,7 @@ class _Stream:
     async def _begin(self) -> None:
         self._has_begun = True
         self._info.events = 0
+        self._delay_heartbeat()
         await self._connection.send({"type": "http.response.start", "status": 200, "headers": HEADERS})
 
     async def _send_page(self, response: OperationResponse, page: ChangePage) -> None:
@@ -270,6 +275,9 @@ class _Stream:
             self._streams.sent += 1
         self._listener.take()
 
+    def _delay_heartbeat(self) -> None:
+        self._beat_at = asyncio.get_running_loop().time() + self._streams.heartbeat_seconds
+
     async def _end(self, content: bytes) -> None:
         await self._send(event_of(content) + COMPLETE, more=False)
 
@@ -279,6 +287,7 @@ class _Stream:
             async with asyncio.timeout(UNREAD_SECONDS):
                 if not await self._sender.send(self._connection.send, content, more=more):
                     raise ClientDisconnected
+            self._delay_heartbeat()
         except TimeoutError:
             raise ClientDisconnected from None
 

@@ -23,12 +23,14 @@ from resolvers.planning.relations import Relation
 from resolvers.session.budget import TooManyNodes
 from resolvers.session.page_cache import RECORD_BYTES
 from resolvers.session.request import Request
-from resolvers.sorting.ordering import LIST_ORDER, NODES_A_CHUNK, Ordering, SortValue
+from resolvers.sorting.ordering import LIST_ORDER, Ordering, SortValue
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import BadCursor, BudgetExceeded, CladeError
 from store.model.paths import format_path
 from store.model.records import Record
 from store.text import shorten
+
+TESTED_A_CHUNK = 5  # nodes between two points at which the event loop may run others: their texts may be long
 
 Outcome = Page | Exception
 Position = tuple[list[SortValue], str]  # what the list is sorted by, then the place in the list's own order
@@ -186,7 +188,7 @@ async def arrange(relation: Relation, owner: str, whole: Page) -> ArrangedList:
     ordering = window.ordering or LIST_ORDER
     if window.where is not None:
         test, found = window.where.test, []
-        async for chunk in in_chunks(records, NODES_A_CHUNK):
+        async for chunk in in_chunks(records, TESTED_A_CHUNK):
             found += [record for record in chunk if test(record)]
         records = found
     identity = (ordering.identity, None if window.where is None else window.where.identity)

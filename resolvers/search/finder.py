@@ -9,10 +9,12 @@ from typing import Any, ClassVar, Protocol
 
 from resolvers.planning.page import Page
 from resolvers.search.hits import Hit, HitReader, Place, Pointer, Selected
+from resolvers.search.index import MAX_UNITS as INDEX_UNITS
 from resolvers.search.index import SearchIndex, read_index
 from resolvers.search.scope import Scope, Top, grants_of, read_tops
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
+from store.engine.usage import ReadUsage
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
@@ -67,7 +69,8 @@ def check_first(first: int) -> None:
 
 
 class Finder(ABC):
-    """One kind of search, by items whose partition keys begin with the name of their `kind`.
+    """One kind of search, by items whose partition keys begin with the name of their `kind`; a read unit has some
+    `items_a_unit`.
 
     | round | reads |
     | --- | --- |
@@ -81,6 +84,7 @@ class Finder(ABC):
     """
 
     kind: ClassVar[str]
+    items_a_unit: ClassVar[int]
 
     def __init__(self, request: Request, hierarchy: Hierarchy) -> None:
         self._request, self._hierarchy = request, hierarchy
@@ -149,12 +153,26 @@ class Finder(ABC):
         tops, base = await self._tops_and_base(granted, asked.under)
         if are_small(tops):
             return await self._reader(selected).all_below(Scope(tops, None), asked.first), True
-        index = read_index(self._request, self._hierarchy, current=True)
-        found, *read = await _gathered([index, *self._reads(self.ranges(base, Reading.FIXED))])
-        scope, reader = self._scope(tops, found, base), self._reader(selected, is_strong=found.is_moving)
+        found, *read = await self._fixed_reads(base)
+        scope, reader = self._scope(tops, found, base), self._reader(selected, is_strong=True)
         pointers, _ = await self.candidates(scope, read)
         hits, _ = await reader.first_of(pointers, scope, asked.first, attempts=1)
         return hits, False  # it could only be proven by items of hidden nodes
+
+    async def _fixed_reads(self, base: str) -> list[Any]:
+        """The index, and the items of `Reading.FIXED`; raises BudgetExceeded.
+
+        They consume units by what hidden nodes have, which would show in what is left of the limit. So as many are
+        counted as they may consume at most.
+        """
+        reads, own = self._request.reads, ReadUsage(trace=self._request.reads.trace)
+        ranges = self.ranges(base, Reading.FIXED)
+        reads.reserve(INDEX_UNITS + sum([limit for _, limit in ranges]) / self.items_a_unit)
+        try:
+            index = read_index(self._request, self._hierarchy, current=True, usage=own)
+            return await _gathered([index, *self._reads(ranges, own)])
+        finally:
+            reads.include_reserved(own)
 
     async def _tops_and_base(self, granted: Sequence[Path] | None, under: Path | None) -> tuple[list[Top], str]:
         """The tops of what is searched, and what the partition keys of the items there begin with."""
@@ -186,8 +204,11 @@ class Finder(ABC):
         """The items in these ranges, each up to a limit, eventually consistent."""
         return await _gathered(self._reads(ranges))
 
-    def _reads(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[Awaitable[list[Item]]]:
-        return [self._request.state.items_in(span, limit=limit, current=False) for span, limit in ranges]
+    def _reads(
+        self, ranges: Sequence[tuple[KeyRange, int]], usage: ReadUsage | None = None
+    ) -> list[Awaitable[list[Item]]]:
+        state = self._request.state
+        return [state.items_in(span, limit=limit, current=False, usage=usage) for span, limit in ranges]
 
 
 async def _gathered(calls: Sequence[Awaitable[Any]]) -> list[Any]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from resolvers.session.request import Request
 from store.background_moves.timing import MARGIN_SECONDS
+from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
@@ -21,6 +22,7 @@ from store.search.lineage import RUNNING, MovedNode, Moves
 from store.search.node_items import index_range, made_of, marker_key
 
 MAX_MOVED = 1_000  # nodes; where more were moved, repair makes their items unnecessary
+MAX_UNITS = 25.0  # of the Query, with items of some 100 bytes
 
 
 class SearchIndex(NamedTuple):
@@ -32,10 +34,13 @@ class SearchIndex(NamedTuple):
     is_moving: bool
 
 
-async def read_index(request: Request, hierarchy: Hierarchy, *, current: bool) -> SearchIndex:
+async def read_index(
+    request: Request, hierarchy: Hierarchy, *, current: bool, usage: ReadUsage | None = None
+) -> SearchIndex:
     """What a search has to know of a hierarchy; `current` as of now, else as of a second ago at most.
 
-    Raises Unavailable where the search items are incomplete.
+    The read is counted in `usage`, by default in that of the request. Raises Unavailable where the search items are
+    incomplete.
     """
     state, key = request.state, ("search", hierarchy.name)
     found: SearchIndex | None = state.pages.get(None, key)
@@ -46,7 +51,7 @@ async def read_index(request: Request, hierarchy: Hierarchy, *, current: bool) -
         if state.clock() - read_at <= MARGIN_SECONDS:
             return found
     began = state.clock()
-    found = await _read(request, hierarchy)
+    found = await _read(request, hierarchy, usage)
     if state.store_version is not None:
         state.pages.put(None, key, found, 0)
     else:
@@ -54,8 +59,8 @@ async def read_index(request: Request, hierarchy: Hierarchy, *, current: bool) -
     return found
 
 
-async def _read(request: Request, hierarchy: Hierarchy) -> SearchIndex:
-    items = await request.state.items_once(index_range(hierarchy.name), MAX_MOVED + 2)
+async def _read(request: Request, hierarchy: Hierarchy, usage: ReadUsage | None) -> SearchIndex:
+    items = await request.state.items_once(index_range(hierarchy.name), MAX_MOVED + 2, usage)
     marker = items[0] if items and items[0]["sk"] == marker_key(hierarchy.name).sk else None
     made = marker and marker.get("made_of")
     if made != made_of(hierarchy) and (made is not None or not await _is_empty(request, hierarchy)):

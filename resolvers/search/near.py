@@ -31,6 +31,7 @@ from store.search.geometry import Point, Run, cover
 MAX_KILOMETERS = 2_000
 MAX_RUNS = 7  # Queries of one search; the index and the hits are the other two of nine requests
 MAX_ITEMS = 6_000  # of one run; of some 110 bytes, so that they are mostly one page of at most 1 MB
+ITEMS_A_UNIT = 75  # read eventually consistent
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class _Near(Finder):
     """One search for what is near."""
 
     kind = "cells"
+    items_a_unit = ITEMS_A_UNIT
 
     def __init__(self, request: Request, hierarchy: Hierarchy, asked: NearArguments) -> None:
         super().__init__(request, hierarchy)

@@ -78,6 +78,7 @@ class _Search(Finder):
     """One search by words."""
 
     kind = "words"
+    items_a_unit = ITEMS_A_UNIT
 
     def __init__(self, request: Request, hierarchy: Hierarchy, asked: SearchArguments) -> None:
         super().__init__(request, hierarchy)
@@ -90,12 +91,12 @@ class _Search(Finder):
         asked, text = self._asked, self._asked.text
         self._reading, self._units = reading, self._request.reads.units
         words = [word for word in text.words if is_group(word)] or [max(text.words, key=len)]
-        texts = words if len(text.words) == 1 else [text.folded, *words]
+        texts = words if text.is_word else [text.folded, *words]
         is_narrow = asked.under is not None or asked.levels is not None
         limits = _Limits.of(texts, asked.first, is_narrow=is_narrow, reading=reading)
         ranges = [(by_text(base, one), limits.by_text) for one in texts]
         self._longest = max(range(len(texts)), key=lambda n: (len(texts) == 1 or n > 0, len(texts[n])))
-        if len(text.words) == 1 and is_group(text.folded):
+        if text.is_word and is_group(text.folded):
             ranges.append((by_weight(base, text.folded), limits.by_weight))
         self._ranges = ranges
         return ranges
@@ -114,7 +115,7 @@ class _Search(Finder):
     def _is_proven(self, scope: Scope, found: Sequence[Candidate], read: Sequence[ItemRange]) -> bool:
         """Whether no node is missing among the first candidates."""
         asked = self._asked
-        if len(asked.text.words) > 1:  # each word leads to all nodes that match
+        if not asked.text.is_word:  # each word leads to all nodes that match
             return any(one.is_whole for one in read[1:])
         rise = scope.moves.rise if scope.moves is not None else MAX_SEGMENTS - 1
         return is_proven(found, asked.first, asked.text, read[0], read[1] if len(read) > 1 else None, rise)

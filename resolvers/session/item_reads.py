@@ -173,18 +173,27 @@ class ItemReads:
         """The time in seconds, by the clock of the cached tree versions."""
         return self._versions_seen.clock()
 
-    def items_once(self, span: KeyRange, limit: int) -> "asyncio.Future[list[Item]]":
+    def items_once(self, span: KeyRange, limit: int, usage: ReadUsage | None = None) -> "asyncio.Future[list[Item]]":
         """The first items in a range of the table that holds no nodes, read once by this state; started at once."""
-        return self._reads.once((span, limit), lambda: self.items_in(span, limit=limit))
+        return self._reads.once((span, limit), lambda: self.items_in(span, limit=limit, usage=usage))
 
     async def items_in(
-        self, span: KeyRange, *, limit: int | None = None, reverse: bool = False, current: bool = True
+        self,
+        span: KeyRange,
+        *,
+        limit: int | None = None,
+        reverse: bool = False,
+        current: bool = True,
+        usage: ReadUsage | None = None,
     ) -> list[Item]:
-        """The items in a range that holds no nodes; with `current`, for a range of the table, as of now."""
+        """The items in a range that holds no nodes; with `current`, for a range of the table, as of now.
+
+        The read is counted in `usage`, by default in that of the request.
+        """
         strong = current and self.store_version is None
         price = 2 if current else 1
         units = price * (PAGE_UNITS if limit is None else min(limit * LEAST_UNITS, PAGE_UNITS))
-        call = partial(self._store.range, span, self._usage, limit=limit, reverse=reverse, strong=strong)
+        call = partial(self._store.range, span, usage or self._usage, limit=limit, reverse=reverse, strong=strong)
         return await self._reads.run(call, units)
 
     async def _items(self, keys: Sequence[Key], trees: Sequence[str], *, cached: bool, current: bool) -> Items:

@@ -118,14 +118,24 @@ def folded(text: str) -> str:
     """Text in the form in which it compares: of `München` that is `munchen`."""
     if text.isascii():
         return text.lower()
-    return _folded(text) if len(text) <= MAX_CACHED_CHARACTERS else _fold(text)
+    return _folded(text) if len(text) <= MAX_CACHED_CHARACTERS else _folded_long(text)
 
 
 def _fold(text: str) -> str:
-    return "".join([c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)]).casefold()
+    return _unmarked(unicodedata.normalize("NFKD", text)).casefold()
+
+
+def _unmarked(text: str) -> str:
+    """Text without combining marks; normalizing a run of n of them takes n²."""
+    return "".join([c for c in text if not unicodedata.combining(c)])
 
 
 _folded = lru_cache(20_000)(_fold)
+
+
+@lru_cache(4)  # for all conditions on a node, which may take the same texts
+def _folded_long(text: str) -> str:
+    return _fold(_unmarked(text))
 
 
 def _key(record: Record) -> Value:

@@ -20,7 +20,7 @@ from store.model.values.kinds import Kind as Kind
 from store.model.values.kinds import Value as Value
 from store.model.values.money import is_money, parse_money
 from store.model.values.rules import NO_RULES, Rules
-from store.text import shorten
+from store.text import shorten, shown
 
 MAX_JSON_CHARACTERS = 400_000  # of an object or a list of objects in a cell; no item holds more
 
@@ -91,7 +91,7 @@ class Attribute:
             is_json = self.kind in COMPOUND and value.lstrip().startswith("[")
             value = self._json(value) if is_json else [part.strip() for part in value.split(";") if part.strip()]
         if not isinstance(value, list):
-            raise BadInput(f"{self.name}: {shorten(repr(value))} is not a list.")
+            raise BadInput(f"{self.name}: {shown(value)} is not a list.")
         return [self._parse_one(element) for element in value]
 
     def is_valid(self, value: Value) -> bool:
@@ -126,9 +126,9 @@ class Attribute:
         except (ValueError, TypeError, ArithmeticError):
             parsed = None
         if parsed is None or not self._is_valid_one(parsed):
-            raise BadInput(f"{self.name}: {shorten(repr(value))} is not a valid {self.type_text()}.")
+            raise BadInput(f"{self.name}: {shown(value)} is not a valid {self.type_text()}.")
         if broken := self.rules.broken(self.kind, parsed):
-            raise BadInput(f"{self.name}: {shorten(repr(value))} {broken}.")
+            raise BadInput(f"{self.name}: {shown(value)} {broken}.")
         return parsed
 
     def _parsed(self, value: object) -> Value:

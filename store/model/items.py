@@ -12,7 +12,7 @@ from msgspec import Struct
 from store.errors import BadInput
 from store.model.attributes import Value
 from store.model.keys import Key
-from store.text import shorten
+from store.text import shorten, shown
 
 Item = dict[str, Value]
 
@@ -97,7 +97,7 @@ def canonical_value(value: Any) -> Any:
         return {name: canonical_value(one) for name, one in value.items()}
     if kind is list:
         return [one if type(one) is str else canonical_value(one) for one in value]
-    raise BadInput(f"{shorten(repr(value))} cannot be stored; use text, numbers, booleans, lists and objects.")
+    raise BadInput(f"{shown(value)} cannot be stored; use text, numbers, booleans, lists and objects.")
 
 
 def _number(number: int | float) -> int | float:

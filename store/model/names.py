@@ -6,7 +6,7 @@ from typing import cast
 from store.errors import BadData, BadInput
 from store.model.languages import canonical_language
 from store.model.values.kinds import MAX_TEXT_CHARACTERS, Value
-from store.text import shorten
+from store.text import shown
 
 NAMES = "names"
 MAX_LANGUAGES = 50  # of one node
@@ -18,13 +18,13 @@ def checked_name(name: object) -> str | None:
     if name is None:
         return None
     if not isinstance(name, str) or not name:
-        raise BadInput(f"A name must be a non-empty string, not {shorten(repr(name))}.")
+        raise BadInput(f"A name must be a non-empty string, not {shown(name)}.")
     if len(name) > MAX_TEXT_CHARACTERS:
         raise BadInput(f"A name has {len(name):,} characters; at most {MAX_TEXT_CHARACTERS:,} are allowed.")
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise BadInput(f"The name {shorten(repr(name))} is not valid text.") from None
+        raise BadInput(f"The name {shown(name)} is not valid text.") from None
     return name
 
 
@@ -37,7 +37,7 @@ def checked_names(names: object, label: str = NAMES) -> dict[str, Value] | None:
     if names is None:
         return None
     if not isinstance(names, Mapping):
-        raise BadInput(f'{label} must be texts by language, such as {{"de": "München"}}, not {shorten(repr(names))}.')
+        raise BadInput(f'{label} must be texts by language, such as {{"de": "München"}}, not {shown(names)}.')
     found: dict[str, Value] = {}
     for tag, text in names.items():
         language = canonical_language(tag)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from store.errors import BadPath
 from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Path, encode_segment, sort_key
-from store.text import shorten
+from store.text import shorten, shown
 
 MAX_PATH_CHARACTERS = 8_000  # of a path as text: at most four make one byte of its keys, which have 1,924 at most
 MAX_SEGMENT_CHARACTERS = 4_100  # likewise of one segment
@@ -73,7 +73,7 @@ def _unescape(segment: str, text: str) -> str:
 def checked_segment(segment: object) -> str:
     """One segment in normal form; raises BadPath where it is none. Its size is not checked."""
     if not isinstance(segment, str):
-        raise BadPath(f"The segments of a path must be strings, not {shorten(repr(segment))}.")
+        raise BadPath(f"The segments of a path must be strings, not {shown(segment)}.")
     if not segment:
         raise BadPath("A path has an empty segment; write it like US/NE/Omaha, with no / at either end.")
     if len(segment) > MAX_SEGMENT_CHARACTERS:

@@ -27,7 +27,7 @@ from store.model.keys import (
 )
 from store.model.names import names_of
 from store.model.paths import format_path
-from store.text import shorten
+from store.text import shorten, shown
 
 MAX_ID_CHARACTERS = 128
 
@@ -177,7 +177,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
 def checked_id(text: object) -> str:
     """An id of a file, without its hierarchy's prefix; raises BadInput for an invalid one."""
     if not isinstance(text, str) or not text:
-        raise BadInput(f"An id must be a non-empty string, not {shorten(repr(text))}.")
+        raise BadInput(f"An id must be a non-empty string, not {shown(text)}.")
     if len(text) > MAX_ID_CHARACTERS:
         raise BadInput(f'The id "{shorten(text)}" has {len(text)} characters; at most {MAX_ID_CHARACTERS} fit.')
     if not text.isprintable() or " " in text or "#" in text or ":" in text:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from store.errors import BadInput
 from store.model.attributes import Value
 from store.model.hierarchy import RESERVED, Hierarchy, Level
-from store.text import quantity, shorten
+from store.text import quantity, shorten, shown
 
 
 class _Broken(NamedTuple):
@@ -97,7 +97,7 @@ def undefined_values(level: Level, values: object) -> dict[str, Value]:
     Raises BadInput where they are no attributes by name.
     """
     if not isinstance(values, dict):
-        raise BadInput(f"undefined must be an object of attributes by name, not {shorten(repr(values))}.")
+        raise BadInput(f"undefined must be an object of attributes by name, not {shown(values)}.")
     found: dict[str, Value] = {}
     for name, value in values.items():
         if not name or name in RESERVED:

@@ -16,6 +16,7 @@ from store.text import quantity
 MAX_TEXT_CHARACTERS = 200  # of a text to search for
 MAX_WORDS = 8  # of it
 MAX_FOLDED_CHARACTERS = 100  # of a name; what follows is not searched
+MAX_READ_CHARACTERS = 4_000  # of a text, before it is folded: more than all words that are searched
 
 # Signs that stand for a character of Han; Thai and Lao, Myanmar, Hangul's letters, Khmer, Kana, Bopomofo and Han.
 _UNSPACED = (
@@ -30,17 +31,24 @@ _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff
 _STROKES = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"})
 
 
-@lru_cache(4096)
 def fold(text: str) -> str:
     """A text as its folded words: `São Paulo (SP)` becomes `sao+paulo+sp`.
 
-    Letters with a stroke, which NFKD leaves as they are, become plain letters: `Łódź` is `lodz`.
+    Letters with a stroke, which NFKD leaves as they are, become plain letters: `Łódź` is `lodz`. What follows after
+    4,000 characters is left out.
     """
+    return _fold(text if len(text) <= MAX_READ_CHARACTERS else text[:MAX_READ_CHARACTERS])
+
+
+@lru_cache(4096)
+def _fold(text: str) -> str:
     plain = text.lower() if text.isascii() else _without_marks(_without_marks(text).casefold()).translate(_STROKES)
     return "+".join(_WORD.findall(plain))
 
 
 def _without_marks(text: str) -> str:
+    if len(text) > MAX_FOLDED_CHARACTERS:  # normalizing a run of n marks takes n²
+        text = "".join([c for c in text if unicodedata.category(c)[0] != "M"])
     return "".join([c for c in unicodedata.normalize("NFKD", text) if unicodedata.category(c)[0] != "M"])
 
 
@@ -89,6 +97,11 @@ class SearchText(NamedTuple):
             raise BadInput(f"text has {quantity(len(words), 'word')}; at most {MAX_WORDS} are allowed.")
         # In scripts without spaces a word begins with any character inside of another one.
         return cls(folded, words, tuple([word if _INNER.match(word) else f"+{word}" for word in words]))
+
+    @property
+    def is_word(self) -> bool:
+        """Whether the text is one word, and not the same one twice."""
+        return self.folded == self.words[0]
 
     def match(self, names: "tuple[str, ...] | list[str]", words: str) -> int | None:
         """How well folded names, and further folded words, match: 0 where a name is the text, 1 where one begins with

@@ -14,7 +14,7 @@ from store.model.paths import check_sizes, checked_segment
 from store.model.ranks import manual_rank
 from store.model.records import Record, checked_id, derived_id
 from store.model.undefined_values import Undefined, undefined_values
-from store.text import shorten
+from store.text import shorten, shown
 from store.transfer.planned_nodes import Node as Node
 from store.transfer.planned_nodes import PlannedTrees
 from store.transfer.planned_nodes import Tree as Tree
@@ -303,7 +303,7 @@ def _keys(path: Sequence[object]) -> tuple[str, list[str]]:
     try:
         root, *others = [_encoded(segment) for segment in path]
     except TypeError:  # a value that cannot be hashed is not a text
-        raise BadPath(f"The segments of a path must be strings, not {shorten(repr(path))}.") from None
+        raise BadPath(f"The segments of a path must be strings, not {shown(path)}.") from None
     sk = "#"
     keys = [sk]
     for segment in others:

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from graph.hierarchies import computed
 from store.checking.check import Check
 from store.engine.usage import ReadUsage
 from store.model.items import Put
@@ -105,6 +106,16 @@ async def test_a_computed_field_that_fails_is_an_error_of_this_field_alone(serve
     answer = await server.ask(ALL, '{ shop(path: "M/S") { square area shout } }')
     assert answer["data"] == {"shop": {"square": None, "area": "13", "shout": "STALL"}}
     assert codes(answer) == ["INTERNAL_SERVER_ERROR"]
+
+
+@pytest.mark.parametrize("value", ["\ud800", ["a", "\udfff"], {"amount": "\ud800", "currency": "EUR"}])
+async def test_a_computed_field_with_a_lone_surrogate_is_an_error_of_this_field_alone(server, monkeypatch, value):
+    """A response cannot be written as UTF-8 with it."""
+    monkeypatch.setattr(computed, "plain_value", lambda _: value)
+    for field in ("shout", "streets", "yearlyRent { amount }"):
+        answer = await server.ask(ALL, f'{{ shop(path: "M/S") {{ area {field} }} }}')
+        assert answer["data"]["shop"] == {"area": "0.5", field.partition(" ")[0]: None}
+        assert codes(answer) == ["BAD_DATA"]
 
 
 async def test_a_mutation_creates_changes_and_clears_objects(server):

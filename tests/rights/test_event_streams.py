@@ -2,6 +2,7 @@
 the stream.
 """
 
+import asyncio
 import time
 from dataclasses import replace
 from functools import partial
@@ -81,6 +82,22 @@ async def test_a_caller_of_a_part_gets_the_changes_of_this_part_and_no_event_of_
             assert found == [("CREATED", "a/seen/1", True), ("DELETED", "a/seen/1", True)]
         asked = (await server.ask(FEED, headers, tree="a", since=first.id))["data"]["changes"]
         assert shown(asked) == found
+
+
+async def test_hidden_changes_delay_no_heartbeat(sqlite):
+    """Neither would their rate be seen, nor would proxies close a stream for its silence."""
+    async with following(sqlite, reads="granted", heartbeat_seconds=0.3) as server:
+        await write(server, create("a"), create("a/seen"), create("a/hidden"))
+        _, headers = await key_of(server, "read:category/a/seen")
+        async with server.client(headers=headers) as client:
+            await client.next()
+            beat, number = asyncio.create_task(client.next(heartbeats=True)), 0
+            while not beat.done() and number < 60:
+                await write(server, create(f"a/hidden/{number}"))
+                await asyncio.sleep(0.05)
+                number += 1
+            assert (await beat).name == ":"
+            assert number < 60
 
 
 async def test_a_hidden_tree_looks_like_one_that_does_not_exist(store_url):

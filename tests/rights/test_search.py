@@ -17,6 +17,7 @@ from graph.hierarchies.locations import Location
 from graph.operation.context import Context
 from graph.schema import build_schema
 from resolvers.search import finder
+from resolvers.session.budget import BudgetLimits
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from resolvers.session.tree_version_cache import TreeVersionCache
@@ -52,10 +53,17 @@ QUERY = """query($text: String!, $under: Path, $first: Int!) {
     complete nodes { path id name population childCount parent { path name } } } }"""
 
 
-async def planted(url: str, rows: list[tuple[str, str, str]], moved: Sequence[tuple[str, str]] = ()) -> None:
+NEAR = """query($under: Path, $first: Int!) {
+  found: locationsNear(latitude: 1, longitude: 1, under: $under, first: $first) { complete nodes { path } } }"""
+
+
+async def planted(
+    url: str, rows: list[tuple[str, str, str]], moved: Sequence[tuple[str, str]] = (), point: Any = None
+) -> None:
     plan, result = ImportPlan(LOCATION), LoadResult()
     for number, (path, level, name) in enumerate(rows):
-        plan.take(Row(number, path.split("/"), [Part(level, name, path.replace("/", "-").replace(" ", "-"))]))
+        node_id = path.replace("/", "-").replace(" ", "-")
+        plan.take(Row(number, path.split("/"), [Part(level, name, node_id, point or {})]))
     async with open_store(url) as store:
         await store.create()
         await load(store, plan, result)
@@ -69,17 +77,18 @@ async def planted(url: str, rows: list[tuple[str, str, str]], moved: Sequence[tu
 class Asker:
     """Asks one table, with what a server caches between requests."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, read_units: float = 2_000.0) -> None:
         self._store = store
+        self._budget = BudgetLimits(read_units=read_units)
         self._cache = PageCache(10_000_000, TreeVersionCache(0.0))
         self._plans = PlanCache(SCHEMA._schema, TYPES, keep=100)
 
-    async def ask(self, who: Any, *, planned: bool, **variables: Any) -> Any:
+    async def ask(self, who: Any, *, planned: bool, query: str = QUERY, **variables: Any) -> Any:
         """The whole answer, and what it took."""
-        request = Request(self._store, {"location": LOCATION}, page_cache=self._cache)
+        request = Request(self._store, {"location": LOCATION}, self._budget, page_cache=self._cache)
         execution = Execution(SCHEMA, lambda: Context(request, TYPES), plans=self._plans if planned else None)
-        answer = await execution.execute(QUERY, variables, caller=who, allow_mutations=False)
-        assert answer.executed
+        answer = await execution.execute(query, variables, caller=who, allow_mutations=False)
+        assert answer.executed, answer.body
         errors, reads = answer.body.get("errors"), request.reads
         cost = (reads.requests, request.scheduler.rounds)
         return orjson.loads(answer.content())["data"], errors, cost
@@ -115,6 +124,24 @@ async def test_searches_depend_on_nothing_hidden(engine_name, searched, tmp_path
             who = caller(f"read:location/{MOVED}", name="old")
             answers = [await one.ask(who, planned=True, text=text, under=under, first=3) for one in askers]
             assert answers[0][:2] == answers[1][:2] == ({"found": {"complete": True, "nodes": []}}, None)
+
+
+@pytest.mark.parametrize("query", [QUERY, NEAR], ids=["search", "near"])
+async def test_what_a_search_leaves_of_the_read_units_depends_on_nothing_hidden(tmp_path, monkeypatch, query):
+    """Other fields of the request may have taken all but a few."""
+    monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", 0)
+    urls = [f"sqlite:///{tmp_path / name}" for name in ("alone.db", "among.db")]
+    hidden = [(f"FR/o{n}", "CITY", f"Omaha {n}") for n in range(600)]
+    for url, rows in zip(urls, (SEEN, [*SEEN, *HIDDEN, *hidden]), strict=True):
+        await planted(url, rows, point={"latitude": 1.0, "longitude": 1.0})
+    who, codes = caller("read:location/US/NE"), set()
+    async with open_store(urls[0]) as alone, open_store(urls[1]) as among:
+        for limit in (7.0, 8.0, 10.0, 15.0, 20.0, 40.0, 80.0, 200.0, 900.0):
+            askers = Asker(alone, limit), Asker(among, limit)
+            answers = [await one.ask(who, planned=True, query=query, text="o", under=None, first=3) for one in askers]
+            assert answers[0][:2] == answers[1][:2], limit
+            codes.add(answers[0][1] and answers[0][1][0]["extensions"]["code"])
+    assert codes == {None, "BUDGET_EXCEEDED"}
 
 
 RENAMED = [("USA/NB", "USA/NE"), ("USA", "US"), ("US/NE/Secret", "FR/Secret")]

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,8 @@ from store.model.paths import format_path
 from store.writer.writer import Writer
 from tests.brute_search import Brute
 from tests.rights.asking import Server, caller
-from tests.systems.searching import ALL, CLASSES, RandomTree, Search, all_nodes
+from tests.systems.asking import plant
+from tests.systems.searching import ALL, CLASSES, RandomTree, Search, Spot, all_nodes
 
 EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 SEQUENCES = st.tuples(st.sampled_from([*CLASSES]), st.integers(0, 1 << 32), st.integers(1, 15))
@@ -85,7 +87,7 @@ async def follow(
     hierarchy = CLASSES[name].definition()
     tree, writer, server = (
         RandomTree.of(hierarchy, seed),
-        Writer(store, MoveTiming(0.0, 0.0)),
+        Writer(store, MoveTiming(0.0, 0.0), {name: hierarchy}),
         Server(store, *CLASSES.values()),
     )
     for _ in range(length):
@@ -158,3 +160,17 @@ def test_callers_with_grants_on_large_parts_get_the_same_hits_and_complete_false
         for name in CLASSES:
             seen += run("sqlite://:memory:", (name, seed, 15), SMALL, whole=False, exact=True)
     assert min(seen[True], seen[False]) > 5, seen
+
+
+@pytest.mark.parametrize("text", ["o o", "oma oma"])
+async def test_a_word_that_is_written_twice_is_not_proven_by_the_items_of_another_text(store, monkeypatch, text):
+    """The folded text begins other words than its only word does."""
+    monkeypatch.setattr(search._Limits, "of", lambda texts, first, **_: search._Limits(4, 4))
+    monkeypatch.setattr(search, "MAX_UNITS", 0.0)
+    names = ["o", *[f"oma {n}" for n in range(12)], "oma oma", "o o"]
+    rows = [((f"{n}",), "ZONE", name, {"size": n}) for n, name in enumerate(names)]
+    await plant(store, Spot, rows)
+    brute = Brute(Spot.definition(), await all_nodes(store, "spot"))
+    found = (await Search("spot", text, first=3).ask(Server(store, *CLASSES.values())))["data"]["found"]
+    expected = [one.id for one in brute.find(text, first=3)]
+    assert not found["complete"] or [one["id"] for one in found["nodes"]] == expected

@@ -1,14 +1,22 @@
 """Excel workbooks (.xlsx): one sheet, whose first row that is not empty is the header."""
 
+import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from store.errors import BadInput
 from store.transfer.formats.row_reader import named, text_of
+from store.transfer.formats.source import BLOCK_BYTES, DAMAGED
 from store.transfer.formats.table import Table, TableRow
 
-MAX_UNPACKED_BYTES = 500_000_000  # of the XML in a workbook, which is in memory as a whole
+MAX_UNPACKED_BYTES = 500_000_000  # of the files in a workbook
+MAX_CELLS = 20_000_000  # of the rectangle around the cells of a sheet, which is in memory as a whole
+_CELL = re.compile(rb"""\br\s*=\s*["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
+_OVERLAP_BYTES = 40_000  # of two blocks, in which a reference may be cut; more than the text of a cell
+_ANY_SIZE = 1 << 60
+_OTHER_FORMATS = {"content.xml", "xl/workbook.bin"}  # of OpenDocument and .xlsb, which are not checked here
 _EXTRA = "Excel files need python-calamine; install it with: pip install 'clade-graphql[files]'"
 
 
@@ -18,7 +26,7 @@ def excel_table(file: Path, sheet: str | None = None) -> Table:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
         raise BadInput(_EXTRA) from None
-    _check_size(file)
+    _check(file)
     try:
         workbook = CalamineWorkbook.from_path(file)
         if sheet is not None and sheet not in workbook.sheet_names:
@@ -35,13 +43,6 @@ def excel_table(file: Path, sheet: str | None = None) -> Table:
     return Table(names, lambda: _rows(enumerate(cells[start:], start=start + 1), len(names)))
 
 
-def sheets(file: Path) -> list[str]:
-    """The names of the sheets of a workbook that can be read."""
-    from python_calamine import CalamineWorkbook
-
-    return list(CalamineWorkbook.from_path(file).sheet_names)
-
-
 def _rows(rows: Iterable[tuple[int, Sequence[object]]], width: int) -> Iterator[TableRow]:
     """The rows, without empty cells to the right of the header."""
     for number, cells in rows:
@@ -49,13 +50,44 @@ def _rows(rows: Iterable[tuple[int, Sequence[object]]], width: int) -> Iterator[
         yield number, cells if is_wider else cells[:width], None
 
 
-def _check_size(file: Path) -> None:
+def _check(file: Path) -> None:
+    """Raise BadInput for a workbook that would take too much memory, whatever sizes it says that it has."""
+    size = 0
     try:
         with zipfile.ZipFile(file) as archive:
-            size = sum(info.file_size for info in archive.infolist())
-    except (OSError, zipfile.BadZipFile) as error:
+            if _OTHER_FORMATS & {*archive.namelist()}:
+                raise BadInput(f"{file.name} is no .xlsx workbook; save it as one, or the sheet as CSV.")
+            for info in archive.infolist():
+                info.file_size = _ANY_SIZE  # zipfile reads no more than this, others read what there is
+                with archive.open(info) as content:
+                    size += _checked_size(file, content, size)
+    except (OSError, ValueError, *DAMAGED) as error:
         raise BadInput(f"{file.name} cannot be read as an Excel workbook: {error}.") from error
-    if size > MAX_UNPACKED_BYTES:
-        raise BadInput(
-            f"{file.name} has {size:,} bytes unpacked, at most {MAX_UNPACKED_BYTES:,} are read; save the sheet as CSV."
-        )
+
+
+def _checked_size(file: Path, content: IO[bytes], before: int) -> int:
+    """The bytes of a file in a workbook, after so many others. Raises BadInput for too many of them, or of cells."""
+    size = columns = rows = 0
+    rest = b""
+    while block := content.read(BLOCK_BYTES):
+        size += len(block)
+        if before + size > MAX_UNPACKED_BYTES:
+            raise BadInput(f"{file.name} has more than {MAX_UNPACKED_BYTES:,} bytes unpacked; save the sheet as CSV.")
+        for letters, row in _CELL.findall(rest + block):
+            columns, rows = max(columns, _column(letters)), max(rows, int(row))
+        if columns * rows > MAX_CELLS:
+            raise BadInput(
+                f"{file.name} has a sheet of {rows:,} rows and {columns:,} columns, at most {MAX_CELLS:,} cells are "
+                "read; remove cells that lie far from the others, or save the sheet as CSV."
+            )
+        rest = (rest + block)[-_OVERLAP_BYTES:]
+        if rest.isspace():
+            raise BadInput(f"{file.name} cannot be read as an Excel workbook: it has more than {len(rest):,} spaces.")
+    return size
+
+
+def _column(letters: bytes) -> int:
+    number = 0
+    for letter in letters.upper():
+        number = 26 * number + letter - 64
+    return number

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from store.errors import BadInput
-from store.text import shorten
+from store.text import shown
 from store.transfer.formats.json_file import read_document
 from store.transfer.formats.lines import json_lines
 from store.transfer.formats.table import Table, TableRow, flat, unreadable
@@ -74,7 +74,7 @@ def _row(feature: Any) -> tuple[dict[str, object], str | None]:
     if _is_between(longitude, 180) and _is_between(latitude, 90):
         return row, None
     return row, (
-        f'Columns "{LATITUDE}", "{LONGITUDE}": {shorten(repr(found))} is not a longitude from -180 to 180 and latitude '
+        f'Columns "{LATITUDE}", "{LONGITUDE}": {shown(found)} is not a longitude from -180 to 180 and latitude '
         "from -90 to 90."
     )
 

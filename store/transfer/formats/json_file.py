@@ -8,6 +8,7 @@ import orjson
 
 from store.errors import BadInput
 from store.transfer.formats.lines import row_of
+from store.transfer.formats.row_reader import json_text
 from store.transfer.formats.source import opened
 from store.transfer.formats.table import MAX_DEPTH, Table, TableRow, flat, unreadable
 from store.transfer.rows import Rejection, Row
@@ -58,7 +59,7 @@ def read_nodes(objects: list[Any]) -> Iterator[tuple[str, Row | Rejection]]:
         above, fields = waiting.pop()
         number += 1
         row, own = _node(number, above, fields)
-        yield orjson.dumps(own).decode(), row
+        yield json_text(own), row
         if isinstance(row, Row) and isinstance(fields.get(CHILDREN), list):
             path = [str(segment) for segment in row.path]
             waiting += [(path, child) for child in reversed(fields[CHILDREN])]

@@ -11,12 +11,13 @@ import orjson
 from store.errors import BadInput, BadPath
 from store.model.hierarchy import Hierarchy
 from store.model.paths import parse_path
-from store.text import shorten
+from store.text import shorten, shown
 from store.transfer.formats.rejected import JSON_REASON
 from store.transfer.formats.source import opened
 from store.transfer.rows import Part, Rejection, Row
 
 MAX_LINE_BYTES = 10_000_000  # far more than the largest item
+MAX_DEPTH = 100  # of objects and lists in a line; DynamoDB stores 32
 SHOWN_BYTES = 1_000  # of a longer one
 TOO_LONG = f"The line is longer than {MAX_LINE_BYTES:,} bytes."
 _BOM = b"\xef\xbb\xbf"
@@ -78,7 +79,7 @@ def row_of(number: int, fields: Mapping[str, Any]) -> Row | Rejection:
     if path is None:
         return Rejection(number, 'The line has no path; write "path": ["US", "NE"] or "path": "US/NE".')
     if not isinstance(path, (str, list, tuple)):
-        return Rejection(number, f"A path is a list of texts or one text, not {shorten(repr(path))}.")
+        return Rejection(number, f"A path is a list of texts or one text, not {shown(path)}.")
     try:
         segments = parse_path(path) if isinstance(path, str) else path
     except BadPath as error:
@@ -96,7 +97,18 @@ def _json_object(number: int, text: str) -> dict[str, Any] | Rejection:
         return Rejection(number, f"The line is not valid JSON: {error}.")
     if not isinstance(fields, dict):
         return Rejection(number, f"The line is not a JSON object: {shorten(text)}.")
+    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(fields):
+        return Rejection(number, f"The line is nested more than {MAX_DEPTH} times.")
     return fields
+
+
+def _is_deep(value: object) -> bool:
+    """Whether objects and lists are nested more than `MAX_DEPTH` times."""
+    layer: list[object] = [value]
+    for _ in range(MAX_DEPTH):
+        lists = [list(one.values()) if isinstance(one, dict) else one for one in layer if isinstance(one, dict | list)]
+        layer = [inner for one in lists for inner in one]
+    return any(isinstance(one, dict | list) for one in layer)
 
 
 def text_lines(file: Path) -> Iterator[tuple[int, str, Rejection | None]]:

@@ -153,13 +153,21 @@ def text_of(cell: object) -> str:
         case date() | time():  # a datetime is a date
             return cell.isoformat()
         case dict():
-            return orjson.dumps(cell, default=str).decode()
-        case list() | tuple() if any(isinstance(one, dict) for one in cell):
-            return orjson.dumps(cell, default=str).decode()
+            return json_text(cell)
+        case list() | tuple() if any(isinstance(one, dict | list) for one in cell):
+            return json_text(cell)
         case list() | tuple():
             return ";".join(text_of(one) for one in cell)
         case _:
             return str(cell)
+
+
+def json_text(value: object) -> str:
+    """A value as JSON; raises BadInput for one that is nested too deeply."""
+    try:
+        return orjson.dumps(value, default=str).decode()
+    except orjson.JSONEncodeError as error:
+        raise BadInput(f"A value cannot be written as JSON ({error}); nest it less deeply.") from error
 
 
 def check_columns(header: Sequence[str], levels: Iterable[LevelColumns]) -> None:

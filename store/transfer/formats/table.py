@@ -5,13 +5,19 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import orjson
-
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.path_table import PathRowReader
 from store.transfer.formats.rejected import csv_line
-from store.transfer.formats.row_reader import PLAIN, CellFormat, LevelColumns, RowReader, check_columns, text_of
+from store.transfer.formats.row_reader import (
+    PLAIN,
+    CellFormat,
+    LevelColumns,
+    RowReader,
+    check_columns,
+    json_text,
+    text_of,
+)
 from store.transfer.rows import Rejection, Row
 
 MAX_DEPTH = 32
@@ -53,7 +59,7 @@ def _rows(table: Table, reader: RowReader | PathRowReader) -> Iterator[tuple[str
 
 def unreadable(number: int, value: object, header: Sequence[str], reason: str) -> TableRow:
     """The row of a value that has no cells, which the reason has instead."""
-    return number, [None] * len(header), f"{reason} It is {orjson.dumps(value, default=str).decode()}."
+    return number, [None] * len(header), f"{reason} It is {json_text(value)}."
 
 
 def flat(fields: dict[str, Any], prefix: str = "", depth: int = 0) -> dict[str, object]:

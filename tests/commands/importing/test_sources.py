@@ -3,6 +3,7 @@
 import gzip
 import shlex
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from commands.importing import source
 from commands.main import app_of
 from store.errors import BadInput
+from store.text import shown_address
 from tests.serving import handling
 
 CITIES = b"Country,City,Population\nUS,Omaha,many\nUS,Lincoln,291082\n"
@@ -88,6 +90,38 @@ def test_what_is_too_large_too_slow_or_elsewhere_is_one_sentence(
     assert isinstance(slow.exception, BadInput)
     assert "was not received within 0 seconds" in str(slow.exception)
     assert not (tmp_path / "clade.db").exists()
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["127.0.0.1:9/a.csv?sig=SECRET", "ann:SECRET@127.0.0.1:9/a.csv", "127.0.0.1:99999999/a.csv?sig=SECRET#SECRET",
+     "[::1/a.csv?SECRET", "/a.csv?SECRET", "ann:SECRET@/a.csv?SECRET", "127.0.0.1:9/..",
+     f"127.0.0.1:9/{'%C3%A4' * 150}", "127.0.0.1:9/\x1b[31m"],
+)  # fmt: skip
+def test_an_address_that_cannot_be_read_is_one_sentence_without_its_secrets(rest: str) -> None:
+    with pytest.raises(BadInput) as rejected, source.source_at(f"HTTP://{rest}"):
+        pass
+    message = str(rejected.value)
+    assert " cannot be read: " in message
+    assert "SECRET" not in message
+    assert message.isprintable()
+    assert len(message) < 500
+
+
+def test_the_location_of_a_redirect_is_shown_without_its_secrets() -> None:
+    assert shown_address("https://ann:SECRET@example.com/a/b?sig=SECRET#SECRET") == "https://example.com/a/b"
+    assert shown_address("/cities.csv?SECRET") == "/cities.csv"
+    assert len(shown_address("https://example.com/" + "a" * 9_000)) < 250
+
+
+@pytest.mark.parametrize("name", ["a" * 300 + ".csv", "é" * 150 + ".csv", "a\x1b[31m\n.csv", "../../a.csv", ".."])
+def test_a_name_in_an_archive_is_no_place_for_rejected_rows(tmp_path: Path, name: str) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(name, CITIES)
+    found = source.Source(tmp_path / "a.zip", "a.zip", tmp_path).rejected(".csv")
+    assert found.parent == tmp_path
+    assert found.name.isprintable()
+    found.write_bytes(b"")
 
 
 def test_the_described_command_imports_the_file(clade: Callable[..., Any], tmp_path: Path) -> None:

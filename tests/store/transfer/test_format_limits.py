@@ -86,7 +86,7 @@ def test_documents_that_are_read_whole_have_a_largest_size(tmp_path: Path, monke
     book = openpyxl.Workbook()
     book.active.append(["Country"])
     book.save(tmp_path / "x.xlsx")
-    with pytest.raises(BadInput, match=r"x\.xlsx has .* bytes unpacked, at most 100 are read; save the sheet as CSV"):
+    with pytest.raises(BadInput, match=r"x\.xlsx has more than 100 bytes unpacked; save the sheet as CSV"):
         excel_table(tmp_path / "x.xlsx")
 
 
