@@ -20,7 +20,7 @@ from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.cursors import CursorKind, ListCursors, decode_cursor
 from resolvers.planning.page import Page, page_of
 from resolvers.planning.relations import Relation
-from resolvers.session.outcomes import gather_outcomes, raise_first_error
+from resolvers.session.outcomes import gather_all, raise_first_error
 from resolvers.session.read_state import ReadState
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
@@ -73,7 +73,7 @@ async def _read(request: Request, requested: RootsRequest) -> Page:
     calls: list[Awaitable[object]] = [state.versions_of([hierarchy])] if requested.total else []
     if requested.nodes and state.records_read.in_ranges(spans, limit, reverse=reverse) is None:
         calls += [state.range(Read(span, limit, reverse)) for span in spans]
-    raise_first_error(await gather_outcomes(calls))
+    await gather_all(calls)
     total = None
     if requested.total:
         version = (await state.versions_of([hierarchy]))[hierarchy]

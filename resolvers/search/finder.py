@@ -4,13 +4,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from resolvers.planning.page import Page
 from resolvers.search.hits import Hit, HitReader, Place, Pointer, Selected
 from resolvers.search.index import SearchIndex, read_index
 from resolvers.search.scope import Scope, Top, grants_of, read_tops
-from resolvers.session.outcomes import gather_outcomes, raise_first_error
+from resolvers.session.outcomes import gather_all
 from resolvers.session.request import Request
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
@@ -123,13 +123,13 @@ class Finder(ABC):
         """The hits of a caller who may see the whole hierarchy."""
         index = read_index(self._request, self._hierarchy, current=asked.under is not None)
         if self._is_by_tree:
-            (tops, base), found = await _gathered([self._tops_and_base(None, asked.under), index])
+            (tops, base), found = await gather_all([self._tops_and_base(None, asked.under), index])
             read = await self.items(self.ranges(base, Reading.ONLY)) if tops else []
         else:
             base = partition(self._hierarchy, "", self.kind)
             below = [read_tops(self._request, self._hierarchy.name, None, asked.under)] if asked.under else []
             reads = self._reads(self.ranges(base, Reading.FIRST))
-            found, *read = await _gathered([index, *below, *reads])
+            found, *read = await gather_all([index, *below, *reads])
             tops = read.pop(0) if below else None
         if tops == []:
             return [], True
@@ -149,7 +149,7 @@ class Finder(ABC):
         if are_small(tops):
             return await self._reader(selected).all_below(Scope(tops, None), asked.first), True
         index = read_index(self._request, self._hierarchy, current=True)
-        found, *read = await _gathered([index, *self._reads(self.ranges(base, Reading.FIXED))])
+        found, *read = await gather_all([index, *self._reads(self.ranges(base, Reading.FIXED))])
         scope, reader = self._scope(tops, found, base), self._reader(selected, is_strong=found.is_moving)
         pointers, _ = await self.candidates(scope, read)
         hits, _ = await reader.first_of(pointers, scope, asked.first, attempts=1)
@@ -162,7 +162,7 @@ class Finder(ABC):
             return await tops, partition(self._hierarchy, "", self.kind)
         path = under or (granted or [()])[0]
         key = node_key(self._hierarchy.name, path[:1])
-        found, root_id = await _gathered([tops, self._id_at(key)])
+        found, root_id = await gather_all([tops, self._id_at(key)])
         if found and found[0].record.pk != key.pk:  # at an old path
             root_id = await self._id_at(Key(found[0].record.pk, "#"))
         return found if root_id else [], partition(self._hierarchy, id_hash(root_id), self.kind)
@@ -183,17 +183,10 @@ class Finder(ABC):
 
     async def items(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[list[Item]]:
         """The items in these ranges, each up to a limit, eventually consistent."""
-        return await _gathered(self._reads(ranges))
+        return await gather_all(self._reads(ranges))
 
     def _reads(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[Awaitable[list[Item]]]:
         return [self._request.state.items_in(span, limit=limit, current=False) for span, limit in ranges]
-
-
-async def _gathered(calls: Sequence[Awaitable[Any]]) -> list[Any]:
-    """The results of these calls; raises the first error."""
-    outcomes = await gather_outcomes(calls)
-    raise_first_error(outcomes)
-    return outcomes
 
 
 def are_small(tops: Sequence[Top] | None) -> bool:
