@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar, Protocol
+from typing import ClassVar, Generic, TypeVar
 
 from resolvers.planning.page import Page
 from resolvers.search.hits import Hit, HitReader, Place, Pointer, Selected
@@ -46,26 +46,23 @@ class FoundPage(Page):
     kilometers: dict[str, float] = field(default_factory=dict)
 
 
-class Arguments(Protocol):
-    """The arguments that all searches have."""
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """The arguments that all searches have. Raises BadInput."""
 
-    @property
-    def under(self) -> Path | None: ...
+    under: Path | None = None
+    levels: frozenset[str] | None = None
+    first: int = 10
 
-    @property
-    def levels(self) -> frozenset[str] | None: ...
-
-    @property
-    def first(self) -> int: ...
-
-
-def check_first(first: int) -> None:
-    """Raise BadInput for a number of hits that no search returns."""
-    if not 0 <= first <= MAX_HITS:
-        raise BadInput(f"first is {first}; a search returns 0 to {MAX_HITS} nodes.")
+    def __post_init__(self) -> None:
+        if not 0 <= self.first <= MAX_HITS:
+            raise BadInput(f"first is {self.first}; a search returns 0 to {MAX_HITS} nodes.")
 
 
-class Finder(ABC):
+A = TypeVar("A", bound=Arguments)
+
+
+class Finder(ABC, Generic[A]):
     """One kind of search, by items whose partition keys begin with the name of their `kind`.
 
     | round | reads |
@@ -81,8 +78,8 @@ class Finder(ABC):
 
     kind: ClassVar[str]
 
-    def __init__(self, request: Request, hierarchy: Hierarchy) -> None:
-        self._request, self._hierarchy = request, hierarchy
+    def __init__(self, request: Request, hierarchy: Hierarchy, asked: A) -> None:
+        self._request, self._hierarchy, self._asked = request, hierarchy, asked
         self._is_by_tree = is_by_tree(hierarchy)
 
     @abstractmethod
@@ -100,13 +97,13 @@ class Finder(ABC):
         `read` are the items of the last `ranges`. More are read only after those of `Reading.FIRST`.
         """
 
-    async def find(self, asked: Arguments, selected: Selected) -> tuple[list[Hit], bool]:
+    async def find(self, selected: Selected) -> tuple[list[Hit], bool]:
         """The hits with what is selected of them, and whether it is proven that no other node belongs among them.
 
         Raises BadInput where the hierarchy is searched tree by tree and no tree is given, Unavailable where its search
         items are incomplete.
         """
-        request, name = self._request, self._hierarchy.name
+        request, name, asked = self._request, self._hierarchy.name, self._asked
         if request.state.store_version is None:
             request.state.is_cacheable = False  # no tree version proves what other trees have
         granted = grants_of(request, name)
@@ -114,13 +111,14 @@ class Finder(ABC):
             raise BadInput(f"Each tree of {name} is searched by itself; give the path of a node as under.")
         if asked.first == 0 or granted == []:
             return [], True
-        find = self._find_in_all(asked, selected) if granted is None else self._find_in_part(asked, selected, granted)
+        find = self._find_in_all(selected) if granted is None else self._find_in_part(selected, granted)
         hits, complete = await find
         request.budget.spend_nodes(len(hits), "The nodes that are found")
         return hits, complete
 
-    async def _find_in_all(self, asked: Arguments, selected: Selected) -> tuple[list[Hit], bool]:
+    async def _find_in_all(self, selected: Selected) -> tuple[list[Hit], bool]:
         """The hits of a caller who may see the whole hierarchy."""
+        asked = self._asked
         index = read_index(self._request, self._hierarchy, current=asked.under is not None)
         if self._is_by_tree:
             (tops, base), found = await gather_all([self._tops_and_base(None, asked.under), index])
@@ -141,10 +139,9 @@ class Finder(ABC):
         hits, are_all = await reader.first_of(pointers, scope, asked.first)
         return hits, complete and are_all
 
-    async def _find_in_part(
-        self, asked: Arguments, selected: Selected, granted: Sequence[Path]
-    ) -> tuple[list[Hit], bool]:
+    async def _find_in_part(self, selected: Selected, granted: Sequence[Path]) -> tuple[list[Hit], bool]:
         """The hits of a caller who may see a part; which reads there are does not depend on anything else."""
+        asked = self._asked
         tops, base = await self._tops_and_base(granted, asked.under)
         if are_small(tops):
             return await self._reader(selected).all_below(Scope(tops, None), asked.first), True
