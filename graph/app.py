@@ -134,9 +134,7 @@ def execution_of(
         span=tracing.span if tracing else nullcontext,
         plans=PlanCache(core_schema(schema), types),
         cache=ResponseCache(settings.response_cache_mb * 1_000_000),
-        keep_documents=settings.plan_cache_documents,
         limits=DocumentLimits(**{**limits, "introspection": settings.shows("introspection")}),
-        suggestions=settings.shows("introspection"),
     )
 
 

@@ -86,9 +86,7 @@ class Execution:
         *,
         plans: PlanCache | None = None,
         cache: ResponseCache = ResponseCache(0),
-        keep_documents: int = 1_000,
         limits: DocumentLimits = DocumentLimits(),
-        suggestions: bool = True,
         span: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         """`span` makes the context manager, by its name, in which a compiled query runs."""
@@ -97,8 +95,7 @@ class Execution:
         self._plans = plans
         self._cache = cache
         self._limits = limits
-        self._suggestions = suggestions
-        self._documents = DocumentCache(schema, keep=keep_documents, limits=limits, suggestions=suggestions)
+        self._documents = DocumentCache(schema, limits)
         self._make_context = make_context
         self.compiled = self.interpreted = self.fallbacks = self.compiler_errors = 0
         """Queries by how they were answered: compiled, interpreted because there is no plan, interpreted after an error
@@ -214,7 +211,7 @@ class Execution:
             operation_name=call.name,
             executor_class=Executor,
             is_awaitable=optimized_is_awaitable,  # type: ignore[arg-type]  # annotated as bool, not as TypeGuard
-            hide_suggestions=not self._suggestions,
+            hide_suggestions=not self._limits.introspection,
             operation_extensions=call.request.extensions,
         )
         if not isinstance(result, ExecutionResult):
