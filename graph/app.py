@@ -23,7 +23,7 @@ from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from graph.server.asgi_app import Lifespan, build_app, lifespan_of
 from graph.server.concurrency_limit import ConcurrencyLimiter
-from graph.server.event_stream import streams_of
+from graph.server.event_stream import EventStreams
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.request_observer import Observer
 from graph.settings import Settings
@@ -74,7 +74,7 @@ def create_app(settings: Settings | None = None) -> Application:
     observers: list[Observer] = [RequestLog(settings.slow_seconds)]
     authenticator = authenticator_of(settings, store)
     follower = ChangeFollower(store, settings.change_poll_seconds)
-    streams = streams_of(settings, execution, follower, limiter, drain)
+    streams = EventStreams(settings, execution, follower, limiter, drain)
     background = [authenticator.watch, follower.watch]
     if settings.metrics:
         from graph.server import metrics

@@ -24,7 +24,7 @@ from graph.operation.context import Context
 from graph.schema import build_schema
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.endpoint import GraphQLEndpoint
-from graph.server.event_stream import streams_of
+from graph.server.event_stream import EventStreams
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
@@ -89,15 +89,9 @@ class Scene:
         )
         callers = Authenticator(self.keyring, local_writes=True)
         drain, follower = GracefulShutdown(), ChangeFollower(store)
-        self.endpoint = GraphQLEndpoint(
-            execution,
-            None,
-            max_body_bytes=100_000,
-            body_seconds=10.0,
-            limiter=self.gate,
-            authenticator=callers,
-            streams=streams_of(Settings(), execution, follower, self.gate, drain),
-        )
+        settings = Settings()
+        streams = EventStreams(settings, execution, follower, self.gate, drain)
+        self.endpoint = GraphQLEndpoint(settings, execution, None, self.gate, callers, streams)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def _context(self) -> Context:
