@@ -1,5 +1,6 @@
 """Application factory: the ASGI application that the settings describe, of all its parts."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import fields
@@ -31,7 +32,7 @@ from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.past.change_follower import ChangeFollower
 from resolvers.session import request as resolvers
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.large_read_limit import LargeReadLimiter
+from resolvers.session.large_read_limit import MAX_LARGE_READS
 from resolvers.session.page_cache import PageCache
 from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
@@ -126,7 +127,7 @@ def execution_of(
         page_cache=PageCache(settings.keep_bytes, versions),
         writer=writer,
         settle_seconds=settings.settle_seconds,
-        large_reads=LargeReadLimiter(),
+        large_reads=asyncio.Semaphore(MAX_LARGE_READS),
     )
     return Execution(
         schema,
