@@ -264,7 +264,7 @@ async def send_not_modified(send: Send, headers: Sequence[Header]) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def start_of(status: int, media_type: str, content: bytes, headers: Sequence[Header] = ()) -> Message:
+def start_of(status: int, media_type: str, content: bytes, headers: Sequence[Header]) -> Message:
     """The start of a response."""
     start = [CONTENT_TYPES[media_type], (b"content-length", b"%d" % len(content)), VARY, *headers]
     return {"type": "http.response.start", "status": status, "headers": start}

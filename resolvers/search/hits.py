@@ -62,7 +62,7 @@ class HitReader:
         selected: Selected,
         place: Callable[[Record], Place | None],
         *,
-        is_strong: bool = False,
+        is_strong: bool,
     ) -> None:
         self._request, self._hierarchy, self._selected = request, hierarchy, selected
         self._is_strong = is_strong
