@@ -1,5 +1,6 @@
 """Application factory: builds the ASGI application from the settings."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import fields
@@ -23,7 +24,7 @@ from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from graph.server.asgi_app import Lifespan, build_app, lifespan_of
 from graph.server.concurrency_limit import ConcurrencyLimiter
-from graph.server.event_stream import streams_of
+from graph.server.event_stream import EventStreams
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.request_observer import Observer
 from graph.settings import Settings
@@ -31,7 +32,7 @@ from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.past.change_follower import ChangeFollower
 from resolvers.session import request as resolvers
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.large_read_limit import LargeReadLimiter
+from resolvers.session.large_read_limit import MAX_LARGE_READS
 from resolvers.session.page_cache import PageCache
 from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
@@ -74,7 +75,7 @@ def create_app(settings: Settings | None = None) -> Application:
     observers: list[Observer] = [RequestLog(settings.slow_seconds)]
     authenticator = authenticator_of(settings, store)
     follower = ChangeFollower(store, settings.change_poll_seconds)
-    streams = streams_of(settings, execution, follower, limiter, drain)
+    streams = EventStreams(settings, execution, follower, limiter, drain)
     background = [authenticator.watch, follower.watch]
     if settings.metrics:
         from graph.server import metrics
@@ -126,7 +127,7 @@ def execution_of(
         page_cache=PageCache(settings.keep_bytes, versions),
         writer=writer,
         settle_seconds=settings.settle_seconds,
-        large_reads=LargeReadLimiter(),
+        large_reads=asyncio.Semaphore(MAX_LARGE_READS),
     )
     return Execution(
         schema,
@@ -134,9 +135,7 @@ def execution_of(
         span=tracing.span if tracing else nullcontext,
         plans=PlanCache(core_schema(schema), types),
         cache=ResponseCache(settings.response_cache_mb * 1_000_000),
-        keep_documents=settings.plan_cache_documents,
         limits=DocumentLimits(**{**limits, "introspection": settings.shows("introspection")}),
-        suggestions=settings.shows("introspection"),
     )
 
 

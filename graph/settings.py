@@ -28,6 +28,7 @@ FORMER = {
     "SUGGESTIONS": "was removed, since suggestions follow CLADE_INTROSPECTION; unset the variable",
     "MAX_REPEATS": "was removed, since the limit is fixed; unset the variable",
     "MAX_DIRECTIVES_AT_ONCE": "was removed, since CLADE_MAX_DIRECTIVES covers it; unset the variable",
+    "PLAN_CACHE_DOCUMENTS": "was removed, since the length of the cached documents bounds them; unset the variable",
 }
 """Former settings, each with what became of it and the way out."""
 TESTS = "TEST_"  # variables of the tests and the benchmark
@@ -174,8 +175,6 @@ class Settings(BaseSettings):
     """Time between two reads of the versions of the trees that event streams follow, in seconds."""
     max_body_bytes: int = Field(262_144, ge=1)
     """Maximum size of a request body, in bytes."""
-    plan_cache_documents: int = Field(1_000, ge=1)
-    """Maximum number of cached documents, parsed, validated and compiled."""
     federation_expose: str = ""
     """Additional fields in the subgraph schema, comma-separated: `node`, `nodes`, `changes`, `history`, `moves`,
     `mutations`."""

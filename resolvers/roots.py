@@ -14,79 +14,67 @@ No dataloader batches it: a hierarchy has one list of roots. For callers with gr
 """
 
 from collections.abc import Awaitable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.cursors import CursorKind, ListCursors, decode_cursor
 from resolvers.planning.page import Page, page_of
 from resolvers.planning.relations import Relation
-from resolvers.session.outcomes import gather_outcomes, raise_first_error
+from resolvers.session.outcomes import gather_all, raise_first_error
 from resolvers.session.read_state import ReadState
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from store.model.ranges import KeyRange, siblings
 
 
-@dataclass(frozen=True)
-class RootsRequest:
-    """The roots of a hierarchy in their order, with the arguments of the field."""
-
-    hierarchy: str
-    window: ConnectionArguments
-    nodes: bool
-    total: bool
-    counts: bool
-
-    def key_ranges(self) -> list[KeyRange]:
-        """`parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor.
-
-        Of several levels it is one range each.
-        """
-        spans = [siblings(self.hierarchy, level) for level in self.window.levels or (self.window.level,)]
-        return [self.window.between_cursors(span, self._decode) for span in spans]
-
-    def _decode(self, cursor: str) -> str:
-        return decode_cursor(cursor, CursorKind.ROOTS, self.hierarchy)
-
-
 async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
     """A page of a hierarchy's roots: one Query; `totalCount` is in the version of the hierarchy."""
-    requested = RootsRequest(hierarchy, relation.window, relation.nodes, relation.total, relation.counts)
-    page: Page | None = request.state.pages.get(None, requested)
+    cache_key = "roots", hierarchy, relation.page_key
+    page: Page | None = request.state.pages.get(None, cache_key)
     if page is not None:
         request.budget.spend_nodes(len(page.records))
         request.state.partitions_read.update([hierarchy, *[record.pk for record in page.records]])
         if request.reads.trace is not None:
             request.reads.trace.pages += 1
         return page
-    page = await _read(request, requested)
-    request.state.pages.put(None, requested, page, len(page.records))
+    page = await _read(request, hierarchy, relation)
+    request.state.pages.put(None, cache_key, page, len(page.records))
     return page
 
 
-async def _read(request: Request, requested: RootsRequest) -> Page:
-    state, hierarchy, window = request.state, requested.hierarchy, requested.window
+async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
+    state, window = request.state, relation.window
     limit = request.budget.nodes_left + 2  # the number of roots is not known before they are read
-    limit, spans, reverse = min(window.limit or limit, limit), requested.key_ranges(), window.descending
+    limit, spans, reverse = min(window.limit or limit, limit), _key_ranges(hierarchy, window), window.descending
     request.slot.expect(window.limit or 0)
     state.partitions_read.add(hierarchy)
-    calls: list[Awaitable[object]] = [state.versions_of([hierarchy])] if requested.total else []
-    if requested.nodes and state.records_read.in_ranges(spans, limit, reverse=reverse) is None:
+    calls: list[Awaitable[object]] = [state.versions_of([hierarchy])] if relation.total else []
+    if relation.nodes and state.records_read.in_ranges(spans, limit, reverse=reverse) is None:
         calls += [state.range(Read(span, limit, reverse)) for span in spans]
-    raise_first_error(await gather_outcomes(calls))
+    await gather_all(calls)
     total = None
-    if requested.total:
+    if relation.total:
         version = (await state.versions_of([hierarchy]))[hierarchy]
         if isinstance(version, Exception):
             raise version
         total = sum(count for level, count in version.levels().items() if window.has_level(level))
-    if not requested.nodes:
+    if not relation.nodes:
         return Page([], total=total)
     records = state.records_read.in_ranges(spans, limit, reverse=reverse) or []
     state.partitions_read.update([record.pk for record in records])
     request.budget.spend_nodes(len(records[: window.size]), f"The roots of {hierarchy}")
     page = page_of(records, window, total, ListCursors(CursorKind.ROOTS, hierarchy, None))
-    return await with_counts(state, page) if requested.counts else page
+    return await with_counts(state, page) if relation.counts else page
+
+
+def _key_ranges(hierarchy: str, window: ConnectionArguments) -> list[KeyRange]:
+    """`parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor.
+
+    Of several levels it is one range each.
+    """
+    decode = partial(decode_cursor, order=CursorKind.ROOTS, owner=hierarchy)
+    return [window.between_cursors(siblings(hierarchy, level), decode) for level in window.levels or (window.level,)]
 
 
 async def with_counts(state: ReadState, page: Page) -> Page:

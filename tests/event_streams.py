@@ -12,7 +12,6 @@ from starlette.types import ASGIApp, Message
 
 import graph.app
 from graph.app import Application, create_app
-from graph.server import event_stream
 from graph.server.event_stream import EventStreams
 from graph.settings import Settings
 from store.connect import open_store
@@ -156,12 +155,12 @@ async def following(url: str, **settings: Any) -> AsyncIterator[Following]:
         await store.create()
         made: list[EventStreams] = []
 
-        def streams_of(*parts: Any) -> EventStreams:
-            made.append(event_stream.streams_of(*parts))
+        def event_streams(*parts: Any) -> EventStreams:
+            made.append(EventStreams(*parts))
             return made[0]
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(graph.app, "streams_of", streams_of)
+            patch.setattr(graph.app, "EventStreams", event_streams)
             app = create_app(Settings(store=url, **settings))
         async with app.lifespan(app):
             yield Following(app, store, made[0])

@@ -12,6 +12,7 @@ from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.history import revisions
+from store.model.hierarchy import may_stand
 from store.model.keys import Path, path_of
 from store.model.records import Record
 from tests import invariants
@@ -123,7 +124,7 @@ class Model:
 
     def _check_place(self, path: Path, level: str, gone: Path = ()) -> None:
         under = self._existing(path[:-1]).level if len(path) > 1 else None
-        if not CATEGORY.may_stand(level, under):
+        if not may_stand(CATEGORY, level, under):
             raise Refused("MISPLACED")
         if path in self.nodes and path != gone:
             raise Refused("ALREADY_EXISTS")

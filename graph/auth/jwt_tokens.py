@@ -88,18 +88,16 @@ class Tokens:
         return Caller(f"sub:{subject}", subject, grants, grants), float(claims["exp"])
 
 
-def tokens_of(settings: Settings) -> Tokens | None:
-    """The token verifier of the settings; None if no tokens are accepted. Raises BadInput."""
+def tokens_of(settings: Settings) -> Tokens:
+    """The token verifier of the settings, which have a secret or public keys. Raises BadInput."""
     secret, published = _secret(settings), settings.jwt_keys
-    if secret and published:
-        raise BadInput("CLADE_JWT_SECRET and CLADE_JWT_KEYS are both set; unset one of them.")
     issuer, audience = settings.jwt_issuer or None, settings.jwt_audience or None
-    if secret:
+    if not published:
         if len(secret.encode()) < MIN_SECRET_BYTES:
             raise BadInput(f"CLADE_JWT_SECRET is shorter than {MIN_SECRET_BYTES} bytes; use a longer secret.")
         return Tokens(secret, ["HS256"], issuer, audience, settings.jwt_grants_claim)
-    if not published:
-        return None
+    if secret:
+        raise BadInput("CLADE_JWT_SECRET and CLADE_JWT_KEYS are both set; unset one of them.")
     if issuer is None or audience is None:
         # An issuer signs tokens for many servers; without these, tokens for others would be valid here.
         raise BadInput("CLADE_JWT_KEYS needs CLADE_JWT_ISSUER and CLADE_JWT_AUDIENCE; set both.")

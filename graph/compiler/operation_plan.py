@@ -31,7 +31,6 @@ from graph.compiler.json_writers import (
     objects,
 )
 from graph.operation.lookahead import (
-    COUNT,
     LISTS,
     RELATION_KINDS,
     Grouped,
@@ -101,7 +100,7 @@ class OperationPlan:
         if isinstance(resolve, FoundField):
             kind: Any = get_named_type(definition.type)
             position = self.fields.listed(kind, details)
-            counts = self.fields.selects(position, COUNT)
+            counts = self.fields.counts(kind, position)
             return SearchedRoot(key, resolve, definition, node, self.connection(kind, details), position, counts)
         raise UnsupportedByPlan
 

@@ -26,7 +26,7 @@ from resolvers.planning.relations import Relation
 from resolvers.restricted_lists import may_have_children, read_pages, read_roots
 from resolvers.search.hits import Selected
 from resolvers.session.budget import Budget
-from resolvers.session.outcomes import gather_outcomes
+from resolvers.session.outcomes import gather_all, raise_first_error
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
 from store.model.keys import hierarchy_of
@@ -269,14 +269,15 @@ async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResu
     for searched, given in bound.searched:
         selected = Selected(bound.look_ahead.selection(searched.position), searched.counts)
         calls.append(searched.resolve.find(request, given, selected))
-    *pages, records = await _together([*calls, find_nodes(request, bound.lookups)])
+    *pages, records = await gather_all([*calls, find_nodes(request, bound.lookups)])
     connections: list[tuple[RootField, Connection]] = [(field, field.listing.connection) for field in listed]
     connections += [(searched, searched.connection) for searched, _ in bound.searched]
     found: dict[RootField, NodeResults | PageResults] = {
         field: PageResults(connection, [page], request.budget)
         for (field, connection), page in zip(connections, pages, strict=True)
     }
-    left = iter(_unfailed(records))
+    raise_first_error(records)
+    left = iter(records)
     for root, _, targets in bound.roots:
         some = [None if target is None else check.checked(next(left)) for check, target in targets]
         found[root] = NodeResults(root.position, [some], request.budget, many=root.resolve.many)
@@ -313,25 +314,14 @@ async def _read(
     request: Request, jobs: list[ListRequest], lookups: list[tuple[Record, Relation]]
 ) -> tuple[Iterator[Page], Iterator[list[Record]]]:
     """All lists, and all nodes above, each by one call of its batch function. Raises the first error among them."""
+    pages: Any = []
+    found: Any = []
     if not lookups:
-        pages, found = await read_pages(request, jobs), []
+        pages = await read_pages(request, jobs)
     elif not jobs:
-        pages, found = [], await read_ancestors(request, lookups)
+        found = await read_ancestors(request, lookups)
     else:
-        pages, found = await _together([read_pages(request, jobs), read_ancestors(request, lookups)])
-    return iter(_unfailed(pages)), iter(_unfailed(found))
-
-
-def _unfailed(outcomes: Sequence[Any]) -> Sequence[Any]:
-    """The outcomes of a batch function. Raises the first error among them."""
-    for outcome in outcomes:
-        if isinstance(outcome, Exception):
-            raise outcome
-    return outcomes
-
-
-async def _together(calls: list[Any]) -> list[Any]:
-    """The results of calls made side by side. Raises the first error among them."""
-    if len(calls) == 1:
-        return [await calls[0]]
-    return list(_unfailed(await gather_outcomes(calls)))
+        pages, found = await gather_all([read_pages(request, jobs), read_ancestors(request, lookups)])
+    raise_first_error(pages)
+    raise_first_error(found)
+    return iter(pages), iter(found)

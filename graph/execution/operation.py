@@ -85,20 +85,17 @@ class Execution:
         make_context: Callable[[], Any],
         *,
         plans: PlanCache | None = None,
-        cache: ResponseCache | None = None,
-        keep_documents: int = 1_000,
+        cache: ResponseCache = ResponseCache(0),
         limits: DocumentLimits = DocumentLimits(),
-        suggestions: bool = True,
         span: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         """`span` makes the context manager, by its name, in which a compiled query runs."""
         self._span = span
         self._schema = core_schema(schema)
         self._plans = plans
-        self._cache = cache or None
+        self._cache = cache
         self._limits = limits
-        self._suggestions = suggestions
-        self._documents = DocumentCache(schema, keep=keep_documents, limits=limits, suggestions=suggestions)
+        self._documents = DocumentCache(schema, limits)
         self._make_context = make_context
         self.compiled = self.interpreted = self.fallbacks = self.compiler_errors = 0
         """Queries by how they were answered: compiled, interpreted because there is no plan, interpreted after an error
@@ -180,8 +177,8 @@ class Execution:
 
     def _proven(self, call: Call, context: Any) -> Entry | None:
         """The cached response that the version of the store proves."""
-        key = None if self._cache is None or not call.is_query else _key(call, context)
-        return None if self._cache is None or key is None else self._cache.proven(key, context.request.state)
+        key = self._key(call, context) if call.is_query else None
+        return None if key is None else self._cache.proven(key, context.request.state)
 
     async def _answer_consistently(self, call: Call, context: Any) -> OperationResponse:
         """The response, made again from a snapshot if the store changed between the reads."""
@@ -214,7 +211,7 @@ class Execution:
             operation_name=call.name,
             executor_class=Executor,
             is_awaitable=optimized_is_awaitable,  # type: ignore[arg-type]  # annotated as bool, not as TypeGuard
-            hide_suggestions=not self._suggestions,
+            hide_suggestions=not self._limits.introspection,
             operation_extensions=call.request.extensions,
         )
         if not isinstance(result, ExecutionResult):
@@ -232,8 +229,8 @@ class Execution:
 
     async def _cached_or_compiled(self, call: Call, context: Any) -> OperationResponse | None:
         """The cached or compiled response; None if there is neither, or if the interpreter has to report errors."""
-        key = _key(call, context) if self._cache is not None else None
-        if self._cache is not None and key and (entry := await self._current_entry(self._cache, key, context)):
+        key = self._key(call, context)
+        if key is not None and (entry := await self._current_entry(key, context)):
             return _cached(entry, call, context)
         try:
             bound = self._plans.get(call.document, call.operation, call.request) if self._plans else None
@@ -255,7 +252,7 @@ class Execution:
             raise MoveCommitted
         self.compiled += 1
         context.how = "compiled"
-        if self._cache and key:
+        if key is not None:
             self._cache.put(key, json, context.request.state)
         partitions = context.request.state.partitions_read if context.request.state.is_cacheable else ()
         return OperationResponse(_extensions(call, context, partitions), True, json, partitions=partitions)
@@ -270,10 +267,14 @@ class Execution:
             self.compiler_errors += 1
         context.begin_again()
 
-    async def _current_entry(self, cache: ResponseCache, key: Hashable, context: Any) -> Entry | None:
+    def _key(self, call: Call, context: Any) -> Hashable | None:
+        """The key of a query's response in the cache; None where nothing is cached, as for callers who see a part."""
+        return call.request.digest if self._cache and context.request.grants is None else None
+
+    async def _current_entry(self, key: Hashable, context: Any) -> Entry | None:
         """The cached response if it is current; None also if that cannot be read."""
         try:
-            return await cache.get(key, context.request.state)
+            return await self._cache.get(key, context.request.state)
         except CladeError:
             context.request.discard_reads()
             return None
@@ -289,11 +290,6 @@ def _check(
         raise SubscriptionNotAllowed
     if caller.reads is not None and needs_credential(caller, operation):
         raise MissingCredential
-
-
-def _key(call: Call, context: Any) -> Hashable | None:
-    """The key of a response in the cache; None for callers who may see a part only, for whom nothing is cached."""
-    return call.request.digest if context.request.grants is None else None
 
 
 def _extensions(call: Call, context: Any, partitions: Collection[str] = ()) -> dict[str, Any]:

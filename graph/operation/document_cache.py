@@ -18,6 +18,7 @@ from store.bounded_cache import BoundedCache
 RULES = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
 
 MAX_ERRORS = 20  # of validation, each of which takes longer to find than a field takes to answer
+MAX_DOCUMENTS = 1_000  # cached
 KEPT_CHARACTERS = 300_000  # of all cached queries together: at most 90 MB
 CHARACTER_BYTES = 300  # of memory, at most, that a parsed query takes for each of its characters
 
@@ -54,14 +55,11 @@ class ParsedDocument:
 class DocumentCache:
     """The last used queries: few clients send more than some dozen texts."""
 
-    def __init__(
-        self, schema: Schema, *, keep: int, limits: DocumentLimits = DocumentLimits(), suggestions: bool = True
-    ) -> None:
-        """With `suggestions` the error for an unknown name suggests similar names."""
+    def __init__(self, schema: Schema, limits: DocumentLimits = DocumentLimits()) -> None:
+        """Where the limits allow introspection, the error for an unknown name suggests similar names."""
         self._schema = core_schema(schema)
         self._limits = limits
-        self._suggestions = suggestions
-        options = {"max_entries": keep, "bytes_each": CHARACTER_BYTES}
+        options = {"max_entries": MAX_DOCUMENTS, "bytes_each": CHARACTER_BYTES}
         self._documents: BoundedCache[str, ParsedDocument] = BoundedCache(
             "documents", KEPT_CHARACTERS, weigh=lambda query, _: len(query), **options
         )
@@ -77,13 +75,13 @@ class DocumentCache:
     def _parse(self, query: str) -> DocumentNode:
         try:
             document = self._limits.parse(query)
-            hide = not self._suggestions
+            hide = not self._limits.introspection
             errors = validate(self._schema, document, RULES, max_errors=MAX_ERRORS, hide_suggestions=hide)
         except GraphQLError as error:
             raise InvalidDocument([error]) from None
         except RecursionError:
             errors = [GraphQLError(NESTED_MESSAGE)]
-        if not self._suggestions:  # one rule of graphql-core cannot hide its suggestions
+        if not self._limits.introspection:  # one rule of graphql-core cannot hide its suggestions
             for found in errors:
                 found.message = found.message.partition(" Did you mean ")[0]
         if errors:

@@ -113,7 +113,7 @@ class SelectedFields:
         has_nodes = any(name_of(fields) in ("nodes", "edges", "pageInfo") for fields in below.values())
         position = self.listed(connection, details)
         may_be_roots = may_be_roots or kind is RelationKind.SIBLINGS
-        counts = may_be_roots and self._selects(position, get_named_type(connection.fields["nodes"].type), COUNT)
+        counts = may_be_roots and self.counts(connection, position)
         return RelationField(kind, definition, node, position, has_nodes, bool(named(below, "totalCount")), counts)
 
     def listed(self, connection: Any, details: list[FieldDetails]) -> "NodePosition":
@@ -124,15 +124,11 @@ class SelectedFields:
             nodes += named(self.below(get_named_type(connection.fields["edges"].type), edges), "node")
         return self.position([detail for fields in nodes for detail in fields])
 
-    def selects(self, position: "NodePosition", name: str) -> bool:
-        """Whether a field is selected of nodes at a position, of whatever level."""
-        kinds = [self.level_type(*level) for level in self._types]
-        return any(name_of(details) == name for kind in kinds if kind for details in position.of_type(kind).values())
-
-    def _selects(self, position: "NodePosition", kind: Any, name: str) -> bool:
-        """Whether a field is selected of nodes at a position, which are of this type or implement it."""
+    def counts(self, listing: Any, position: "NodePosition") -> bool:
+        """Whether `descendantCount` is selected of the nodes of a list, which are at this position, of any level."""
+        kind = get_named_type(listing.fields["nodes"].type)
         kinds = self._schema.get_possible_types(kind) if is_abstract_type(kind) else [kind]
-        return any(name_of(details) == name for one in kinds for details in position.of_type(one).values())
+        return any(name_of(details) == COUNT for one in kinds for details in position.of_type(one).values())
 
 
 class NodePosition:
@@ -227,8 +223,9 @@ class LookAhead:
 
     def found_by(self, info: GraphQLResolveInfo[Any]) -> tuple["NodeSelection", bool]:
         """What is selected of the nodes of a list that is no connection, and whether their counts are."""
-        position = self._fields.listed(get_named_type(info.return_type), _details(info))
-        return self.selection(position), self._fields.selects(position, COUNT)
+        listing = get_named_type(info.return_type)
+        position = self._fields.listed(listing, _details(info))
+        return self.selection(position), self._fields.counts(listing, position)
 
     def _new_relation(self, field: RelationField) -> Relation | None:
         """None for rejected arguments, whose error is kept without its frames: it is raised for every node."""

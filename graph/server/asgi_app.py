@@ -15,11 +15,9 @@ from starlette.routing import Route, request_response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.auth.authentication import Authenticator
-from graph.execution.cache_policy import CachePolicy
 from graph.execution.operation import Execution
 from graph.explorer.page import Explorer
 from graph.observability import log_handler
-from graph.operation.graphql_request import PersistedDocuments, read_trusted
 from graph.server import graphiql
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.endpoint import GraphQLEndpoint
@@ -60,7 +58,7 @@ def build_app(
     """The application that serves `execution`; meanwhile `store` is open, and moves and `background` run."""
     shows_page = settings.shows("graphiql")
     page = request_response(graphiql.page) if shows_page else None
-    endpoint = endpoint_of(settings, execution, page, limiter, authenticator, streams)
+    endpoint = GraphQLEndpoint(settings, execution, page, limiter, authenticator, streams)
     routes = [
         Route(GRAPHQL_PATH, endpoint),
         *(graphiql.routes(examples) if shows_page else []),
@@ -76,29 +74,6 @@ def build_app(
     # Outside of Starlette's error handling, because its responses need the headers, too.
     secured = SecurityHeaders(app, check_hosts=not settings.production)
     return RequestObserver(secured, observers, drain, on_start)
-
-
-def endpoint_of(
-    settings: Settings,
-    execution: Execution,
-    page: ASGIApp | None,
-    limiter: ConcurrencyLimiter,
-    authenticator: Authenticator,
-    streams: EventStreams,
-) -> GraphQLEndpoint:
-    """The GraphQL endpoint; `page` is what browsers get."""
-    only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
-    return GraphQLEndpoint(
-        execution,
-        page,
-        max_body_bytes=settings.max_body_bytes,
-        body_seconds=settings.request_seconds,
-        trusted=PersistedDocuments(read_trusted(settings.trusted_documents), only=only),
-        limiter=limiter,
-        authenticator=authenticator,
-        streams=streams,
-        cache_policy=CachePolicy(settings.max_age_seconds if settings.reads == "open" else 0),
-    )
 
 
 def lifespan_of(

@@ -1,8 +1,7 @@
 """Client disconnects: the work for a request ends when its client closes the connection."""
 
 import asyncio
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from starlette.types import Receive
 
@@ -30,14 +29,12 @@ class DisconnectWatcher:
         await self._block.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: Any) -> None:
         self._timer.cancel()
         if self._watch is not None:
             self._watch.cancel()
         try:
-            await self._block.__aexit__(kind, error, trace)
+            await self._block.__aexit__(*error)
         except TimeoutError:
             raise ClientDisconnected from None
 

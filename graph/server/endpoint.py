@@ -28,13 +28,14 @@ from graph.execution.eager_coroutine import EagerCoroutine, within
 from graph.execution.operation import TRACED, Execution, MutationNotAllowed, SubscriptionNotAllowed
 from graph.execution.response import OperationResponse, rejected
 from graph.observability.request_info import KEY, RequestInfo, codes_of
-from graph.operation.graphql_request import GraphQLRequest, PersistedDocuments, UnknownDocument
+from graph.operation.graphql_request import GraphQLRequest, PersistedDocuments, UnknownDocument, read_trusted
 from graph.server.client_disconnect import ClientDisconnected, DisconnectWatcher
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.content_negotiation import EVENT_STREAM, GRAPHQL, HTML, JSON, choose, is_json
 from graph.server.event_stream import Connection, EventStreams, send_single
 from graph.server.request_parser import read_json, read_query_string
 from graph.server.response_sender import CLOSE, ResponseSender
+from graph.settings import Settings
 from resolvers.access.caller import Caller
 from store.errors import Unavailable
 
@@ -63,27 +64,25 @@ class GraphQLEndpoint:
 
     def __init__(
         self,
+        settings: Settings,
         execution: Execution,
         page: ASGIApp | None,
-        *,
-        max_body_bytes: int,
-        body_seconds: float,
         limiter: ConcurrencyLimiter,
-        trusted: PersistedDocuments = PersistedDocuments({}),
         authenticator: Authenticator,
         streams: EventStreams,
-        cache_policy: CachePolicy = CachePolicy(),
     ) -> None:
         """Without `page`, browsers get JSON."""
         self._streams = streams
-        self._cache_policy = cache_policy
+        self._cache_policy = CachePolicy(settings.max_age_seconds if settings.reads == "open" else 0)
         self._limiter = limiter
         self._execution = execution
         self._authenticator = authenticator
         self._page = page
-        self._max_body_bytes = max_body_bytes
-        self._body_seconds = body_seconds
+        self._max_body_bytes = settings.max_body_bytes
+        self._body_seconds = settings.request_seconds
         self._sender = ResponseSender()
+        only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
+        trusted = PersistedDocuments(read_trusted(settings.trusted_documents), only=only)
         self._parse_body = self._cached(partial(read_json, documents=trusted))
         self._parse_query_string = self._cached(partial(read_query_string, documents=trusted))
 
@@ -265,7 +264,7 @@ async def send_not_modified(send: Send, headers: Sequence[Header]) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def start_of(status: int, media_type: str, content: bytes, headers: Sequence[Header] = ()) -> Message:
+def start_of(status: int, media_type: str, content: bytes, headers: Sequence[Header]) -> Message:
     """The start of a response."""
     start = [CONTENT_TYPES[media_type], (b"content-length", b"%d" % len(content)), VARY, *headers]
     return {"type": "http.response.start", "status": status, "headers": start}

@@ -78,20 +78,18 @@ class EventStreams:
 
     def __init__(
         self,
+        settings: Settings,
         execution: Execution,
         follower: ChangeFollower,
         limiter: ConcurrencyLimiter,
         drain: GracefulShutdown,
-        *,
-        max_streams: int,
-        heartbeat_seconds: float,
     ) -> None:
         self.open = self.sent = 0
         self.execution, self.limiter = execution, limiter
-        self.heartbeat_seconds = heartbeat_seconds
+        self.heartbeat_seconds = settings.heartbeat_seconds
         self.page_turns = asyncio.Semaphore(MAX_PAGES)
         self.follower, self.drain = follower, drain
-        self._max_streams = max_streams
+        self._max_streams = settings.max_event_streams
         self._ends: set[asyncio.Timeout] = set()
         drain.on_stop.append(self.end_all)
 
@@ -290,20 +288,6 @@ class _Stream:
             self._delay_heartbeat()
         except TimeoutError:
             raise ClientDisconnected from None
-
-
-def streams_of(
-    settings: Settings,
-    execution: Execution,
-    follower: ChangeFollower,
-    limiter: ConcurrencyLimiter,
-    drain: GracefulShutdown,
-) -> EventStreams:
-    """The event streams of an application, as the settings bound them."""
-    seconds = settings.heartbeat_seconds
-    return EventStreams(
-        execution, follower, limiter, drain, max_streams=settings.max_event_streams, heartbeat_seconds=seconds
-    )
 
 
 async def send_single(send: Send, sender: ResponseSender, info: RequestInfo, response: OperationResponse) -> None:

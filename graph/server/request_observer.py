@@ -29,7 +29,7 @@ class RequestObserver:
     """
 
     def __init__(
-        self, app: ASGIApp, observers: Sequence[Observer], drain: GracefulShutdown, on_start: Observer | None = None
+        self, app: ASGIApp, observers: Sequence[Observer], drain: GracefulShutdown, on_start: Observer | None
     ) -> None:
         self._app = app
         self._observers = observers

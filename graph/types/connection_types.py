@@ -37,7 +37,7 @@ PageInfo = object_type(
 class ConnectionTypes:
     """The connection and the edge of one type of items. Types refer to each other, so their fields are set later."""
 
-    def __init__(self, title: str, *, item: str = "node") -> None:
+    def __init__(self, title: str, item: str) -> None:
         self._item = item
         self.edge: Any = class_of(f"{title}Edge", {})
         self.connection: Any = class_of(f"{title}Connection", {})

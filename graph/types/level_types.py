@@ -28,7 +28,7 @@ class LevelTypes:
         self._cls, self._suffix = cls, suffix
         self.title = self._title(cls)
         self.interface: Any = class_of(self.title, {}, base)
-        self._pages = ConnectionTypes(self.title, item=item)
+        self._pages = ConnectionTypes(self.title, item)
         self.connection: Any = self._pages.connection
 
     def publish(self, fields: Fields, describe: Callable[[type[Node]], str], page: str) -> None:

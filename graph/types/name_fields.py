@@ -3,7 +3,7 @@
 Languages are an argument instead of a header, since responses are cached by their arguments.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -81,13 +81,19 @@ def given_names(given: Mapping[str, Any]) -> dict[str, Value]:
     names: Sequence[LocalizedNameInput] | None = given.get("names_", ())
     if names is None:
         return {NAMES: None}
+    found = by_language("names", names)
+    return {NAMES: checked_names(found)} if found else {}
+
+
+def by_language(what: str, texts: Iterable[Any]) -> dict[str, str | None]:
+    """The texts of inputs by their canonical languages. Raises BadInput, about `what`, for two of one language."""
     found: dict[str, str | None] = {}
-    for one in names:
+    for one in texts:
         language = canonical_language(one.language)
         if language in found:
-            raise BadInput(f"names has the language {language} twice; omit one.")
+            raise BadInput(f"{what} has the language {language} twice; omit one.")
         found[language] = one.text
-    return {NAMES: checked_names(found)} if found else {}
+    return found
 
 
 def _language(record: Record, info: Any, languages_: Sequence[str]) -> str | None:

@@ -10,13 +10,14 @@ from inspect import Parameter
 from typing import Any
 
 from graph.hierarchies.names import near_field_of, search_field_of
+from graph.operation.list_arguments import plain
 from graph.types.field import Fields, argument, field, object_type, required
 from graph.types.hierarchy_types import HierarchyTypes
 from graph.types.scalars import Path
 from resolvers.search.finder import MAX_HITS, FoundPage
 from resolvers.search.hits import Selected
-from resolvers.search.near import MAX_KILOMETERS, NearArguments, near
-from resolvers.search.search import SearchArguments, search
+from resolvers.search.near import MAX_KILOMETERS, NearArguments, near, point_at
+from resolvers.search.search import SearchArguments, SearchText, search
 from resolvers.session.request import Request
 from store.model.paths import parse_path
 from store.model.records import Record
@@ -51,26 +52,19 @@ class SearchField(FoundField):
 
     async def find(self, request: Request, given: Mapping[str, Any], selected: Selected) -> FoundPage:
         languages = given.get("languages_")
-        asked = SearchArguments.of(
-            given["text_"],
-            under_of(given),
-            levels_of(given),
-            given["first_"],
-            None if languages is None else tuple(languages),
-        )
+        languages = None if languages is None else tuple(languages)
+        asked = SearchArguments(SearchText.of(given["text_"]), languages, **shared_arguments(given))
         return await search(request, request.hierarchies[self.hierarchy], asked, selected)
 
 
-def under_of(given: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The path in the argument `under`, None for the whole hierarchy. Raises BadInput."""
-    under = given.get("under_")
-    return None if under is None else parse_path(under)
-
-
-def levels_of(given: Mapping[str, Any]) -> frozenset[str] | None:
-    """The levels in the argument `level`, None for all."""
-    levels = given.get("level_")
-    return None if levels is None else frozenset(getattr(level, "value", level) for level in levels)
+def shared_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that all searches have. Raises BadInput."""
+    under, levels = given.get("under_"), given.get("level_")
+    return {
+        "under": None if under is None else parse_path(under),
+        "levels": None if levels is None else frozenset(map(plain, levels)),
+        "first": given["first_"],
+    }
 
 
 def level_argument(types: HierarchyTypes) -> Parameter:
@@ -118,14 +112,8 @@ class NearField(FoundField):
     hierarchy: str
 
     async def find(self, request: Request, given: Mapping[str, Any], selected: Selected) -> FoundPage:
-        asked = NearArguments.of(
-            given["latitude_"],
-            given["longitude_"],
-            given["kilometers_"],
-            under_of(given),
-            levels_of(given),
-            given["first_"],
-        )
+        point = point_at(given["latitude_"], given["longitude_"])
+        asked = NearArguments(point, given["kilometers_"], **shared_arguments(given))
         return await near(request, request.hierarchies[self.hierarchy], asked, selected)
 
 

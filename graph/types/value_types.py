@@ -13,10 +13,9 @@ import strawberry
 from graph.hierarchies.attribute import Decimal, Localized, Money, value_attributes
 from graph.hierarchies.node import description
 from graph.types.field import attribute_of, field, object_type, required
-from graph.types.name_fields import LocalizedName
-from store.errors import BadInput
+from graph.types.name_fields import LocalizedName, by_language
 from store.model.attributes import Attribute, Value
-from store.model.languages import canonical_language, lookup
+from store.model.languages import lookup
 
 _LANGUAGES = required(
     "languages", list[str], 'Language tags of BCP 47 in order of preference, such as ["de-AT", "en"].'
@@ -114,25 +113,14 @@ def plain_input(value: Any) -> Any:
     Raises BadInput for two texts of one language.
     """
     if isinstance(value, list):
-        plain = [plain_input(one) for one in value]
-        return _by_language(plain) if value and isinstance(value[0], LocalizedTextInput) else plain
+        is_localized = bool(value) and isinstance(value[0], LocalizedTextInput)
+        return by_language("A text", value) if is_localized else [plain_input(one) for one in value]
     if isinstance(value, Enum):
         return value.name
-    if isinstance(value, LocalizedTextInput):
-        return canonical_language(value.language), value.text
     if is_dataclass(value):
         parts = {name: getattr(value, name) for name in value.__dataclass_fields__}
         return {name: plain_input(part) for name, part in parts.items() if part is not strawberry.UNSET}
     return value
-
-
-def _by_language(texts: Sequence[tuple[str, str | None]]) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
-    for language, text in texts:
-        if language in found:
-            raise BadInput(f"A text has the language {language} twice; omit one.")
-        found[language] = text
-    return found
 
 
 def _mapped(hint: Any, mapped: Callable[[Any], Any]) -> Any:

@@ -5,14 +5,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Generic, TypeVar
 
 from resolvers.planning.page import Page
 from resolvers.search.hits import Hit, HitReader, Place, Pointer, Selected
 from resolvers.search.index import MAX_UNITS as INDEX_UNITS
 from resolvers.search.index import SearchIndex, read_index
 from resolvers.search.scope import Scope, Top, grants_of, read_tops
-from resolvers.session.outcomes import gather_outcomes, raise_first_error
+from resolvers.session.outcomes import gather_all
 from resolvers.session.request import Request
 from store.engine.usage import ReadUsage
 from store.errors import BadInput
@@ -49,26 +49,23 @@ class FoundPage(Page):
     kilometers: dict[str, float] = field(default_factory=dict)
 
 
-class Arguments(Protocol):
-    """The arguments that all searches have."""
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """The arguments that all searches have. Raises BadInput."""
 
-    @property
-    def under(self) -> Path | None: ...
+    under: Path | None = None
+    levels: frozenset[str] | None = None
+    first: int = 10
 
-    @property
-    def levels(self) -> frozenset[str] | None: ...
-
-    @property
-    def first(self) -> int: ...
-
-
-def check_first(first: int) -> None:
-    """Raise BadInput for a number of hits that no search returns."""
-    if not 0 <= first <= MAX_HITS:
-        raise BadInput(f"first is {first}; a search returns 0 to {MAX_HITS} nodes.")
+    def __post_init__(self) -> None:
+        if not 0 <= self.first <= MAX_HITS:
+            raise BadInput(f"first is {self.first}; a search returns 0 to {MAX_HITS} nodes.")
 
 
-class Finder(ABC):
+A = TypeVar("A", bound=Arguments)
+
+
+class Finder(ABC, Generic[A]):
     """One kind of search, by items whose partition keys begin with the name of their `kind`; a read unit has some
     `items_a_unit`.
 
@@ -86,8 +83,8 @@ class Finder(ABC):
     kind: ClassVar[str]
     items_a_unit: ClassVar[int]
 
-    def __init__(self, request: Request, hierarchy: Hierarchy) -> None:
-        self._request, self._hierarchy = request, hierarchy
+    def __init__(self, request: Request, hierarchy: Hierarchy, asked: A) -> None:
+        self._request, self._hierarchy, self._asked = request, hierarchy, asked
         self._is_by_tree = is_by_tree(hierarchy)
 
     @abstractmethod
@@ -105,13 +102,13 @@ class Finder(ABC):
         `read` are the items of the last `ranges`. More are read only after those of `Reading.FIRST`.
         """
 
-    async def find(self, asked: Arguments, selected: Selected) -> tuple[list[Hit], bool]:
+    async def find(self, selected: Selected) -> tuple[list[Hit], bool]:
         """The hits with what is selected of them, and whether it is proven that no other node belongs among them.
 
         Raises BadInput where the hierarchy is searched tree by tree and no tree is given, Unavailable where its search
         items are incomplete.
         """
-        request, name = self._request, self._hierarchy.name
+        request, name, asked = self._request, self._hierarchy.name, self._asked
         if request.state.store_version is None:
             request.state.is_cacheable = False  # no tree version proves what other trees have
         granted = grants_of(request, name)
@@ -119,22 +116,23 @@ class Finder(ABC):
             raise BadInput(f"Each tree of {name} is searched separately; give the path of a node as under.")
         if asked.first == 0 or granted == []:
             return [], True
-        find = self._find_in_all(asked, selected) if granted is None else self._find_in_part(asked, selected, granted)
+        find = self._find_in_all(selected) if granted is None else self._find_in_part(selected, granted)
         hits, complete = await find
         request.budget.spend_nodes(len(hits), "The nodes that are found")
         return hits, complete
 
-    async def _find_in_all(self, asked: Arguments, selected: Selected) -> tuple[list[Hit], bool]:
+    async def _find_in_all(self, selected: Selected) -> tuple[list[Hit], bool]:
         """The hits of a caller who may see the whole hierarchy."""
+        asked = self._asked
         index = read_index(self._request, self._hierarchy, current=asked.under is not None)
         if self._is_by_tree:
-            (tops, base), found = await _gathered([self._tops_and_base(None, asked.under), index])
+            (tops, base), found = await gather_all([self._tops_and_base(None, asked.under), index])
             read = await self.items(self.ranges(base, Reading.ONLY)) if tops else []
         else:
             base = partition(self._hierarchy, "", self.kind)
             below = [read_tops(self._request, self._hierarchy.name, None, asked.under)] if asked.under else []
             reads = self._reads(self.ranges(base, Reading.FIRST))
-            found, *read = await _gathered([index, *below, *reads])
+            found, *read = await gather_all([index, *below, *reads])
             tops = read.pop(0) if below else None
         if tops == []:
             return [], True
@@ -146,10 +144,9 @@ class Finder(ABC):
         hits, are_all = await reader.first_of(pointers, scope, asked.first)
         return hits, complete and are_all
 
-    async def _find_in_part(
-        self, asked: Arguments, selected: Selected, granted: Sequence[Path]
-    ) -> tuple[list[Hit], bool]:
+    async def _find_in_part(self, selected: Selected, granted: Sequence[Path]) -> tuple[list[Hit], bool]:
         """The hits of a caller who may see a part; which reads there are does not depend on anything else."""
+        asked = self._asked
         tops, base = await self._tops_and_base(granted, asked.under)
         if are_small(tops):
             return await self._reader(selected).all_below(Scope(tops, None), asked.first), True
@@ -170,7 +167,7 @@ class Finder(ABC):
         reads.reserve(INDEX_UNITS + sum([limit for _, limit in ranges]) / self.items_a_unit)
         try:
             index = read_index(self._request, self._hierarchy, current=True, usage=own)
-            return await _gathered([index, *self._reads(ranges, own)])
+            return await gather_all([index, *self._reads(ranges, own)])
         finally:
             reads.include_reserved(own)
 
@@ -181,7 +178,7 @@ class Finder(ABC):
             return await tops, partition(self._hierarchy, "", self.kind)
         path = under or (granted or [()])[0]
         key = node_key(self._hierarchy.name, path[:1])
-        found, root_id = await _gathered([tops, self._id_at(key)])
+        found, root_id = await gather_all([tops, self._id_at(key)])
         if found and found[0].record.pk != key.pk:  # at an old path
             root_id = await self._id_at(Key(found[0].record.pk, "#"))
         return found if root_id else [], partition(self._hierarchy, id_hash(root_id), self.kind)
@@ -202,20 +199,13 @@ class Finder(ABC):
 
     async def items(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[list[Item]]:
         """The items in these ranges, each up to a limit, eventually consistent."""
-        return await _gathered(self._reads(ranges))
+        return await gather_all(self._reads(ranges))
 
     def _reads(
         self, ranges: Sequence[tuple[KeyRange, int]], usage: ReadUsage | None = None
     ) -> list[Awaitable[list[Item]]]:
         state = self._request.state
         return [state.items_in(span, limit=limit, current=False, usage=usage) for span, limit in ranges]
-
-
-async def _gathered(calls: Sequence[Awaitable[Any]]) -> list[Any]:
-    """The results of these calls; raises the first error."""
-    outcomes = await gather_outcomes(calls)
-    raise_first_error(outcomes)
-    return outcomes
 
 
 def are_small(tops: Sequence[Top] | None) -> bool:

@@ -9,7 +9,7 @@ from resolvers.lookup import find_nodes
 from resolvers.planning.relations import Selection
 from resolvers.search.former_keys import learn, present_key
 from resolvers.search.scope import NOTHING, Scope
-from resolvers.session.outcomes import gather_outcomes, raise_first_error
+from resolvers.session.outcomes import gather_all, raise_first_error
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from store.concurrency import in_chunks
@@ -62,7 +62,7 @@ class HitReader:
         selected: Selected,
         place: Callable[[Record], Place | None],
         *,
-        is_strong: bool = False,
+        is_strong: bool,
     ) -> None:
         self._request, self._hierarchy, self._selected = request, hierarchy, selected
         self._is_strong = is_strong
@@ -90,7 +90,7 @@ class HitReader:
         """The first matching nodes of a small scope, all of whose nodes are read: one Query for each top."""
         state = self._request.state
         reads = [Read(subtree(*top.record.key), None, False) for top in scope.tops or ()]
-        raise_first_error(await gather_outcomes([state.range(read) for read in reads]))
+        await gather_all([state.range(read) for read in reads])
         hits: list[Hit] = []
         for read in reads:
             async for chunk in in_chunks(state.records_read.in_range(read.span, None, reverse=False) or []):

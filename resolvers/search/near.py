@@ -14,7 +14,7 @@ for one page of DynamoDB is cut; then the hits are proven as far as they are nea
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from resolvers.search.finder import Finder, FoundPage, Reading, check_first
+from resolvers.search.finder import Arguments, Finder, FoundPage, Reading
 from resolvers.search.hits import Place, Selected
 from resolvers.search.scope import Scope
 from resolvers.session.request import Request
@@ -22,7 +22,6 @@ from store.concurrency import in_chunks
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
-from store.model.keys import Path
 from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.cell_items import CellItem, nearest_after, point_of, run_range
@@ -35,36 +34,25 @@ ITEMS_A_UNIT = 75  # read eventually consistent
 
 
 @dataclass(frozen=True)
-class NearArguments:
+class NearArguments(Arguments):
     """The arguments of a search for what is near. Raises BadInput."""
 
     point: Point
     kilometers: float = 50.0
-    under: Path | None = None
-    levels: frozenset[str] | None = None
-    first: int = 10
 
     def __post_init__(self) -> None:
-        check_first(self.first)
+        super().__post_init__()
         if not 0 <= self.kilometers <= MAX_KILOMETERS:
             raise BadInput(f"kilometers is {self.kilometers:g}; it must be 0 to {MAX_KILOMETERS:,}.")
 
-    @classmethod
-    def of(
-        cls,
-        latitude: float,
-        longitude: float,
-        kilometers: float,
-        under: Path | None,
-        levels: frozenset[str] | None,
-        first: int,
-    ) -> "NearArguments":
-        """The arguments with a point as it is given."""
-        point = Point.of(latitude, longitude)
-        if point is None:
-            fact = f"latitude is {latitude:g} and longitude {longitude:g}"
-            raise BadInput(f"{fact}; latitude is from -90 to 90 degrees, longitude from -360 to 360.")
-        return cls(point, kilometers, under, levels, first)
+
+def point_at(latitude: float, longitude: float) -> Point:
+    """The point at these degrees. Raises BadInput."""
+    point = Point.of(latitude, longitude)
+    if point is None:
+        fact = f"latitude is {latitude:g} and longitude {longitude:g}"
+        raise BadInput(f"{fact}; latitude is from -90 to 90 degrees, longitude from -360 to 360.")
+    return point
 
 
 async def near(
@@ -74,20 +62,16 @@ async def near(
 
     Raises as `Finder.find`.
     """
-    hits, complete = await _Near(request, hierarchy, asked).find(asked, selected)
+    hits, complete = await _Near(request, hierarchy, asked).find(selected)
     kilometers = {hit.record.id: hit.place[0] for hit in hits}
     return FoundPage([hit.record for hit in hits], complete=complete, kilometers=kilometers)
 
 
-class _Near(Finder):
+class _Near(Finder[NearArguments]):
     """One search for what is near."""
 
     kind = "cells"
     items_a_unit = ITEMS_A_UNIT
-
-    def __init__(self, request: Request, hierarchy: Hierarchy, asked: NearArguments) -> None:
-        super().__init__(request, hierarchy)
-        self._asked = asked
 
     def place(self, record: Record) -> Place | None:
         if self._asked.levels is not None and record.level not in self._asked.levels:

@@ -16,21 +16,21 @@ other node belongs among its hits.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from resolvers.search.candidates import Candidate, ItemRange, Matching, candidates, is_proven
-from resolvers.search.finder import Finder, FoundPage, Reading, are_small, check_first
+from resolvers.search.finder import Arguments, Finder, FoundPage, Reading, are_small
 from resolvers.search.hits import Place, Selected
 from resolvers.search.scope import Scope
 from resolvers.session.request import Request
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
-from store.model.keys import MAX_SEGMENTS, Path
+from store.model.keys import MAX_SEGMENTS
 from store.model.languages import canonical_language
 from store.model.ranges import KeyRange
 from store.model.records import Record
-from store.search.folding import SearchText, is_group
+from store.search.folding import SearchText as SearchText
+from store.search.folding import is_group
 from store.search.word_items import WordItem, Words, by_text, by_weight, weight_of
 
 MAX_LANGUAGES = 20
@@ -40,26 +40,18 @@ MAX_ITEMS = 1_750  # where no more are read afterwards
 
 
 @dataclass(frozen=True)
-class SearchArguments:
+class SearchArguments(Arguments):
     """The arguments of a search. Raises BadInput."""
 
     text: SearchText
-    under: Path | None = None
-    levels: frozenset[str] | None = None
-    first: int = 10
     languages: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        check_first(self.first)
+        super().__post_init__()
         if self.languages is not None and len(self.languages) > MAX_LANGUAGES:
             raise BadInput(f"languages has {len(self.languages)} tags; at most {MAX_LANGUAGES} are allowed.")
         for tag in self.languages or ():
             canonical_language(tag)  # here, since whether names are compared depends on what is found
-
-    @classmethod
-    def of(cls, text: str, *rest: Any) -> "SearchArguments":
-        """The arguments with a text as it is given."""
-        return cls(SearchText.of(text), *rest)
 
     @property
     def matching(self) -> Matching:
@@ -70,19 +62,15 @@ async def search(
     request: Request, hierarchy: Hierarchy, asked: SearchArguments, selected: Selected = Selected()
 ) -> FoundPage:
     """The nodes that match, at most `first`, with what is `selected` of them. Raises as `Finder.find`."""
-    hits, complete = await _Search(request, hierarchy, asked).find(asked, selected)
+    hits, complete = await _Search(request, hierarchy, asked).find(selected)
     return FoundPage([hit.record for hit in hits], complete=complete)
 
 
-class _Search(Finder):
+class _Search(Finder[SearchArguments]):
     """One search by words."""
 
     kind = "words"
     items_a_unit = ITEMS_A_UNIT
-
-    def __init__(self, request: Request, hierarchy: Hierarchy, asked: SearchArguments) -> None:
-        super().__init__(request, hierarchy)
-        self._asked = asked
 
     def place(self, record: Record) -> Place | None:
         return self._asked.matching.place(record, Words.of(self._hierarchy, record), weight_of(self._hierarchy, record))

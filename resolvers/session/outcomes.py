@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -17,6 +17,15 @@ async def gather_outcomes(calls: Sequence[Awaitable[T]]) -> list[T | Exception]:
         if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
             raise outcome
         outcomes.append(outcome)
+    return outcomes
+
+
+async def gather_all(calls: Sequence[Awaitable[Any]]) -> list[Any]:
+    """The results of calls made side by side; once all have ended, raises the first Exception among them."""
+    if len(calls) == 1:  # needs no task
+        return [await calls[0]]
+    outcomes = await gather_outcomes(calls)
+    raise_first_error(outcomes)
     return outcomes
 
 

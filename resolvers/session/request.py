@@ -1,11 +1,12 @@
 """Request: the store, caller and budgets of one GraphQL request, and the state of what it has read."""
 
+import asyncio
 from collections.abc import Mapping
 
 from resolvers.access.caller import ANYONE, Caller
 from resolvers.access.grants import Grants
 from resolvers.session.budget import Budget, BudgetLimits
-from resolvers.session.large_read_limit import LargeReadLimiter, Slot
+from resolvers.session.large_read_limit import Slot
 from resolvers.session.page_cache import PageCache
 from resolvers.session.read_concurrency import ReadScheduler
 from resolvers.session.read_state import ReadState
@@ -37,7 +38,7 @@ class Request:
         grants: Grants | None = None,
         writer: Writer | None = None,
         settle_seconds: float = 0.0,
-        large_reads: LargeReadLimiter | None = None,
+        large_reads: asyncio.Semaphore | None = None,
     ) -> None:
         """`parallel` is the maximum number of reads at a time."""
         self.store = store

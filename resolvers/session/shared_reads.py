@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from resolvers.session.coalesced_reads import CoalescedReads
-from resolvers.session.outcomes import gather_outcomes, raise_first_error
+from resolvers.session.outcomes import gather_all
 from resolvers.session.read_concurrency import ReadScheduler
 from store.engine.protocol import Store
 from store.engine.usage import LEAST_UNITS, ReadUsage, units_of
@@ -116,7 +116,5 @@ class SharedReads:
         ]
         if own:
             calls.append(self._store.get(own, self._usage, strong=strong))
-        found = await gather_outcomes(calls)
-        raise_first_error(found)
-        items = [item for some in cast(list[list[Item | None]], found) for item in some]
+        items = [item for some in await gather_all(calls) for item in some]
         return dict(zip([*shared, *own], items, strict=True))

@@ -54,7 +54,7 @@ class MoveJob:
     """`has_flipped` is set when the move has flipped or was undone; `refusal` is then the reason for the latter."""
 
     def __init__(
-        self, store: Store, lease: MoveLease, locks: TreeLocks, timing: MoveTiming, hierarchy: Hierarchy | None = None
+        self, store: Store, lease: MoveLease, locks: TreeLocks, timing: MoveTiming, hierarchy: Hierarchy | None
     ) -> None:
         """`hierarchy` is that of the move, None where its class is not loaded."""
         self.has_flipped = asyncio.Event()

@@ -34,7 +34,7 @@ class MoveWorker:
     def __init__(
         self,
         store: Store,
-        timing: MoveTiming = MoveTiming(),
+        timing: MoveTiming,
         locks: TreeLocks | None = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
     ) -> None:

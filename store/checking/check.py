@@ -82,14 +82,12 @@ class Check:
                         yield finding
         for finding in await self.moves():
             yield finding
-        for name, search in self.searches.items():
-            async for moved in search.moved():
-                yield moved.finding
-            if (marker := await search.marker(has_nodes=name in self.seen)) is not None:
-                yield marker
-        for name in self.hierarchies:
-            if (of_roots := await self.roots(name)) is not None:
-                yield of_roots
+        async for finding in self.moved_nodes():
+            yield finding
+        async for finding in self.markers():
+            yield finding
+        async for finding in self.roots():
+            yield finding
 
     async def pages(self) -> AsyncIterator[list[Item]]:
         """The items of the whole table."""
@@ -145,7 +143,25 @@ class Check:
                 findings.append(Finding(move.hierarchy, path_text(*move.source), problem, fix))
         return findings
 
-    async def roots(self, name: str) -> Finding | None:
+    async def moved_nodes(self) -> AsyncIterator[Finding]:
+        """The findings on what search has of moves."""
+        for search in self.searches.values():
+            async for finding in search.moved():
+                yield finding
+
+    async def markers(self) -> AsyncIterator[Finding]:
+        """The findings on what says which hierarchies are searched, after all pages."""
+        for name, search in self.searches.items():
+            if (finding := await search.marker(has_nodes=name in self.seen)) is not None:
+                yield finding
+
+    async def roots(self) -> AsyncIterator[Finding]:
+        """The findings on the versions of the roots."""
+        for name in self.hierarchies:
+            if (finding := await self._roots(name)) is not None:
+                yield finding
+
+    async def _roots(self, name: str) -> Finding | None:
         """The finding on the version of a hierarchy's roots, which are counted in an index that may be behind."""
         before = None
         for _ in range(ATTEMPTS):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from store.errors import BadPath
 from store.model.attributes import Value
@@ -43,6 +44,13 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.hierarchy} {self.path}: {self.problem}" if self.path else f"{self.hierarchy}: {self.problem}"
+
+
+class RepairResult(NamedTuple):
+    """A finding, and whether it is fixed now."""
+
+    finding: Finding
+    is_fixed: bool
 
 
 @dataclass

@@ -14,7 +14,7 @@ from store.errors import BadPath
 from store.metadata.history import id_record_key
 from store.metadata.tree_version import level_at_depth
 from store.model.attributes import Value
-from store.model.hierarchy import Hierarchy, misplaced
+from store.model.hierarchy import Hierarchy, may_stand, misplaced
 from store.model.items import Item, key_of
 from store.model.keys import (
     MAX_SEGMENTS,
@@ -156,7 +156,7 @@ class NodeChecks:
             return level
         under = parent.level if parent else None
         is_placed = parent is not None or item["sk"] == "#"
-        if is_placed and under not in levels[level].under and (under is None or under in levels):
+        if is_placed and not may_stand(self._hierarchy, level, under):
             self._report(item, misplaced(levels[level], under).rstrip("."))
         return level
 

@@ -10,12 +10,12 @@ trees with their search items, for which id records are rewritten; then ids with
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from store.background_moves.timing import MoveTiming
 from store.background_moves.worker import MoveWorker
 from store.checking.check import Check
-from store.checking.findings import Finding, Fix, path_text
+from store.checking.findings import Finding, Fix, RepairResult, path_text
 from store.checking.search_repair import SearchRepair
 from store.checking.trees import TreeReport, number_of
 from store.concurrency import in_chunks
@@ -34,13 +34,6 @@ from store.text import rfc3339
 VERSION_CHANGES = 2  # of each transaction on a tree besides its fixes: version and log
 ROUNDS = 20  # to repair one tree while others write to it, or while it has more findings than are kept
 RETRIES = RetryPolicy(0.02, 0.25)
-
-
-class RepairResult(NamedTuple):
-    """A finding, and whether it is fixed now."""
-
-    finding: Finding
-    is_fixed: bool
 
 
 class Repair:
@@ -65,27 +58,28 @@ class Repair:
             async for result in self._ids(page, only_nodes=True):
                 if result.is_fixed:
                     yield result
-        async for found in self._search.begin():
-            yield RepairResult(*found)
+        await self._search.begin()
+        async for finding in self._check.moved_nodes():
+            yield await self._fixed(finding)
         rootless: set[str] = set()
         async for page in self._check.pages():
             for pk in await self._check.trees(page, rootless):
                 async for result in self._tree(pk):
                     yield result
-                async for found in self._search.tree(pk):
-                    yield RepairResult(*found)
-        async for found in self._search.fill():
-            yield RepairResult(*found)
+                async for result in self._search.tree(pk):
+                    yield result
+        async for result in self._search.fill():
+            yield result
         async for page in self._check.pages():
             async for result in self._ids(page, only_nodes=False):
                 yield result
-            async for found in self._search.strays(page):
-                yield RepairResult(*found)
-        async for found in self._search.markers():
-            yield RepairResult(*found)
-        for name in self._check.hierarchies:
-            if (finding := await self._check.roots(name)) is not None:
-                yield await self._fix_one(finding)
+            async for result in self._search.strays(page):
+                yield result
+        async for finding in self._check.markers():
+            is_complete = finding.hierarchy not in self._search.incomplete
+            yield await self._fixed(finding) if is_complete else RepairResult(finding, is_fixed=False)
+        async for finding in self._check.roots():
+            yield await self._fixed(finding)
 
     async def _moves(self) -> AsyncIterator[RepairResult]:
         """Finish interrupted moves; those that no tree version lists are only ended, since others may write there."""
@@ -93,7 +87,7 @@ class Repair:
             problem = f"the move {move.id} was interrupted"
             yield RepairResult(Finding(move.hierarchy, path_text(*move.source), problem), is_fixed=True)
         for finding in await self._check.moves():
-            yield await self._fix_one(finding)
+            yield await self._fixed(finding)
 
     # -- trees ---------------------------------------------------------------------------------------------------------
 
@@ -153,7 +147,7 @@ class Repair:
                     rest.append(finding)
                     continue
                 try:
-                    await self._fix_id(fix)
+                    await self._fix(fix)
                     yield RepairResult(finding, is_fixed=True)
                 except Conflict:
                     conflicts += 1
@@ -164,14 +158,12 @@ class Repair:
         for finding in rest:
             yield RepairResult(finding, is_fixed=False)
 
-    async def _fix_id(self, fix: Fix) -> None:
+    async def _fix(self, fix: Fix) -> None:
+        """Fix one item that is in no count; raises Conflict where another write was first."""
         (item,) = await self._get([fix.key])
-        if fix.values is None:
-            return await self._store.commit([Delete(fix.key, fix.when), *fix.checks])
-        changes: list[Change] = [_put(fix.key, item, [fix]), *fix.checks]
-        if _is_node(fix.key):
-            changes += (await self._bump(fix.key.pk)).changes()
-        return await self._store.commit(changes)
+        change = Delete(fix.key, fix.when) if fix.values is None else _put(fix.key, item, [fix])
+        bump = (await self._bump(fix.key.pk)).changes() if _is_node(fix.key) else []
+        await self._store.commit([change, *fix.checks, *bump])
 
     async def _bump(self, pk: str) -> "_VersionBump":
         """The version bump of a tree whose true counts are not known; they stay until the tree is checked."""
@@ -181,14 +173,12 @@ class Repair:
         logged = int(cast(str, last[0]["sk"])[1:]) if last else 0
         return _VersionBump(pk, version, max(number_of(version), logged))
 
-    async def _fix_one(self, finding: Finding) -> RepairResult:
-        """Fix one item that is in no count; where another write was first, the next repair checks it again."""
-        fix = finding.fix
-        if fix is None:
+    async def _fixed(self, finding: Finding) -> RepairResult:
+        """Fix the one item of a finding; where another write was first, the next repair checks it again."""
+        if finding.fix is None:
             return RepairResult(finding, is_fixed=False)
-        (item,) = await self._get([fix.key])
         try:
-            await self._store.commit([_put(fix.key, item, [fix])])
+            await self._fix(finding.fix)
         except Conflict:
             return RepairResult(finding, is_fixed=False)
         return RepairResult(finding, is_fixed=True)

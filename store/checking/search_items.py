@@ -21,7 +21,7 @@ from store.metadata.history import current_key
 from store.metadata.tree_version import decode_moves
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
-from store.model.items import Change, Check, Delete, Item, Put, key_of
+from store.model.items import Change, Check, Item, Put, key_of
 from store.model.keys import MAX_SEGMENTS, Key, ancestor_keys, depth_of, id_key, tree_version_key
 from store.model.ranges import subtree
 from store.model.records import Record
@@ -49,11 +49,12 @@ class NodesPage(NamedTuple):
     last: str | None
 
 
-class NodeFinding(NamedTuple):
-    """A problem with the search items of one node, and the changes that correct it."""
+class Strays(NamedTuple):
+    """Items that no node has: the finding on them, their keys, and what was read elsewhere that shows it."""
 
     finding: Finding
-    changes: list[Change]
+    keys: Sequence[Key]
+    checks: Sequence[Check] = ()
 
 
 class SearchCheck:
@@ -142,7 +143,7 @@ class SearchCheck:
 
     # -- items of no node ----------------------------------------------------------------------------------------------
 
-    async def strays(self, items: Sequence[Item]) -> list[NodeFinding]:
+    async def strays(self, items: Sequence[Item]) -> list[Strays]:
         """The findings on word and cell items of a page of the table that no node has."""
         prefixes = f"words/{self.hierarchy.name}#", f"cells/{self.hierarchy.name}#"
         of_node: dict[str, list[Key]] = {}
@@ -169,22 +170,19 @@ class SearchCheck:
             and (rest := [key for key in keys if key in remaining])
         ]
 
-    def _unwanted(self, keys: Sequence[Key]) -> NodeFinding:
+    def _unwanted(self, keys: Sequence[Key]) -> Strays:
         text = quantity(len(keys), "search item")
-        finding = Finding(self.hierarchy.name, "", f"{text}, but its class has no search=")
-        return NodeFinding(finding, [*map(Delete, keys)])
+        return Strays(Finding(self.hierarchy.name, "", f"{text}, but its class has no search="), keys)
 
-    def _stray(self, node_id: str, node: "_Node", keys: Sequence[Key]) -> NodeFinding:
+    def _stray(self, node_id: str, node: "_Node", keys: Sequence[Key]) -> Strays:
         text = quantity(len(keys), "search item")
+        record = Check(id_key(node_id), {name: (node.record or {}).get(name) for name in ("tree", "key", "deleted")})
         if node.item is None:
-            finding = Finding(self.hierarchy.name, "", f"{text} of the node {shorten(node_id)}, which does not exist")
-        else:
-            finding = self.finding(key_of(node.item), f"{text} of words or a place that it does not have")
-        checks = []
-        if node.item is not None:
-            checks.append(Check(key_of(node.item), {"id": node_id, "revision": node.item.get("revision")}))
-        record = {name: (node.record or {}).get(name) for name in ("tree", "key", "deleted")}
-        return NodeFinding(finding, [*map(Delete, keys), Check(id_key(node_id), record), *checks])
+            problem = f"{text} of the node {shorten(node_id)}, which does not exist"
+            return Strays(Finding(self.hierarchy.name, "", problem), keys, [record])
+        key = key_of(node.item)
+        same = Check(key, {"id": node_id, "revision": node.item.get("revision")})
+        return Strays(self.finding(key, f"{text} of words or a place that it does not have"), keys, [record, same])
 
     async def _nodes(self, ids: Sequence[str]) -> dict[str, "_Node"]:
         """The nodes of these ids, with their id records and the keys of their items."""
@@ -217,7 +215,7 @@ class SearchCheck:
             moved += [MovedNode.of(item) for item in page if is_moved_node(item)]
         return Moves(moved)
 
-    async def moved(self) -> AsyncIterator[NodeFinding]:
+    async def moved(self) -> AsyncIterator[Finding]:
         """The findings on the items of moved nodes."""
         async for page in Pages(self.store, moved_nodes(self.hierarchy.name), self._reads):
             for item in page:
@@ -230,16 +228,15 @@ class SearchCheck:
                 if found is not None and again == item:
                     yield found
 
-    async def _moved(self, item: Item) -> NodeFinding | None:
+    async def _moved(self, item: Item) -> Finding | None:
         """The finding on one item of a moved node, whose lineage may only be outdated by moves of its ancestors."""
         node_id, name = cast(str, item["sk"]), self.hierarchy.name
-        when = {attribute: item.get(attribute) for attribute in ("line", "deepest")}
         (record,) = await self._get([id_key(node_id)])
         place = current_key(record)
-        delete: list[Change] = [Delete(key_of(item), when)]
         if place is None or not self.is_indexed:
             problem = "which does not exist" if self.is_indexed else "but its class has no search="
-            return NodeFinding(Finding(name, "", f"search has a move of {shorten(node_id)}, {problem}"), delete)
+            fix = Fix(key_of(item), None, {attribute: item.get(attribute) for attribute in ("line", "deepest")})
+            return Finding(name, "", f"search has a move of {shorten(node_id)}, {problem}", fix)
         (version,) = await self._get([tree_version_key(place.pk)])
         above = _records([one for one in await self._get([*ancestor_keys(place), place]) if one is not None])
         moves = await self.moves()
@@ -250,15 +247,15 @@ class SearchCheck:
         line = Located.below(above[:-1], above[-1]).line
         if is_moved_node(item) and moves.present(cast(str, item["line"])) == line:
             return None
-        mended = MovedNode(node_id, line, MAX_SEGMENTS - 1).item(name)
-        change: list[Change] = [Put(mended, when), Check(id_key(node_id), {"tree": place.pk, "key": place.sk})]
-        return NodeFinding(self.finding(place, "what search has of its move is wrong"), change)
+        same = Check(id_key(node_id), {"tree": place.pk, "key": place.sk})
+        fix = Fix.of(key_of(item), item, {"line": line, "deepest": MAX_SEGMENTS - 1}, same)
+        return self.finding(place, "what search has of its move is wrong", fix)
 
     # -- both ----------------------------------------------------------------------------------------------------------
 
-    def finding(self, key: Key, problem: str) -> Finding:
-        """A finding on a node, which has no fix of one item."""
-        return Finding(self.hierarchy.name, path_text(*key), problem)
+    def finding(self, key: Key, problem: str, fix: Fix | None = None) -> Finding:
+        """A finding on a node."""
+        return Finding(self.hierarchy.name, path_text(*key), problem, fix)
 
     async def _get(self, keys: Sequence[Key]) -> list[Item | None]:
         return await self.store.get(keys, self._reads, strong=True)

@@ -1,4 +1,4 @@
-"""Repair of search items: missing and wrong ones are written, those of no node are removed, the marker comes last.
+"""Repair of search items: missing and wrong ones are written, those of no node are removed.
 
 A repair also rewrites items that are outdated by moves of ancestors. Each transaction requires the tree version that
 the nodes were read with, and changes no node, so the version stays as it is. Where the marker is missing, there are
@@ -9,42 +9,41 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from store.checking.check import Check as TableCheck
-from store.checking.findings import Finding, path_text
-from store.checking.search_items import NodeFinding, NodesPage, SearchCheck
+from store.checking.findings import Finding, RepairResult
+from store.checking.search_items import NodesPage, SearchCheck, Strays
+from store.concurrency import in_chunks
 from store.edits.transaction_batches import Step, in_transactions
 from store.errors import Conflict
-from store.model.items import ABSENT, Change, Check, Delete, Item, Put, size_of
-from store.model.keys import hierarchy_of, tree_version_key
+from store.model.items import ABSENT, Check, Delete, Item, Put, size_of
+from store.model.keys import Key, hierarchy_of, tree_version_key
 from store.retry import RetryPolicy
 from store.search.node_items import Located
 
 ROUNDS = 20  # of one page while others write to its tree, and of passes until one writes nothing
 RETRIES = RetryPolicy(0.02, 0.25)
 
-Result = tuple[Finding, bool]
-"""A finding, and whether it is fixed now."""
-
 
 class SearchRepair:
-    """The repair of the search items of all hierarchies of a check."""
+    """The repair of the search items of all hierarchies of a check.
+
+    `incomplete` are the hierarchies of which a tree could not be written, so that they may not be marked as searched.
+    """
 
     def __init__(self, check: TableCheck) -> None:
         self._check = check
         self._store = check.store
         self._searches: Mapping[str, SearchCheck] = check.searches
         self._filling: set[str] = set()  # hierarchies whose items are not complete
-        self._incomplete: set[str] = set()  # those of which a tree could not be written
+        self.incomplete: set[str] = set()
         self._written = 0
 
-    async def begin(self) -> AsyncIterator[Result]:
-        """Find hierarchies that lack items, and correct the items of moved nodes."""
+    async def begin(self) -> None:
+        """Find the hierarchies that lack items."""
         for name, search in self._searches.items():
             if search.is_indexed and await search.marker() is not None:
                 self._filling.add(name)
-            async for found in search.moved():
-                yield found.finding, await self._commit(found.changes)
 
-    async def tree(self, pk: str) -> AsyncIterator[Result]:
+    async def tree(self, pk: str) -> AsyncIterator[RepairResult]:
         """Write the items of all nodes of a tree that are not as they are made now."""
         search, pauses = self._searches[hierarchy_of(pk)], RETRIES.pauses()
         after: str | None = "" if search.is_indexed else None
@@ -53,12 +52,12 @@ class SearchRepair:
             page = await search.page(pk, after)
             try:
                 if page is None or conflicts == ROUNDS:
-                    self._incomplete.add(search.hierarchy.name)
+                    self.incomplete.add(search.hierarchy.name)
                     problem = "the search items were not written, since other writes to the tree did not stop"
-                    yield Finding(search.hierarchy.name, path_text(pk, "#"), f"{problem}; repair again later"), False
+                    yield RepairResult(search.finding(Key(pk, "#"), f"{problem}; repair again later"), is_fixed=False)
                     return
                 async for finding in self._write(search, pk, page):
-                    yield finding, True
+                    yield RepairResult(finding, is_fixed=True)
                 after, conflicts = page.last, 0
             except Conflict:
                 conflicts += 1
@@ -83,7 +82,7 @@ class SearchRepair:
                 if problem and search.hierarchy.name not in self._filling:
                     yield search.finding(node.record.key, problem)
 
-    async def fill(self) -> AsyncIterator[Result]:
+    async def fill(self) -> AsyncIterator[RepairResult]:
         """Pass through all trees again where items were not complete, until a pass writes nothing."""
         for _ in range(ROUNDS):
             if not self._filling or not self._written:
@@ -95,38 +94,19 @@ class SearchRepair:
                     if hierarchy_of(pk) in self._filling:
                         async for result in self.tree(pk):
                             yield result
-        self._incomplete |= self._filling
+        self.incomplete |= self._filling
 
-    async def strays(self, page: Sequence[Item]) -> AsyncIterator[Result]:
+    async def strays(self, page: Sequence[Item]) -> AsyncIterator[RepairResult]:
         """Remove the items on a page of the table that no node has."""
         for search in self._searches.values():
             for found in await search.strays(page):
-                yield found.finding, await self._remove(found)
+                yield RepairResult(found.finding, await self._remove(found))
 
-    async def _remove(self, found: NodeFinding) -> bool:
-        deletions = [change for change in found.changes if isinstance(change, Delete)]
-        checks = [change for change in found.changes if not isinstance(change, Delete)]
-        size = self._store.max_changes - len(checks)
-        return all([await self._commit([*deletions[n : n + size], *checks]) for n in range(0, len(deletions), size)])
-
-    async def markers(self) -> AsyncIterator[Result]:
-        """Write the markers of all hierarchies whose items are right, and remove those that none needs."""
-        for name, search in self._searches.items():
-            finding = await search.marker(has_nodes=name in self._check.seen)
-            if finding is None or finding.fix is None:
-                continue
-            if name in self._incomplete:
-                yield finding, False
-            elif finding.fix.values is None:
-                yield finding, await self._commit([Delete(finding.fix.key, finding.fix.when)])
-            else:
-                item: Item = {one: value for one, value in finding.fix.values.items() if value is not None}
-                yield finding, await self._commit([Put(item, finding.fix.when)])
-
-    async def _commit(self, changes: Sequence[Change]) -> bool:
-        """Whether changes were committed; where another write was first, the next repair checks again."""
+    async def _remove(self, found: Strays) -> bool:
+        """Whether the items are removed; where another write was first, the next repair checks again."""
         try:
-            await self._store.commit(changes)
+            async for keys in in_chunks(found.keys, self._store.max_changes - len(found.checks)):
+                await self._store.commit([*map(Delete, keys), *found.checks])
         except Conflict:
             return False
         return True

@@ -9,7 +9,6 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import partial
-from types import TracebackType
 from typing import Any, NoReturn, Self, cast
 
 import aiohttp
@@ -108,9 +107,7 @@ class DynamoDBClient:
             raise BadInput(f"DynamoDB cannot be used with these settings: {error}") from error
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._opened.aclose()
         self._client = None
 

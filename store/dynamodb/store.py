@@ -4,7 +4,6 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from store.dynamodb import codec, transaction
@@ -57,10 +56,8 @@ class DynamoDBStore:
         await self._client.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._client.__aexit__(kind, error, trace)
+    async def __aexit__(self, *error: object) -> None:
+        await self._client.__aexit__(*error)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from store.edits.transaction import TransactionBuilder
 from store.errors import AlreadyExists, Conflict, Misplaced, NotFound, WrongLevel
 from store.metadata.history import current_key
 from store.model.attributes import Value
-from store.model.hierarchy import Hierarchy, misplaced
+from store.model.hierarchy import Hierarchy, may_stand, misplaced
 from store.model.items import ABSENT, Condition, Item, check_content
 from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, tree_key
 from store.model.names import with_changes
@@ -197,6 +197,6 @@ def levels_above(read_set: ReadSet, hierarchy: Hierarchy, path: Path, level: str
     """
     parent = existing(read_set, hierarchy, path[:-1]) if len(path) > 1 else None
     under = parent.level if parent else None
-    if not hierarchy.may_stand(level, under):
+    if not may_stand(hierarchy, level, under):
         raise Misplaced(misplaced(hierarchy.levels[level], under))
     return [*parent.above, parent.level] if parent else []

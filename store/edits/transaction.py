@@ -18,7 +18,7 @@ from store.metadata.change_log import Event, LogEntry, log_item, root_log_key
 from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.move_record import Move
 from store.metadata.redirects import redirect_item, redirect_key, redirected_id
-from store.metadata.tree_version import ActiveMoveRef, level_at_depth
+from store.metadata.tree_version import ActiveMoveRef, by_level, level_at_depth
 from store.model.hierarchy import Hierarchy
 from store.model.items import (
     ABSENT,
@@ -262,7 +262,7 @@ class TransactionBuilder:
 
     def _count(self, top: Record, shape: Counts, sign: int) -> None:
         """Add a subtree to the counts of all its ancestors, or subtract it; the root's are in the tree version."""
-        below = _by_level(shape)
+        below = by_level(shape)
         for key in ancestor_keys(top.key)[1:]:
             for level, number in below.items():
                 self._counts[key].below[level] += sign * number
@@ -304,13 +304,6 @@ class TransactionBuilder:
 def shape_of(records: Sequence[Record]) -> Counts:
     """The number of records by level and depth: `{"CITY@2": 50}`."""
     return Counter([level_at_depth(record.level, record.depth) for record in records])
-
-
-def _by_level(shape: Counts) -> Counter[str]:
-    levels: Counter[str] = Counter()
-    for tier, number in shape.items():
-        levels[tier.rpartition("@")[0]] += number
-    return levels
 
 
 def _deeper(shape: Counts, depths: int) -> Counts:

@@ -1,7 +1,6 @@
 """Storage interface: the operations that every store implements."""
 
 from collections.abc import AsyncIterator, Sequence
-from types import TracebackType
 from typing import Protocol, Self
 
 from store.concurrency import in_chunks
@@ -105,9 +104,7 @@ class Store(Protocol):
 
     async def __aenter__(self) -> Self: ...
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    async def __aexit__(self, *error: object) -> None: ...
 
 
 async def check_changes(changes: Sequence[Change], limit: int | None) -> None:

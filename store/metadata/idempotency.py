@@ -22,7 +22,7 @@ RECORD_SECONDS = 24 * 3600
 MAX_KEY_CHARACTERS = 128
 
 
-def idempotency_key(hierarchy: str, key: str, caller: str = "") -> Key:
+def idempotency_key(hierarchy: str, key: str, caller: str) -> Key:
     """The key of the record of a caller's write; raises BadInput for an invalid `key`.
 
     Each caller has its own keys, so that none can read by them what another has written.
@@ -40,7 +40,7 @@ def request_fingerprint(kind: str, fields: Mapping[str, Any]) -> str:
     return digest(json.dumps([kind, given], sort_keys=True))
 
 
-def idempotency_record(key: Key, fingerprint: str, record: Record, now: float, move_id: str | None = None) -> Put:
+def idempotency_record(key: Key, fingerprint: str, record: Record, now: float, move_id: str | None) -> Put:
     """The record of a write with this fingerprint: the node of its payload, and the move that it started."""
     node = replace(record, name="", attributes={}).item() | {"below": cast(Value, record.descendant_counts)}
     item: Item = {

@@ -94,12 +94,9 @@ class TreeVersion:
         parts = (name.rpartition("@") for name, count in self.shape.items() if count)
         return [(level, int(depth)) for level, _, depth in parts]
 
-    def levels(self) -> dict[str, int]:
+    def levels(self) -> Counter[str]:
         """The number of nodes of each level."""
-        counts: Counter[str] = Counter()
-        for name, count in self.shape.items():
-            counts[name.rpartition("@")[0]] += count
-        return dict(counts)
+        return by_level(self.shape)
 
     @cached_property
     def below_root(self) -> Counts:
@@ -155,6 +152,14 @@ def encode_moves(moves: Iterable[ActiveMoveRef]) -> Value:
 def _decode_move(stored: Any) -> ActiveMoveRef:
     move_id, pk, sk, *target = stored
     return ActiveMoveRef(move_id, Key(pk, sk), Key(*target) if target else None)
+
+
+def by_level(shape: Counts) -> Counter[str]:
+    """The numbers of a shape by level, of all depths together."""
+    counts: Counter[str] = Counter()
+    for name, count in shape.items():
+        counts[name.rpartition("@")[0]] += count
+    return counts
 
 
 def level_at_depth(level: str, depth: int) -> str:

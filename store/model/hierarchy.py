@@ -171,10 +171,6 @@ class Hierarchy:
             ahead = {level.name for level in self.levels.values() if level.under & found} - found
         return found
 
-    def may_stand(self, level: str, under: str | None) -> bool:
-        """Whether nodes of a level may be under one of another, None: be roots."""
-        return under in self.levels[level].under
-
     def may_be_deeper(self, level: str, under: str, deepest: int) -> bool:
         """Whether nodes of a level may lie 2 to `deepest` levels below a node of another."""
         found = {under}

@@ -93,7 +93,7 @@ def running_key(hierarchy: str, move_id: str) -> Key:
 class Moves:
     """Moved nodes, and what follows for lineages that were written before their moves."""
 
-    def __init__(self, moved: Iterable[MovedNode] = ()) -> None:
+    def __init__(self, moved: Iterable[MovedNode]) -> None:
         self._moved = {one.line[-STEP:]: one for one in moved}
         self.rise = max([0, *[one.deepest - self.depth(one.line) for one in self._moved.values()]])
         """The maximum number by which a node may be less deep than its search items say."""

@@ -199,11 +199,10 @@ def partition(hierarchy: Hierarchy, root: str, kind: str = "words") -> str:
     return f"{kind}/{hierarchy.name}#{root}#" if is_by_tree(hierarchy) else f"{kind}/{hierarchy.name}#"
 
 
-def by_text(base: str, text: str, after: str | None = None) -> KeyRange:
-    """The items whose folded text begins with `text`, perhaps after a sort key, in the order of the texts."""
+def by_text(base: str, text: str) -> KeyRange:
+    """The items whose folded text begins with `text`, in the order of the texts."""
     text = text[:MAX_FOLDED_CHARACTERS]
-    key_range = KeyRange(Index.TABLE, base + text[0], text, f"{text}{_LAST}")
-    return key_range if after is None else key_range.after(after)
+    return KeyRange(Index.TABLE, base + text[0], text, f"{text}{_LAST}")
 
 
 def by_weight(base: str, word: str) -> KeyRange:

@@ -9,7 +9,6 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
@@ -60,9 +59,7 @@ class SQLiteStore:
         self._database.enter()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._database.close()
 
     # -- reading -------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_request import GraphQLRequest
 from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.large_read_limit import LARGE_READ_NODES, LargeReadLimiter
+from resolvers.session.large_read_limit import LARGE_READ_NODES
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
@@ -124,6 +124,7 @@ async def test_fields_share_the_ids_that_a_request_may_look_up():
 # -- large answers under way -------------------------------------------------------------------------------------------
 
 NODES = LARGE_READ_NODES + 100
+TURNS = 2  # of large answers at a time
 SMALL = '{ area(path: "a/0") { key children { nodes { key } } parent { key } } }'
 LARGE_ONES = [
     '{ area(path: "a") { children { nodes { key } } } }',
@@ -140,15 +141,19 @@ def records_in_memory() -> int:
 class Crowd(ReadRecorder):
     """A store that counts how many nodes there are in memory after each read, and how many requests have their turn."""
 
-    def __init__(self, store: Store, turns: LargeReadLimiter) -> None:
+    def __init__(self, store: Store) -> None:
         super().__init__(store)
-        self._turns = turns
+        self.turns = asyncio.Semaphore(TURNS)
         self.most_nodes = self.most_turns = 0
         gc.collect()
         self._other_records = records_in_memory()  # of the tests that ran before in this process
         self.fails = False
         self.asked, self.goes_on = asyncio.Event(), asyncio.Event()
         self.goes_on.set()
+
+    @property
+    def turns_taken(self) -> int:
+        return TURNS - self.turns._value
 
     async def nodes(self, *asked, **limits):
         self.asked.set()
@@ -158,22 +163,22 @@ class Crowd(ReadRecorder):
         found = await super().nodes(*asked, **limits)
         await asyncio.sleep(0)
         self.most_nodes = max(self.most_nodes, records_in_memory() - self._other_records)
-        self.most_turns = max(self.most_turns, self._turns.slots_taken)
+        self.most_turns = max(self.most_turns, self.turns_taken)
         return found
 
 
 @pytest.fixture
 async def crowd(tmp_path):
-    """Many nodes in a store, whose requests take turns, two at a time."""
+    """Many nodes in a store, whose requests take turns."""
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         await store.create()
         await plant(store, "a", *[f"a/{number}" for number in range(NODES)])
-        yield Crowd(store, LargeReadLimiter(2))
+        yield Crowd(store)
 
 
 def execution(crowd: Crowd, *, planned: bool = True, seconds: float = 60.0) -> Execution:
     def context() -> Context:
-        return Context(Request(crowd, {"ground": GROUND}, large_reads=crowd._turns), TYPES)
+        return Context(Request(crowd, {"ground": GROUND}, large_reads=crowd.turns), TYPES)
 
     plans = PlanCache(SCHEMA._schema, TYPES) if planned else None
     return Execution(SCHEMA, context, plans=plans, limits=DocumentLimits(request_seconds=seconds))
@@ -194,23 +199,24 @@ async def test_at_most_two_large_responses_are_made_at_a_time(crowd, planned):
     asking = execution(crowd, planned=planned)
     answers = await asyncio.gather(*[ask(asking, query) for query in LARGE_ONES[:3] * 4])
     assert not any(map(codes, answers))
-    assert crowd.most_turns == 2
-    assert crowd.most_nodes < 2 * (NODES + 10) + LARGE_READ_NODES
-    assert crowd._turns.slots_taken == 0
+    assert crowd.most_turns == TURNS
+    assert crowd.most_nodes < TURNS * (NODES + 10) + LARGE_READ_NODES
+    assert crowd.turns_taken == 0
 
 
 @pytest.mark.parametrize("planned", [True, False])
 @pytest.mark.parametrize("query", LARGE_ONES)
 async def test_small_requests_are_answered_while_large_ones_wait(crowd, query, planned):
     asking = execution(crowd, planned=planned)
-    others = [crowd._turns.take() for _ in range(2)]
+    for _ in range(TURNS):
+        await crowd.turns.acquire()
     large = asyncio.ensure_future(ask(asking, query))
     for _ in range(20):
         assert not codes(await ask(asking, SMALL))
     assert not large.done()
-    crowd._turns.release(others[0])
+    crowd.turns.release()
     assert not codes(await large)
-    assert crowd._turns.slots_taken == 1
+    assert crowd.turns_taken == 1
 
 
 @pytest.mark.parametrize("planned", [True, False])
@@ -224,18 +230,19 @@ async def test_a_turn_is_given_back_however_a_request_ends(crowd, planned):
     crowd.goes_on.clear()
     leaving = asyncio.ensure_future(ask(asking, large))
     await crowd.asked.wait()
-    assert crowd._turns.slots_taken == 1
+    assert crowd.turns_taken == 1
     leaving.cancel()
     assert [type(one) for one in await asyncio.gather(leaving, return_exceptions=True)] == [asyncio.CancelledError]
     crowd.goes_on.set()
-    assert crowd._turns.slots_taken == 0
-    others = [crowd._turns.take() for _ in range(2)]
+    assert crowd.turns_taken == 0
+    for _ in range(TURNS):
+        await crowd.turns.acquire()
     waiting = asyncio.ensure_future(ask(asking, large))
     await asyncio.sleep(0.01)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     assert codes(await ask(execution(crowd, planned=planned, seconds=0.1), large)) == {"TIMEOUT"}
-    for other in others:
-        crowd._turns.release(other)
-    assert crowd._turns.slots_taken == 0
+    for _ in range(TURNS):
+        crowd.turns.release()
+    assert crowd.turns_taken == 0
     assert not codes(await ask(asking, large))

@@ -227,6 +227,7 @@ async def test_a_huge_credential_is_rejected_without_decoding(published, tmp_pat
     [
         {"jwt_secret": "short"}, {"jwt_secret": SECRET, "jwt_keys": "keys.json"},
         {"jwt_secret": SECRET, "jwt_secret_file": "secret.txt"}, {"jwt_secret_file": "nowhere.txt"},
+        {"jwt_secret_file": "/dev/null"},
         {"jwt_keys": "https://issuer.example/jwks"},
         {"jwt_keys": "https://issuer.example/jwks", "jwt_issuer": ISSUER},
         {"jwt_keys": "http://issuer.example/jwks", "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE},

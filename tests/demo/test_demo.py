@@ -9,7 +9,7 @@ import pytest
 from clade import demo
 from clade.demo.row import Row
 from graph.hierarchies.registry import hierarchies
-from store.model.hierarchy import Hierarchy
+from store.model.hierarchy import Hierarchy, may_stand
 from store.model.paths import checked_path
 
 # Where well-known cities lie, as anybody can look up.
@@ -44,7 +44,7 @@ def test_every_row_may_stand_under_its_parent_and_follows_it(rows, name):
         path = checked_path(row["path"])
         assert path not in levels, path
         under = levels[path[:-1]] if len(path) > 1 else None
-        assert hierarchy.may_stand(row["level"], under), (path, row["level"], under)
+        assert may_stand(hierarchy, row["level"], under), (path, row["level"], under)
         levels[path] = row["level"]
         for attribute in row.keys() - {"path", "level", "name", "names", "id"}:
             hierarchy.levels[row["level"]].attributes[attribute].parse(row[attribute])

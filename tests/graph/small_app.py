@@ -15,7 +15,7 @@ from graph.hierarchies.example_queries import Example
 from graph.operation.document_limits import DocumentLimits
 from graph.server.asgi_app import build_app
 from graph.server.concurrency_limit import ConcurrencyLimiter
-from graph.server.event_stream import streams_of
+from graph.server.event_stream import EventStreams
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
@@ -150,5 +150,5 @@ def small_app(
     } | parts
     whole = Settings(max_body_bytes=MAX_BODY_BYTES, **settings or {})
     execution = execution or Execution(schema, Context, limits=limits)
-    streams = streams_of(whole, execution, ChangeFollower(store), usual["limiter"], usual["drain"])
+    streams = EventStreams(whole, execution, ChangeFollower(store), usual["limiter"], usual["drain"])
     return build_app(whole, store, execution, streams=streams, **usual)

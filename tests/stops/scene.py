@@ -24,13 +24,12 @@ from graph.operation.context import Context
 from graph.schema import build_schema
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.endpoint import GraphQLEndpoint
-from graph.server.event_stream import streams_of
+from graph.server.event_stream import EventStreams
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.past.change_follower import ChangeFollower
 from resolvers.session import large_read_limit as large_reads
-from resolvers.session.large_read_limit import LargeReadLimiter
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from resolvers.session.tree_version_cache import TreeVersionCache
@@ -75,7 +74,7 @@ class Scene:
     def __init__(self, store: Store, *, keeps: bool) -> None:
         self.store = store
         self.writer = Writer(store)
-        self.turns = LargeReadLimiter(1)
+        self.turns = asyncio.Semaphore(1)
         self.gate = ConcurrencyLimiter(100)
         self.keyring = ApiKeyAuthenticator(store, cache_seconds=0.0)  # each key is looked up each time
         self.kept = PageCache(1_000_000, TreeVersionCache(0.0)) if keeps else None
@@ -89,15 +88,9 @@ class Scene:
         )
         callers = Authenticator(self.keyring, local_writes=True)
         drain, follower = GracefulShutdown(), ChangeFollower(store)
-        self.endpoint = GraphQLEndpoint(
-            execution,
-            None,
-            max_body_bytes=100_000,
-            body_seconds=10.0,
-            limiter=self.gate,
-            authenticator=callers,
-            streams=streams_of(Settings(), execution, follower, self.gate, drain),
-        )
+        settings = Settings()
+        streams = EventStreams(settings, execution, follower, self.gate, drain)
+        self.endpoint = GraphQLEndpoint(settings, execution, None, self.gate, callers, streams)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def _context(self) -> Context:
@@ -165,7 +158,7 @@ class Scene:
             while tasks := self.tasks:
                 await asyncio.wait(tasks)
         assert self.gate.running == 0
-        assert (self.turns.slots_taken, self.turns._waiting) == (0, {})
+        assert not self.turns.locked()
         assert (self.writer.waiting, self.writer._tasks, self.writer._queues) == (0, set(), {})
         assert not [lock for lock in self.writer._locks._locks.values() if lock.locked()]
 

@@ -23,6 +23,7 @@ from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.execution.response import OperationResponse
 from graph.execution.response_cache import ResponseCache
+from graph.operation import document_cache
 from graph.operation.context import Context
 from graph.operation.lookahead import SelectedFields
 from graph.schema import build_schema
@@ -419,7 +420,8 @@ def plans_alive() -> int:
     return sum(isinstance(one, OperationPlan) for one in gc.get_objects())
 
 
-async def test_cached_pages_keep_no_plan_alive(planted):
+async def test_cached_pages_keep_no_plan_alive(planted, monkeypatch):
+    monkeypatch.setattr(document_cache, "MAX_DOCUMENTS", 3)
     store, _ = planted
     before = plans_alive()  # of other tests
     kept = PageCache(1_000_000)
@@ -427,7 +429,6 @@ async def test_cached_pages_keep_no_plan_alive(planted):
         SCHEMA,
         lambda: Context(Request(store, DEFINITIONS, page_cache=kept), TYPES),
         plans=PlanCache(SCHEMA._schema, TYPES, keep=3),
-        keep_documents=3,
     )
     for number in range(30):
         query = f'{{ area(path: "a") {{ a{number}: children {{ nodes {{ b{number}: key }} }} }} }}'

@@ -14,13 +14,14 @@ from tests.graph.small_app import Context, schema
 
 
 def test_a_cached_document_is_parsed_once():
-    kept = DocumentCache(schema, keep=2)
+    kept = DocumentCache(schema)
     first = kept.get("{ hello }")
     assert kept.get("{ hello }") is first
 
 
-def test_the_least_recently_used_document_is_dropped_first():
-    kept = DocumentCache(schema, keep=2)
+def test_the_least_recently_used_document_is_dropped_first(monkeypatch):
+    monkeypatch.setattr(document_cache, "MAX_DOCUMENTS", 2)
+    kept = DocumentCache(schema)
     first, second = kept.get("{ hello }"), kept.get("{ a: hello }")
     kept.get("{ hello }")
     kept.get("{ b: hello }")
@@ -30,7 +31,7 @@ def test_the_least_recently_used_document_is_dropped_first():
 
 def test_cached_documents_are_bounded_by_length_too(monkeypatch):
     monkeypatch.setattr(document_cache, "KEPT_CHARACTERS", 30)
-    kept = DocumentCache(schema, keep=1_000)
+    kept = DocumentCache(schema)
     first = kept.get("{ hello }")
     kept.get("{ " + "a" * 12 + ": hello }")
     assert kept.get("{ hello }") is not first
@@ -39,7 +40,7 @@ def test_cached_documents_are_bounded_by_length_too(monkeypatch):
 
 
 def test_an_invalid_document_is_not_cached():
-    kept = DocumentCache(schema, keep=2)
+    kept = DocumentCache(schema)
     for _ in range(2):
         with pytest.raises(InvalidDocument) as caught:
             kept.get("{ nothing other }")

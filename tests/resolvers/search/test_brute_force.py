@@ -94,6 +94,8 @@ async def test_searches_find_what_brute_force_finds(sources, source, hierarchy):
 
 async def ask(store: Store, hierarchy, asked: Asked, cache: PageCache) -> tuple[list[str], bool]:
     request = Request(store, {hierarchy.name: hierarchy}, page_cache=cache)
-    arguments = SearchArguments(SearchText.of(asked.text), asked.under, asked.levels, asked.first, asked.languages)
+    arguments = SearchArguments(
+        SearchText.of(asked.text), asked.languages, under=asked.under, levels=asked.levels, first=asked.first
+    )
     page = await search(request, hierarchy, arguments)
     return [record.id for record in page.records], page.complete

@@ -50,7 +50,7 @@ async def test_a_search_fails_where_a_read_fails(store, under: Path | None):
     while ("oma",) not in tree.paths or len(tree.paths) < 20:
         await tree.edit(store, writer)
         tree.paths = {record.path: record.level for record in await all_nodes(store, "spot")}
-    asked = SearchArguments(SearchText.of("om n"), under)
+    asked = SearchArguments(SearchText.of("om n"), under=under)
     whole = await search(Request(store, {"spot": HIERARCHY}), HIERARCHY, asked)
     for number in range(1, 20):
         try:

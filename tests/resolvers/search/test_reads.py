@@ -49,7 +49,7 @@ async def cost(
 ) -> tuple[int, int, float]:
     """The rounds, requests and units of a search for what every node has."""
     request = Request(store, {"location": hierarchy}, page_cache=cache, grants=grants)
-    asked = SearchArguments(SearchText.of(text), under, None, first)
+    asked = SearchArguments(SearchText.of(text), under=under, first=first)
     await search(request, hierarchy, asked, Selected(counts=False))
     return request.scheduler.rounds, request.reads.requests, request.reads.units
 
@@ -123,4 +123,4 @@ async def test_unusual_arguments_are_rejected_before_anything_is_read(planted):
     ]  # fmt: skip
     for text, first, languages in wrong:
         with pytest.raises(BadInput):
-            SearchArguments(SearchText.of(text), None, None, first, languages)
+            SearchArguments(SearchText.of(text), languages, first=first)

@@ -58,6 +58,14 @@ async def paths(store: Store) -> set[NodePath]:
     return {Record.of(item).path for item in (await invariants.nodes(store, "category")).values()}
 
 
+async def test_a_node_of_a_level_that_no_class_defines_is_moved_like_any(store: Store) -> None:
+    await write(store, create("r"), create("r", "a"), create("r", "b", level="PRODUCT"))
+    without = replace(CATEGORY, levels={"CATEGORY": CATEGORY.levels["CATEGORY"]})
+    moved = await write(store, Move(without, ("r", "b"), ("r", "a", "b")))
+    assert (moved.level, moved.above) == ("PRODUCT", ["CATEGORY", "CATEGORY"])
+    assert await paths(store) == {("r",), ("r", "a"), ("r", "a", "b")}
+
+
 # -- what is read and written ------------------------------------------------------------------------------------------
 
 
