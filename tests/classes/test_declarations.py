@@ -54,6 +54,7 @@ WRONG = [
     ('x: int | None = attribute("X.", minimum=1.5)', "has a minimum that no value can be: x: 1.5 is no Int"),
     ('x: int | None = attribute("X.", minimum=2, maximum=1)', "has a minimum above its maximum; exchange them"),
     ('x: Date | None = attribute("X.", maximum="soon")', "has a maximum that no value can be: x: 'soon' is no Date"),
+    ('x: int | None = attribute("X.", max_length=3)', "has max_length= and is no text; only texts have a length"),
     ('x: int | None = attribute("X.", pattern="1")', "has pattern= and is no text; only str and Url match"),
     ('x: str | None = attribute("X.", pattern="(a)\\\\1")', "in linear time: backreferences are not supported"),
     ('x: str | None = attribute("X.", pattern="(?=a)a")', "in linear time: look-around"),
