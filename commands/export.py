@@ -13,6 +13,7 @@ from commands.output_file import output_file
 from commands.progress import progress
 from store.connect import opened
 from store.engine.protocol import Store
+from store.errors import BadInput
 from store.model.paths import parse_path
 from store.model.undefined_values import Undefined
 from store.transfer.export import count, export, json_line
@@ -31,6 +32,9 @@ FormatName = Annotated[
     typer.Option("--format", help="Format of the lines; from the file's extension by default, else jsonl."),
 ]
 
+OTHER_FORMATS = frozenset((".xlsx", ".parquet", ".json", ".geojson", ".geojsonl", ".txt", ".tsv", ".gz", ".zip"))
+"""Extensions by which an import would take the lines for something else."""
+
 
 def export_file(
     hierarchy: HierarchyName,
@@ -46,6 +50,11 @@ def export_file(
 
     Example: clade export location US/NE --output nebraska.jsonl
     """
+    if format_name is None and output is not None and output.suffix.lower() in OTHER_FORMATS:
+        raise BadInput(
+            f"{output} would not be what its extension says; exports are JSON lines or CSV: name it .jsonl or .csv, or "
+            "add --format."
+        )
     definition = hierarchy_named(hierarchy)
     start = None if path is None else parse_path(path)
     undefined = Undefined(definition)
