@@ -50,11 +50,6 @@ def export_file(
 
     Example: clade export location US/NE --output nebraska.jsonl
     """
-    if format_name is None and output is not None and output.suffix.lower() in OTHER_FORMATS:
-        raise BadInput(
-            f"{output} would not be what its extension says; exports are JSON lines or CSV: name it .jsonl or .csv, or "
-            "add --format."
-        )
     definition = hierarchy_named(hierarchy)
     start = None if path is None else parse_path(path)
     undefined = Undefined(definition)
@@ -83,4 +78,11 @@ def export_file(
 
 
 def _is_csv(name: str | None, output: Path | None) -> bool:
-    return name == "csv" or (name is None and output is not None and output.suffix.lower() == ".csv")
+    """Whether the lines are CSV, else JSON. Raises BadInput for a file with the extension of another format."""
+    ending = "" if name is not None or output is None else output.suffix.lower()
+    if ending in OTHER_FORMATS:
+        raise BadInput(
+            f"{output} would not be what its extension says; exports are JSON lines or CSV: name it .jsonl or .csv, or "
+            "add --format."
+        )
+    return name == "csv" or ending == ".csv"
