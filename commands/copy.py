@@ -9,6 +9,7 @@ import typer
 from commands.options import interruptible
 from commands.progress import progress
 from store.connect import opened
+from store.errors import BadInput, NoTable
 from store.text import quantity
 from store.transfer.copy import Copy, new_store
 
@@ -39,6 +40,11 @@ def copy_store(source: Source, target: Target) -> None:
 
 
 async def _copy(source: str, target: str) -> Copy:
+    try:
+        async with opened(source):
+            pass
+    except NoTable as error:
+        raise BadInput(f"{str(error).partition(';')[0]}; name a store that can be copied.") from error
     async with opened(source) as original, new_store(target) as new:
         with progress("Copying", "items") as meter:
             copy = Copy(original, new, meter)

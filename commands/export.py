@@ -13,6 +13,7 @@ from commands.output_file import output_file
 from commands.progress import progress
 from store.connect import opened
 from store.engine.protocol import Store
+from store.errors import BadInput
 from store.model.paths import parse_path
 from store.model.undefined_values import Undefined
 from store.transfer.export import count, export, json_line
@@ -30,6 +31,9 @@ FormatName = Annotated[
     Literal["jsonl", "csv"] | None,
     typer.Option("--format", help="Format of the lines; from the file's extension by default, else jsonl."),
 ]
+
+OTHER_FORMATS = frozenset((".xlsx", ".parquet", ".json", ".geojson", ".geojsonl", ".txt", ".tsv", ".gz", ".zip"))
+"""Extensions by which an import would take the lines for something else."""
 
 
 def export_file(
@@ -74,4 +78,11 @@ def export_file(
 
 
 def _is_csv(name: str | None, output: Path | None) -> bool:
-    return name == "csv" or (name is None and output is not None and output.suffix.lower() == ".csv")
+    """Whether the lines are CSV, else JSON. Raises BadInput for a file with the extension of another format."""
+    ending = "" if name is not None or output is None else output.suffix.lower()
+    if ending in OTHER_FORMATS:
+        raise BadInput(
+            f"{output} would not be what its extension says; exports are JSON lines or CSV: name it .jsonl or .csv, or "
+            "add --format."
+        )
+    return name == "csv" or ending == ".csv"

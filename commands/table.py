@@ -1,6 +1,7 @@
 """`clade table`: create, describe and migrate the table, and print its template and its IAM policy."""
 
 import json
+import re
 from typing import Annotated, Literal
 
 import typer
@@ -15,7 +16,7 @@ from store.engine.table_options import Capacity, TableOptions
 from store.errors import BadInput
 from store.metadata.layout_version import LAYOUT
 from store.store_url import DynamoDBUrl, parse_store_url
-from store.text import quantity
+from store.text import quantity, shorten
 
 app = typer.Typer(help="Create, describe and migrate the table of CLADE_STORE.", no_args_is_help=True)
 
@@ -125,6 +126,8 @@ def print_policy(use: For = Use.READING, account: Account = None, store: StoreUr
 
     Example: clade table policy --for writing --account 123456789012
     """
+    if account is not None and not re.fullmatch(r"\d{12}", account):
+        raise BadInput(f'"{shorten(account)}" is not an AWS account id; it has 12 digits.')
     named = _dynamodb(store)
     print(json.dumps(policy(use, named.table, region=named.region, account=account), indent=2))
 

@@ -86,7 +86,7 @@ def test_a_file_is_imported_except_for_its_mistakes_and_each_is_explained(clade,
     [
         ("empty.csv", "", ["--level", "country=Country"], '"empty.csv" has no header: its first line must name the'),
         ("levels.csv", "Land\nUS\n", [], "No column is named like a level of location; name the columns of its levels"),
-        ("list.weird", "US\n", [], 'Unknown extension of "list.weird"; add --format csv, jsonl, taxonomy,'),
+        ("list.weird", "US\n", [], 'Unknown extension of "list.weird"; add --format with one of csv, jsonl, taxonomy,'),
         ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and is allowed under itself"),
     ],
 )  # fmt: skip
@@ -167,10 +167,16 @@ def written(folder: Path) -> int:
         (["serve"], {"CLADE_MAX_NODES": "abc"}, 'CLADE_MAX_NODES cannot be "abc": it must be a whole number'),
         (["serve"], {"CLADE_MAX_NODES": "0"}, 'CLADE_MAX_NODES cannot be "0": it must be a whole number'),
         (["serve"], {"CLADE_HIERARCHIES": "nope"}, 'CLADE_HIERARCHIES names the module "nope", which cannot be found;'),
+        (["tree"], {"CLADE_HIERARCHIES": "graph.hierarchies.location"},
+         'CLADE_HIERARCHIES names the module "graph.hierarchies.location", which cannot be found; name a file as in '
+         'shop/store.py, with its folder and .py. Did you mean graph.hierarchies.locations?'),
         (["serve"], {"CLADE_HIERARCHIES": "a,,b"}, 'CLADE_HIERARCHIES names the module "a", which cannot be found;'),
         (["serve"], {"CLADE_HIERARCHIES": ","}, 'CLADE_HIERARCHIES names the module ""; write modules like'),
         (["serve"], {"CLADE_HIERARCHIES": "x/y.py"}, 'CLADE_HIERARCHIES names the file "x/y.py", which does not exist'),
-        (["serve"], {"CLADE_HIERARCHIES": "shelves"}, "shelves.py:4: Board stands under SHELFF, no level of shelf."),
+        (["serve"], {"CLADE_HIERARCHIES": "shelves"}, "shelves.py:4: Board stands under SHELFF, no level of shelf;"),
+        (["export", "location", "--output", "places.xlsx"], {}, "places.xlsx would not be what its extension says"),
+        (["table", "policy", "--account", "12", "--store", "dynamodb://clade?region=eu-west-1"], {},
+         '"12" is not an AWS account id; it has 12 digits.'),
         (["tree", "place"], {}, 'Unknown hierarchy "place"; CLADE_HIERARCHIES has location, category.'),
         (["tree", "location", "US//"], {}, "A path has an empty segment; write it like US/NE/Omaha, with no /"),
         (["schema", "/proc/schema"], {}, "/proc/schema: no such file or directory."),
@@ -217,6 +223,9 @@ TYPES = (
     "str, int, Long, float, Decimal, bool, Date, DateTime, Url, Money, an Enum, a dataclass of attributes, "
     "or a list of one of these, or Localized"
 )
+NO_LEVEL = (
+    "is not a valid name of a level; begin it with a letter, and write letters of A to Z, digits and _, at most 64."
+)
 OWN = "hierarchy=, many=, prefix=, search=, search_weight= and location="
 UNKNOWN = f"A hierarchy takes {OWN}, a level under= and was=."
 
@@ -261,12 +270,25 @@ WRONG = [
      "Cage has under=, and so is a level; make it a subclass of its hierarchy's class."),
     (zoo(under=', under=[Cage], many="animals"'), LEVEL_LINE,
      "Animal is a level and has many=; give that to its hierarchy's class."),
+    (zoo(title="Gerät"), LEVEL_LINE, f"Gerät {NO_LEVEL}"),
+    (zoo(title="_Animal"), LEVEL_LINE, f"_Animal {NO_LEVEL}"),
+    (zoo(body='_feet: int | None = attribute("How many.")'), LEVEL_LINE,
+     "Animal has an attribute _feet; begin its name with a letter."),
+    (zoo(body='__feet: int | None = attribute("How many.")'), LEVEL_LINE,
+     "Animal has an attribute _Animal__feet; begin its name with a letter."),
+    (zoo(body='feet: str | None = attribute("How many.", search=True)'), LEVEL_LINE,
+     'Animal.feet has search=True, and Zoo has no search=; write search="hierarchy" in the class Zoo, or leave it '
+     "out."),
     # under=
     (zoo(under=""), LEVEL_LINE,
      "Animal has no under=; write the levels that it may stand under, as in under=[Country], "
      "or under=None for a root."),
     (zoo(under=', under=["self"]'), LEVEL_LINE, f"No node of zoo can be of the level Animal: {NOWHERE}"),
-    (zoo(under=', under=["Cagge"]'), LEVEL_LINE, "Animal stands under CAGGE, no level of zoo."),
+    (zoo(under=', under=["Cagge"]'), LEVEL_LINE, "Animal stands under CAGGE, no level of zoo; it has CAGE, ANIMAL."),
+    (zoo(under=", under=[]"), LEVEL_LINE,
+     "Animal has an empty under=; write the levels that it may stand under, as in under=[Country], "
+     "or under=None for a root."),
+    (zoo(under=", unter=Cage"), LEVEL_LINE, f"Animal has unter=, which is unknown; write under=. {UNKNOWN}"),
     (zoo(under=", under=[Zoo]"), LEVEL_LINE,
      'Animal has under=Zoo, which is not a level of zoo; write level classes, "self" or None.'),
     (zoo(under=", parent=Cage"), LEVEL_LINE, f"Animal has parent=, which is unknown; write under=. {UNKNOWN}"),

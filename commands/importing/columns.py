@@ -11,6 +11,10 @@ from store.transfer.formats.matching import NUMERIC, ColumnOptions
 from store.transfer.formats.row_reader import LevelColumns
 
 
+class NoLevels(BadInput):
+    """A table without a column of a level."""
+
+
 def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str] = ()) -> list[LevelColumns]:
     """The columns that the options describe, by level. Raises BadInput for the first wrong option.
 
@@ -59,7 +63,7 @@ def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterab
         numeric = frozenset(name for name, attribute in level.attributes.items() if attribute.kind in NUMERIC)
         mapping[level.name] = LevelColumns(level.name, column, numeric=numeric)
     if not mapping:
-        raise BadInput(
+        raise NoLevels(
             f"No column is named like a level of {hierarchy.name}; name the columns of its levels from the root down, "
             'such as --level country="Country" --level city=City.'
         )

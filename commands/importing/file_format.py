@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from commands.importing.columns import columns
+from commands.importing.columns import NoLevels, columns
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.transfer import formats
@@ -20,7 +20,7 @@ from store.transfer.formats.matching import ColumnOptions, match_columns
 from store.transfer.formats.parquet import parquet_table
 from store.transfer.formats.path_table import is_path_table
 from store.transfer.formats.rejected import JSON_REASON, rejected_json, rejected_table, rejected_taxonomy
-from store.transfer.formats.row_reader import PLAIN, CellFormat, LevelColumns
+from store.transfer.formats.row_reader import PLAIN, CellFormat, LevelColumns, check_columns, named
 from store.transfer.formats.source import content_name
 from store.transfer.formats.table import Table, read_path_table, read_table
 
@@ -50,7 +50,7 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     """The format of this name, by default that of the file's extension. Raises BadInput for options of another one."""
     name = name or formats.name_of(file)
     if name is None:
-        raise BadInput(f'Unknown extension of "{file.name}"; add --format {", ".join(formats.NAMES)}.')
+        raise BadInput(f'Unknown extension of "{file.name}"; add --format with one of {", ".join(formats.NAMES)}.')
     if name != "csv" and options.dialect != Dialect():
         raise BadInput("--delimiter and --encoding need a CSV file; add --format csv if it is one.")
     if name != "excel" and options.sheet is not None:
@@ -128,11 +128,19 @@ def _columns(
     hierarchy: Hierarchy, header: Sequence[str], given: ColumnOptions
 ) -> tuple[ColumnOptions, list[LevelColumns], list[str]]:
     """The options with those that follow from the names of the columns, where none of a level is given."""
+    found = given if given.levels else given.merged(match_columns(hierarchy, header))
+    try:
+        levels = columns(hierarchy, found)
+    except NoLevels as error:
+        raise BadInput(f"{error} The file has {named(header)}.") from None
+    check_columns(header, levels)
     if given.levels:
-        return given, columns(hierarchy, given), []
-    found = given.merged(match_columns(hierarchy, header))
+        return found, levels, []
     words = " ".join(f"{option} {value}" for option, value in found.pairs())
-    return found, columns(hierarchy, found), [f"columns {words}, by their names; --level sets them."]
+    used = {value.partition("=")[2] for _, value in found.pairs()}
+    others = [column for column in header if column and column not in used]
+    left_out = f" Not imported: {named(others)}." if others else ""
+    return found, levels, [f"columns {words}, by their names; --level sets them.{left_out}"]
 
 
 def _refuse_columns(options: FileOptions) -> None:

@@ -1,6 +1,7 @@
 """Imports of files and of DynamoDB tables: from a source with its options to an import job."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import typer
@@ -23,6 +24,7 @@ from store.transfer.formats import Format
 from store.transfer.formats.numbers import NumberFormat
 from store.transfer.formats.row_reader import CellFormat
 from store.transfer.rows import ImportPlan
+from store.transfer.tables.s3_export import find_export
 
 EXIT_REJECTED = 1
 
@@ -77,6 +79,8 @@ def _import_table(
     if options != FileOptions(options.columns):
         raise BadInput("--null, --numbers, --delimiter, --encoding and --sheet are for files, not for DynamoDB tables.")
     if not describe and not table_options.templates:
+        if not address.startswith(SCHEME):
+            find_export(Path(address))  # a folder that has none needs no template
         raise BadInput(NO_TEMPLATE)
     with table_at(address, table_options, one_page=target.dry_run or describe) as table:
         if describe:

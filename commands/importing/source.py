@@ -39,6 +39,9 @@ def source_at(address: str) -> Iterator[Source]:
     """The source at an address while the block runs. Raises BadInput where it cannot be read."""
     if address != STDIN and not address.lower().startswith(("http://", "https://")):
         file = Path(address)
+        if not file.exists() and "://" in address:
+            shown = shorten(address.partition("?")[0], 200)
+            raise BadInput(f"{shown} is of no scheme that is read; download the file, or use http or https.")
         if not file.is_file():
             raise typer.BadParameter(f"file '{shorten(address, 200)}' does not exist.", param_hint="FILE")
         yield Source(file, file.name, file.parent)
@@ -58,7 +61,8 @@ def source_at(address: str) -> Iterator[Source]:
                 except TimeoutError:
                     raise BadInput(f"{shown} was not received within {DOWNLOAD_SECONDS:,.0f} seconds.") from None
                 except OSError as error:
-                    raise BadInput(f"{shown} cannot be read: {error}.") from error
+                    reason = str(error).replace(" ssl:default", "")  # which aiohttp writes also of http
+                    raise BadInput(f"{shown} cannot be read: {reason}.") from error
         yield Source(file, name, Path())
 
 

@@ -10,7 +10,7 @@ from commands.options import StoreUrl
 
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all addresses.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8000,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for any that is free.", min=0, max=65535)] = 8000,
     workers: Annotated[int, typer.Option(help="Number of processes that share the port.", min=1)] = 1,
     store: StoreUrl = None,
 ) -> None:

@@ -22,15 +22,18 @@ from graph.settings import Settings, host_and_port
 from store.connect import opened
 from store.errors import BadInput, Unavailable, WrongLayout
 from store.store_url import SQLiteUrl, parse_store_url
+from store.text import quantity
 
 STORE_CHECK_SECONDS = 2.0
 MAX_UNACKNOWLEDGED_MILLISECONDS = 30_000  # of a client that does not read its response
+WORKERS_PER_PROCESSOR = 4
 OTHER_DESCRIPTORS = 512  # for the store, the log and the port, in addition to client connections
 
 
 def start(host: str, port: int, workers: int) -> None:
     """Serve until the process is stopped. Raises BadInput for settings that do not fit together."""
     settings = Settings()
+    _check_workers(workers)
     classes = served(settings.hierarchies)  # errors in the settings are reported before the server listens
     tokens_of(settings)
     store = parse_store_url(settings.store)
@@ -39,9 +42,9 @@ def start(host: str, port: int, workers: int) -> None:
     if settings.writes == "on" and not is_loopback(f"[{host}]" if ":" in host else host):
         os.environ["CLADE_WRITES"] = "granted"  # read by the worker processes
         print(f"clade: {host} is not a loopback address, so CLADE_WRITES=on is changed to granted.", file=sys.stderr)
-    _check_port(host, port, "use another --port or --host")
+    port = _available_port(host, port, "use another --port or --host")
     if settings.metrics:
-        _check_port(*host_and_port(settings.metrics), "set another CLADE_METRICS")
+        _available_port(*host_and_port(settings.metrics), "set another CLADE_METRICS")
     if settings.demo:
         from commands.demo import prepare_demo  # with the modules of imports, which a server does without
 
@@ -98,13 +101,24 @@ def _raise_file_limit(connections: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _check_port(host: str, port: int, way_out: str) -> None:
-    """Exit with a message if the port is not available."""
+def _check_workers(workers: int) -> None:
+    """Raise BadInput for more processes than the machine could start: each has a memory and caches of its own."""
+    processors = os.cpu_count() or 1
+    if workers > (most := max(WORKERS_PER_PROCESSOR * processors, 16)):
+        raise BadInput(
+            f"--workers {workers:,} is too many for {quantity(processors, 'processor')}; use at most {most}, best as "
+            "many as processors."
+        )
+
+
+def _available_port(host: str, port: int, way_out: str) -> int:
+    """The port, or a free one for 0. Exit with a message if it is not available."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
+            return int(probe.getsockname()[1])
         except OSError as error:
             reason = error.strerror or str(error)
             sys.exit(f"clade: {host}:{port} is not available ({reason.lower()}); {way_out}.")
@@ -128,7 +142,7 @@ async def _check_store(url: str, classes: Sequence[type[Node]]) -> dict[str, Sam
 
 def _print_examples(settings: Settings, host: str, port: int, examples: Sequence[Example]) -> None:
     reachable = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
-    url = f"http://{reachable}:{port}"
+    url = f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
     if settings.shows("explorer"):
         print(f"Explorer: {url}/\n")
     print(f"Clade serves {settings.store} at {url}/graphql\n\nQueries to try:\n")

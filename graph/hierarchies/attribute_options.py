@@ -10,7 +10,7 @@ from typing import Any
 
 from graph.hierarchies.patterns import matcher
 from store.errors import BadInput
-from store.model.attributes import Attribute, Kind, Value
+from store.model.attributes import MAX_TEXT_CHARACTERS, Attribute, Kind, Value
 from store.model.values.kinds import ORDERED, TEXTS, ordered
 from store.model.values.rules import Rules
 
@@ -97,6 +97,8 @@ def _problems(plain: Attribute, options: Options, nested: bool) -> Iterator[tupl
         yield "pattern= and is not a text", "only str and Url match a pattern"
     if not isinstance(options.max_length, int) or options.max_length < 1:
         yield f"max_length={options.max_length!r}", "write a number of characters"
+    elif options.max_length != MAX_TEXT_CHARACTERS and kind not in (*TEXTS, Kind.LOCALIZED):
+        yield "max_length= and is not a text", "only texts have a length"
     if nested and (options.search or options.was):
         yield "search= or was=, which a part of a nested value cannot have", "leave it out"
     for name in options.was:

@@ -6,6 +6,7 @@ Classes are only registered here; `graph.types.hierarchy_types` makes GraphQL ty
 import re
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any, ClassVar, Self
 
 from graph.hierarchies.attribute import Declared, own_attributes
@@ -17,6 +18,7 @@ from store.model.hierarchy import Hierarchy, Level, Search, SearchScope
 _NOT_GIVEN: Any = object()
 _MEANT = {"parent": "under", "parents": "under", "below": "under", "name": "hierarchy", "plural": "many"}
 """Keywords that are easily written for another."""
+_KEYWORDS = ("hierarchy", "many", "prefix", "search", "search_weight", "location", "under", "was")
 
 _declared: dict[str, tuple[object, list[type["Node"]]]] = {}
 """By module: its spec, which a reload replaces, and the hierarchies that it declares."""
@@ -130,7 +132,8 @@ def _taken_out(cls: type[Node]) -> tuple[Declared, dict[str, Computed]]:
 
 def _check_class(cls: type[Node], unknown: dict[str, Any]) -> None:
     for keyword in unknown:
-        meant = f"; write {_MEANT[keyword]}=" if keyword in _MEANT else ""
+        near = [_MEANT[keyword]] if keyword in _MEANT else get_close_matches(keyword, _KEYWORDS, n=1)
+        meant = f"; write {near[0]}=" if near else ""
         own = "hierarchy=, many=, prefix=, search=, search_weight= and location="
         takes = f"A hierarchy takes {own}, a level under= and was=."
         raise WrongClass(f"{cls.__name__} has {keyword}=, which is unknown{meant}. {takes}")
@@ -197,8 +200,9 @@ def _under(cls: type[Node], under: Any) -> frozenset[str | None]:
     """The names of the levels that a level may stand under."""
     several = list(under) if isinstance(under, list | tuple | set | frozenset) else [under]
     if under is _NOT_GIVEN or not several:
+        fact = f"{cls.title} has no under=" if under is _NOT_GIVEN else f"{cls.title} has an empty under="
         way_out = "write the levels that it may stand under, as in under=[Country], or under=None for a root"
-        raise WrongClass(f"{cls.title} has no under=; {way_out}.")
+        raise WrongClass(f"{fact}; {way_out}.")
     return frozenset(_level_name(cls, one) for one in several)
 
 

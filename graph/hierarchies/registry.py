@@ -19,8 +19,12 @@ from graph.hierarchies.node import Node, WrongClass, declared_in
 from graph.settings import Settings
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
+from store.text import suggestion
 
 SETTING = "CLADE_HIERARCHIES"
+OWN_MODULES = (
+    "graph.hierarchies.locations", "graph.hierarchies.categories", "clade.examples.drive", "clade.examples.asset",
+)  # fmt: skip
 _OUR_FRAMES = frozenset(module.__file__ for module in (attribute, attribute_options, computed, node)) | {__file__}
 
 
@@ -62,7 +66,11 @@ def _declared_by(module: ModuleType) -> Sequence[type[Node]]:
 def _check_levels(cls: type[Node]) -> None:
     """Raise BadInput where the levels do not fit together, with the line of the level that the sentence names."""
     try:
-        cls.definition()
+        definition = cls.definition()
+        for one in definition.levels.values():
+            if one.searched and definition.search is None:
+                fact = f"{one.title}.{one.searched[0]} has search=True, and {cls.title} has no search="
+                raise ValueError(f'{fact}; write search="hierarchy" in the class {cls.title}, or leave it out.')
     except ValueError as error:
         words = set(re.findall(r"\w+", str(error)))
         level = next((level for level in cls.levels.values() if level.title in words), cls)
@@ -109,7 +117,9 @@ def _from_module(name: str) -> ModuleType:
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
                 raise
-    raise BadInput(f'{SETTING} names the module "{name}", which cannot be found; name a file as in shop/{name}.py.')
+    file = f"shop/{name}.py" if "." not in name else "shop/store.py, with its folder and .py"
+    fact = f'{SETTING} names the module "{name}", which cannot be found'
+    raise BadInput(f"{fact}; name a file as in {file}.{suggestion(name, OWN_MODULES)}")
 
 
 @contextlib.contextmanager

@@ -73,8 +73,10 @@ def decode_cursor(cursor: str, order: CursorKind, owner: str) -> str:
         raw = b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
         position = raw[_PREFIX_BYTES:].decode()
     except (ValueError, binascii.Error):
-        raise BadCursor(f'"{shorten(cursor)}" is not a cursor; use one from edges or pageInfo.') from None
-    if raw[:_PREFIX_BYTES] != order.encode() + _digest(owner) or not position:
+        position = ""
+    if not position:
+        raise BadCursor(f'"{shorten(cursor)}" is not a cursor; use one from an earlier response.')
+    if raw[:_PREFIX_BYTES] != order.encode() + _digest(owner):
         raise BadCursor(f'"{shorten(cursor)}" is a cursor of another list; use a cursor of the same list.')
     return position
 

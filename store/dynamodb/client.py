@@ -225,7 +225,8 @@ class DynamoDBClient:
 
     def _refusal(self, error: ClientError, code: str) -> Unavailable:
         if code == "ResourceNotFoundException":
-            return NoTable(f'There is no table "{self.table}"; create it with: clade table create')
+            command = "clade table create, for the same CLADE_STORE or --store"
+            return NoTable(f'There is no table "{self.table}"; create it with: {command}')
         reasons = [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]
         reason = _REASONS.get(code, f"cannot be used now ({code})")
         return Refused(f'The table "{self.table}" {reason}.', code, reasons)

@@ -183,11 +183,19 @@ class Hierarchy:
 
 def _check_level(hierarchy: Hierarchy, level: Level) -> None:
     if not LEVEL_NAME.fullmatch(level.name) or len(level.name) > MAX_NAME_CHARACTERS:
-        raise ValueError(f'The name of a level has capitals, digits and _, not "{level.name}".')
+        raise ValueError(
+            f"{level.title} is not a valid name of a level; begin it with a letter, and write letters of A to Z, "
+            f"digits and _, at most {MAX_NAME_CHARACTERS}."
+        )
     if unknown := level.under - {None} - hierarchy.levels.keys():
-        raise ValueError(f"{level.title} stands under {', '.join(map(str, unknown))}, no level of {hierarchy.name}.")
+        raise ValueError(
+            f"{level.title} stands under {', '.join(map(str, unknown))}, no level of {hierarchy.name}; it has "
+            f"{', '.join(hierarchy.levels)}."
+        )
     if reserved := RESERVED & level.attributes.keys():
         raise ValueError(f"{level.title} has an attribute {', '.join(reserved)}, which every node has; rename it.")
+    if private := [name for name in level.attributes if name.startswith("_")]:
+        raise ValueError(f"{level.title} has an attribute {private[0]}; begin its name with a letter.")
     taken = {*level.attributes, *RESERVED}
     for attribute in level.attributes.values():
         for name in attribute.was:

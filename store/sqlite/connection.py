@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import logging
 import os
+import shlex
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from sqlite3 import Connection as Connection
 from sqlite3 import IntegrityError as IntegrityError
 from urllib.parse import quote
@@ -176,7 +178,7 @@ class Database:
         try:
             yield
         except FileNotFoundError as error:
-            raise NoTable(f'There is no file "{self.path}"; create it with: clade table create') from error
+            raise NoTable(f'There is no file "{self.path}"; create it with: {self._create}') from error
         except sqlite3.ProgrammingError:
             raise
         except sqlite3.Error as error:
@@ -207,7 +209,12 @@ class Database:
         )
 
     def no_table(self) -> NoTable:
-        return NoTable(f'"{self.path}" has no table of Clade; create it with: clade table create')
+        return NoTable(f'"{self.path}" has no table of Clade; create it with: {self._create}')
+
+    @property
+    def _create(self) -> str:
+        """The command that makes this file."""
+        return f"clade table create --store {shlex.quote(f'sqlite:///{self.path}')}"
 
     def _translate(self, error: sqlite3.Error) -> CladeError:
         if "no such table" in str(error):
@@ -217,6 +224,10 @@ class Database:
             return self._damaged(str(error))
         if code == sqlite3.SQLITE_READONLY:
             return Forbidden("The store is read-only: its file, or the directory of the file, cannot be written.")
+        if code == sqlite3.SQLITE_CANTOPEN and Path(self.path).is_dir():
+            return Unavailable(f'"{self.path}" is a folder; name a file in it.')
+        if code == sqlite3.SQLITE_CANTOPEN and not Path(self.path).parent.is_dir():
+            return Unavailable(f'"{Path(self.path).parent}" is not a folder; create it, or name another one.')
         reason = _REASONS.get(code, "cannot be used now")
         return Unavailable(f'"{self.path}" {reason}.')
 

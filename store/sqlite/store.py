@@ -17,7 +17,7 @@ from store.engine.protocol import check_changes
 from store.engine.record_cache import RecordCache
 from store.engine.table_options import TableOptions
 from store.engine.usage import ReadUsage, units_of
-from store.errors import Conflict
+from store.errors import BadInput, Conflict
 from store.model.attributes import Value
 from store.model.items import ABSENT, Change, Delete, Item, Put, condition_holds
 from store.model.keys import Key
@@ -281,7 +281,7 @@ class SQLiteStore:
             await backup.check_integrity()
             table = Table(backup._database)
             if not table.exists():
-                raise backup._database.no_table()
+                raise BadInput(f'"{source}" has no table of Clade; name a file that clade backup wrote.')
             table.check_version()
             await self.create()
             with self._database.translated():

@@ -54,6 +54,7 @@ WRONG = [
     ('x: int | None = attribute("X.", minimum=1.5)', "has an invalid minimum: x: 1.5 is not a valid Int"),
     ('x: int | None = attribute("X.", minimum=2, maximum=1)', "has a minimum above its maximum; swap them"),
     ('x: Date | None = attribute("X.", maximum="soon")', "has an invalid maximum: x: 'soon' is not a valid Date"),
+    ('x: int | None = attribute("X.", max_length=3)', "has max_length= and is not a text; only texts have a length"),
     ('x: int | None = attribute("X.", pattern="1")', "has pattern= and is not a text; only str and Url"),
     ('x: str | None = attribute("X.", pattern="(a)\\\\1")', "in linear time: backreferences are not supported"),
     ('x: str | None = attribute("X.", pattern="(?=a)a")', "in linear time: look-around"),

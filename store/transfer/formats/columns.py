@@ -169,7 +169,8 @@ def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
                 return
             except UnicodeDecodeError as error:
                 raise BadInput(
-                    f"{file.name} is no {dialect.encoding} from line {lines.number} on: {error.reason}."
+                    f"{file.name} is no {dialect.encoding} from line {lines.number} on: {error.reason}; "
+                    "--encoding names another encoding."
                 ) from error
             except _TooLong:
                 if lines.count > 1:
@@ -192,9 +193,13 @@ def _unclosed(file: Path, number: int) -> BadInput:
     )
 
 
+def _has_cells(record: Record) -> bool:
+    return isinstance(record[2], Rejection) or any(cell.strip("\ufeff \t") for cell in record[2])
+
+
 def _header(file: Path, records: Iterator[Record]) -> tuple[str, list[str]]:
-    """The first line, and the names of the columns in it."""
-    _, text, cells = next(records, (1, "", []))
+    """The first row that is not empty, and the names of the columns in it."""
+    _, text, cells = next((record for record in records if _has_cells(record)), (1, "", []))
     if isinstance(cells, Rejection) or not any(cells):
         raise BadInput(f'"{file.name}" has no header: its first line must name the columns.')
     return text.removeprefix("\ufeff"), [cell.removeprefix("\ufeff").strip() for cell in cells]

@@ -88,8 +88,8 @@ def guess_encoding(file: Path) -> str:
             if block.startswith(mark):
                 return encoding
         start = block[:SAMPLE_BYTES]
-        if b"\0" in start:
-            return "utf-16-le" if start[1::2].count(0) > start[0::2].count(0) else "utf-16-be"
+        if wide := _wide_encoding(start):
+            return wide
         while block and valid + invalid < ENOUGH_CHARACTERS:
             if not block.isascii():
                 for run in _HIGH_BYTES.findall(block):
@@ -98,6 +98,14 @@ def guess_encoding(file: Path) -> str:
                     invalid += len(run) - sum(map(len, characters))
             block = source.read(BLOCK_BYTES)
     return "utf-8" if valid >= invalid else "cp1252"
+
+
+def _wide_encoding(start: bytes) -> str | None:
+    """UTF-16 without a byte order mark: its zero bytes lie beside ends of lines, or are a quarter of all."""
+    even, odd = start[0::2].count(0), start[1::2].count(0)
+    encoding = "utf-16-le" if odd > even else "utf-16-be"
+    text = start.decode(encoding, "replace") if even or odd else ""
+    return encoding if "\n" in text or "\r" in text or 4 * (even + odd) > len(start) else None
 
 
 def _guess_delimiter(file: Path, dialect: Dialect) -> str:

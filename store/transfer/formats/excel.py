@@ -31,10 +31,14 @@ def excel_table(file: Path, sheet: str | None = None) -> Table:
         workbook = CalamineWorkbook.from_path(file)
         if sheet is not None and sheet not in workbook.sheet_names:
             raise BadInput(f'{file.name} has no sheet "{sheet}"; it has {named(workbook.sheet_names)}.')
-        cells = workbook.get_sheet_by_name(sheet or workbook.sheet_names[0]).to_python(skip_empty_area=False)
+        sheet = sheet or workbook.sheet_names[0]
+        cells = workbook.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
     except (CalamineError, OSError, IndexError) as error:
         raise BadInput(f"{file.name} cannot be read as an Excel workbook: {error}.") from error
     start = next((number for number, row in enumerate(cells, start=1) if any(cell != "" for cell in row)), None)
+    if start is None and len(workbook.sheet_names) > 1:
+        others = named([name for name in workbook.sheet_names if name != sheet])
+        raise BadInput(f'The sheet "{sheet}" of {file.name} is empty; --sheet names another: {others}.')
     if start is None:
         raise BadInput(f'"{file.name}" has no header: the first row of its sheet must name the columns.')
     names = [text_of(cell).strip() for cell in cells[start - 1]]

@@ -94,7 +94,7 @@ def _json_object(number: int, text: str) -> dict[str, Any] | Rejection:
     try:
         fields = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        return Rejection(number, f"The line is not valid JSON: {error}.")
+        return Rejection(number, f"The line is not valid JSON: {error.msg} (column {error.colno}).")
     if not isinstance(fields, dict):
         return Rejection(number, f"The line is not a JSON object: {shorten(text)}.")
     if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(fields):

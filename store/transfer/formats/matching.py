@@ -84,9 +84,9 @@ class _Columns:
 
     def __init__(self, header: Sequence[str]) -> None:
         self._free: dict[str, list[str]] = {}
-        for column in header:
+        for column in dict.fromkeys(header):  # one that is there twice is matched, and then refused
             for name in dict.fromkeys((fold(column), fold(column.rpartition(".")[2]))):
-                if name and header.count(column) == 1:
+                if name:
                     self._free.setdefault(name, []).append(column)
 
     def take(self, *names: str) -> str | None:

@@ -216,7 +216,7 @@ def test_a_wrong_option_is_one_sentence(clade: Clade, shops: Path, options: list
 def test_the_error_for_an_unknown_hierarchy_or_format_lists_the_known_ones(clade: Clade, shops: Path) -> None:
     assert "CLADE_HIERARCHIES has location, category." in str(clade("import", "places", shops).exception)
     other = shops.rename(shops.with_suffix(".dat"))
-    assert "add --format csv, jsonl, taxonomy, excel, parquet, json, geojson." in str(
+    assert "add --format with one of csv, jsonl, taxonomy, excel, parquet, json, geojson." in str(
         clade("import", "location", other).exception
     )
 

@@ -437,11 +437,21 @@ FILES = {
     "rows of zeros": Dirty(
         "c.csv",
         b"Country,City\nUS,Om\0aha\nUS,Ames\n",
-        ["--encoding", "utf-8"],
+        [],
         2,
         {2: 'Column "City": A path has the character U+0000'},
         [(b"\0", b"")],
         3,
+    ),
+    "blank lines above the header": Dirty(
+        "c.csv",
+        b"\n;;\nCountry;City;Notes\n\nUS;Omaha;x\n;Ames;y\n",
+        [],
+        2,
+        {6: "CITY may not stand as a root"},
+        [(b"\n;Ames", b"\nUS;Ames")],
+        3,
+        says='by their names; --level sets them. Not imported: "Notes".',
     ),
     "headers in other cases, with spaces": Dirty(
         "c.csv",
@@ -469,7 +479,18 @@ STOPPED = {
     "no GeoJSON": ("c.geojson", b"{}", "c.geojson is not GeoJSON: it is neither a feature nor a list of features."),
     "no features": ("c.geojson", b'{"features": []}', "c.geojson has no features."),
     "UTF-16 as JSON lines": ("c.jsonl", "{}".encode("utf-16"), "c.jsonl is UTF-16; write it as UTF-8."),
-    "two columns of one name": ("c.csv", b"Country,Country\nUS,US\n", "No column is named like a level of location"),
+    "two columns of one name": ("c.csv", b"Country,Country\nUS,US\n", 'The file has two columns "Country"; it has'),
+    "two columns of a lower level": (
+        "c.csv",
+        b"Country,City,City,Population\nUS,Ames,Omaha,7\n",
+        'The file has two columns "City"; it has "Country", "City", "City", "Population".',
+    ),
+    "columns of other names": ("c.csv", b"Land,Stadt\nUS,Ames\n", ' --level city=City. The file has "Land", "Stadt".'),
+    "an empty sheet before another": (
+        "c.xlsx",
+        excel([], sheets={"Data": [["Country"], ["US"]]}),
+        'The sheet "First" of c.xlsx is empty; --sheet names another: "Data".',
+    ),
 }
 
 

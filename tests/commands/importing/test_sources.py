@@ -60,7 +60,7 @@ def test_the_standard_input_is_imported_and_its_rejected_rows_are_in_the_working
     result = clade("import", "location", "-", "--format", "csv", stdin=gzip.compress(CITIES))
     assert "added: 2 (1 COUNTRY, 1 CITY)" in result.stdout, result.output + repr(result.exception)
     assert (tmp_path / "stdin.rejected.csv").read_bytes().startswith(b"Country,City,Population,reason\nUS,Omaha,many,")
-    assert "add --format csv" in str(clade("import", "location", "-", stdin=CITIES).exception)
+    assert "add --format with one of csv," in str(clade("import", "location", "-", stdin=CITIES).exception)
 
 
 @pytest.mark.parametrize("name", ["cities.csv", "cities.csv.gz", "cities.csv?token=a/b.jsonl"])
@@ -137,6 +137,24 @@ def test_the_described_command_imports_the_file(clade: Callable[..., Any], tmp_p
     result = clade(*shlex.split(command)[1:])
     assert "added: 3 (1 COUNTRY, 2 CITY)" in result.stdout, result.output + repr(result.exception)
     assert '"population":1073096,"latitude":50.9' in clade("export", "location", "DE/Köln").stdout
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("s3://bucket/cities.csv?key=x", "s3://bucket/cities.csv is of no scheme that is read; download the file"),
+        ("ftp://host/cities.csv", "ftp://host/cities.csv is of no scheme that is read"),
+        ("http://127.0.0.1:9/cities.csv", "cannot be read: Cannot connect to host 127.0.0.1:9 ["),
+        ("folder", "folder is no export of a DynamoDB table"),
+    ],
+)
+def test_an_address_that_cannot_be_read_gets_one_sentence(
+    clade: Callable[..., Any], tmp_path: Path, address: str, message: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    result = clade("import", "location", address)
+    assert message in str(result.exception), result.output + repr(result.exception)
+    assert not (tmp_path / "clade.db").exists()
 
 
 def test_describing_a_file_without_columns_like_levels_says_how_to_name_them(

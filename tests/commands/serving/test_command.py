@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterator
 
 import httpx
+import pytest
 
 from tests.conftest import CLADE
 from tests.engines import free_port
@@ -68,10 +70,8 @@ def test_several_workers_share_the_port(tmp_path, demo_store):
 def test_an_unavailable_store_is_a_warning_and_is_used_later(tmp_path):
     store = f"sqlite:///{tmp_path / 'later.db'}"
     with serving(tmp_path, store) as (url, said):
-        assert (
-            'later.db"; create it with: clade table create\nUntil the store is available, queries return errors.\n'
-            in said()
-        )
+        create = f"create it with: clade table create --store {store}"
+        assert f'later.db"; {create}\nUntil the store is available, queries return errors.\n' in said()
         assert httpx.get(f"{url}/readyz").status_code == 503
         answer = httpx.post(f"{url}/graphql", json={"query": OMAHA}).json()
         assert answer["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
@@ -88,6 +88,32 @@ def test_a_used_port_is_an_error_of_one_sentence():
     sentence = "is not available (address already in use); use another --port or --host."
     assert (ended.returncode, ended.stderr) == (1, f"clade: 127.0.0.1:{port} {sentence}\n")
     assert ended.stdout == ""
+
+
+def test_more_workers_than_the_machine_can_start_are_refused():
+    ended = subprocess.run([CLADE, "serve", "--workers", "999"], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert re.fullmatch(
+        r"clade: --workers 999 is too many for \d+ processors?; use at most \d+, best .*\n", ended.stderr
+    )
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_the_printed_address_of_any_free_port_is_that_of_the_server(tmp_path, host):
+    command = [CLADE, "serve", "--host", host, "--port", "0", "--store", f"sqlite:///{tmp_path}/clade.db"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            (url,) = re.findall(r"Explorer: (\S+)/", process.stdout.readline())
+            for _ in range(200):
+                try:
+                    assert httpx.get(f"{url}/healthz").text == "ok"
+                    break
+                except httpx.TransportError:
+                    time.sleep(0.1)
+            else:
+                pytest.fail("the server does not answer at the address that it has printed")
+        finally:
+            process.kill()
 
 
 def test_open_writing_on_a_public_address_is_changed_to_granted_with_a_warning(tmp_path, monkeypatch):

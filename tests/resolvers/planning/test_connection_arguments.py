@@ -152,3 +152,9 @@ def test_a_cursor_does_not_contain_the_path_of_its_owner():
     assert decode_cursor(made, CursorKind.CHILDREN, "ground:secret-owner") == "AREA#a#"
     with pytest.raises(BadCursor, match="another list"):
         decode_cursor(made, CursorKind.CHILDREN, "ground:other")
+
+
+@pytest.mark.parametrize("text", ["", "x", "ünicode", encode_cursor(CursorKind.CHILDREN, "ground:a", "")])
+def test_what_is_no_cursor_is_refused_as_such(text):
+    with pytest.raises(BadCursor, match=r"is not a cursor; use one from an earlier response"):
+        decode_cursor(text, CursorKind.CHILDREN, "ground:a")

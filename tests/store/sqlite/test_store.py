@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -95,13 +96,6 @@ async def test_a_file_that_is_no_database_is_named_and_left_as_it_is(tmp_path: P
     assert path.read_text() == "Dear Ann, " * 500
 
 
-@pytest.mark.parametrize("place", ["missing/clade.db", "."])
-async def test_a_path_where_no_file_can_be_made_is_named(tmp_path: Path, place: str) -> None:
-    async with SQLiteStore(str(tmp_path / place)) as store:
-        with pytest.raises(Unavailable, match="cannot be opened or made"):
-            await store.create()
-
-
 async def test_the_database_of_another_program_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     with sqlite3.connect(path) as other:
@@ -119,6 +113,30 @@ async def test_an_empty_file_has_no_table(tmp_path: Path) -> None:
         with pytest.raises(NoTable, match="clade table create"):
             await store.get([Key("t", "a")], ReadUsage())
         assert await store.create()
+
+
+async def test_the_error_for_a_missing_file_has_the_command_that_makes_it(tmp_path: Path) -> None:
+    async with SQLiteStore(str(tmp_path / "a b.db")) as store:
+        with pytest.raises(NoTable) as caught:
+            await store.get([Key("t", "a")], ReadUsage())
+    command = str(caught.value).partition("create it with: ")[2]
+    assert shlex.split(command) == ["clade", "table", "create", "--store", f"sqlite:///{tmp_path}/a b.db"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("", "is a folder; name a file in it."), ("no/a.db", "is not a folder; create")]
+)
+async def test_a_folder_is_no_file_of_a_store(tmp_path: Path, name: str, message: str) -> None:
+    async with SQLiteStore(str(tmp_path / name)) as store:
+        with pytest.raises(Unavailable, match=message):
+            await store.create()
+
+
+async def test_a_file_without_a_table_is_no_backup(tmp_path: Path) -> None:
+    (tmp_path / "empty.db").touch()
+    async with SQLiteStore(str(tmp_path / "clade.db")) as store:
+        with pytest.raises(BadInput, match=r"has no table of Clade; name a file that clade backup wrote"):
+            await store.put_back(tmp_path / "empty.db")
 
 
 async def test_a_file_name_may_have_characters_that_a_uri_may_not(tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def test_a_line_is_a_node(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("{", "The line is not valid JSON: unexpected end of data"),
+        ("{", "The line is not valid JSON: unexpected end of data (column 2)."),
         ("[1]", "The line is not a JSON object: [1]."),
         ('{"level": "CITY"}', "The line has no path;"),
         ('{"path": 7, "level": "CITY"}', "A path is a list of texts or one text, not 7."),
