@@ -102,7 +102,7 @@ async def test_the_database_of_another_program_is_rejected(tmp_path: Path) -> No
         other.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, price REAL)")
     other.close()
     async with SQLiteStore(str(path)) as store:
-        with pytest.raises(BadInput, match=r"shop\.db.*something else"):
+        with pytest.raises(BadInput, match=r"shop\.db.*of another program"):
             await store.create()
 
 
