@@ -25,12 +25,15 @@ function countsBelow(model, node) {
     .filter(({ count }) => count > 0);
 }
 
+/** Whether a value is a coordinate: others are stored, too, but lie nowhere on Earth. @param {unknown} value @param {number} limit */
+const isDegrees = (value, limit) => typeof value === "number" && Math.abs(value) <= limit;
+
 /** Those of some nodes that have coordinates, as points. @param {Model} model @param {Row[]} rows */
 function pointsOf({ hierarchy }, rows) {
   const { latitudeField, longitudeField } = hierarchy;
   if (!latitudeField || !longitudeField) return [];
   const points = rows.map((row) => ({ path: row.path, name: row.name, latitude: row[latitudeField], longitude: row[longitudeField] }));
-  return points.filter(({ latitude, longitude }) => typeof latitude === "number" && typeof longitude === "number");
+  return points.filter(({ latitude, longitude }) => isDegrees(latitude, 90) && isDegrees(longitude, 360));
 }
 
 /** @param {{model: Model, family: Family, node: Row | null, onOpen: (path: string) => void}} props */

@@ -195,6 +195,17 @@ def test_what_is_near_is_listed_with_distances(demo_server, visit):
     expect(heading(page)).not_to_have_text("Omaha")
 
 
+def test_a_place_that_lies_nowhere_is_left_out_of_the_map(visit, tmp_path):
+    places = {"Omaha": 41.3, "Lincoln": 40.8, "Nowhere": 500.0}
+    cities = [(["US", name], "CITY", name, {"latitude": at, "longitude": -96.0}) for name, at in places.items()]
+    store = planted(tmp_path / "clade.db", Location, [(["US"], "COUNTRY"), *cities])
+    with serving(create_app(Settings(store=store))) as url:
+        page = visit(url, "#location/US")
+        expect(page.locator("circle")).to_have_count(2)
+        expect(line(page, "Nowhere")).to_be_visible()
+        page.close()  # with its event stream, for which the server would wait
+
+
 def test_the_query_of_a_click_opens_in_graphiql(demo_server, visit):
     page = visit(demo_server, "#location/US/NE")
     expect(line(page, "Nebraska")).to_be_visible()
