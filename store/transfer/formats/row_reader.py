@@ -90,6 +90,7 @@ class RowReader:
         path: list[str] = []
         parts: list[Part] = []
         columns: list[str] = []
+        absent = False
         for level, index, constant_part, own_columns in self._levels:
             key = self._text(cells, index)
             if key:
@@ -99,9 +100,23 @@ class RowReader:
                 path.append(key)
                 columns.append(level.key)
                 parts.append(constant_part or self._part(cells, level, name, own_columns))
+            else:
+                absent = absent or constant_part is None
         if not path:
             return Rejection(number, "The row has no key in any column of a level.")
+        if absent and (reason := self._homeless(cells, columns)):
+            return Rejection(number, reason)
         return Row(number, path, parts, columns)
+
+    def _homeless(self, cells: Sequence[object], keys: Sequence[str]) -> str | None:
+        """The reason against a row that has a value for a level without a key; `keys` are the columns of its keys."""
+        columns = {level.key: [*own.values(), *level.names.values()] for level, _, _, own in self._levels}
+        used = {*keys, *(column for key in keys for column in columns[key])}
+        for key, own in columns.items():
+            for column in own if key not in keys else ():
+                if column not in used and (text := self._text(cells, self._index[column])):
+                    return f'Column "{column}" has {shorten(repr(text))}, but "{key}" is empty; fill in or clear both.'
+        return None
 
     def _part(self, cells: Sequence[object], level: LevelColumns, name: str | None, columns: dict[str, str]) -> Part:
         attributes: dict[str, object] = {}

@@ -88,6 +88,15 @@ FILES = {
     "a number that is none": Dirty(
         "c.csv", f"{CITIES}US,Omaha,many\nUS,Lincoln,291082\n".encode(), [], 2, {2: NO_LONG}, MANY_TO_7, 3
     ),
+    "a value without the key of its node": Dirty(
+        "c.csv",
+        f"{CITIES}DE,,2\nUS,Lincoln,291082\nFR,,\n".encode(),
+        [],
+        3,
+        {2: 'Column "Population" has \'2\', but "City" is empty; fill in or clear both.'},
+        [(b"DE,,2", b"DE,Bonn,2")],
+        5,
+    ),
     "all reasons of a row": Dirty(
         "c.csv",
         b"Country,City,Population,Latitude,City Id\nUS,Omaha,many,north,a b\nUS,Lincoln,1,2.5,l1\n",
