@@ -259,7 +259,7 @@ async def test_each_tree_is_searched_by_itself_where_its_class_says_so(store):
         assert found["edges"] == edges
         assert found["complete"]
     reply = await Client(store, Yard, planned=False).ask(query, u=None)
-    assert "is searched by itself" in reply.errors[0]["message"]
+    assert "is searched separately" in reply.errors[0]["message"]
 
 
 @pytest.mark.parametrize(

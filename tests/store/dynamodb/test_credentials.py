@@ -183,7 +183,7 @@ async def test_credentials_that_come_after_the_start_are_found(
 ) -> None:
     monkeypatch.setattr("store.dynamodb.aws.credentials.SEARCH_SECONDS", 0)
     async with store_at(proxy, table) as store:
-        with pytest.raises(Unavailable, match="there are none"):
+        with pytest.raises(Unavailable, match="none were found"):
             await read(store)
         sources.issue("FIRST", 600)
         sources.use_file()

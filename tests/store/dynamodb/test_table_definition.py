@@ -47,7 +47,7 @@ def test_provisioned_units_are_those_of_the_indexes_too_unless_they_have_their_o
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"index_capacity": Capacity(1, 1)}, "only where the table has"),
+        ({"index_capacity": Capacity(1, 1)}, "needs --units"),
         ({"capacity": Capacity(0, 1)}, "at least 1 unit"),
         ({"capacity": Capacity(1, 1), "index_capacity": Capacity(1, 0)}, "at least 1 unit"),
         ({"tags": {str(number): "" for number in range(51)}}, "at most 50 tags, not 51"),

@@ -157,7 +157,7 @@ async def test_a_store_in_memory_has_its_table_and_lives_as_long_as_it_is_open()
 async def test_an_address_names_a_file() -> None:
     with pytest.raises(BadInput, match="no file"):
         open_store("sqlite://")
-    with pytest.raises(BadInput, match="no store"):
+    with pytest.raises(BadInput, match="is not a store"):
         open_store("postgres://localhost")
 
 

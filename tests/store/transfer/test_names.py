@@ -110,5 +110,5 @@ async def test_rows_with_invalid_or_contradicting_names_are_rejected(store: Stor
     reasons = [one.reason for one in sorted(result.rejections)]
     assert [number for number, *_ in sorted(result.rejections)] == [2, 3, 4, 5]
     assert "name in de Deutschland in row 1 already, not Dutschland" in reasons[0]
-    for reason, part in zip(reasons[1:], ["not empty", "by language", "at most 50"], strict=True):
+    for reason, part in zip(reasons[1:], ["a non-empty string", "by language", "at most 50"], strict=True):
         assert part in reason
