@@ -6,13 +6,16 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from store.errors import BadInput
 from store.transfer.formats.columns import read_csv
 from store.transfer.formats.excel import excel_table
 from store.transfer.formats.json_file import is_nodes, json_table, read_nodes, read_objects
 from store.transfer.formats.lines import read_jsonl
+from store.transfer.formats.parquet import parquet_table
 from store.transfer.formats.row_reader import LevelColumns
 from store.transfer.formats.source import content_name
 from store.transfer.formats.table import read_table
@@ -161,3 +164,12 @@ def test_a_document_that_is_nested_without_end_is_rejected(tmp_path, text):
 def read_json(file: Path) -> None:
     objects = read_objects(file)
     list(read_nodes(objects) if is_nodes(objects) else read_table(COUNTRIES, json_table(file, objects)))
+
+
+def test_texts_of_parquet_that_are_not_utf_8_are_one_sentence(tmp_path):
+    file = tmp_path / "cities.parquet"
+    offsets = b"".join(end.to_bytes(4, "little") for end in (0, 2, 4))
+    texts = pyarrow.StringArray.from_buffers(2, pyarrow.py_buffer(offsets), pyarrow.py_buffer(b"US\xff\xfe"))
+    parquet.write_table(pyarrow.table({"Country": texts}), file)
+    with pytest.raises(BadInput, match="cannot be read as Parquet: 'utf-8' codec"):
+        list(parquet_table(file).rows())

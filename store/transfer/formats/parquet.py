@@ -21,7 +21,7 @@ def parquet_table(file: Path) -> Table:
     try:
         with parquet.ParquetFile(file) as opened:
             header = [name for field in opened.schema_arrow for name in _names(field, pyarrow.types.is_struct)]
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(file, error) from error
     return Table(header, lambda: _rows(file, header, parquet.ParquetFile, pyarrow.ArrowException))
 
@@ -43,7 +43,7 @@ def _rows(file: Path, header: list[str], reader: Any, error_type: type[Exception
                     number += 1
                     values = flat(fields)
                     yield number, [_cell(values.get(name)) for name in header], None
-    except (error_type, OSError) as error:
+    except (error_type, OSError, UnicodeDecodeError) as error:
         raise _unreadable(file, error) from error
 
 
