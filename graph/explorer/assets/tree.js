@@ -24,7 +24,9 @@ export function childCounts(hierarchy, row) {
  */
 export function Tree({ model, selected, isOpen, onOpen, onMove }) {
   const lines = linesOf(model);
-  const [active, setActive] = useState("");
+  // Where keys have led since the node was selected; an effect that forgets it would come after the next key.
+  const [moved, setMoved] = useState({ model, selected, key: "" });
+  const active = moved.model === model && moved.selected === selected ? moved.key : "";
   const { ref, first, last } = useWindow(lines.length, HEIGHT);
   const at = Math.max(0, lines.findIndex((line) => keyOf(line) === (active || selected)));
   const visible = lines.slice(first, last);
@@ -35,7 +37,6 @@ export function Tree({ model, selected, isOpen, onOpen, onMove }) {
     if (above < tree.scrollTop) tree.scrollTop = above;
     else if (above + HEIGHT > tree.scrollTop + tree.clientHeight) tree.scrollTop = above + HEIGHT - tree.clientHeight;
   };
-  useEffect(() => setActive(""), [selected, model]);
   useEffect(() => {
     const place = lines.findIndex(({ row }) => row && row.path === selected);
     if (place >= 0 && !isInView(ref.current, place)) ref.current.scrollTop = (place + 0.5) * HEIGHT - ref.current.clientHeight / 2;
@@ -49,7 +50,7 @@ export function Tree({ model, selected, isOpen, onOpen, onMove }) {
   const go = (/** @type {number} */ place) => {
     if (!lines[place]) return;
     show(place);
-    setActive(keyOf(lines[place]));
+    setMoved({ model, selected, key: keyOf(lines[place]) });
   };
   const press = (/** @type {KeyboardEvent} */ event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
