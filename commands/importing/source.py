@@ -40,7 +40,7 @@ def source_at(address: str) -> Iterator[Source]:
     if address != STDIN and not address.lower().startswith(("http://", "https://")):
         file = Path(address)
         if not file.exists() and "://" in address:
-            shown = shorten(address.partition("?")[0], 200)
+            shown = shown_address(address)
             raise BadInput(f"{shown} is of no scheme that is read; download the file, or use http or https.")
         if not file.is_file():
             raise typer.BadParameter(f"file '{shorten(address, 200)}' does not exist.", param_hint="FILE")

@@ -79,6 +79,7 @@ class RowReader:
         self._nulls = [cell_format.nulls | cell_format.nulls_of.get(column, NO_NULLS) for column in header]
         self._numbers = cell_format.numbers
         self._levels = [(level, self._index[level.key], level.constant_part, level.columns) for level in levels]
+        self._columns = {level.key: [*own.values(), *level.names.values()] for level, _, _, own in self._levels}
         self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
         if unknown := cell_format.nulls_of.keys() - self._index.keys():
             raise BadInput(f'The file has no column "{min(unknown)}" for --null; it has {named(header)}.')
@@ -110,9 +111,8 @@ class RowReader:
 
     def _homeless(self, cells: Sequence[object], keys: Sequence[str]) -> str | None:
         """The reason against a row that has a value for a level without a key; `keys` are the columns of its keys."""
-        columns = {level.key: [*own.values(), *level.names.values()] for level, _, _, own in self._levels}
-        used = {*keys, *(column for key in keys for column in columns[key])}
-        for key, own in columns.items():
+        used = {*keys, *(column for key in keys for column in self._columns[key])}
+        for key, own in self._columns.items():
             for column in own if key not in keys else ():
                 if column not in used and (text := self._text(cells, self._index[column])):
                     return f'Column "{column}" has {shorten(repr(text))}, but "{key}" is empty; fill in or clear both.'

@@ -144,6 +144,7 @@ def test_the_described_command_imports_the_file(clade: Callable[..., Any], tmp_p
     [
         ("s3://bucket/cities.csv?key=x", "s3://bucket/cities.csv is of no scheme that is read; download the file"),
         ("ftp://host/cities.csv", "ftp://host/cities.csv is of no scheme that is read"),
+        ("ftp://me:secret@host/cities.csv", "ftp://host/cities.csv is of no scheme that is read"),
         ("http://127.0.0.1:9/cities.csv", "cannot be read: Cannot connect to host 127.0.0.1:9 ["),
         ("folder", "folder is not an export of a DynamoDB table"),
     ],
