@@ -1,0 +1,50 @@
+"""Runner of the suite: `python -m tests.outside --minutes 60 --store sqlite`."""
+
+import argparse
+import random
+import sys
+import time
+from collections import Counter
+
+from tests.outside.failures import Wrong
+from tests.outside.parts import all_parts
+from tests.outside.processes import place
+
+
+def main() -> int:
+    """Run parts in turns until the time is over; 1 if a promise was broken."""
+    names = [part.name for part in all_parts()]
+    parser = argparse.ArgumentParser(prog="python -m tests.outside", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0, help="for how long, over all parts")
+    parser.add_argument("--store", choices=("sqlite", "dynamodb"), default="sqlite")
+    parser.add_argument("--seed", type=int, default=None, help="of the first turn; a new one by default")
+    parser.add_argument("--part", choices=names, action="append", help="only this one; may be repeated")
+    options = parser.parse_args()
+
+    chosen = [part for part in all_parts() if not options.part or part.name in options.part]
+    seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
+    end = time.monotonic() + options.minutes * 60
+    done: Counter[str] = Counter()
+    turn = 0
+    while turn == 0 or time.monotonic() < end:
+        left = max(end - time.monotonic(), 0)
+        for number, part in enumerate(chosen):
+            until = time.monotonic() + min(left / len(chosen), 120)
+            print(f"{part.name} on {options.store}, seed {seed + turn}", flush=True)
+            try:
+                with place(options.store) as found:
+                    counts = part.run(found, seed + turn, until)
+            except Wrong as wrong:
+                print(f"\n{part.name} --seed {seed + turn}\n{wrong}", file=sys.stderr)
+                return 1
+            done.update({f"{part.name}: {what}": count for what, count in counts.items()})
+            if turn and time.monotonic() > end and number == len(chosen) - 1:
+                break
+        turn += 1
+    for what, count in sorted(done.items()):
+        print(f"{count:10,} {what}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
