@@ -15,6 +15,7 @@ from starlette.routing import Route, request_response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.auth.authentication import Authenticator
+from graph.cors_origins import cors_origins
 from graph.execution.operation import Execution
 from graph.explorer.page import Explorer
 from graph.observability import log_handler
@@ -69,7 +70,7 @@ def build_app(
     app = by_path(
         endpoint, Starlette(routes=routes, lifespan=lifespan_of(store, writer, drain, background, delay=True))
     )
-    if origins := settings.cors_origins.replace(",", " ").split():
+    if origins := cors_origins(settings.cors_origins):
         app = CORSMiddleware(app, origins, METHODS, allow_headers=["*"], expose_headers=["etag"])
     # Outside of Starlette's error handling, because its responses need the headers, too.
     secured = SecurityHeaders(app, check_hosts=not settings.production)
