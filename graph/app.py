@@ -1,7 +1,7 @@
 """Application factory: builds the ASGI application from the settings."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import fields
 from functools import partial
@@ -73,7 +73,7 @@ def create_app(settings: Settings | None = None) -> Application:
     limiter, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
     execution = execution_of(settings, classes, store, writer, tracing)
     observers: list[Observer] = [RequestLog(settings.slow_seconds)]
-    authenticator = authenticator_of(settings, store)
+    authenticator = authenticator_of(settings, store, definitions)
     follower = ChangeFollower(store, settings.change_poll_seconds)
     streams = EventStreams(settings, execution, follower, limiter, drain)
     background = [authenticator.watch, follower.watch]
@@ -150,9 +150,11 @@ def tracing_of(settings: Settings, store: Store) -> "Tracing | None":
     return tracing
 
 
-def authenticator_of(settings: Settings, store: Store) -> Authenticator:
+def authenticator_of(settings: Settings, store: Store, hierarchies: Iterable[str]) -> Authenticator:
     """The authenticator of API keys and tokens, with the rights of anonymous callers."""
     is_open = settings.reads == "open"
     local_writes = settings.writes == "on" and is_open and not settings.production
     tokens = tokens_of(settings)
-    return Authenticator(ApiKeyAuthenticator(store), tokens, open_reads=is_open, local_writes=local_writes)
+    return Authenticator(
+        ApiKeyAuthenticator(store), tokens, open_reads=is_open, local_writes=local_writes, hierarchies=hierarchies
+    )

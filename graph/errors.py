@@ -48,7 +48,9 @@ logger = logging.getLogger("clade")
 
 
 class RequestRejected(Exception):
-    """An HTTP request that is rejected; the client receives status, message, code and headers."""
+    """An HTTP request that is rejected; the client receives status, message, code and headers, the log `reason`."""
+
+    reason: str | None = None
 
     def __init__(self, status: int, message: str, *headers: Header, code: str = BAD_REQUEST) -> None:
         super().__init__(message)

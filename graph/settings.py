@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from graph.cors_origins import cors_origins
 from graph.federation_exposure import exposed
 from graph.operation.limit_values import LimitValues
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
@@ -61,6 +62,7 @@ def _check_trusted(file: str) -> None:
 
 
 _CHECKS: dict[str, Callable[[str], object]] = {
+    "cors_origins": cors_origins,
     "federation_expose": exposed,
     "traces": _check_traces,
     "metrics": host_and_port,
@@ -212,7 +214,7 @@ class Settings(BaseSettings):
     trusted_mode: Literal["only", "prefer"] = "only"
     """Accepted documents if there are persisted ones: `only` these, or `prefer`: others too."""
     cors_origins: str = ""
-    """Allowed CORS origins, comma-separated, such as `https://shop.example`; `*` for any."""
+    """Allowed CORS origins, comma-separated, scheme, host and port such as `https://shop.example`; `*` for any."""
 
     def shows(self, name: Literal["introspection", "graphiql", "explorer"]) -> bool:
         """Whether this development feature is on; in production mode only if it is set explicitly."""

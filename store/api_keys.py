@@ -54,11 +54,14 @@ class ApiKey:
         }  # fmt: skip
         return {name: value for name, value in item.items() if value is not None}
 
-    def accepts(self, secret: str, now: float) -> bool:
-        """Whether this is its secret, and it is neither revoked nor expired at `now`, in seconds since 1970."""
+    def fault(self, secret: str, now: float) -> str:
+        """Why the key does not authenticate at `now`, in seconds since 1970; empty if it does."""
         # Compared first and in constant time, so that the duration reveals nothing of either.
-        is_right = hmac.compare_digest(self.hash, secret_hash(secret))
-        return is_right and self.revoked_at is None and (self.until is None or now < self.until)
+        if not hmac.compare_digest(self.hash, secret_hash(secret)):
+            return "was sent with another secret"
+        if self.revoked_at is not None:
+            return "is revoked"
+        return "" if self.until is None or now < self.until else "has expired"
 
 
 def new_key(name: str, grants: Sequence[str], until: int | None) -> tuple[ApiKey, str]:

@@ -1,7 +1,8 @@
 """Authentication: the caller of a request by its Authorization header, an API key, a token or anonymous."""
 
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,15 +12,19 @@ from starlette.types import Scope
 
 from graph.auth.loopback import listens_on_loopback
 from graph.errors import UNAUTHENTICATED, RequestRejected
+from graph.observability.request_info import cut
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator, is_key
-from resolvers.access.caller import ANYONE, Caller
+from resolvers.access.caller import ANYONE, Caller, InvalidCredential
 from resolvers.access.grants import Grants
 
 if TYPE_CHECKING:
     from graph.auth.jwt_tokens import Tokens
 
+logger = logging.getLogger("clade")
+
 MAX_CREDENTIAL_BYTES = 8_192
+MAX_WARNED = 1_000  # callers without useful grants that are logged, each once
 NO_GRANTS = Grants.of([], [])
 PUBLIC_FIELDS = frozenset({"__typename", "__schema", "__type", "_service"})
 
@@ -30,16 +35,18 @@ _FORWARDED = re.compile(rb"(forwarded|via|x-real-ip)\Z|x-forwarded-")
 class Unauthenticated(RequestRejected):
     """A request whose credential is missing or invalid."""
 
-    def __init__(self, message: str, error: bytes = b"") -> None:
-        """`error` is appended to the challenge."""
+    def __init__(self, message: str, reason: str, error: bytes = b"") -> None:
+        """`reason` is for the log alone; `error` is appended to the challenge."""
         super().__init__(401, message, (b"www-authenticate", b'Bearer realm="clade"' + error), code=UNAUTHENTICATED)
+        self.reason = reason
 
 
 class MissingCredential(Unauthenticated):
     """A request for data without a credential, on a server where reading needs one."""
 
     def __init__(self) -> None:
-        super().__init__('Missing credential; send "Authorization: Bearer KEY", with an API key or a token.')
+        message = 'Missing credential; send "Authorization: Bearer KEY", with an API key or a token.'
+        super().__init__(message, "The request has no credential.")
 
 
 class Authenticator:
@@ -56,11 +63,15 @@ class Authenticator:
         *,
         open_reads: bool = True,
         local_writes: bool = False,
+        hierarchies: Iterable[str] = (),
     ) -> None:
+        """`hierarchies` are those that are served: a caller without grants for any of them is logged."""
         self._api_keys = api_keys
         self._tokens = tokens
         self._open_reads = open_reads
         self._local_writes = local_writes
+        self._hierarchies = frozenset(hierarchies)
+        self._warned: set[str] = set()
         self._anonymous = Caller(reads=None if open_reads else NO_GRANTS, writes=NO_GRANTS)
 
     async def watch(self) -> None:
@@ -84,20 +95,41 @@ class Authenticator:
         if scheme.lower() != b"bearer":  # if it were ignored, nodes would be missing silently
             raise Unauthenticated(
                 'Invalid Authorization header; send "Authorization: Bearer KEY", with an API key or a token. '
-                "A proxy that uses another scheme must remove the header."
+                "A proxy that uses another scheme must remove the header.",
+                "The Authorization header has another scheme than Bearer.",
             )
-        is_readable = len(credential) <= MAX_CREDENTIAL_BYTES and credential.isascii()
-        text = credential.decode().strip() if is_readable else ""
-        found = None
+        try:
+            found = await self._find(credential, limiter)
+        except InvalidCredential as invalid:
+            message = "Invalid or expired credential in the Authorization header; use another API key or token."
+            raise Unauthenticated(message, str(invalid), b', error="invalid_token"') from None
+        if self._open_reads:
+            return replace(found, reads=None)
+        self._warn_of_useless(found)
+        return found
+
+    async def _find(self, credential: bytes, limiter: AbstractContextManager[object]) -> Caller:
+        """The caller of an API key or a token. Raises InvalidCredential, RequestRejected and Unavailable."""
+        if len(credential) > MAX_CREDENTIAL_BYTES or not credential.isascii():
+            raise InvalidCredential(f"The credential is longer than {MAX_CREDENTIAL_BYTES:,} bytes or not ASCII.")
+        text = credential.decode().strip()
         if is_key(text):
             with limiter:
-                found = await self._api_keys.caller(text)
-        elif self._tokens is not None:
-            found = await self._tokens.caller(text)
-        if found is None:  # the reason is deliberately not disclosed
-            message = "Invalid or expired credential in the Authorization header; use another API key or token."
-            raise Unauthenticated(message, b', error="invalid_token"')
-        return replace(found, reads=None) if self._open_reads else found
+                return await self._api_keys.caller(text)
+        if self._tokens is None:
+            raise InvalidCredential("It is not an API key, and tokens need CLADE_JWT_SECRET or CLADE_JWT_KEYS.")
+        return await self._tokens.caller(text)
+
+    def _warn_of_useless(self, caller: Caller) -> None:
+        """Log once that the grants of a caller let it read nothing, as its lists are empty without an error."""
+        served = self._hierarchies
+        granted = served if caller.reads is None else caller.reads.read.keys()
+        if not served or not served.isdisjoint(granted) or caller.id in self._warned or len(self._warned) >= MAX_WARNED:
+            return
+        self._warned.add(caller.id)
+        has = f"only grants for {cut(', '.join(sorted(granted)))}" if granted else "no grants"
+        message = "%s has %s, so it sees nothing; add a grant such as read:%s, for one of %s."
+        logger.warning(message, cut(caller.id), has, min(served), ", ".join(sorted(served)))
 
 
 def tokens_of(settings: Settings) -> "Tokens | None":

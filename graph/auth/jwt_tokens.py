@@ -12,7 +12,7 @@ import jwt
 from graph.auth.jwks import PublishedKeys, keys_at, keys_in, parse, read_file
 from graph.auth.loopback import is_loopback
 from graph.settings import Settings
-from resolvers.access.caller import Caller
+from resolvers.access.caller import Caller, InvalidCredential
 from resolvers.access.grants import Grants
 from store.bounded_cache import ExpiringCache
 from store.errors import BadInput
@@ -28,6 +28,16 @@ ASYMMETRIC = frozenset("RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 Ed
 
 # Errors that decoding an arbitrary text can raise.
 _INVALID = (jwt.PyJWTError, BadInput, ValueError, TypeError, ArithmeticError, RecursionError)
+
+_EXPIRED = "The token has expired."
+_REASONS: dict[type[Exception], str] = {
+    jwt.ExpiredSignatureError: _EXPIRED,
+    jwt.ImmatureSignatureError: "The token is not valid yet.",
+    jwt.InvalidIssuerError: "The token is from another issuer than CLADE_JWT_ISSUER.",
+    jwt.InvalidAudienceError: "The token is for another audience than CLADE_JWT_AUDIENCE.",
+    jwt.InvalidSignatureError: "The signature of the token does not match its content and key.",
+    jwt.InvalidAlgorithmError: "The token is signed by an algorithm that is not accepted.",
+}
 
 
 class Tokens:
@@ -60,8 +70,8 @@ class Tokens:
         if isinstance(self._keys, PublishedKeys):
             await self._keys.watch()
 
-    async def caller(self, token: str) -> Caller | None:
-        """The caller of a token, with its grants; None for an invalid token. Raises Unavailable."""
+    async def caller(self, token: str) -> Caller:
+        """The caller of a token, with its grants. Raises InvalidCredential and Unavailable."""
         digest = hashlib.sha256(token.encode(errors="replace")).digest()
         verified = self._verified.get(digest)
         if verified is None:
@@ -69,13 +79,15 @@ class Tokens:
                 key_id = jwt.get_unverified_header(token).get("kid")
                 key = self._keys if isinstance(self._keys, str) else await self._keys.find(key_id)
                 if key is None:
-                    return None
+                    raise InvalidCredential("No published key has the key id of the token.")
                 verified = self._verify(token, key)
                 self._verified.put(digest, verified)
-            except _INVALID:
-                return None
+            except _INVALID as error:
+                raise InvalidCredential(_reason(error)) from None
         caller, expires = verified
-        return caller if time.time() < expires + LEEWAY_SECONDS else None
+        if time.time() >= expires + LEEWAY_SECONDS:
+            raise InvalidCredential(_EXPIRED)
+        return caller
 
     def _verify(self, token: str, key: jwt.PyJWK | str) -> tuple[Caller, float]:
         claims = jwt.decode(token, key, **self._required)
@@ -86,6 +98,15 @@ class Tokens:
             raise BadInput("The grants of the token are not a list of strings.")
         grants = Grants.parse(texts)
         return Caller(f"sub:{subject}", subject, grants, grants), float(claims["exp"])
+
+
+def _reason(error: Exception) -> str:
+    """Why a token is invalid, in words that repeat nothing of a token whose signature does not match."""
+    if isinstance(error, BadInput):
+        return str(error)
+    if isinstance(error, jwt.MissingRequiredClaimError):
+        return f"The token has no claim {error.claim}."
+    return next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), "The token is malformed.")
 
 
 def tokens_of(settings: Settings) -> Tokens:

@@ -77,6 +77,8 @@ def fields_of(info: RequestInfo) -> dict[str, Any]:
         fields["events"] = info.events
     if info.codes:
         fields["codes"] = info.codes
+    if info.reason is not None:
+        fields["reason"] = info.reason
     if info.trace_id is not None:
         fields["trace"] = info.trace_id
     if info.document is not None and logger.isEnabledFor(logging.DEBUG):

@@ -41,6 +41,8 @@ class RequestInfo:
     """`query`, `mutation` or `subscription`; None if no operation was executed."""
     document: str | None = None
     codes: Sequence[str] = ()
+    reason: str | None = None
+    """Why the credential was rejected, which the response does not say."""
     events: int | None = None
     """The number of events that were sent for a subscription; None for every other request."""
     context: Any = None

@@ -1,6 +1,7 @@
 """ASGI application: routes, middleware and lifespan."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
@@ -15,20 +16,26 @@ from starlette.routing import Route, request_response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.auth.authentication import Authenticator
+from graph.cors_origins import cors_origins
+from graph.errors import BAD_REQUEST, UNAVAILABLE, error_body
 from graph.execution.operation import Execution
 from graph.explorer.page import Explorer
 from graph.observability import log_handler
+from graph.observability.request_info import KEY
 from graph.server import graphiql
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.endpoint import GraphQLEndpoint
 from graph.server.event_stream import EventStreams
 from graph.server.graceful_shutdown import GracefulShutdown
-from graph.server.health import alive, ready
+from graph.server.health import NOT_STARTED, alive, ready
 from graph.server.request_observer import Observer, RequestObserver
+from graph.server.response_sender import send_error
 from graph.server.security_headers import SecurityHeaders
 from graph.settings import Settings
 from resolvers.session.request import Writer
 from store.engine.protocol import Store
+
+logger = logging.getLogger("clade")
 
 GRAPHQL_PATH = "/graphql"
 METHODS = ("GET", "HEAD", "POST")
@@ -66,10 +73,14 @@ def build_app(
         Route("/readyz", partial(ready, store, drain)),
         *(Explorer(graphiql=shows_page).routes() if settings.shows("explorer") else [Route("/", to_graphql)]),
     ]
-    app = by_path(
-        endpoint, Starlette(routes=routes, lifespan=lifespan_of(store, writer, drain, background, delay=True))
+    others = Starlette(
+        routes=routes,
+        lifespan=lifespan_of(store, writer, drain, background, delay=True),
+        exception_handlers={404: not_found},
     )
-    if origins := settings.cors_origins.replace(",", " ").split():
+    others.router.redirect_slashes = False  # its redirects lead to whatever the Host header names
+    app: ASGIApp = NeedsLifespan(by_path(endpoint, others), drain)
+    if origins := cors_origins(settings.cors_origins):
         app = CORSMiddleware(app, origins, METHODS, allow_headers=["*"], expose_headers=["etag"])
     # Outside of Starlette's error handling, because its responses need the headers, too.
     secured = SecurityHeaders(app, check_hosts=not settings.production)
@@ -85,7 +96,7 @@ def lifespan_of(
     async def lifespan(app: Any) -> AsyncIterator[None]:
         async with store, writer.watching() if writer else nullcontext(), beside(background):
             signals = (signal.SIGINT,) if delay else (signal.SIGINT, signal.SIGTERM)
-            with drain.on_signals(*signals), drain.on_sigterm() if delay else nullcontext():
+            with drain.on_signals(*signals), drain.on_sigterm() if delay else nullcontext(), drain.started():
                 yield
         log_handler.flush()
 
@@ -118,4 +129,30 @@ async def beside(background: Background) -> AsyncIterator[None]:
 
 
 async def to_graphql(request: Request) -> Response:
-    return RedirectResponse(request.scope.get("root_path", "") + GRAPHQL_PATH)
+    return RedirectResponse(GRAPHQL_PATH.removeprefix("/"))  # relative, as a mount or a proxy may be above it
+
+
+async def not_found(request: Request, error: Exception) -> Response:
+    message = f"There is nothing at this path; GraphQL is at {request.scope.get('root_path', '')}{GRAPHQL_PATH}."
+    return Response(error_body(message, BAD_REQUEST), 404, media_type="application/json")
+
+
+class NeedsLifespan:
+    """ASGI middleware that answers 503 with the way out while the lifespan does not run, and logs that once.
+
+    Hosts start no lifespan of an application that they mount. The health checks are answered nevertheless.
+    """
+
+    def __init__(self, app: ASGIApp, drain: GracefulShutdown) -> None:
+        self._app = app
+        self._drain = drain
+        self._is_logged = False
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        if self._drain.has_started or scope["type"] != "http" or scope["path"].endswith(("/healthz", "/readyz")):
+            return self._app(scope, receive, send)
+        if not self._is_logged:
+            self._is_logged = True
+            logger.error("%s", NOT_STARTED)
+        scope[KEY].codes = (UNAVAILABLE,)
+        return send_error(send, 503, NOT_STARTED, UNAVAILABLE)

@@ -115,7 +115,7 @@ class GraphQLEndpoint:
             del response  # its data need not be held while a slow client reads
         except RequestRejected as error:
             status, content, extra = error.status, error_body(str(error), error.code), [NO_STORE, *error.headers]
-            info.codes = (error.code,)
+            info.codes, info.reason = (error.code,), error.reason
         except ClientDisconnected:
             return
         except Exception as error:

@@ -182,7 +182,7 @@ class _Stream:
             self._info.codes = codes_of(response.body.get("errors", ()))
             await self._end(response.content())
         except RequestRejected as error:  # the credential is no longer valid
-            self._info.codes = (error.code,)
+            self._info.codes, self._info.reason = (error.code,), error.reason
             await self._end(error_body(str(error), error.code))
         except ClientDisconnected:
             raise

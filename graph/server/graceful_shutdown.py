@@ -18,9 +18,20 @@ class GracefulShutdown:
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds
+        self.has_started = False
+        """Whether the lifespan of the application runs; without it the store is not open."""
         self.draining = False
         self.on_stop: list[Callable[[], None]] = []
         """Called when the server stops, before it waits for running requests."""
+
+    @contextmanager
+    def started(self) -> Iterator[None]:
+        """The time in which requests can be served."""
+        self.has_started = True
+        try:
+            yield
+        finally:
+            self.has_started = False
 
     def stop(self) -> None:
         """End what would run for ever."""

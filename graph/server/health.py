@@ -13,6 +13,11 @@ from store.errors import Unavailable
 READY_SECONDS = 2.0
 """Maximum time of a store's health check."""
 
+NOT_STARTED = (
+    "The application runs without its lifespan, so its store is not open; enter `lifespan` of the application "
+    "in the lifespan of its host, as docs/mounting.md shows."
+)
+
 
 async def alive(request: Request) -> Response:
     """200 as long as the process serves requests; without I/O, so an unavailable store restarts no server."""
@@ -21,7 +26,10 @@ async def alive(request: Request) -> Response:
 
 async def ready(store: Store, drain: GracefulShutdown, request: Request) -> Response:
     """200 if the store can be read and the server is not stopping, else 503 with the reason."""
-    reason = "The server is stopping." if drain.draining else await _store_failure(store)
+    if not drain.has_started:
+        reason: str | None = NOT_STARTED
+    else:
+        reason = "The server is stopping." if drain.draining else await _store_failure(store)
     return JSONResponse({"ready": False, "reason": reason}, 503) if reason else JSONResponse({"ready": True})
 
 

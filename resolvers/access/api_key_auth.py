@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from resolvers.access.caller import Caller
+from resolvers.access.caller import Caller, InvalidCredential
 from resolvers.access.grants import Grants
 from store.api_keys import PREFIX, ApiKey, find_key, parse_key
 from store.bounded_cache import ExpiringCache
@@ -28,13 +28,10 @@ class ApiKeyAuthenticator:
         self.reads = ReadUsage()
         """The read consumption of all lookups."""
 
-    async def caller(self, text: str) -> Caller | None:
-        """The caller of a key, with its grants; None for a key that is unknown, malformed, revoked or expired.
-
-        Raises Unavailable.
-        """
+    async def caller(self, text: str) -> Caller:
+        """The caller of a key, with its grants. Raises InvalidCredential and Unavailable."""
         if (parts := parse_key(text)) is None:
-            return None
+            raise InvalidCredential("The API key is malformed.")
         key_id, secret = parts
         found = self._found.get(key_id)
         if found is None:
@@ -45,7 +42,11 @@ class ApiKeyAuthenticator:
                 raise Unavailable(f"An API key could not be looked up within {LOOKUP_SECONDS:g} seconds.") from None
             found = [] if key is None else [(key, caller_of(key))]
             self._found.put(key_id, found)
-        return next((caller for key, caller in found if key.accepts(secret, time.time())), None)
+        for key, caller in found:
+            if fault := key.fault(secret, time.time()):
+                raise InvalidCredential(f"The API key {key_id} {fault}.")
+            return caller
+        raise InvalidCredential(f"There is no API key {key_id}.")
 
 
 def is_key(text: str) -> bool:

@@ -18,5 +18,9 @@ class Caller:
     writes: Grants | None = None
 
 
+class InvalidCredential(Exception):
+    """A credential that authenticates nobody; the message is the reason, for the log alone, without any secret."""
+
+
 ANYONE = Caller()
 """An anonymous caller, where no credential is required."""

@@ -1,4 +1,4 @@
-"""Production mode: disabled features, and the setting that enables each of them."""
+"""Production mode: disabled features, the setting that enables each of them, and foreign Host headers."""
 
 import httpx
 import pytest
@@ -100,3 +100,29 @@ def test_production_mode_is_off_by_default(monkeypatch):
     assert Settings().shows("introspection")
     monkeypatch.setenv("CLADE_PRODUCTION", "true")
     assert not Settings().shows("introspection")
+
+
+HOSTS = {"host": "evil.example", "x-forwarded-host": "evil.example", "x-forwarded-proto": "https"}
+PATHS = [
+    "/", "/graphql/", "/graphql//", "/healthz/", "/readyz/", "/explorer", "/explorer/static/x/main.js/",
+    "//evil.example/graphql/", "//evil.example", "/%2f/evil.example/", "/\\evil.example/graphql/",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("explorer", ["0", "1"])
+def test_no_response_names_or_leads_to_the_host_of_its_request(server, explorer):
+    with server(production="1", explorer=explorer) as url, httpx.Client(base_url=url) as client:
+        for path in PATHS:
+            for method in ("GET", "POST"):
+                answer = client.send(client.build_request(method, url + path, headers=HOSTS))
+                text = answer.text.replace(path, "")
+                assert "evil.example" not in f"{text} {answer.headers.get('location', '')}", (method, path)
+                assert "://" not in answer.headers.get("location", ""), (method, path)
+
+
+def test_a_missing_page_says_where_graphql_is(server):
+    with server(production="1") as url:
+        answer = httpx.post(f"{url}/graphql/", json={"query": "{ __typename }"})
+        assert answer.status_code == 404
+        (error,) = answer.json()["errors"]
+        assert error["message"] == "There is nothing at this path; GraphQL is at /graphql."

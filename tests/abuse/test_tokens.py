@@ -24,6 +24,7 @@ from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.access.grants import Visibility
 from store.connect import open_store
 from store.errors import BadInput, Unavailable
+from tests.rights.asking import caller_of
 from tests.serving import handling
 
 SECRET = "a secret of thirty-two bytes or more, for tests"
@@ -89,21 +90,21 @@ async def test_a_valid_token_is_a_caller_with_its_grants(published, secret):
         (published, signed(aud=["other", AUDIENCE])),
     ]
     for tokens, text in good:
-        who = await tokens.caller(text)
+        who = await caller_of(tokens, text)
         assert (who.id, who.name) == ("sub:ana", "ana")
         assert who.reads.visibility("location", ("US", "NE")) is Visibility.FULL
         assert who.reads.visibility("location", ("FR",)) is Visibility.HIDDEN
 
 
 async def test_a_token_without_grants_has_none(published):
-    who = await published.caller(signed(grants=...))
+    who = await caller_of(published, signed(grants=...))
     assert who.reads.visibility("location", ("US",)) is Visibility.HIDDEN
 
 
 async def test_a_claim_of_another_name_may_hold_the_grants():
     tokens = tokens_of(Settings(jwt_secret=SECRET, jwt_grants_claim="https://clade.example/grants"))
     text = signed(SECRET, "HS256", None, **{"https://clade.example/grants": ["write:category"]})
-    assert (await tokens.caller(text)).writes.may_write("category", ("Books",))
+    assert (await caller_of(tokens, text)).writes.may_write("category", ("Books",))
 
 
 # -- bad ones ----------------------------------------------------------------------------------------------------------
@@ -124,26 +125,28 @@ async def test_a_claim_of_another_name_may_hold_the_grants():
 )  # fmt: skip
 async def test_invalid_claims_are_rejected(published, secret, changes):
     payload = claims(**changes)
-    assert await secret.caller(handmade({"alg": "HS256"}, payload, hmac_with(SECRET.encode()))) is None
-    assert await secret.caller(handmade({"alg": "HS256"}, claims(), hmac_with(SECRET.encode()))) is not None
+    assert await caller_of(secret, handmade({"alg": "HS256"}, payload, hmac_with(SECRET.encode()))) is None
+    assert await caller_of(secret, handmade({"alg": "HS256"}, claims(), hmac_with(SECRET.encode()))) is not None
 
 
 async def test_unsigned_tokens_are_rejected(published, secret):
     for tokens in (published, secret):
         for name in ("none", "None", "NONE", "nOnE", "", None, 5, ["RS256"]):
             for kid in ("r", None):
-                assert await tokens.caller(handmade({"alg": name, "kid": kid}, claims())) is None
-        assert await tokens.caller(handmade({"kid": "r"}, claims())) is None
+                assert await caller_of(tokens, handmade({"alg": name, "kid": kid}, claims())) is None
+        assert await caller_of(tokens, handmade({"kid": "r"}, claims())) is None
     head, body, _ = signed().split(".")
-    assert await published.caller(f"{head}.{body}.") is None
-    assert await published.caller(f"{head}.{body}") is None
+    assert await caller_of(published, f"{head}.{body}.") is None
+    assert await caller_of(published, f"{head}.{body}") is None
 
 
 async def test_a_public_key_is_not_accepted_as_a_secret(published):
     pem = RSA.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     for key in (pem, pem.strip(), json.dumps(jwk(RSA, "r")).encode(), jwk(RSA, "r")["n"].encode(), b""):
         for algorithm in ("HS256", "RS256"):
-            assert await published.caller(handmade({"alg": algorithm, "kid": "r"}, claims(), hmac_with(key))) is None
+            assert (
+                await caller_of(published, handmade({"alg": algorithm, "kid": "r"}, claims(), hmac_with(key))) is None
+            )
 
 
 async def test_a_secret_in_a_jwks_is_ignored(tmp_path):
@@ -154,7 +157,7 @@ async def test_a_secret_in_a_jwks_is_ignored(tmp_path):
         tokens = tokens_of(Settings(jwt_keys=str(file), jwt_issuer=ISSUER, jwt_audience=AUDIENCE))
         for algorithm in ("HS256", "RS256"):
             forged = handmade({"alg": algorithm, "kid": "o"}, claims(), hmac_with(SECRET.encode()))
-            assert await tokens.caller(forged) is None
+            assert await caller_of(tokens, forged) is None
 
 
 async def test_keys_of_others_or_of_another_type_or_use_are_rejected(published, secret):
@@ -163,24 +166,24 @@ async def test_keys_of_others_or_of_another_type_or_use_are_rejected(published, 
         signed(STRANGER, kid="locked"), signed(RSA, "RS512"), signed(RSA, "PS256"),
         signed(SECRET + SECRET, "HS512", None), signed(SECRET + "!", "HS256", None),
     ):  # fmt: skip
-        assert await published.caller(text) is None
-        assert await secret.caller(text) is None
-    assert await published.caller(signed(SECRET, "HS256")) is None
+        assert await caller_of(published, text) is None
+        assert await caller_of(secret, text) is None
+    assert await caller_of(published, signed(SECRET, "HS256")) is None
 
 
 async def test_keys_within_a_token_are_ignored(published):
     own = jwk(STRANGER, "mine")
     for headers in ({"jwk": own}, {"jku": "http://127.0.0.1:9/jwks"}, {"x5u": "file:///etc/passwd"}, {"x5c": ["AA"]}):
         for kid in ("mine", "r", None):
-            assert await published.caller(signed(STRANGER, kid=kid, headers=headers)) is None
+            assert await caller_of(published, signed(STRANGER, kid=kid, headers=headers)) is None
 
 
 async def test_a_key_id_is_never_a_path_or_a_query(published):
     for kid in ("../../etc/passwd", "r' OR '1'='1", "r\x00", "", " r", "R", "r" * 5_000):
-        assert await published.caller(signed(kid=kid)) is None
+        assert await caller_of(published, signed(kid=kid)) is None
     for kid in (7, ["r"], {"kid": "r"}, True):
-        assert await published.caller(handmade({"alg": "RS256", "kid": kid}, claims())) is None
-    assert await published.caller(signed(kid=None)) is None, "there are several keys"
+        assert await caller_of(published, handmade({"alg": "RS256", "kid": kid}, claims())) is None
+    assert await caller_of(published, signed(kid=None)) is None, "there are several keys"
 
 
 async def test_text_that_is_no_token_is_rejected(published, secret):
@@ -192,22 +195,22 @@ async def test_text_that_is_no_token_is_rejected(published, secret):
         handmade({"alg": "RS256", "kid": "r", "crit": ["exp"]}, claims()),
         handmade({"alg": "HS256", "b64": False, "crit": ["b64"]}, claims(), hmac_with(SECRET.encode())),
     ):  # fmt: skip
-        assert await published.caller(text) is None
-        assert await secret.caller(text) is None
+        assert await caller_of(published, text) is None
+        assert await caller_of(secret, text) is None
 
 
 async def test_a_changed_payload_is_rejected(published):
     head, _, signature = signed().split(".")
     forged = handmade({}, claims(grants=["write:location"])).split(".")[1]
-    assert await published.caller(f"{head}.{forged}.{signature}") is None
+    assert await caller_of(published, f"{head}.{forged}.{signature}") is None
 
 
 async def test_a_verified_token_still_expires(published, monkeypatch):
     text = signed(exp=int(time.time()) + 2)
-    assert await published.caller(text) is not None
+    assert await caller_of(published, text) is not None
     later = time.time() + 20
     monkeypatch.setattr(time, "time", lambda: later)
-    assert await published.caller(text) is None
+    assert await caller_of(published, text) is None
 
 
 async def test_a_huge_credential_is_rejected_without_decoding(published, tmp_path):
@@ -299,40 +302,40 @@ def issuer():
 
 async def test_unknown_key_ids_do_not_cause_more_reads_of_the_keys(issuer):
     server, clock, tokens = issuer
-    assert await tokens.caller(signed()) is not None
+    assert await caller_of(tokens, signed()) is not None
     for n in range(50):
-        assert await tokens.caller(signed(kid=f"made up {n}")) is None
+        assert await caller_of(tokens, signed(kid=f"made up {n}")) is None
     assert server.asked == 1
     clock.now += jwks.COOLDOWN_SECONDS + 1
-    assert await tokens.caller(signed(kid="made up")) is None
+    assert await caller_of(tokens, signed(kid="made up")) is None
     assert server.asked == 2
 
 
 async def test_new_keys_are_accepted_soon_and_removed_keys_rejected(issuer):
     server, clock, tokens = issuer
-    assert await tokens.caller(signed(jti="1")) is not None
+    assert await caller_of(tokens, signed(jti="1")) is not None
     server.keys = {"keys": [jwk(STRANGER, "next")]}
     clock.now += jwks.COOLDOWN_SECONDS + 1
-    assert await tokens.caller(signed(STRANGER, kid="next")) is not None
-    assert await tokens.caller(signed(STRANGER, kid=None)) is not None, "there is only one"
-    assert await tokens.caller(signed(jti="2")) is None
+    assert await caller_of(tokens, signed(STRANGER, kid="next")) is not None
+    assert await caller_of(tokens, signed(STRANGER, kid=None)) is not None, "there is only one"
+    assert await caller_of(tokens, signed(jti="2")) is None
 
 
 async def test_without_the_issuer_known_keys_stay_valid(issuer):
     server, clock, tokens = issuer
     server.status = 500
     with pytest.raises(Unavailable):
-        await tokens.caller(signed())
+        await caller_of(tokens, signed())
     with pytest.raises(Unavailable):
-        await tokens.caller(signed())
+        await caller_of(tokens, signed())
     assert server.asked == 1
     server.status = 200
     clock.now += jwks.COOLDOWN_SECONDS + 1
-    assert await tokens.caller(signed(jti="1")) is not None
+    assert await caller_of(tokens, signed(jti="1")) is not None
     server.status = 302
     clock.now += jwks.MAX_AGE_SECONDS + 1
-    assert await tokens.caller(signed(kid="made up")) is None
-    assert await tokens.caller(signed(jti="2")) is not None
+    assert await caller_of(tokens, signed(kid="made up")) is None
+    assert await caller_of(tokens, signed(jti="2")) is not None
     assert server.asked == 3, "redirects are not followed"
 
 
@@ -341,4 +344,4 @@ async def test_a_url_without_keys_accepts_no_token(issuer, keys):
     server, _, tokens = issuer
     server.keys = keys
     with pytest.raises(Unavailable):
-        await tokens.caller(signed())
+        await caller_of(tokens, signed())

@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager
+import time
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -63,6 +64,56 @@ def test_a_mounted_application_answers_beside_the_pages_of_its_host(store):
         scripts = [part.partition('"')[0] for part in page.text.split('src="')[1:]]
         assert [httpx.get(f"{url}/drives/{script}").status_code for script in scripts] == [200] * 4
         assert httpx.get(f"{url}/drives/graphql/examples.json").json()[0]["name"] == "Drives"
+
+
+@pytest.mark.parametrize("host", ["Starlette(routes=[Mount('/drives', drives)])", "mounted()"])
+def test_without_its_lifespan_a_mounted_application_says_what_is_missing(store, tmp_path, host):
+    (tmp_path / "host.py").write_text(
+        "from starlette.applications import Starlette\nfrom starlette.routing import Mount\n"
+        "from clade import Settings, create_app\n"
+        f"drives = create_app(Settings(store={store!r}, hierarchies='clade.examples.drive'))\n"
+        "def mounted():\n"
+        "    async def app(scope, receive, send):\n"
+        "        if scope['type'] == 'http':\n"
+        "            path = {'path': scope['path'].removeprefix('/drives')}\n"
+        "            await drives({**scope, **path}, receive, send)\n"
+        "    return app\n"
+        f"app = {host}\n"
+    )
+    port, said = free_port(), tmp_path / "said.txt"
+    command = [sys.executable, "-m", "uvicorn", "host:app", "--port", str(port), "--no-access-log"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    url = f"http://127.0.0.1:{port}/drives"
+    missing = "runs without its lifespan"
+    with said.open("w") as output, subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=output) as process:
+        try:
+            await_answer(f"{url}/healthz", process)
+            for _ in range(3):
+                answer = httpx.post(f"{url}/graphql", json={"query": "{ drives { nodes { path } } }"})
+                (error,) = answer.json()["errors"]
+                assert (answer.status_code, error["extensions"]["code"]) == (503, "UNAVAILABLE")
+                assert missing in error["message"]
+                assert "docs/mounting.md" in error["message"]
+            assert missing in httpx.get(f"{url}/graphql", headers={"accept": "text/html"}).text
+            ready = httpx.get(f"{url}/readyz")
+            assert (ready.status_code, missing in ready.json()["reason"]) == (503, True)
+        finally:
+            process.terminate()
+            process.wait(START_SECONDS)
+    assert said.read_text().count(missing) == 1
+    assert "Traceback" not in said.read_text()
+
+
+def await_answer(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a server answers at all."""
+    end = time.monotonic() + START_SECONDS
+    while True:
+        with suppress(httpx.TransportError):
+            httpx.get(url)
+            return
+        assert process.poll() is None, "The server ended."
+        assert time.monotonic() < end, "The server does not start."
+        time.sleep(0.05)
 
 
 @pytest.fixture

@@ -346,7 +346,7 @@ def test_a_page_of_another_origin_searches_where_clade_admits_it(browser, demo_s
 
     with serving(Starlette(routes=[Route("/", elsewhere)])) as origin:
         for admitted, said in [
-            (origin, "The first 8 places."),
+            (f"{origin.upper()}/", "The first 8 places."),
             ("https://shop.example", "The server cannot be reached."),
         ]:
             with serving(create_app(Settings(store=demo_store, cors_origins=admitted))) as clade:

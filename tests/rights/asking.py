@@ -13,7 +13,7 @@ from graph.hierarchies.node import Node
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
 from graph.schema import build_schema
-from resolvers.access.caller import Caller
+from resolvers.access.caller import Caller, InvalidCredential
 from resolvers.access.grants import Grants
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.page_cache import PageCache
@@ -90,3 +90,12 @@ def whole(answer: OperationResponse) -> dict[str, Any]:
 def codes(answer: dict[str, Any]) -> Sequence[str]:
     """The codes of an answer's errors, each once."""
     return sorted({error["extensions"]["code"] for error in answer.get("errors", [])})
+
+
+async def caller_of(credentials: Any, text: str) -> Caller | None:
+    """The caller of an API key or a token, None for an invalid one."""
+    try:
+        found: Caller = await credentials.caller(text)
+    except InvalidCredential:
+        return None
+    return found

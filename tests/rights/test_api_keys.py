@@ -11,6 +11,7 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import NotFound, Unavailable
+from tests.rights.asking import caller_of
 
 
 async def given_out(store, *grants, name="shop", until=None):
@@ -21,7 +22,7 @@ async def given_out(store, *grants, name="shop", until=None):
 
 async def test_a_key_authenticates_its_caller_with_its_grants(store: Store):
     key, text = await given_out(store, "write:location/US/NE", "read:category")
-    holder = await ApiKeyAuthenticator(store).caller(text)
+    holder = await caller_of(ApiKeyAuthenticator(store), text)
     assert (holder.id, holder.name) == (f"key:{key.id}", "shop")
     assert holder.reads.visibility("category", ("Books",)) is Visibility.FULL
     assert holder.writes.may_write("location", ("US", "NE", "Omaha"))
@@ -38,7 +39,7 @@ async def test_the_secret_is_not_stored(store: Store):
 
 async def test_a_key_without_a_name_has_its_id_as_name(store: Store):
     key, text = await given_out(store, "read:location", name="")
-    assert (await ApiKeyAuthenticator(store).caller(text)).name == key.id
+    assert (await caller_of(ApiKeyAuthenticator(store), text)).name == key.id
 
 
 async def test_a_wrong_secret_or_id_is_rejected(store: Store):
@@ -47,25 +48,25 @@ async def test_a_wrong_secret_or_id_is_rejected(store: Store):
     _, secret = parse_key(other_text)
     wrong = text[:-1] + ("A" if text[-1] != "A" else "B")
     for bad in (f"clade_{key.id}_{secret}", wrong, f"clade_{'0' * 16}_{secret}", text + "A", text[:-1], text.upper()):
-        assert await authenticator.caller(bad) is None
-    assert await authenticator.caller(text) is not None
+        assert await caller_of(authenticator, bad) is None
+    assert await caller_of(authenticator, text) is not None
 
 
 async def test_a_text_that_is_not_an_api_key_costs_no_read_and_an_unknown_key_costs_one(store: Store):
     _, text = new_key("", ["read:location"], None)
     authenticator = ApiKeyAuthenticator(store)
     for bad in ("clade_", "clade_x_y", f"clade_{'0' * 16}_short", "clade_" + "0" * 10_000, text + "\n", text + "é"):
-        assert await authenticator.caller(bad) is None
+        assert await caller_of(authenticator, bad) is None
     assert authenticator.reads.requests == 0
     for _ in range(3):
-        assert await authenticator.caller(text) is None
+        assert await caller_of(authenticator, text) is None
     assert (authenticator.reads.requests, authenticator.reads.units) == (1, 0.5)
 
 
 async def test_a_lookup_of_a_key_is_cached(store: Store):
     _, text = await given_out(store, "read:location")
     authenticator = ApiKeyAuthenticator(store)
-    assert [await authenticator.caller(text) is not None for _ in range(3)] == [True] * 3
+    assert [await caller_of(authenticator, text) is not None for _ in range(3)] == [True] * 3
     assert authenticator.reads.requests == 1
 
 
@@ -73,20 +74,20 @@ async def test_an_expired_key_is_rejected_while_it_is_cached(store: Store, monke
     now = time.time()
     _, text = await given_out(store, "read:location", until=int(now) + 5)
     authenticator = ApiKeyAuthenticator(store)
-    assert await authenticator.caller(text) is not None
+    assert await caller_of(authenticator, text) is not None
     monkeypatch.setattr(time, "time", lambda: now + 6)
-    assert await authenticator.caller(text) is None
-    assert await ApiKeyAuthenticator(store).caller(text) is None
+    assert await caller_of(authenticator, text) is None
+    assert await caller_of(ApiKeyAuthenticator(store), text) is None
 
 
 async def test_a_revoked_key_is_rejected_at_its_next_lookup(store: Store):
     key, text = await given_out(store, "read:location")
     seen, fresh = ApiKeyAuthenticator(store), ApiKeyAuthenticator(store, cache_seconds=0.0)
-    assert await seen.caller(text) is not None
-    assert await fresh.caller(text) is not None
+    assert await caller_of(seen, text) is not None
+    assert await caller_of(fresh, text) is not None
     await revoke_key(store, key.id)
-    assert await seen.caller(text) is not None  # for as long as it is kept
-    assert await fresh.caller(text) is None
+    assert await caller_of(seen, text) is not None  # for as long as it is kept
+    assert await caller_of(fresh, text) is None
     assert (await revoke_key(store, key.id)).revoked_at is not None  # again changes nothing
 
 
@@ -113,4 +114,4 @@ async def test_a_key_is_equal_after_a_round_trip(store: Store):
 async def test_keys_are_unavailable_while_the_store_is(tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         with pytest.raises(Unavailable):
-            await ApiKeyAuthenticator(store).caller(new_key("", ["read:location"], None)[1])
+            await caller_of(ApiKeyAuthenticator(store), new_key("", ["read:location"], None)[1])

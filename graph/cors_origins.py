@@ -1,0 +1,74 @@
+"""CORS origins: the origins that CLADE_CORS_ORIGINS lists, in the form in which browsers send them."""
+
+import re
+from ipaddress import IPv4Address, IPv6Address
+
+from store.errors import BadInput
+from store.text import shown_address
+
+ANY = "*"
+DEFAULT_PORTS = {"http": 80, "https": 443}
+WITHOUT_PAGES = frozenset({"file", "ftp", "ws", "wss"})  # no page has them in its origin; that of a file is "null"
+MAX_PORT = 65_535
+
+_LABEL = r"[a-z0-9_-]{1,63}"
+_ORIGIN = re.compile(
+    rf"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>\[[0-9a-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::(?P<port>[0-9]{{1,5}}))?/?"
+)
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # as the last label of a host: browsers read the host as an IPv4 address
+
+
+def cors_origins(words: str) -> list[str]:
+    """The origins of a list with commas or blanks, as browsers serialize them, each once; `*` alone stands for any.
+
+    Raises BadInput for a word that equals no origin: it would be compared with those of browsers and never match.
+    """
+    found = list(dict.fromkeys(map(_origin, words.replace(",", " ").split())))
+    if ANY in found and len(found) > 1:
+        raise BadInput(f'CLADE_CORS_ORIGINS has "{ANY}" for any origin beside others; leave out "{ANY}" or the others.')
+    return found
+
+
+def _origin(word: str) -> str:
+    """One origin in lower case, without the default port and the slash behind it. Raises BadInput."""
+    if word == ANY:
+        return ANY
+    match = _ORIGIN.fullmatch(word.lower()) if word.isascii() else None
+    try:
+        if match is None or match["scheme"] in WITHOUT_PAGES:
+            raise ValueError(word)
+        scheme, host, usual = match["scheme"], _host(match["host"]), DEFAULT_PORTS.get(match["scheme"])
+        port = usual if match["port"] is None else int(match["port"])
+        if port is not None and not 0 < port <= MAX_PORT:
+            raise ValueError(word)
+    except ValueError:
+        raise BadInput(f'CLADE_CORS_ORIGINS has "{shown_address(word)}", {_reason(word)}.') from None
+    return f"{scheme}://{host}" if port == usual else f"{scheme}://{host}:{port}"
+
+
+def _host(host: str) -> str:
+    """A host in lower case with its address normalised. Raises ValueError."""
+    if host.startswith("["):
+        address = IPv6Address(host[1:-1])
+        if address.ipv4_mapped is None:
+            return f"[{address.compressed}]"
+        low = int(address.ipv4_mapped)  # which Python 3.13 would write with dots
+        return f"[::ffff:{low >> 16:x}:{low & 0xFFFF:x}]"
+    if _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]):
+        return str(IPv4Address(host))
+    return host
+
+
+def _reason(word: str) -> str:
+    """What is wrong with a word that is no origin, and the way out."""
+    if word == "null":
+        return "the origin of files and sandboxed frames of any site; serve the page at an address of its own"
+    if ANY in word:
+        return f'which is a pattern; name each origin, or "{ANY}" alone for any'
+    if not word.isascii():
+        return "which is not ASCII; write its host as browsers send it, with xn--"
+    if "://" not in word and _ORIGIN.fullmatch(f"https://{word.lower()}"):
+        return f"which has no scheme; write http://{word} or https://{word}"
+    if "@" in word:
+        return "which has credentials; write scheme, host and port only"
+    return "which is not an origin; write scheme, host and port only, such as https://shop.example"
