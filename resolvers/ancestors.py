@@ -3,7 +3,7 @@
 | field | index | key condition | requests for 1 node | for N nodes |
 | --- | --- | --- | --- | --- |
 | `parent` | table | key `("location#US", "#NE#")` of `"#NE#Omaha#"` | 1 | 1 |
-| `root` | table | key `("location#US", "#")` | 1 | 1 |
+| `root` | table | key `("location#US", "#")`; of a root out of a list the version of its tree | 1 | 1 |
 | `ancestors` | table | keys of all prefixes of the sort key | 1 | 1 |
 
 Each request is a BatchGetItem of up to 100 keys. The keys of all ancestors follow from the key of the node, so they are
@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from resolvers.planning.relations import Relation, RelationKind, Selection
+from resolvers.roots import counted_roots
+from resolvers.session.outcomes import gather_all
 from resolvers.session.request import Request
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, ancestor_keys
@@ -36,13 +38,20 @@ async def read_ancestors(request: Request, asked: Sequence[tuple[Record, Relatio
     wanted = [selected_keys(record.key, {relation.kind}) for record, relation in asked]
     is_own_root = [relation.kind is RelationKind.ROOT and record.is_root for record, relation in asked]
     request.budget.spend_nodes(sum(map(len, wanted)) + sum(is_own_root), what)
-    found = await state.nodes([key for keys in wanted for key in keys])
+    counted = [record for (record, one), is_own in zip(asked, is_own_root, strict=True) if is_own and one.counts]
+    nodes = state.nodes([key for keys in wanted for key in keys])
+    found, roots = await gather_all([nodes, counted_roots(state, counted)]) if counted else (await nodes, [])
+    own_roots = iter(roots)
     results: list[list[Record] | Exception] = []
-    for (record, _), cache_key, keys, is_own in zip(asked, cache_keys, wanted, is_own_root, strict=True):
+    for (record, relation), cache_key, keys, is_own in zip(asked, cache_keys, wanted, is_own_root, strict=True):
+        if is_own:
+            own = next(own_roots) if relation.counts else record
+            results.append(own if isinstance(own, Exception) else [own])
+            continue
         outcomes = [found[key] for key in keys]
         error = next((outcome for outcome in outcomes if isinstance(outcome, Exception)), None)
         records = [outcome for outcome in outcomes if isinstance(outcome, Record)]
-        results.append(error or ([record] if is_own else records))
+        results.append(error or records)
         if keys and len(records) == len(keys):
             state.pages.put_lookup(record.pk, cache_key, records)
     return results

@@ -7,6 +7,7 @@ Lists that are empty by the owner's counts, and pages in the page cache, need no
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Self, cast
 
@@ -112,7 +113,8 @@ async def _read_lists(
                 _depend_on_trees(request, requested, records)
     for requested in [requested for requested in found if requested.relation.counts]:
         if isinstance(page := pages[requested], Page):
-            (pages[requested],) = await gather_outcomes([with_counts(state, page)])
+            (records,) = await gather_outcomes([with_counts(state, page.records)])
+            pages[requested] = records if isinstance(records, Exception) else replace(page, records=records)
     return pages
 
 

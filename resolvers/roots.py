@@ -13,10 +13,12 @@ That one is a BatchGetItem of up to 100 keys. Lists below the roots read the sam
 No dataloader batches it: a hierarchy has one list of roots. For callers with grants see `restricted_lists.py`.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
+from resolvers.access.redacted_node import RedactedNode
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.cursors import CursorKind, ListCursors, decode_cursor
 from resolvers.planning.page import Page, page_of
@@ -26,6 +28,7 @@ from resolvers.session.read_state import ReadState
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from store.model.ranges import KeyRange, siblings
+from store.model.records import Record
 
 
 async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
@@ -65,7 +68,7 @@ async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
     state.partitions_read.update([record.pk for record in records])
     request.budget.spend_nodes(len(records[: window.size]), f"The roots of {hierarchy}")
     page = page_of(records, window, total, ListCursors(CursorKind.ROOTS, hierarchy, None))
-    return await with_counts(state, page) if relation.counts else page
+    return replace(page, records=await with_counts(state, page.records)) if relation.counts else page
 
 
 def _key_ranges(hierarchy: str, window: ConnectionArguments) -> list[KeyRange]:
@@ -77,8 +80,22 @@ def _key_ranges(hierarchy: str, window: ConnectionArguments) -> list[KeyRange]:
     return [window.between_cursors(siblings(hierarchy, level), decode) for level in window.levels or (window.level,)]
 
 
-async def with_counts(state: ReadState, page: Page) -> Page:
-    """A page of roots with the counts of their descendants, or of other nodes; raises the error of a failed read."""
-    roots = [record.pk for record in page.records if record.below is None]
-    raise_first_error((await state.versions_of(roots)).values())
-    return replace(page, records=list(map(state.counted, page.records))) if roots else page
+async def with_counts(state: ReadState, records: list[Record]) -> list[Record]:
+    """The same nodes, those that are roots out of a list with their counts. Raises the error of a failed read."""
+    counted = await counted_roots(state, records)
+    raise_first_error(counted)
+    return cast(list[Record], counted)
+
+
+async def counted_roots(state: ReadState, records: list[Record]) -> Sequence[Record | Exception]:
+    """The same nodes, those that are roots out of a list with the counts of their descendants, or with the error of a
+    failed read in the place of each that needs it.
+
+    Every field that may lead to such roots calls this where `descendantCount` is selected.
+    """
+    roots = {one.pk for one in records if one.is_root and not isinstance(one, RedactedNode) and one.below is None}
+    if not roots:
+        return records
+    versions = await state.versions_of(roots)
+    failed = {tree: found for tree, found in versions.items() if isinstance(found, Exception)}
+    return [failed[one.pk] if one.pk in failed and one.pk in roots else state.counted(one) for one in records]

@@ -100,7 +100,7 @@ class OperationPlan:
         if isinstance(resolve, FoundField):
             kind: Any = get_named_type(definition.type)
             position = self.fields.listed(kind, details)
-            counts = self.fields.counts(kind, position)
+            counts = self.fields.counts(get_named_type(kind.fields["nodes"].type), position)
             return SearchedRoot(key, resolve, definition, node, self.connection(kind, details), position, counts)
         raise UnsupportedByPlan
 

@@ -36,6 +36,8 @@ from store.model.paths import checked_segment
 RELATION_KINDS = {kind.value: kind for kind in RelationKind}
 COUNT = "descendantCount"  # the field of a root that takes the version of its tree
 LISTS = frozenset((RelationKind.CHILDREN, RelationKind.DESCENDANTS, RelationKind.SIBLINGS))
+MAY_BE_ROOTS = frozenset((RelationKind.ROOT, RelationKind.SIBLINGS))
+"""The relations that may lead to roots out of a list, whose counts are not in their items."""
 
 Types = Mapping[tuple[str, str], str]
 """The name of the GraphQL type of each (hierarchy, level)."""
@@ -104,16 +106,17 @@ class SelectedFields:
     ) -> "RelationField":
         node = details[0].node
         definition = parent.fields[node.name.value]
-        may_be_roots = kind is not None
+        may_be_roots = kind is not None or RELATION_KINDS[node.name.value] in MAY_BE_ROOTS
         kind = kind or RELATION_KINDS[node.name.value]
+        found: Any = get_named_type(definition.type)
         if kind not in LISTS:
-            return RelationField(kind, definition, node, self.position(details))
-        connection: Any = get_named_type(definition.type)  # every list is a connection
-        below = self.below(connection, details)
+            position = self.position(details)
+            counts = may_be_roots and self.counts(found, position)
+            return RelationField(kind, definition, node, position, counts=counts)
+        below = self.below(found, details)  # every list is a connection
         has_nodes = any(name_of(fields) in ("nodes", "edges", "pageInfo") for fields in below.values())
-        position = self.listed(connection, details)
-        may_be_roots = may_be_roots or kind is RelationKind.SIBLINGS
-        counts = may_be_roots and self.counts(connection, position)
+        position = self.listed(found, details)
+        counts = may_be_roots and self.counts(get_named_type(found.fields["nodes"].type), position)
         return RelationField(kind, definition, node, position, has_nodes, bool(named(below, "totalCount")), counts)
 
     def listed(self, connection: Any, details: list[FieldDetails]) -> "NodePosition":
@@ -124,9 +127,8 @@ class SelectedFields:
             nodes += named(self.below(get_named_type(connection.fields["edges"].type), edges), "node")
         return self.position([detail for fields in nodes for detail in fields])
 
-    def counts(self, listing: Any, position: "NodePosition") -> bool:
-        """Whether `descendantCount` is selected of the nodes of a list, which are at this position, of any level."""
-        kind = get_named_type(listing.fields["nodes"].type)
+    def counts(self, kind: Any, position: "NodePosition") -> bool:
+        """Whether `descendantCount` is selected of the nodes at a position, which are of this type."""
         kinds = self._schema.get_possible_types(kind) if is_abstract_type(kind) else [kind]
         return any(name_of(details) == COUNT for one in kinds for details in position.of_type(one).values())
 
@@ -155,8 +157,8 @@ class NodePosition:
 class RelationField:
     """A selected field that leads to nodes at a position of the response.
 
-    Of a connection, `nodes` is whether its nodes or `pageInfo` are selected, `total` whether `totalCount` is, and
-    `counts` whether the nodes can be roots whose `descendantCount` is.
+    Of a connection, `nodes` is whether its nodes or `pageInfo` are selected, and `total` whether `totalCount` is.
+    `counts` is whether the nodes can be roots out of a list whose `descendantCount` is selected.
     """
 
     kind: RelationKind
@@ -223,9 +225,9 @@ class LookAhead:
 
     def found_by(self, info: GraphQLResolveInfo[Any]) -> tuple["NodeSelection", bool]:
         """What is selected of the nodes of a list that is no connection, and whether their counts are."""
-        listing = get_named_type(info.return_type)
+        listing: Any = get_named_type(info.return_type)
         position = self._fields.listed(listing, _details(info))
-        return self.selection(position), self._fields.counts(listing, position)
+        return self.selection(position), self._fields.counts(get_named_type(listing.fields["nodes"].type), position)
 
     def _new_relation(self, field: RelationField) -> Relation | None:
         """None for rejected arguments, whose error is kept without its frames: it is raised for every node."""

@@ -7,6 +7,7 @@ from resolvers.access.redacted_node import RedactedNode
 from resolvers.ancestors import kinds_for_all_levels, selected_keys
 from resolvers.lookup import find_nodes
 from resolvers.planning.relations import Selection
+from resolvers.roots import with_counts
 from resolvers.search.former_keys import learn, present_key
 from resolvers.search.scope import NOTHING, Scope
 from resolvers.session.outcomes import gather_all, raise_first_error
@@ -134,7 +135,7 @@ class HitReader:
 
     async def _counted(self, hits: list[Hit]) -> list[Hit]:
         """The same hits, with their counts where these are selected."""
-        state = self._request.state
-        roots = [hit.record.pk for hit in hits if hit.record.below is None] if self._selected.counts else []
-        raise_first_error((await state.versions_of(roots)).values() if roots else [])
-        return [hit._replace(record=state.counted(hit.record)) for hit in hits] if roots else hits
+        if not self._selected.counts:
+            return hits
+        records = await with_counts(self._request.state, [hit.record for hit in hits])
+        return [hit._replace(record=record) for hit, record in zip(hits, records, strict=True)]
