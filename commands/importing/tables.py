@@ -112,6 +112,8 @@ def table_format(
     hierarchy: Hierarchy, table: TableSource, given: ColumnOptions, options: TableOptions
 ) -> tuple[Format, ItemReader]:
     """The format of a table, and the reader of its items. Raises BadInput."""
+    if given.case_insensitive:
+        raise BadInput("--fold-case is for files, not for DynamoDB tables; write the keys of the items alike.")
     templates = [KeyTemplate(hierarchy, text) for text in options.templates]
     in_keys = dict.fromkeys(level for template in templates for level in template.levels)
     reader = ItemReader(hierarchy, templates, _keys(hierarchy, table, templates), columns(hierarchy, given, in_keys))

@@ -1,8 +1,8 @@
 """Rows of a table: cells, by a column for each level from the root down, become a path with its nodes."""
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from typing import NamedTuple
 
@@ -41,6 +41,16 @@ class LevelColumns:
         """The part that all rows have for a level with a column for its key alone, else None."""
         return None if self.name or self.id or self.attributes or self.names else Part(self.level)
 
+    def without(self, taken: Collection[str]) -> "LevelColumns":
+        """These columns without the ones that a level below takes; the key keeps its own."""
+        return replace(
+            self,
+            name=None if self.name in taken else self.name,
+            id=None if self.id in taken else self.id,
+            attributes={name: column for name, column in self.attributes.items() if column not in taken},
+            names={language: column for language, column in self.names.items() if column not in taken},
+        )
+
     @property
     def columns(self) -> dict[str, str]:
         """The columns by attribute, with those of the name and the id."""
@@ -70,16 +80,34 @@ class _NotLike(NamedTuple):
         return f"'{self.text}', which is not written like {self.example},"
 
 
+class _Columns(NamedTuple):
+    """The columns of a level in a table: where its key is, the part if that is all, the columns by attribute."""
+
+    level: LevelColumns
+    key_index: int
+    constant_part: Part | None
+    columns: dict[str, str]
+
+    @property
+    def values(self) -> list[str]:
+        """The columns of values, without the key's."""
+        return [*self.columns.values(), *self.level.names.values()]
+
+
 class RowReader:
     """Turns cells into rows; remembers how the first of the siblings of a folded level was written."""
 
     def __init__(self, levels: Sequence[LevelColumns], header: Sequence[str], cell_format: CellFormat = PLAIN) -> None:
         self._index = {column: index for index, column in enumerate(header)}
+        self._header = list(header)
         self._width = len(header)
         self._nulls = [cell_format.nulls | cell_format.nulls_of.get(column, NO_NULLS) for column in header]
         self._numbers = cell_format.numbers
-        self._levels = [(level, self._index[level.key], level.constant_part, level.columns) for level in levels]
-        self._columns = {level.key: [*own.values(), *level.names.values()] for level, _, _, own in self._levels}
+        self._levels = [_Columns(level, self._index[level.key], level.constant_part, level.columns) for level in levels]
+        self._columns = {one.level.key: one.values for one in self._levels}
+        used = [column for own in self._columns.values() for column in {*own}]
+        self._shares_columns = len(used) > len({*used})
+        self._layouts: dict[tuple[int, ...], list[_Columns]] = {}
         self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
         if unknown := cell_format.nulls_of.keys() - self._index.keys():
             raise BadInput(f'The file has no column "{min(unknown)}" for --null; it has {named(header)}.')
@@ -88,26 +116,41 @@ class RowReader:
         """The row of cells: texts, or numbers, truth values, dates and times where the format has types."""
         if len(cells) != self._width:
             return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {self._width}.")
+        if cells[0] == self._header[0] and list(cells) == self._header:
+            return Rejection(number, "The row is the header again; remove it.")
         path: list[str] = []
         parts: list[Part] = []
-        columns: list[str] = []
+        keys: list[str] = []
         absent = False
-        for level, index, constant_part, own_columns in self._levels:
-            key = self._text(cells, index)
+        for one in self._layout(cells) if self._shares_columns else self._levels:
+            level, constant_part = one.level, one.constant_part
+            key = self._text(cells, one.key_index)
             if key:
                 name = None if constant_part else self._cell(cells, level.name)
                 if level.fold:
                     key, name = self._folded(tuple(path), key, name)
                 path.append(key)
-                columns.append(level.key)
-                parts.append(constant_part or self._part(cells, level, name, own_columns))
+                keys.append(level.key)
+                parts.append(constant_part or self._part(cells, level, name, one.columns))
             else:
                 absent = absent or constant_part is None
         if not path:
             return Rejection(number, "The row has no key in any column of a level.")
-        if absent and (reason := self._homeless(cells, columns)):
+        if absent and (reason := self._homeless(cells, keys)):
             return Rejection(number, reason)
-        return Row(number, path, parts, columns)
+        return Row(number, path, parts, keys)
+
+    def _layout(self, cells: Sequence[object]) -> list["_Columns"]:
+        """The columns of the levels, where one column is given for several: it is that of the deepest in the row."""
+        present = tuple([number for number, one in enumerate(self._levels) if self._text(cells, one.key_index)])
+        if present not in self._layouts:
+            layout, taken = [*self._levels], set[str]()
+            for number in reversed(present):
+                level = layout[number].level.without(taken)
+                layout[number] = _Columns(level, layout[number].key_index, level.constant_part, level.columns)
+                taken.update(layout[number].values)
+            self._layouts[present] = layout
+        return self._layouts[present]
 
     def _homeless(self, cells: Sequence[object], keys: Sequence[str]) -> str | None:
         """The reason against a row that has a value for a level without a key; `keys` are the columns of its keys."""

@@ -8,6 +8,7 @@ import orjson
 
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
+from store.model.names import NAMES
 from store.text import shorten
 from store.transfer.formats.matching import fold
 from store.transfer.formats.row_reader import LevelColumns
@@ -36,6 +37,9 @@ class ItemReader:
         self._keys = keys
         self._columns = {one.level: one for one in columns}
         self._below = [one for one in columns if one.key]
+        self._given = {
+            one for own in columns for one in (own.key, *own.columns.values(), *own.names.values())
+        }  # also for levels above that of an item
         self._by_name = {
             level.name: {fold(name): name for name in level.attributes} for level in hierarchy.levels.values()
         }
@@ -51,8 +55,7 @@ class ItemReader:
             if text := _text(item.get(column.key)):
                 levels.append(column.level)
                 path.append(text)
-        last = len(levels) - 1
-        parts = [self._part(level, item, is_last=number == last) for number, level in enumerate(levels)]
+        parts = self._parts(levels, item)
         return Row(number, path, parts, version=match.version or None)
 
     def deletion(self, number: int, keys: WireItem) -> Row | Rejection | None:
@@ -76,34 +79,48 @@ class ItemReader:
         """The keys of an item, for messages."""
         return ", ".join(f"{name} = {_text(item.get(name)) or 'none'}" for name in self._keys)
 
-    def _part(self, level: str, item: WireItem, *, is_last: bool) -> Part:
-        columns = self._columns.get(level)
+    def _parts(self, levels: Sequence[str], item: WireItem) -> list[Part]:
+        """The parts of a path: an attribute is a value of the last node, else of the deepest that it is given for.
+
+        Of several nodes of one level only the deepest has values, since the attribute of an item is one value.
+        """
+        used: set[str] = set()
+        parts: list[Part] = []
+        done: set[str] = set()
+        for level in reversed(levels):
+            columns = None if level in done else self._columns.get(level)
+            done.add(level)
+            parts.append(self._part(level, item, columns, used, is_last=not parts))
+        return parts[::-1]
+
+    def _part(self, level: str, item: WireItem, columns: LevelColumns | None, used: set[str], *, is_last: bool) -> Part:
+        """The part of a level; the attributes of the item that it takes are added to those that are `used`."""
         if columns is None and not is_last:
             return Part(level)
+        columns = (columns or LevelColumns(level, "")).without(used)
         attributes: dict[str, object] = {}
-        used = set(self._keys)
-        name = node_id = None
-        if columns is not None:
-            name, node_id = (_text(item.get(column)) or None for column in (columns.name or "", columns.id or ""))
-            used |= {column for column in (columns.key, columns.name, columns.id) if column}
-            used |= set(columns.attributes.values())
-            for attribute, column in columns.attributes.items():
-                if is_last or column in item:
-                    attributes[attribute] = plain(item.get(column))
+        name, node_id = (_text(item.get(column)) or None for column in (columns.name or "", columns.id or ""))
+        for attribute, column in columns.attributes.items():
+            if is_last or column in item:
+                attributes[attribute] = plain(item.get(column))
+        if columns.names:
+            attributes[NAMES] = {tag: _text(item.get(column)) or None for tag, column in columns.names.items()}
+        used |= {column for column in (columns.key, *columns.columns.values(), *columns.names.values()) if column}
         if is_last:
             self._add_by_name(level, item, attributes, used)
-        shown = columns.columns if columns else {}
-        return Part(level, name, node_id, attributes or NOTHING, columns=shown)
+        return Part(level, name, node_id, attributes or NOTHING, columns=columns.columns)
 
     def _add_by_name(self, level: str, item: WireItem, attributes: dict[str, object], used: set[str]) -> None:
         for column, value in item.items():
-            if column in used:
+            if column in used or column in self._keys:
                 continue
             attribute = self._by_name[level].get(fold(column))
             if attribute is None or attribute in attributes:
-                self.unused[column] += 1
+                if column not in self._given:
+                    self.unused[column] += 1
             else:
                 attributes[attribute] = plain(value)
+                used.add(column)
 
     def sentences(self) -> list[str]:
         """What was not imported."""

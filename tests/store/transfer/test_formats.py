@@ -119,9 +119,28 @@ def test_an_id_of_two_nodes_is_rejected(tmp_path: Path) -> None:
 
 
 def test_an_id_of_two_nodes_of_one_row_is_rejected(tmp_path: Path) -> None:
-    form = partial(read_csv, [LevelColumns("COUNTRY", "C", id="I"), LevelColumns("CITY", "T", id="I")])
-    wanted = read(tmp_path, "C,T,I\nUS,Omaha,1\n", form)
-    assert reasons(wanted) == {2: 'Column "I": The id 1 is that of another node in the same row.'}
+    form = partial(read_csv, [LevelColumns("COUNTRY", "C", id="I"), LevelColumns("CITY", "T", id="J")])
+    wanted = read(tmp_path, "C,T,I,J\nUS,Omaha,1,1\n", form)
+    assert reasons(wanted) == {2: 'Column "J": The id 1 is that of another node in the same row.'}
+
+
+def test_a_column_of_several_levels_has_values_of_the_last_node_of_a_row(tmp_path: Path) -> None:
+    columns = {"name": "Name", "id": "Id", "attributes": {"population": "People"}, "names": {"de": "Deutsch"}}
+    form = partial(read_csv, [LevelColumns("COUNTRY", "C", **columns), LevelColumns("CITY", "T", **columns)])
+    rows = "US,,United States,1,340,Amerika\nUS,Omaha,Omaha City,2,5,Omaha\nSG,Singapore,Lion City,3,6,Singapur\n"
+    wanted = read(tmp_path, f"C,T,Name,Id,People,Deutsch\n{rows}", form)
+    assert not wanted.rejections
+    assert {path: (node.name, node.id) for path, node in nodes(wanted).items()} == {
+        "US": ("United States", "1"), "US/Omaha": ("Omaha City", "2"),
+        "SG": (None, None), "SG/Singapore": ("Lion City", "3"),
+    }  # fmt: skip
+    assert nodes(wanted)["SG"].values == {}
+
+
+def test_a_header_that_is_repeated_is_no_row(tmp_path: Path) -> None:
+    wanted = read(tmp_path, "C\nUS\nC\nSG\n", partial(read_csv, [LevelColumns("COUNTRY", "C")]))
+    assert reasons(wanted) == {3: "The row is the header again; remove it."}
+    assert list(nodes(wanted)) == ["US", "SG"]
 
 
 @pytest.mark.parametrize(
