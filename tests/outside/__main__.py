@@ -18,10 +18,12 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0, help="for how long, over all parts")
     parser.add_argument("--store", choices=("sqlite", "dynamodb"), default="sqlite")
     parser.add_argument("--seed", type=int, default=None, help="of the first turn; a new one by default")
-    parser.add_argument("--part", choices=names, action="append", help="only this one; may be repeated")
+    parser.add_argument("--part", choices=_choices(names), action="append", help="only this one; may be repeated")
     options = parser.parse_args()
 
-    chosen = [part for part in all_parts() if not options.part or part.name in options.part]
+    chosen = [
+        part for part in all_parts() if not options.part or {part.name, part.name.split("/")[0]} & {*options.part}
+    ]
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     end = time.monotonic() + options.minutes * 60
     done: Counter[str] = Counter()
@@ -44,6 +46,11 @@ def main() -> int:
     for what, count in sorted(done.items()):
         print(f"{count:10,} {what}")
     return 0
+
+
+def _choices(names: list[str]) -> list[str]:
+    """Names of parts, and of groups of them: `faults` are all that begin with `faults/`."""
+    return sorted({*names, *(name.split("/")[0] for name in names)})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,333 @@
+"""Large moves: subtrees are moved, renamed and deleted while two servers are read; one of them may be killed."""
+
+import json
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.outside.failures import Wrong
+from tests.outside.faults.questions import Asking, Question, document, draw
+from tests.outside.faults.tree import Path, Tree, text, with_subtree
+from tests.outside.processes import EXTREMES, Answer, Place, Server, command
+
+ONE_MOMENT = (
+    "writing.md",
+    "see the state before or after the flip in the whole response: lists, pages, counts, ids and old paths alike",
+)
+PROMISES = (
+    ONE_MOMENT,
+    ("writing.md", "At one moment, the *flip*, the whole subtree changes from its old place to its new one."),
+    ("writing.md", "another server, the next start, or `clade repair` continues it"),
+    ("writing.md", "All other nodes are written as usual"),
+    ("consistency.md", "A move of a large subtree is seen as a whole, before or after"),
+)
+REQUEST_SECONDS = {"sqlite": 4.0, "dynamodb": 2.0}  # a move takes twice as long; 20 MB are read before it begins
+FINISHED_SECONDS = 150.0  # 30 s after its last progress another process takes a move, and then works on it
+PATIENT = {"UNAVAILABLE", "TIMEOUT", "OVERLOADED"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A mutation of a large subtree, with the states before and after it."""
+
+    mutation: str
+    before: Tree
+    after: Tree
+    old: Path
+    new: Path | None
+
+    def questions(self, cursor: str) -> list[Question]:
+        """Questions whose answers differ before and after, and some whose answers do not."""
+        asking = Asking((self.before, self.after))
+        tails: list[Path] = [(), *(path[len(self.old) :] for path in self.before.below(self.old)[:40:13])]
+        paths = [self.old + tail for tail in tails] + [self.new + tail for tail in tails if self.new]
+        fixed: list[Path] = [("T",), ("T", "dest"), ("T", "rest"), ("V",)]
+        pool = asking.many([*paths, *fixed])
+        for path in [*paths, *fixed]:
+            pool += asking.by_path(path)
+        for tail in tails:
+            item = self.before.nodes[self.old + tail]
+            pool += asking.by_id(item.id)
+            word = item.name.split()[-1]
+            pool += [asking.search(word), asking.search(word, ("T",)), asking.search(word, self.old)]
+        return [*pool, asking.fixed(self._moves(), ("before", "after"), self._state), self._changes(asking, cursor)]
+
+    def _moves(self) -> str:
+        return "moves(hierarchy: THING, first: 3) { from to state }"
+
+    def _state(self, moves: Any) -> Any:
+        """Before or after, as the progress of this move says; other moves do not count."""
+        mine = [move for move in moves if (move["from"], move["to"]) == (text(self.old), text(self.new))]
+        said = mine[0]["state"] if mine else "COPYING"
+        return {"COPYING": "before", "SWEEPING": "after", "DONE": "after"}.get(said, said)
+
+    def _changes(self, asking: Asking, cursor: str) -> Question:
+        made = {"event": "MOVED", "from": text(self.old), "to": text(self.new)}
+        if self.new is None:
+            made = {"event": "DELETED", "from": None, "to": None}
+        field = f'changes(hierarchy: THING, tree: "{self.old[0]}", since: "{cursor}")'
+        return asking.fixed(
+            f"{field} {{ changes {{ event from to withDescendants }} }}",
+            ([], [{**made, "withDescendants": True}]),
+            lambda feed: [change for change in feed["changes"] if change["withDescendants"]],
+        )
+
+
+class Watch:
+    """Threads that ask servers, until closed, and compare each response with the states before and after."""
+
+    def __init__(self, change: Change, pool: list[Question], seed: int) -> None:
+        self.change, self.pool = change, pool
+        self.counts: Counter[str] = Counter()
+        self.wrong: list[Wrong] = []
+        self.after_since: float | None = None
+        self.killed: set[str] = set()
+        self._over = threading.Event()
+        self._chance = random.Random(seed)
+        self._threads: list[threading.Thread] = []
+
+    def add(self, server: Server, threads: int = 2) -> None:
+        for _ in range(threads):
+            thread = threading.Thread(target=self._ask_on, args=(server, random.Random(self._chance.random())))
+            self._threads.append(thread)
+            thread.start()
+
+    def close(self) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def raise_wrong(self) -> None:
+        if self.wrong:
+            raise self.wrong[0]
+
+    def _ask_on(self, server: Server, chance: random.Random) -> None:
+        while not self._over.is_set() and not self.wrong:
+            asked = draw(self.pool, chance)
+            try:
+                self.compare(server, asked, self.after_since)
+            except Wrong as wrong:
+                self.wrong.append(wrong)
+            except OSError:
+                if server.url in self.killed:
+                    return
+                self.counts["requests without a response"] += 1
+                self._over.wait(0.2)
+
+    def compare(self, server: Server, asked: Sequence[Question], after_since: float | None) -> None:
+        """Ask, and raise Wrong if the response is of neither state, or of the one before after the flip was seen."""
+        sent = time.monotonic()
+        answer = server.ask(document(list(asked)))
+        if answer.errors:
+            if set(answer.codes) <= PATIENT:
+                self.counts["responses that said to try again"] += 1
+                return
+            raise self._wrong(asked, "a response without errors", answer.json)
+        got = [question.shape(answer.json["data"][f"a{number}"]) for number, question in enumerate(asked)]
+        states = [state for state in (0, 1) if all(is_ == q.answers[state] for is_, q in zip(got, asked, strict=True))]
+        if not states:
+            mixed = _mixed(list(zip(asked, got, strict=True)))
+            questions, answers = [question for question, _ in mixed], [answer for _, answer in mixed]
+            raise self._wrong(questions, _differences(questions, answers), answers)
+        if states == [1] and self.after_since is None:
+            self.after_since = time.monotonic()
+        if states == [0] and after_since is not None and after_since < sent:
+            raise self._wrong(asked, "the state after the flip, which another response had already", got)
+        self.counts[("before", "after", "either")[states[0] if len(states) == 1 else 2] + " the flip"] += 1
+
+    def _wrong(self, asked: Sequence[Question], expected: object, got: object) -> Wrong:
+        size = len(self.change.before.below(self.change.old)) + 1
+        script = [
+            f"A tree T, with {size:,} nodes in {text(self.change.old)}, and two servers of one store",
+            self.change.mutation,
+            f"meanwhile: {document(list(asked))}",
+        ]
+        return Wrong(ONE_MOMENT[1], script, expected, got)
+
+
+def _mixed(answers: list[tuple[Question, Any]]) -> list[tuple[Question, Any]]:
+    """The fewest answers of a response that are not of one state."""
+    neither = [pair for pair in answers if pair[1] not in pair[0].answers]
+    old, new = ([pair for pair in answers if pair[1] != pair[0].answers[state]] for state in (1, 0))
+    return neither[:1] or [*old[:1], *new[:1]]
+
+
+def _differences(asked: Sequence[Question], got: list[Any]) -> str:
+    """What each field of a mixed response shows."""
+    said = []
+    for question, answer in zip(asked, got, strict=True):
+        states = [name for name, known in zip(("before", "after"), question.answers, strict=True) if known == answer]
+        said.append(f"{question.field} is {' and '.join(states) or f'neither of {question.answers!r}'}")
+    return "one state, but " + "; ".join(said)
+
+
+def run(place: Place, seed: int, until: float) -> Counter[str]:
+    """One subtree, moved, renamed and deleted; on every second seed the server that does it is killed."""
+    chance = random.Random(seed)
+    long = until - time.monotonic() > 60
+    store = place.new_store()
+    before = imported(place, store, _subtree(place.kind, chance, long))
+    servers = [start(place, store) for _ in range(2)]
+    counts: Counter[str] = Counter()
+    for number, (old, new) in enumerate(_ways(chance)):
+        change = _change(before, old, new)
+        counts += watched(place, store, servers, change, chance, kill=long and chance.random() < 0.4)
+        before = change.after
+        if time.monotonic() > until - (30 if number else 0):
+            break
+    for server in servers:
+        server.stop()
+    command("check", store=store, hierarchies=str(EXTREMES))
+    return counts
+
+
+def _subtree(kind: str, chance: random.Random, long: bool) -> Tree:
+    """More than a transaction holds: 10,000 nodes or 20 MB in SQLite, about 30 nodes in DynamoDB."""
+    if kind == "dynamodb":
+        return with_subtree(12, 40) if long else with_subtree(3, 40)
+    return with_subtree(111, 100) if long and chance.random() < 0.7 else with_subtree(14, 100, note=16_000)
+
+
+def _ways(chance: random.Random) -> list[tuple[Path, Path | None]]:
+    """Where the subtree goes, one after the other."""
+    ways: list[tuple[Path, Path | None]] = [
+        (("T", "big"), ("T", "dest", "big")),
+        (("T", "dest", "big"), ("T", "dest", "m" if chance.random() < 0.5 else "Big")),
+    ]
+    last = ways[-1][1]
+    assert last
+    other: Path = chance.choice([("V", last[-1]), ("T", last[-1])])
+    return [*ways, (last, other), (other, None)]
+
+
+def start(place: Place, store: str) -> Server:
+    return place.server(store, request_seconds=str(REQUEST_SECONDS[place.kind]), move_wait_seconds="0.5")
+
+
+def imported(place: Place, store: str, tree: Tree) -> Tree:
+    """This tree, imported into the store."""
+    file = place.folder / "tree.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in tree.lines()))
+    command("import", "thing", str(file), store=store, hierarchies=str(EXTREMES))
+    return tree
+
+
+def _change(before: Tree, old: Path, new: Path | None) -> Change:
+    path = f'idempotencyKey: "{text(old)} {text(new)}", path: "{text(old)}"'
+    if new is None:
+        return Change(_mutation(f"deleteThing({path}, policy: CASCADE)"), before, before.deleted(old), old, new)
+    after = before.moved(old, new)
+    if old[:-1] == new[:-1]:
+        return Change(_mutation(f'renameThing({path}, key: "{new[-1]}")'), before, after, old, new)
+    return Change(_mutation(f'moveThing({path}, to: "{text(new[:-1])}")'), before, after, old, new)
+
+
+def _mutation(field: str) -> str:
+    return f"mutation {{ made: {field} {{ move {{ id state nodes from to }} }} }}"
+
+
+def watched(
+    place: Place, store: str, servers: list[Server], change: Change, chance: random.Random, *, kill: bool
+) -> Counter[str]:
+    """Make a change on the first server, and read from both all the while."""
+    cursor = _end_of_log(servers[0], change.old[0])
+    watch = Watch(change, change.questions(cursor), chance.randrange(2**31))
+    for server in servers:
+        watch.add(server)
+    try:
+        time.sleep(0.3)
+        move = _begun(servers[0], change)
+        watch.counts += _written_meanwhile(servers[1], change, move["id"])
+        if kill:
+            time.sleep(chance.random() * 3 * REQUEST_SECONDS[place.kind])
+            watch.killed.add(servers[0].url)
+            servers[0].kill()
+            servers[0] = start(place, store)
+            watch.counts["servers killed while they moved"] += 1
+            watch.add(servers[0])
+        _wait_until_done(servers[1], change, move["id"], watch)
+        time.sleep(0.5)
+    finally:
+        watch.close()
+    watch.raise_wrong()
+    return watch.counts + _all_after(servers, change, watch)
+
+
+def _begun(server: Server, change: Change) -> dict[str, Any]:
+    """The large move in the payload; the mutation is sent again while its result is unknown, as the docs say."""
+    answer = server.ask(change.mutation)
+    for _ in range(10):
+        if not set(answer.codes) & PATIENT:
+            break
+        answer = server.ask(change.mutation)
+    expected = (text(change.old), text(change.new), len(change.before.below(change.old)) + 1)
+    made = (answer.json["data"] or {}).get("made")
+    move: dict[str, Any] = (made and made["move"]) or {}
+    if (move.get("from"), move.get("to"), move.get("nodes")) != expected:
+        raise Wrong("`move` in a payload is the large move", [change.mutation], expected, answer.json)
+    return move
+
+
+def _written_meanwhile(server: Server, change: Change, move: str) -> Counter[str]:
+    """Writes while the subtree is copied: to the subtree and its new place a CONFLICT, elsewhere as usual."""
+    leaf = change.before.below(change.old)[-1]
+    update = f'updateThing(path: "{text(leaf)}", name: "other") {{ node {{ id }} }}'
+    refused = [update, f'moveThing(path: "{text(change.old[:1])}", to: "V") {{ node {{ id }} }}']
+    if change.new:
+        where = f'parent: "{text(change.new[:-1])}", key: "{change.new[-1]}", name: "x"'
+        refused.append(f"createThing({where}, attributes: {{box: {{}}}}) {{ node {{ id }} }}")
+    counts: Counter[str] = Counter()
+    for field in refused:
+        answer = server.ask(f"mutation {{ {field} }}")
+        state = server.ask(f'{{ move(id: "{move}") {{ state }} }}').json.get("data", {}).get("move", {})["state"]
+        if state == "COPYING" and answer.codes != ["CONFLICT"] and not set(answer.codes) & PATIENT:
+            sentence = "While the move is in progress nobody else can write to the nodes of the subtree"
+            raise Wrong(sentence, [change.mutation, f"mutation {{ {field} }}"], "CONFLICT", answer.json)
+        counts["writes to what is moved"] += 1
+    other = server.ask('mutation { updateThing(path: "T/rest", attributes: {box: {small: 1}}) { node { id } } }')
+    if other.errors and not set(other.codes) & PATIENT:
+        raise Wrong("All other nodes are written as usual", [change.mutation, "update T/rest"], "made", other.json)
+    return counts
+
+
+def _end_of_log(server: Server, tree: str) -> str:
+    cursor, more = "", True
+    while more:
+        since = f', since: "{cursor}"' if cursor else ""
+        feed = server.ask(f'{{ changes(hierarchy: THING, tree: "{tree}"{since}) {{ cursor hasMore }} }}').data[
+            "changes"
+        ]
+        cursor, more = feed["cursor"], feed["hasMore"]
+    return cursor
+
+
+def _wait_until_done(server: Server, change: Change, move: str, watch: Watch) -> None:
+    end = time.monotonic() + FINISHED_SECONDS
+    state: Any = None
+    while time.monotonic() < end and not watch.wrong:
+        answer = server.ask(f'{{ move(id: "{move}") {{ state reason nodes written }} }}')
+        state = answer.json["data"] and answer.json["data"]["move"]
+        if state and state["state"] == "DONE":
+            return
+        time.sleep(0.25)
+    watch.raise_wrong()
+    raise Wrong(PROMISES[2][1], [change.mutation, "kill -9 of its server"], "DONE", state)
+
+
+def _all_after(servers: list[Server], change: Change, watch: Watch) -> Counter[str]:
+    """When the move is done, every question has the answer of the state after it, on each server."""
+    counts: Counter[str] = Counter()
+    for server in servers:
+        for number in range(0, len(watch.pool), 7):
+            watch.compare(server, watch.pool[number : number + 7], time.monotonic() - 1)
+            counts["answers after the end"] += 1
+    if change.new is None:
+        leaf = change.before.nodes[change.before.below(change.old)[-1]]
+        gone: Answer = servers[0].ask(f'{{ deletedNode(id: "thing:{leaf.id}") {{ nodeId path }} }}')
+        if gone.data["deletedNode"] is None:
+            raise Wrong("`deletedNode` finds a node of a large deletion", [change.mutation], leaf.id, gone.json)
+    return counts

@@ -1,0 +1,273 @@
+"""Writers: clients that send mutations with idempotency keys, and keep account of what was made or is unknown."""
+
+import json
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.outside.failures import Wrong
+from tests.outside.processes import Answer, Server
+
+MADE, NOT_MADE, UNKNOWN = "made", "not made", "unknown"
+Line = tuple[str, str, str | None]  # event, id and new path of a change
+State = tuple[str, int, int]  # path, revision and number of a node
+ATTEMPTS = 60
+EXPECTED = {"UNAVAILABLE", "TIMEOUT", "OVERLOADED", "CONFLICT"}
+OUTCOMES = "A mutation is atomic: all of it is made, or nothing. The response says which"
+ONCE = "for 24 hours it is made only once, and every repetition returns the same payload"
+
+
+def outcome(answer: Answer | None) -> str:
+    """What a response to a mutation says, by the table of docs/writing.md."""
+    if answer is None or answer.status in (502, 504):
+        return UNKNOWN
+    for error in answer.errors:
+        extensions = error.get("extensions", {})
+        if len(error.get("path") or ()) > 1:
+            continue  # in the payload: the change was made
+        if extensions.get("uncertain") or extensions.get("code") == "INTERNAL_SERVER_ERROR":
+            return UNKNOWN
+        return NOT_MADE
+    return MADE
+
+
+@dataclass
+class Sent:
+    """A mutation, and the event that the change log has if it was made."""
+
+    mutation: str
+    event: str
+    node: str
+    state: State
+    to: str | None = None
+    outcome: str = UNKNOWN
+    answers: list[str] = field(default_factory=list)
+    payload: Any = None
+
+    @property
+    def line(self) -> Line:
+        return self.event, self.node, self.to
+
+
+class Account:
+    """What one writer sent, in order."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.sent: list[Sent] = []
+
+    def expect(self, log: list[Line], script: list[str]) -> int:
+        """Raise Wrong unless a log has what was made, once and in order, and of the rest at most what is unknown."""
+        made = [sent.line for sent in self.sent if sent.outcome == MADE]
+        loose = Counter(sent.line for sent in self.sent if sent.outcome == UNKNOWN)
+        loose &= Counter(log) - Counter(made)
+        kept: list[Line] = []
+        for line in reversed(log):  # a node is left alone after an unknown change, so that one is its last
+            if loose[line]:
+                loose[line] -= 1
+            else:
+                kept.append(line)
+        kept.reverse()
+        if kept != made:
+            at = next(
+                (n for n, (a, b) in enumerate(zip(kept, made, strict=False)) if a != b), min(len(kept), len(made))
+            )
+            near = {line[1] for line in (*kept[at : at + 1], *made[at : at + 1])}
+            steps = [f"{sent.mutation} with the responses {sent.answers}" for sent in self.sent if sent.line[1] in near]
+            raise Wrong(OUTCOMES, [*script, *steps], made[at : at + 2], f"the log has {kept[at : at + 2]}")
+        return len(made)
+
+
+class Writer:
+    """A client with a box of its own, so that no other writer changes what it knows of it."""
+
+    def __init__(self, name: str, seed: int, servers: Callable[[], list[Server]], tree: str = "W") -> None:
+        self.account = Account(name)
+        self.tree, self.box = tree, f"{tree}/{name}"
+        self.counts: Counter[str] = Counter()
+        self.wrong: Wrong | None = None
+        self.unanswered: list[tuple[str, float, float]] = []
+        self._servers = servers
+        self._chance = random.Random(seed)
+        self.known: dict[str, State] = {}
+        self.loose: set[str] = set()  # nodes after a mutation whose result is unknown
+        self._numbers = iter(range(1_000_000))
+        self._thread: threading.Thread | None = None
+        self._over = threading.Event()
+
+    def begin(self) -> None:
+        self._thread = threading.Thread(target=self._work)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._over.set()
+
+    def join(self) -> None:
+        assert self._thread
+        self._thread.join()
+
+    def _work(self) -> None:
+        while not self._over.is_set() and self.wrong is None:
+            try:
+                self.write()
+            except Wrong as wrong:
+                self.wrong = wrong
+
+    def write(self) -> None:
+        """Send one mutation until its result is known, or give it up; then try whether it is made once."""
+        sent = self._draw()
+        self.account.sent.append(sent)
+        key = f"{self.account.name}-{next(self._numbers)}-{self._chance.randrange(10**9)}"
+        mutation = sent.mutation.replace("KEY", json.dumps(key))
+        gives_up = self._chance.random() < 0.3
+        for attempt in range(ATTEMPTS):
+            server = self._chance.choice(self._servers())
+            answer = self._ask(server, mutation)
+            self._take(sent, answer)
+            if sent.outcome == MADE or (gives_up and attempt >= self._chance.randrange(2)):
+                break
+            time.sleep(0.05 + 0.1 * self._chance.random())
+        self.counts[f"mutations {sent.outcome}"] += 1
+        self._learn(sent)
+        if sent.outcome == MADE and self._chance.random() < 0.15:
+            self._repeat(sent, mutation)
+
+    def _ask(self, server: Server, mutation: str) -> Answer | None:
+        begun = time.monotonic()
+        try:
+            return server.ask(mutation)
+        except OSError:
+            self.unanswered.append((server.url, begun, time.monotonic()))
+            return None
+
+    def _take(self, sent: Sent, answer: Answer | None) -> None:
+        """Keep what a response says of this attempt, and so of all attempts together."""
+        said = outcome(answer)
+        codes = " ".join(answer.codes) if answer else ""
+        sent.answers.append(f"{said} {codes}".strip())
+        self.counts[f"responses: {said} {codes}".strip()] += 1
+        if answer and not set(answer.codes) <= EXPECTED:
+            raise Wrong(OUTCOMES, [f"{sent.mutation} with the responses {sent.answers}"], EXPECTED, answer.json)
+        if said == MADE:
+            assert answer
+            sent.outcome, sent.payload = MADE, answer.json["data"]["made"]
+            self._compare(sent)
+        elif len(sent.answers) == 1:
+            sent.outcome = said
+        elif said == UNKNOWN:
+            sent.outcome = UNKNOWN
+
+    def _compare(self, sent: Sent) -> None:
+        """The node of a payload is as the mutation left it."""
+        node = sent.payload and sent.payload["node"]
+        if node is None:
+            return  # the payload could not be read, which is an error below the field
+        path, revision, small = sent.state
+        expected = {"id": sent.node, "path": path, "revision": revision, "small": small}
+        if {name: node[name] for name in expected} != expected:
+            raise Wrong("the node in a mutation's payload is as the mutation left it", [sent.mutation], expected, node)
+
+    def _repeat(self, sent: Sent, mutation: str) -> None:
+        """Send a mutation again that was made: the payload is the same."""
+        answer = self._ask(self._chance.choice(self._servers()), mutation)
+        said = outcome(answer)
+        if said == MADE:
+            assert answer
+            if answer.json["data"]["made"] != sent.payload:
+                raise Wrong(ONCE, [mutation, mutation], sent.payload, answer.json)
+            self.counts["repetitions with the same payload"] += 1
+        elif answer and not set(answer.codes) & {"UNAVAILABLE", "TIMEOUT", "OVERLOADED"}:
+            raise Wrong(ONCE, [mutation, mutation], sent.payload, answer.json)
+
+    def _draw(self) -> Sent:
+        """A mutation that nothing but a fault can refuse."""
+        number = next(self._numbers)
+        kind = self._chance.choice(("create", "create", "update", "update", "rename", "delete"))
+        if kind == "create" or len(self.known) < 3:
+            node, path = f"{self.account.name}-{number}", f"{self.box}/k{number}"
+            where = f'parent: "{self.box}", key: "k{number}", id: "{node}", name: "n{number}"'
+            field = f"createThing({where}, attributes: {{box: {{small: {number}}}}}"
+            return _sent(field, "CREATED", f"thing:{node}", (path, 1, number))
+        node = self._chance.choice(sorted(self.known))
+        path, revision, small = self.known[node]
+        if kind == "update":
+            field = f'updateThing(path: "{path}", attributes: {{box: {{small: {number}}}}}'
+            return _sent(field, "UPDATED", node, (path, revision + 1, number))
+        if kind == "delete":
+            return _sent(f'deleteThing(path: "{path}"', "DELETED", node, (path, revision, small))
+        to = f"{self.box}/k{number}"
+        return _sent(f'renameThing(path: "{path}", key: "k{number}"', "MOVED", node, (to, revision, small), to)
+
+    def _learn(self, sent: Sent) -> None:
+        """Go on from what was made; a node whose state is unknown is left alone."""
+        if sent.outcome == UNKNOWN:
+            self.loose.add(sent.node)
+        if sent.outcome == UNKNOWN or (sent.outcome == MADE and sent.event == "DELETED"):
+            self.known.pop(sent.node, None)
+        elif sent.outcome == MADE:
+            self.known[sent.node] = sent.state
+
+
+def _sent(field: str, event: str, node: str, state: State, to: str | None = None) -> Sent:
+    selection = "{ node { id path revision ... on Box { small } } }"
+    return Sent(f"mutation {{ made: {field}, idempotencyKey: KEY) {selection} }}", event, node, state, to)
+
+
+def log_of(server: Server, box: str) -> list[Line]:
+    """What the change log has of the nodes below a box, in order."""
+    lines: list[Line] = []
+    cursor, more = "", True
+    while more:
+        since = f', since: "{cursor}"' if cursor else ""
+        where = f'tree: "{box.split("/")[0]}", under: "{box}"'
+        field = f"changes(hierarchy: THING, {where}{since}) {{ changes {{ event nodeId path to }} cursor hasMore }}"
+        feed = server.ask(f"{{ {field} }}").data["changes"]
+        lines += [(line["event"], line["nodeId"], line["to"]) for line in feed["changes"] if line["path"] != box]
+        cursor, more = feed["cursor"], feed["hasMore"]
+    return [line for line in lines if line[1] != f"thing:{box}"]
+
+
+def nodes_of(server: Server, box: str) -> dict[str, State]:
+    """Path, revision and number of each node below a box."""
+    selection = "nodes { id path revision ... on Box { small } } totalCount"
+    found = server.ask(f'{{ thing(path: "{box}") {{ childCount children {{ {selection} }} }} }}').data["thing"]
+    nodes = found["children"]["nodes"]
+    if not found["childCount"] == found["children"]["totalCount"] == len(nodes):
+        raise Wrong("Counts are stored with each node", [f"children of {box}"], found["childCount"], len(nodes))
+    return {node["id"]: (node["path"], node["revision"], node["small"]) for node in nodes}
+
+
+def prepare(server: Server, names: list[str], tree: str = "W") -> None:
+    """The box of each writer, in one tree."""
+    server.ask(
+        f'mutation {{ createThing(key: "{tree}", name: "{tree}", attributes: {{box: {{}}}}) {{ node {{ id }} }} }}'
+    )
+    for name in names:
+        where = f'parent: "{tree}", key: "{name}", name: "{name}"'
+        assert server.ask(f"mutation {{ createThing({where}, attributes: {{box: {{}}}}) {{ node {{ id }} }} }}").data
+
+
+def settle(writers: list[Writer], server: Server, script: list[str], seconds: float = 0) -> Counter[str]:
+    """Compare the log and the nodes of each writer with its account; lists are complete after some seconds."""
+    counts: Counter[str] = Counter()
+    for writer in writers:
+        if writer.wrong:
+            raise writer.wrong
+    time.sleep(seconds)
+    for writer in writers:
+        counts += writer.counts
+        log = [line for line in log_of(server, writer.box) if line[1].startswith(f"thing:{writer.account.name}-")]
+        counts["changes found in the log"] += writer.account.expect(log, script)
+        found = nodes_of(server, writer.box)
+        got = {node: state for node, state in found.items() if node not in writer.loose}
+        if got != writer.known:
+            wrong = {node for node in {*got, *writer.known} if got.get(node) != writer.known.get(node)}
+            steps = [f"{s.mutation} with the responses {s.answers}" for s in writer.account.sent if s.node in wrong]
+            expected = {node: writer.known.get(node) for node in wrong}
+            raise Wrong(OUTCOMES, [*script, *steps], expected, {node: got.get(node) for node in wrong})
+        counts["nodes compared at the end"] += len(found)
+    return counts
