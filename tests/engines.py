@@ -1,7 +1,8 @@
 """DynamoDB engines: local servers with DynamoDB's API, started and stopped by the tests.
 
-The engine is the endpoint that CLADE_TEST_DYNAMODB names; else dynoxide, from CLADE_TEST_DYNOXIDE or npm; else moto,
-which reports no consumed capacity and does not page.
+The engine is the endpoint that CLADE_TEST_DYNAMODB names; else the one that CLADE_TEST_ENGINE names, `dynoxide` or
+`extenddb`; else dynoxide, from CLADE_TEST_DYNOXIDE or npm; else moto, which reports no consumed capacity and does not
+page. ExtendDB checks signatures, and its indexes are as late as CLADE_TEST_INDEX_DELAY_MS says.
 """
 
 import contextlib
@@ -18,8 +19,15 @@ from typing import Self
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
 
+INDEX_DELAY_MS = "400"
+
+# AWS's documented example, which ExtendDB knows as its only key pair.
+KEY_PAIR = {
+    "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
+    "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+}
+
 _CHECKOUT = Path(__file__).parent.parent
-_PACKAGE = "node_modules/@dynoxide/linux-x64/dynoxide"
 
 
 class NoEngine(Exception):
@@ -91,6 +99,27 @@ class Engine:
         raise NoEngine(f"{self.name} did not answer within {START_SECONDS:.0f} seconds.")
 
 
+@dataclass
+class ExtendDB(Engine):
+    """ExtendDB, whose tables are there at once and whose indexes are late."""
+
+    config: Path = Path()
+
+    def start(self) -> None:
+        super().start()
+        os.environ.update(KEY_PAIR)
+        self._set("control_plane_delay_seconds", "0")
+        self._set("index_propagation_delay_ms", os.environ.get("CLADE_TEST_INDEX_DELAY_MS", INDEX_DELAY_MS))
+
+    def _set(self, name: str, value: str) -> None:
+        command = (self.command[0], "settings", "--config", str(self.config), "set", name, value)
+        end = time.monotonic() + START_SECONDS
+        while (done := subprocess.run(command, capture_output=True, timeout=START_SECONDS)).returncode:
+            if time.monotonic() > end:
+                raise NoEngine(f"{self.name} did not take {name}: {done.stderr.decode(errors='replace')}")
+            time.sleep(0.1)  # its database is locked, or not there yet
+
+
 def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -104,12 +133,39 @@ def find(db_path: Path | None = None) -> Engine:
     """
     if url := os.environ.get("CLADE_TEST_DYNAMODB"):
         return Engine("CLADE_TEST_DYNAMODB", url, exact=True)
-    if binary := _dynoxide():
-        port = free_port()
-        keep = ("--db-path", str(db_path)) if db_path else ()
-        command = (str(binary), "serve", "--host", "127.0.0.1", "--port", str(port), *keep)
-        return Engine("dynoxide", f"http://127.0.0.1:{port}", exact=True, command=command)
-    return moto()
+    match os.environ.get("CLADE_TEST_ENGINE", ""):
+        case "extenddb":
+            return extenddb(db_path)
+        case "dynoxide" | "":
+            return dynoxide(db_path) or moto()
+        case unknown:
+            raise NoEngine(f"CLADE_TEST_ENGINE={unknown} is neither dynoxide nor extenddb.")
+
+
+def dynoxide(db_path: Path | None = None) -> Engine | None:
+    """dynoxide, in memory or with its tables in a file; None if it is not installed."""
+    if (binary := _binary("dynoxide")) is None:
+        return None
+    port = free_port()
+    keep = ("--db-path", str(db_path)) if db_path else ()
+    command = (str(binary), "serve", "--host", "127.0.0.1", "--port", str(port), *keep)
+    return Engine("dynoxide", f"http://127.0.0.1:{port}", exact=True, command=command)
+
+
+def extenddb(db_path: Path | None = None) -> Engine:
+    """ExtendDB with late indexes. Its tables are in a file, since only a file lets its settings be changed.
+
+    Raises NoEngine if it is not installed.
+    """
+    if (binary := _binary("extenddb")) is None:
+        raise NoEngine("ExtendDB is not installed: npm's @extenddb/linux-x64")
+    folder = db_path.parent if db_path else Path(tempfile.mkdtemp(prefix="clade-extenddb-"))
+    config = folder / "extenddb.toml"
+    file = db_path or folder / "extenddb.db"
+    config.write_text(f'[storage]\nbackend = "sqlite"\n[storage.sqlite]\npath = "{file}"\n')
+    port = free_port()
+    command = (str(binary), "serve", "--foreground", "--config", str(config), "--port", str(port))
+    return ExtendDB("extenddb", f"http://127.0.0.1:{port}", exact=True, command=command, config=config)
 
 
 def moto() -> Engine:
@@ -126,8 +182,9 @@ def moto() -> Engine:
     return Engine("moto", f"http://127.0.0.1:{port}", exact=False, command=command)
 
 
-def _dynoxide() -> Path | None:
-    if named := os.environ.get("CLADE_TEST_DYNOXIDE"):
+def _binary(name: str) -> Path | None:
+    """The program of npm's package, or the one that CLADE_TEST_DYNOXIDE or CLADE_TEST_EXTENDDB names."""
+    if named := os.environ.get(f"CLADE_TEST_{name.upper()}"):
         return Path(named)
-    places = (_CHECKOUT / _PACKAGE, _CHECKOUT / "tests" / _PACKAGE)
-    return next((place for place in places if place.exists()), None)
+    package = f"node_modules/@{name}/linux-x64/{name}"
+    return next((place for place in (_CHECKOUT / package, _CHECKOUT / "tests" / package) if place.exists()), None)

@@ -96,9 +96,8 @@ class DynamoDBClient:
             session = await open_session(self._credentials)
             session.register_component("response_parser_factory", _ParserFactory())
             region = self.region or session.get_config_variable("region") or ("us-east-1" if self.endpoint else None)
-            client = make_client(
-                session, region_name=region, endpoint_url=self.endpoint, config=_config(self._make_fast_reads)
-            )
+            config = _config(self._make_fast_reads)
+            client = make_client(session, self.endpoint, region_name=region, config=config)
             self._client = await self._opened.enter_async_context(client)
             self._client.meta.events.register_first("needs-retry.dynamodb", self._record_attempt)
         except NoRegionError as error:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 from graph.compiler.plan_cache import PlanCache
@@ -12,7 +11,6 @@ from graph.execution.response_cache import ResponseCache
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
-from graph.schema import build_schema
 from resolvers.access.caller import Caller, InvalidCredential
 from resolvers.access.grants import Grants
 from resolvers.session.budget import BudgetLimits
@@ -21,17 +19,13 @@ from resolvers.session.request import Request
 from resolvers.session.tree_version_cache import TreeVersionCache
 from store.engine.protocol import Store
 from store.writer.writer import Writer
+from tests.schemas import schema_of
 
 
 def caller(*grants: str, name: str = "somebody", reads: bool = True) -> Caller:
     """Somebody who may do this; without `reads` everybody may read everything."""
     rights = Grants.parse(grants)
     return Caller(f"sub:{name}", name, rights if reads else None, rights)
-
-
-@cache
-def _schema(*classes: type[Node]) -> Any:
-    return build_schema(classes)
 
 
 class Server:
@@ -41,7 +35,7 @@ class Server:
         self, store: Store, *classes: type[Node], limits: DocumentLimits = DocumentLimits(), max_nodes: int = 10_000
     ) -> None:
         self.store = store
-        self.schema, types = _schema(*classes)
+        self.schema, types = schema_of(*classes)
         definitions = {cls.name: cls.definition() for cls in classes}
         kept, writer = PageCache(10_000_000, TreeVersionCache(0.0)), Writer(store)
 

@@ -12,7 +12,6 @@ from graph.execution.operation import Execution
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
-from graph.schema import build_schema
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
@@ -23,6 +22,7 @@ from store.model.items import Item, Put, canonical_item
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests.recorded_reads import ReadRecorder
+from tests.schemas import schema_of
 
 _MANY = 1_000_000
 BOUNDLESS = BudgetLimits(10_000_000, 10**9, 10**9, 1e9)
@@ -81,7 +81,7 @@ class Client:
         `page_cache` makes one for each way of answering; without it no request knows anything of those before it.
         """
         self._store = store
-        self._schema, self._types = build_schema(hierarchies)
+        self._schema, self._types = schema_of(*hierarchies)
         self._definitions = {cls.name: cls.definition() for cls in hierarchies}
         self._plans = PlanCache(self._schema._schema, self._types, keep=100) if planned else None
         self._budget = budget or BudgetLimits(max_nodes)

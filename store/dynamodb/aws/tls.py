@@ -19,8 +19,9 @@ class VerifiedHTTPSession(AIOHTTPSession):
     """The HTTP session of one client of aiobotocore."""
 
     def __init__(self, **settings: Any) -> None:
-        # An empty AWS_CA_BUNDLE would turn verification off.
-        super().__init__(**{**settings, "verify": settings.get("verify") or True})
+        # An empty AWS_CA_BUNDLE would turn verification off; only a client of a plain HTTP endpoint does.
+        verify = settings.get("verify")
+        super().__init__(**{**settings, "verify": verify if verify is False else verify or True})
 
     def _get_ssl_context(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=get_cert_path(self._verify))  # type: ignore[attr-defined]  # unknown to the stubs
