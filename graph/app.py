@@ -131,7 +131,7 @@ def execution_of(
     )
     return Execution(
         schema,
-        lambda: Context(new_request(), types, max_entities=settings.max_entities),
+        lambda: Context(new_request(), types),
         span=tracing.span if tracing else nullcontext,
         plans=PlanCache(core_schema(schema), types),
         cache=ResponseCache(settings.response_cache_mb * 1_000_000),

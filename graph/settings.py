@@ -29,6 +29,7 @@ FORMER = {
     "SUGGESTIONS": "was removed, since suggestions follow CLADE_INTROSPECTION; unset the variable",
     "MAX_REPEATS": "was removed, since the limit is fixed; unset the variable",
     "MAX_DIRECTIVES_AT_ONCE": "was removed, since CLADE_MAX_DIRECTIVES covers it; unset the variable",
+    "MAX_ENTITIES": "was removed, since CLADE_MAX_INPUT_VALUES covers it; set that instead",
     "PLAN_CACHE_DOCUMENTS": "was removed, since the length of the cached documents bounds them; unset the variable",
 }
 """Former settings, each with what became of it and the way out."""
@@ -111,8 +112,6 @@ class Settings(BaseSettings):
     max_read_units: float = Field(BudgetLimits.read_units, gt=0)
     """Maximum number of DynamoDB read units per request, in at most half as many calls; reads of SQLite are counted in
     the same way."""
-    max_entities: int = Field(1_000, ge=1)
-    """Maximum number of representations in `_entities` per request."""
     max_tokens: int = Field(LimitValues.max_tokens, ge=1)
     """Maximum number of tokens in a document; also its maximum number of comments."""
     max_depth: int = Field(LimitValues.max_depth, ge=1)
@@ -125,6 +124,9 @@ class Settings(BaseSettings):
     """Maximum number of root fields in a document; `_entities` is not counted."""
     max_directives: int = Field(LimitValues.max_directives, ge=0)
     """Maximum number of directives in a document."""
+    max_input_values: int = Field(LimitValues.max_input_values, ge=1)
+    """Maximum number of values in the arguments of an operation: each scalar, list and object, in literals and in
+    variables, wherever they are used; representations in `_entities` count as one."""
     request_seconds: float = Field(LimitValues.request_seconds, gt=0)
     """Maximum time to receive a request, and maximum time to execute it, in seconds."""
     max_parallel_reads: int = Field(32, ge=1)

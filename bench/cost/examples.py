@@ -27,7 +27,8 @@ def examples() -> Examples:
 
 def reading_examples() -> Examples:
     """Examples that read the store, so that their cost depends on it."""
-    return _cursors() | _walks() | _returns() | _past() | _answers() | _counts() | _dry_runs() | _errors()
+    walks = _cursors() | _walks() | _returns() | _past() | _answers()
+    return walks | _counts() | _dry_runs() | _errors() | _inputs()
 
 
 def location_id(*path: str) -> str:
@@ -281,4 +282,35 @@ def _errors() -> Examples:
         "error in every list": wide(f"children {{ nodes {{ {lists} }} }}"),
         "error in every count": wide(f"children {{ nodes {{ {counts} }} }}"),
         "unknown value in every list": wide(many(ALIASES, "children(level: NOTHING) { totalCount }")),
+    }
+
+
+def _inputs() -> Examples:
+    """Lists in arguments, near the limit of input values and past it, of one list and of the lists of many nodes."""
+    condition, order = "$v: LocationCondition", "$v: [LocationOrderBy!]"
+    some = {
+        "or": [{"key": {"in": [f"{key:02}" for key in range(80)]}}] * 18,
+        "and": [{"name": {"startsWith": "S"}}] * 10,
+    }
+    each = "children(first: 1, where: $v) { totalCount }"
+    below = f"descendants(first: 5000) {{ nodes {{ {each} }} }}"
+    literal = each.replace("$v", "{or: [" + '{key: {eq: "x"}} ' * 40 + "]}")
+    ordered = "children(first: 60) { nodes { children(first: 1, orderBy: $v) { totalCount } } }"
+    listed = "locations(where: $v) { totalCount }"
+    nested: dict[str, Any] = {"key": {"eq": "x"}}
+    for _ in range(100):
+        nested = {"not": {"or": [nested]}}
+    return {
+        "conditions of many lists": wide(below, condition, v=some),
+        "conditions of many lists beside an error": wide(
+            f"{below} children(first: -1) {{ totalCount }}", condition, v=some
+        ),
+        "literal conditions of many lists": wide(below.replace(each, literal) + " children(first: -1) { totalCount }"),
+        "orders of many lists": wide(ordered, order, v=[{"field": "NAME", "direction": "ASC"}] * 600),
+        "more orders of many lists": wide(ordered, order, v=[{"field": "NAME", "direction": "ASC"}] * 5_000),
+        "many alternatives": query(listed, condition, v={"or": [{"key": {"eq": "x"}}] * 600}),
+        "more alternatives": query(listed, condition, v={"or": [{"key": {"eq": "x"}}] * 5_000}),
+        "nested conditions": query(listed, condition, v=nested),
+        "many paths": query("locationsByPath(paths: $v) { id }", "$v: [Path!]!", v=["C000/S/A", "C001"] * 990),
+        "more paths": query("locationsByPath(paths: $v) { id }", "$v: [Path!]!", v=["C000/S/A", "C001"] * 4_500),
     }

@@ -1,6 +1,6 @@
 """Plan cache: compiled plans by operation and deciding variables, kept with the parsed document."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -53,15 +53,14 @@ class BoundPlan:
         """Raises GraphQLError where the variables do not fit, BadInput for invalid arguments."""
         self.plan = plan
         self.look_ahead = plan.look_ahead or LookAhead(plan.fields, variables)
-        self.roots: list[tuple[FoundRoot, Mapping[str, Any], Sequence[Target]]] = []
-        """The fields of Query that look nodes up, with their arguments and the targets that these name."""
+        self.roots: list[tuple[FoundRoot, Sequence[Target]]] = []
+        """The fields of Query that look nodes up, with the targets that their arguments name."""
         self.lookups: list[tuple[Lookup, Selection]] = []
         self.searched = [(root, resolver_arguments(root.definition, root.node, variables)) for root in plan.searched]
         """The fields of Query that find nodes, with their arguments."""
         for root in plan.found:
-            arguments = resolver_arguments(root.definition, root.node, variables)
-            targets = root.resolve.targets(arguments)
-            self.roots.append((root, arguments, targets))
+            targets = root.resolve.targets(resolver_arguments(root.definition, root.node, variables))
+            self.roots.append((root, targets))
             selection = self.look_ahead.selection(root.position.selected)
             self.lookups += [
                 (target, selection.expecting(field.level)) for field, target in targets if target is not None
@@ -102,7 +101,9 @@ class PlanCache:
     ) -> BoundPlan | None:
         variables = _NO_VARIABLES
         if operation.variable_definitions:
-            coerced = get_variable_values(self._schema, operation.variable_definitions, request.variables or {})
+            coerced = get_variable_values(
+                self._schema, operation.variable_definitions, request.variables or {}, max_errors=1
+            )
             if isinstance(coerced, list):
                 return None
             variables = coerced

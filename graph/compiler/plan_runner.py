@@ -260,16 +260,14 @@ async def run(bound: BoundPlan, context: Context) -> bytes:
 async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResults | PageResults]:
     """The nodes of the fields of Query: all lookups in one call, in parallel with the hierarchies' roots."""
     request, listed = context.request, bound.plan.listed
-    for root, arguments, _ in bound.roots:
-        root.resolve.spend(arguments, context)
+    relations = [bound.look_ahead.relation(field.listing.relation) for field in listed]  # raises for invalid arguments
+    selected = [Selected(bound.look_ahead.selection(one.position), one.counts) for one, _ in bound.searched]
     calls: list[Any] = [
-        read_roots(request, field.resolve.hierarchy, bound.look_ahead.relation(field.listing.relation))
-        for field in listed
+        *[read_roots(request, field.resolve.hierarchy, one) for field, one in zip(listed, relations, strict=True)],
+        *[one.resolve.find(request, given, of) for (one, given), of in zip(bound.searched, selected, strict=True)],
+        find_nodes(request, bound.lookups),
     ]
-    for searched, given in bound.searched:
-        selected = Selected(bound.look_ahead.selection(searched.position), searched.counts)
-        calls.append(searched.resolve.find(request, given, selected))
-    *pages, records = await gather_all([*calls, find_nodes(request, bound.lookups)])
+    *pages, records = await gather_all(calls)
     connections: list[tuple[RootField, Connection]] = [(field, field.listing.connection) for field in listed]
     connections += [(searched, searched.connection) for searched, _ in bound.searched]
     found: dict[RootField, NodeResults | PageResults] = {
@@ -278,7 +276,7 @@ async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResu
     }
     raise_first_error(records)
     left = iter(records)
-    for root, _, targets in bound.roots:
+    for root, targets in bound.roots:
         some = [None if target is None else check.checked(next(left)) for check, target in targets]
         found[root] = NodeResults(root.position, [some], request.budget, many=root.resolve.many)
     return found

@@ -1,11 +1,12 @@
 """Executor: graphql-core's interpreter as Strawberry sets it up, with budgets, and yielding to the event loop.
 
 It executes what is not compiled: mutations, histories, introspection, and queries in which a plan met an error. Leaves
-are written by the functions that plans use, which take a fifth of the time of a resolver call.
+are written by the functions that plans use, which take a fifth of the time of a resolver call. The arguments of a field
+of nodes are coerced once for all of its parents, since each may have long lists.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from typing import Any, cast
@@ -19,7 +20,7 @@ from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 from graph.compiler.json_writers import LeafField
 from graph.errors import MAX_ERRORS_PER_CODE, cause_of, code_of, without_frames
 from graph.operation.lookahead import resolver_arguments
-from graph.types.field import resolver_of
+from graph.types.field import Resolver, resolver_of
 from graph.types.search_fields import FoundField
 from resolvers.planning.relations import RelationKind
 from resolvers.session.budget import RELATION_FIELDS, Budget
@@ -30,6 +31,21 @@ OBJECTS = 16  # completed between two looks at the clock
 
 Grouped = Mapping[str, list[FieldDetails]]
 Leaf = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How a field is resolved without Strawberry: its definition, its resolver, and its arguments or their error."""
+
+    definition: Any
+    resolve: Resolver
+    arguments: Mapping[str, Any] | GraphQLError
+
+    def call(self, source: Any, info: Any) -> Any:
+        """The resolver's result. Raises the error of the arguments."""
+        if isinstance(self.arguments, GraphQLError):
+            raise self.arguments
+        return self.resolve(source, info, **self.arguments)
 
 
 @dataclass(frozen=True)
@@ -51,7 +67,9 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         super().__init__(*args, **kwargs)
         self._budget: Budget = self.context_value.budget
         self._roots = {self.schema.query_type, self.schema.mutation_type, self.schema.subscription_type}
+        self._writing = {self.schema.mutation_type, self.schema.subscription_type}
         self._fields: dict[tuple[GraphQLObjectType, int], tuple[Grouped, ObjectFields]] = {}
+        self._resolutions: dict[tuple[GraphQLObjectType, int], Resolution | None] = {}
         self._errors: Counter[str] = Counter()
         self._objects = 0
 
@@ -112,12 +130,56 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         resolve = resolver_of(definition)
         if resolve is None or iscoroutinefunction(resolve):
             return None
-        try:
-            arguments = resolver_arguments(definition, details.node, self.variable_values)
-        except GraphQLError:
+        arguments = self._arguments(definition, details)
+        if isinstance(arguments, GraphQLError):
             return None
         leaf = LeafField(name, definition.type, resolve)
         return lambda record: leaf.resolved(record, arguments)
+
+    # -- fields --------------------------------------------------------------------------------------------------------
+
+    def execute_field(
+        self, parent_type: GraphQLObjectType, source: Any, details: Any, path: Path, position_context: Any
+    ) -> Any:
+        """The value of a field as graphql-core completes it; the resolver of a field of nodes is called directly."""
+        found = self._resolution(parent_type, details[0])
+        if found is None:
+            return super().execute_field(parent_type, source, details, path, position_context)
+        kind = found.definition.type
+        info = self.build_resolve_info(found.definition, [one.node for one in details], parent_type, path)
+        try:
+            result = found.call(source, info)
+            if self.is_awaitable(result):
+                return self.complete_awaitable_value(kind, details, info, path, result, position_context)
+            value = self.complete_value(kind, details, info, path, result, position_context)
+        except Exception as error:
+            self.handle_field_error(error, kind, details, path)
+            return None
+        return self._located(value, kind, details, path) if self.is_awaitable(value) else value
+
+    async def _located(self, value: Awaitable[Any], kind: Any, details: Any, path: Path) -> Any:
+        try:
+            return await value
+        except Exception as error:
+            self.handle_field_error(error, kind, details, path)
+            return None
+
+    def _resolution(self, parent_type: GraphQLObjectType, details: FieldDetails) -> Resolution | None:
+        """How a field is resolved; None for one that graphql-core has to resolve, such as a mutation: Strawberry makes
+        its inputs.
+        """
+        key = parent_type, id(details.node)  # the document outlives the execution
+        if key not in self._resolutions:
+            definition = self.schema.get_field(parent_type, details.node.name.value)
+            resolve = None if definition is None or parent_type in self._writing else resolver_of(definition)
+            self._resolutions[key] = resolve and Resolution(definition, resolve, self._arguments(definition, details))
+        return self._resolutions[key]
+
+    def _arguments(self, definition: Any, details: FieldDetails) -> Mapping[str, Any] | GraphQLError:
+        try:
+            return resolver_arguments(definition, details.node, self.variable_values)
+        except GraphQLError as error:
+            return error.with_traceback(None)
 
     # -- lists ---------------------------------------------------------------------------------------------------------
 

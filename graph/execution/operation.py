@@ -35,6 +35,7 @@ from graph.operation.graphql_request import GraphQLRequest
 from resolvers.access.caller import ANYONE, Caller
 from resolvers.past.change_follower import ChangeListener
 from resolvers.session.budget import ResponseTooLarge
+from store.concurrency import yield_to_loop
 from store.errors import CladeError
 
 TRACED = 2  # of `report_reads`: with the calls of the store
@@ -149,6 +150,8 @@ class Execution:
         if operation is None:
             return no_operation(request.operation_name)
         _check(operation, caller, allow_mutations=allow_mutations, allow_subscriptions=listener is not None)
+        if (error := self._input_error(document, operation, request)) is not None:
+            return rejected([error])
         # To callers with grants the reads would reveal hidden nodes.
         reads_all = caller.reads is None
         report_reads, cache_tags = report_reads if reads_all else 0, cache_tags and reads_all
@@ -162,6 +165,17 @@ class Execution:
             return timed_out(operation, self._limits.request_seconds)
         finally:  # also if the client has disconnected
             context.stop()
+
+    def _input_error(
+        self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest
+    ) -> GraphQLError | None:
+        """The error for more input values than the limit allows; they are counted before any is coerced."""
+        try:
+            inputs = document.inputs_of(operation)
+            self._limits.check_inputs(self._schema, operation, inputs, request.variables or {})
+        except GraphQLError as error:
+            return error
+        return None
 
     def _context(self, call: Call, caller: Caller, observed: RequestInfo | None) -> Any:
         context = self._make_context()
@@ -201,8 +215,11 @@ class Execution:
     async def _attempt(self, call: Call, context: Any) -> OperationResponse:
         """The cached, compiled or interpreted response."""
         context.how = "interpreted"
-        if call.is_query and (response := await self._cached_or_compiled(call, context)) is not None:
-            return response
+        if call.is_query:
+            if (response := await self._cached_or_compiled(call, context)) is not None:
+                return response
+            if call.request.variables:  # they are coerced again, which takes as long as the first time
+                await yield_to_loop()
         result = execute(
             self._schema,
             call.document.document,

@@ -39,14 +39,10 @@ class Entities(TargetField):
 
     many = True
 
-    def spend(self, given: Mapping[str, Any], context: Any) -> None:
-        context.spend_entities(len(given["representations_"]))
-
     def targets(self, given: Mapping[str, Any]) -> list[Target]:
         return [self._target(representation) for representation in given["representations_"]]
 
     async def __call__(self, root: Any, info: Any, **given: Any) -> list[Any]:
-        self.spend(given, info.context)
         selection = info.context.look_ahead(info).selection_of(info)
         load = info.context.loaders.node.load
 

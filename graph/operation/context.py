@@ -12,18 +12,15 @@ from graph.operation.lookahead import LookAhead, SelectedFields, Types
 from resolvers.access.caller import Caller
 from resolvers.dataloaders import Loaders
 from resolvers.past.change_follower import ChangeListener
-from resolvers.session.budget import Budget, too_many_nodes
+from resolvers.session.budget import Budget
 from resolvers.session.request import Request, Store
-from store.errors import BudgetExceeded
 
 
 class Context:
     """A request, its dataloaders, and the look-ahead of its operation."""
 
-    def __init__(self, request: Request, types: Types, *, max_entities: int = 1_000) -> None:
+    def __init__(self, request: Request, types: Types) -> None:
         self.request = request
-        self._max_entities = self._entities_left = max_entities
-        self._max_ids = self._ids_left = request.budget.nodes_left
         self._types = types
         self._look_ahead: LookAhead | None = None
         self.fields: SelectedFields | None = None
@@ -70,25 +67,8 @@ class Context:
         """Drop the dataloaders: a mutation has changed something."""
         self.__dict__.pop("loaders", None)
 
-    def spend_entities(self, count: int) -> None:
-        """Spend entities of the request's limit, which all aliases of `_entities` share. Raises BudgetExceeded."""
-        if count > self._entities_left:
-            raise BudgetExceeded(
-                f"The request asks for more than {self._max_entities} entities; ask for them in several requests, "
-                "or raise CLADE_MAX_ENTITIES."
-            )
-        self._entities_left -= count
-
-    def spend_ids(self, count: int) -> None:
-        """Spend ids of the request's limit of nodes, which all fields share. Raises BudgetExceeded."""
-        if count > self._ids_left:
-            raise too_many_nodes("The nodes that are looked up", count, self._ids_left)
-        self._ids_left -= count
-
     def begin_again(self) -> None:
         """Reset all budgets: the response is made again, from what was read so far."""
-        self._entities_left = self._max_entities
-        self._ids_left = self._max_ids
         self.__dict__.pop("errors_left_out", None)
         self.request.budget.reset()
 

@@ -10,9 +10,10 @@ from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRul
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
 from graph.errors import NESTED_MESSAGE, VALIDATION_FAILED, request_error
-from graph.operation.document_limits import DocumentLimits
+from graph.operation.document_limits import DocumentLimits, Inputs, Measured
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
+from graph.operation.input_values import InputValues
 from store.bounded_cache import BoundedCache
 
 RULES = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
@@ -36,6 +37,7 @@ class ParsedDocument:
     """A valid query, and its compiled plans, which are dropped with it."""
 
     document: DocumentNode
+    inputs: Inputs
     plans: BoundedCache[tuple[str, ...], Any] | None = None
     """By operation, and by the values that decide what a plan is; made by the `PlanCache`."""
     bound: WeakKeyDictionary[GraphQLRequest, Any] = field(default_factory=WeakKeyDictionary)
@@ -43,6 +45,10 @@ class ParsedDocument:
     deciding: list[str] | None = None
     """The variables in directives; None until the first plan is compiled."""
     _operations: dict[str | None, OperationDefinitionNode] = field(default_factory=dict)
+
+    def inputs_of(self, operation: OperationDefinitionNode) -> InputValues:
+        """The input values of one of its operations."""
+        return self.inputs[operation.name.value if operation.name else ""]
 
     def operation(self, name: str | None) -> OperationDefinitionNode | None:
         """The operation of this name, or the only one without a name; None where there is none."""
@@ -68,15 +74,15 @@ class DocumentCache:
         """The valid document of a query. Raises InvalidDocument."""
         parsed = self._documents.get(query)
         if parsed is None:
-            parsed = ParsedDocument(self._parse(query))
+            parsed = ParsedDocument(*self._parse(query))
             self._documents.put(query, parsed)
         return parsed
 
-    def _parse(self, query: str) -> DocumentNode:
+    def _parse(self, query: str) -> Measured:
         try:
-            document = self._limits.parse(query)
+            parsed = self._limits.parse(query)
             hide = not self._limits.introspection
-            errors = validate(self._schema, document, RULES, max_errors=MAX_ERRORS, hide_suggestions=hide)
+            errors = validate(self._schema, parsed.document, RULES, max_errors=MAX_ERRORS, hide_suggestions=hide)
         except GraphQLError as error:
             raise InvalidDocument([error]) from None
         except RecursionError:
@@ -86,4 +92,4 @@ class DocumentCache:
                 found.message = found.message.partition(" Did you mean ")[0]
         if errors:
             raise InvalidDocument([request_error(error, VALIDATION_FAILED) for error in errors])
-        return document
+        return parsed

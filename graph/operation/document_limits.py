@@ -5,9 +5,9 @@ both. A cached document has passed, and is not checked again.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphql import (
     DocumentNode,
@@ -15,6 +15,7 @@ from graphql import (
     FragmentDefinitionNode,
     FragmentSpreadNode,
     GraphQLError,
+    GraphQLSchema,
     GraphQLSyntaxError,
     InlineFragmentNode,
     OperationDefinitionNode,
@@ -24,6 +25,7 @@ from graphql import (
 )
 
 from graph.errors import LIMIT_EXCEEDED
+from graph.operation.input_values import InputValues
 from graph.operation.limit_values import LimitValues
 from store.errors import Forbidden
 
@@ -32,13 +34,24 @@ NOT_DEEPER = frozenset(("edges", "node", "nodes", "_entities"))
 # Their depth is bounded by the schema, and for GraphQL's own two by a rule of the validation.
 INTROSPECTION = frozenset(("__schema", "__type", "_service"))
 
+INPUT_VALUES, MAX_INPUT_VALUES = "input values in literals and variables", "MAX_INPUT_VALUES"
 ROOT, ELSEWHERE = 0, -1  # positions; all others are numbered from 1
+
+Inputs = Mapping[str, InputValues]
+"""The input values of each operation of a document, by its name, which is empty where it has none."""
+
+
+class Measured(NamedTuple):
+    """A document within the limits, and the input values of its operations."""
+
+    document: DocumentNode
+    inputs: Inputs
 
 
 class DocumentLimits(LimitValues):
     """The limits of one document, and the parser that applies them."""
 
-    def parse(self, query: str) -> DocumentNode:
+    def parse(self, query: str) -> Measured:
         """The parsed document. Raises GraphQLError for a syntax error, and for one that exceeds a limit."""
         try:
             document = parse(
@@ -59,12 +72,24 @@ class DocumentLimits(LimitValues):
             (size.aliases, "aliases", self.max_aliases, "MAX_ALIASES"),
             (size.root_fields, "fields at its root", self.max_root_fields, "MAX_ROOT_FIELDS"),
             (size.repeats, "fields of one name in one selection set", self.max_repeats, None),
+            (size.literals, INPUT_VALUES, self.max_input_values, MAX_INPUT_VALUES),
         ):
             if found > limit:
                 raise too_much(f"{found:,}", unit, limit, setting)
         if size.introspects and not self.introspection:
             raise GraphQLError("Introspection is disabled.", extensions={"code": Forbidden.code})
-        return document
+        return Measured(document, size.inputs)
+
+    def check_inputs(
+        self,
+        schema: GraphQLSchema,
+        operation: OperationDefinitionNode,
+        inputs: InputValues,
+        variables: Mapping[str, Any],
+    ) -> None:
+        """Raise GraphQLError where an operation of a parsed document has too many input values with these variables."""
+        if (found := inputs.count(schema, operation, variables)) > self.max_input_values:
+            raise too_much(f"{found:,}", INPUT_VALUES, self.max_input_values, MAX_INPUT_VALUES)
 
 
 def nodes_in(document: DocumentNode) -> Iterator[Any]:
@@ -100,7 +125,7 @@ class Ahead:
 
 
 class Size:
-    """The depth, and the numbers of aliases, root fields and fields of one name at one position.
+    """The depth, and the numbers of aliases, root fields, fields of one name at one position, and literals.
 
     Each is that of the largest operation. Gateways select `_entities` many times, so neither its aliases nor its root
     fields are counted.
@@ -108,7 +133,8 @@ class Size:
 
     def __init__(self, document: DocumentNode, max_fields: int) -> None:
         """Raises GraphQLError where all operations together have more than `max_fields`; spreads count as fields."""
-        self.depth = self.aliases = self.root_fields = self.repeats = 0
+        self.depth = self.aliases = self.root_fields = self.repeats = self.literals = 0
+        self.inputs: dict[str, InputValues] = {}
         self.introspects = False
         self._max_fields = self._fields_left = max_fields
         definitions = document.definitions
@@ -117,6 +143,7 @@ class Size:
         for definition in definitions:
             if isinstance(definition, OperationDefinitionNode):
                 self._measure(Ahead(definition.selection_set, ROOT))
+                self.inputs[definition.name.value if definition.name else ""] = self._inputs
         while self._unused:  # they are validated, too
             name = next(iter(self._unused))
             self._measure(Ahead(self._unused.pop(name).selection_set, ELSEWHERE, within=frozenset((name,))))
@@ -124,6 +151,7 @@ class Size:
     def _measure(self, start: Ahead) -> None:
         """Measure one operation, with a stack of its own, so that nesting of any depth is measured."""
         self._aliases = self._root_fields = 0
+        self._inputs = InputValues()
         self._times: Counter[tuple[int, str]] = Counter()
         self._positions: dict[tuple[int, str], int] = {}
         stack = [start]
@@ -139,6 +167,7 @@ class Size:
         self.aliases = max(self.aliases, self._aliases)
         self.root_fields = max(self.root_fields, self._root_fields)
         self.repeats = max([self.repeats, *self._times.values()])
+        self.literals = max(self.literals, self._inputs.literals)
 
     def _below(self, selection: SelectionNode, ahead: Ahead) -> Ahead | None:
         """The selection set below a selection, if any; cycles are left to the validation."""
@@ -155,6 +184,7 @@ class Size:
 
     def _field(self, field: FieldNode, ahead: Ahead) -> Ahead | None:
         name = field.name.value
+        self._inputs.add(field)
         if name != "_entities":
             self._aliases += field.alias is not None
             self._root_fields += ahead.position == ROOT

@@ -19,5 +19,6 @@ class LimitValues:
     max_aliases: int = 30
     max_root_fields: int = 20
     max_directives: int = 50
+    max_input_values: int = 2_000
     request_seconds: float = 10.0
     introspection: bool = True

@@ -194,6 +194,7 @@ class LookAhead:
         self._relations: dict[RelationField, Relation] = {}
         self._rejected: dict[RelationField, CladeError | GraphQLError] = {}
         self._selections: dict[NodePosition, NodeSelection] = {}
+        self._windows: dict[tuple[int, str], ConnectionArguments | CladeError | GraphQLError] = {}
 
     def relation(self, field: RelationField) -> Relation:
         """The relation that a field selects. Raises BadInput or GraphQLError where its arguments are invalid."""
@@ -233,17 +234,26 @@ class LookAhead:
         """None for rejected arguments, whose error is kept without its frames: it is raised for every node."""
         if field in self._rejected:
             return None
-        window = ConnectionArguments()
-        if field.kind in LISTS:
-            try:
-                window = connection_arguments(field.definition, field.node, self.variables)
-            except (CladeError, GraphQLError) as error:
-                self._rejected[field] = error.bare() if isinstance(error, CladeError) else error.with_traceback(None)
-                return None
+        window = self._window(field) if field.kind in LISTS else ConnectionArguments()
+        if isinstance(window, Exception):
+            self._rejected[field] = window
+            return None
         selection = self.selection(field.position)
         found = Relation(field.kind, window, selection, field.nodes, field.total, field.counts)
         self._relations[field] = found
         return found
+
+    def _window(self, field: RelationField) -> ConnectionArguments | CladeError | GraphQLError:
+        """The arguments of a list, coerced once for all levels, or their error without its frames."""
+        key = id(field.node), str(field.definition.type)  # lists of one hierarchy have the same arguments at all levels
+        if key not in self._windows:
+            try:
+                self._windows[key] = connection_arguments(field.definition, field.node, self.variables)
+            except CladeError as error:
+                self._windows[key] = error.bare()
+            except GraphQLError as error:
+                self._windows[key] = error.with_traceback(None)
+        return self._windows[key]
 
 
 class NodeSelection:

@@ -24,15 +24,11 @@ class TargetField(ABC):
     def targets(self, given: Mapping[str, Any]) -> "list[Target]":
         """The lookups, each with the field that checks its node. Raises BadInput for the first invalid argument."""
 
-    def spend(self, given: Mapping[str, Any], context: Any) -> None:  # noqa: B027 - most take nothing
-        """Spend the lookups of the request's limit, if there is one. Raises BudgetExceeded."""
-
     def checked(self, found: Record | None) -> Record | None:
         """The node that was found. Raises WrongLevel unless it is of the field's level."""
         return found
 
     async def __call__(self, root: Any, info: Any, **given: Any) -> Any:
-        self.spend(given, info.context)
         targets = self.targets(given)
         nodes = await load(info, [lookup for _, lookup in targets])
         found = [field.checked(node) for (field, _), node in zip(targets, nodes, strict=True)]
@@ -70,10 +66,6 @@ class ById(TargetField):
     hierarchies: Collection[str]
     many: bool = False
 
-    def spend(self, given: Mapping[str, Any], context: Any) -> None:
-        if self.many:
-            context.spend_ids(len(given["ids_"]))
-
     def targets(self, given: Mapping[str, Any]) -> "list[Target]":
         ids = given["ids_"] if self.many else [given["id_"]]
         return [(self, by_id(self.hierarchies, node_id)) for node_id in ids]
@@ -85,9 +77,6 @@ class ByPaths(TargetField):
 
     hierarchy: str
     many: bool = True
-
-    def spend(self, given: Mapping[str, Any], context: Any) -> None:
-        context.spend_ids(len(given["paths_"]))
 
     def targets(self, given: Mapping[str, Any]) -> "list[Target]":
         return [(self, (self.hierarchy, parse_path(path))) for path in given["paths_"]]

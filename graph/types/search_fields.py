@@ -94,7 +94,7 @@ def search_fields(types: HierarchyTypes) -> Fields:
         "name. Case and accents are ignored."
     )
     arguments = [text, UNDER, level, FIRST, _LANGUAGES]
-    return {search_field_of(cls): field(SearchField(cls.name), found, description, *arguments)}
+    return {search_field_of(cls): field(SearchField(cls.name), found | None, description, *arguments)}
 
 
 # -- near a point ------------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def near_fields(types: HierarchyTypes) -> Fields:
         "those at the same distance by id."
     )
     arguments = [_LATITUDE, _LONGITUDE, _KILOMETERS, level_argument(types), FIRST, UNDER]
-    return {name: field(NearField(cls.name), found, description, *arguments)}
+    return {name: field(NearField(cls.name), found | None, description, *arguments)}
 
 
 def _edges(page: FoundPage, info: Any) -> list[tuple[float, Record]]:

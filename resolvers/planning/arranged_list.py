@@ -9,7 +9,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, cmp_to_key
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -178,8 +177,7 @@ def _page(found: ArrangedList, relation: Relation) -> Page:
 
 def _arrangement(relation: Relation) -> object:
     """The part of a cache key that says which list it is, in which order and under which conditions."""
-    window = relation.window
-    return relation.whole.page_key, window.ordering, window.where
+    return relation.whole.page_key, relation.arrangement
 
 
 async def arrange(relation: Relation, owner: str, whole: Page) -> ArrangedList:
@@ -191,9 +189,7 @@ async def arrange(relation: Relation, owner: str, whole: Page) -> ArrangedList:
         async for chunk in in_chunks(records, TESTED_A_CHUNK):
             found += [record for record in chunk if test(record)]
         records = found
-    identity = (ordering.identity, None if window.where is None else window.where.identity)
-    digest = blake2b(repr(identity).encode(), digest_size=16).hexdigest()
-    cursors = ArrangedCursors(ordering, f"{owner}\n{digest}", whole.cursors)
+    cursors = ArrangedCursors(ordering, f"{owner}\n{relation.arrangement}", whole.cursors)
     return ArrangedList(await ordering.sorted(records), cursors)
 
 

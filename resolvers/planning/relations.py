@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from hashlib import blake2b
 from typing import Protocol
 
 from msgspec import Struct
 
 from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.sorting.ordering import LIST_ORDER
 from store.errors import CladeError
 
 
@@ -71,6 +73,13 @@ class Relation:
         is_shown = window.where is None and window.size is None and not window.is_paged
         selection = self.selection if is_shown else NoSelection()
         return Relation(self.kind, window.whole(), selection, counts=self.counts)
+
+    @cached_property
+    def arrangement(self) -> str:
+        """A digest of its order and conditions, made once for all of its lists, since conditions may be long."""
+        window = self.window
+        identity = (window.ordering or LIST_ORDER).identity, None if window.where is None else window.where.identity
+        return blake2b(repr(identity).encode(), digest_size=16).hexdigest()
 
     @cached_property
     def _errors(self) -> dict[str, CladeError]:

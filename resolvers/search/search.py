@@ -22,18 +22,16 @@ from resolvers.search.finder import Arguments, Finder, FoundPage, Reading, are_s
 from resolvers.search.hits import Place, Selected
 from resolvers.search.scope import Scope
 from resolvers.session.request import Request
-from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
 from store.model.keys import MAX_SEGMENTS
-from store.model.languages import canonical_language
+from store.model.languages import lookup
 from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.folding import SearchText as SearchText
 from store.search.folding import is_group
 from store.search.word_items import WordItem, Words, by_text, by_weight, weight_of
 
-MAX_LANGUAGES = 20
 MAX_UNITS = 50.0  # for items, beside the units of hits
 ITEMS_A_UNIT = 35  # of some 220 bytes, read eventually consistent
 MAX_ITEMS = 1_750  # where no more are read afterwards
@@ -48,10 +46,7 @@ class SearchArguments(Arguments):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.languages is not None and len(self.languages) > MAX_LANGUAGES:
-            raise BadInput(f"languages has {len(self.languages)} tags; at most {MAX_LANGUAGES} are allowed.")
-        for tag in self.languages or ():
-            canonical_language(tag)  # here, since whether names are compared depends on what is found
+        lookup((), self.languages or ())  # here, since whether names are compared depends on what is found
 
     @property
     def matching(self) -> Matching:
@@ -61,7 +56,12 @@ class SearchArguments(Arguments):
 async def search(
     request: Request, hierarchy: Hierarchy, asked: SearchArguments, selected: Selected = Selected()
 ) -> FoundPage:
-    """The nodes that match, at most `first`, with what is `selected` of them. Raises as `Finder.find`."""
+    """The nodes that match, at most `first`, with what is `selected` of them; none for a text without a word.
+
+    Raises as `Finder.find`.
+    """
+    if not asked.text.words:
+        return FoundPage([])
     hits, complete = await _Search(request, hierarchy, asked).find(selected)
     return FoundPage([hit.record for hit in hits], complete=complete)
 

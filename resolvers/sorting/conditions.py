@@ -17,7 +17,6 @@ from store.model.records import Record
 
 MAX_CONDITIONS = 50  # of one list, and, or and not among them: each is tested for every node
 MAX_DEPTH = 5  # of and, or and not in each other
-MAX_OPERANDS = 100  # of one `in`
 MAX_CHARACTERS = 4_000  # of all texts to compare with: they are cached with the list
 
 Test = Callable[[Record], bool]
@@ -138,8 +137,6 @@ class ConditionParser:
         if operand is None:
             raise BadInput(f"{operator} of {name} is null in where; omit it, or write isNull: true.")
         given = operand if isinstance(operand, list) else [operand]
-        if len(given) > MAX_OPERANDS:
-            raise BadInput(f"in of {name} has {len(given):,} values in where; at most {MAX_OPERANDS} are allowed.")
         operands = tuple([_stored(name, one) if isinstance(one, Enum) else one for one in given])
         self._characters_left -= sum([len(one) for one in operands if isinstance(one, str)])
         if self._characters_left < 0:

@@ -86,13 +86,11 @@ class SearchText(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> "SearchText":
-        """Raises BadInput for a text that is too long, or has no word or too many."""
+        """Raises BadInput for a text that is too long or has too many words. One without a word matches nothing."""
         if len(text) > MAX_TEXT_CHARACTERS:
             raise BadInput(f"text has {len(text):,} characters; at most {MAX_TEXT_CHARACTERS} are allowed.")
         folded = fold(text)
         words = tuple(dict.fromkeys(folded.split("+"))) if folded else ()
-        if not words:
-            raise BadInput("text has no letter and no digit; write the beginning of a word.")
         if len(words) > MAX_WORDS:
             raise BadInput(f"text has {quantity(len(words), 'word')}; at most {MAX_WORDS} are allowed.")
         # In scripts without spaces a word begins with any character inside of another one.
@@ -101,7 +99,7 @@ class SearchText(NamedTuple):
     @property
     def is_word(self) -> bool:
         """Whether the text is one word, and not the same one twice."""
-        return self.folded == self.words[0]
+        return self.words[:1] == (self.folded,)
 
     def match(self, names: "tuple[str, ...] | list[str]", words: str) -> int | None:
         """How well folded names, and further folded words, match: 0 where a name is the text, 1 where one begins with

@@ -52,6 +52,8 @@ def wide(count, block):
     return nodes(f"{named('parent { ' + of('name', 90) + ' }', blocks)} {of('name', rest)}")
 
 
+QUOTED = '"US"'
+
 # Written so that nothing else about them is too much.
 AT_EDGE = {
     "max_tokens": lambda count: wide(count - 13, 95),
@@ -61,12 +63,13 @@ AT_EDGE = {
     "max_aliases": lambda count: nodes(named("name", count)),
     "max_root_fields": lambda count: f"{{ {of('__typename', count)} }}",
     "max_directives": lambda count: nodes(of("name @skip(if: false)", count)),
+    "max_input_values": lambda count: f"{{ locationsByPath(paths: [{of(QUOTED, count - 1)}]) {{ id }} }}",
 }
 
 
 @pytest.mark.parametrize("name", AT_EDGE)
 async def test_a_document_at_the_limit_is_accepted_and_one_above_is_rejected(name, monkeypatch):
-    limits = replace(DEFAULTS, max_tokens=9_999) if name == "max_fields" else DEFAULTS
+    limits = replace(DEFAULTS, max_tokens=9_999) if name in ("max_fields", "max_input_values") else DEFAULTS
     limit = getattr(limits, name)
     assert await refusal(AT_EDGE[name](limit), limits) is None
     monkeypatch.setattr(document_cache, "validate", None)  # the costly rules are not reached
@@ -86,6 +89,7 @@ def test_the_default_limits():
             max_aliases=30,
             max_root_fields=20,
             max_directives=50,
+            max_input_values=2_000,
             request_seconds=10.0,
             introspection=True,
         )

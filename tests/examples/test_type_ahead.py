@@ -282,8 +282,13 @@ def test_errors_are_said_and_enter_tries_again(new_page, page):
 
 
 def test_what_the_server_rejects_is_said(page):
+    field(page).fill(" ".join(map(str, range(9))))
+    expect(status(page)).to_contain_text("text has 9 words; at most 8 are allowed.")
+
+
+def test_a_text_without_a_word_finds_nothing(page):
     field(page).fill("!!")
-    expect(status(page)).to_contain_text("text has no letter and no digit; write the beginning of a word.")
+    expect(status(page)).to_contain_text("No place has words that begin with “!!”.")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

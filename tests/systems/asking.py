@@ -40,6 +40,7 @@ WIDE = _Wide(
     max_aliases=_MANY,
     max_root_fields=_MANY,
     max_directives=_MANY,
+    max_input_values=_MANY,
     request_seconds=600.0,  # a long form runs beside other work
 )
 """For queries that a machine has made."""

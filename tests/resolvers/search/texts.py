@@ -122,6 +122,6 @@ class Searches:
 
 def _is_searched(text: str) -> bool:
     try:
-        return bool(SearchText.of(text))
+        return bool(SearchText.of(text).words)
     except BadInput:
         return False
