@@ -8,7 +8,8 @@
 | `locations { totalCount }` | – | the version of the hierarchy, by key | one, in the same round |
 | `locations { nodes { descendantCount } }` | – | the versions of all trees listed, by key | one more |
 
-That one is a BatchGetItem of up to 100 keys. Lists below the roots read the same versions.
+That one is a BatchGetItem of up to 100 keys. Lists below the roots read the same versions. Every list of roots reads
+the version of the hierarchy, which names the moves from and to roots: in the same round, on SQLite before it.
 
 No dataloader batches it: a hierarchy has one list of roots. For callers with grants see `restricted_lists.py`.
 """

@@ -20,6 +20,7 @@ _UNSPACED = (
 _HAN = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH")
 _LATER_LETTERS = ("HANGUL JUNGSEONG", "HANGUL JONGSEONG")  # of a syllable
 Words = tuple[str, ...]
+KEY = "#"  # under which a key is among the names
 
 
 def folded(text: str) -> Words:
@@ -92,8 +93,11 @@ class Brute:
 
     def _named(self, record: Record) -> Named:
         names, left = {}, MAX_ITEMS
-        for language, text in {"": record.name, **record.names}.items():
-            names[language], left = _cut(folded(text), left)
+        named = {language: folded(text) for language, text in {"": record.name, **record.names}.items()}
+        if (key := folded(record.path[-1])) not in named.values():
+            named[KEY] = key
+        for language, words in named.items():
+            names[language], left = _cut(words, left)
         others: list[str] = []
         for word in self._others(record):
             if not any(word in name for name in names.values()) and word not in others:
@@ -104,9 +108,6 @@ class Brute:
         return Named(record, names, tuple(others), Decimal(str(weight or 0)), " " + " ".join(every))
 
     def _others(self, record: Record) -> Iterator[str]:
-        key = folded(record.path[-1])
-        if len(key) == 1:
-            yield from key
         for attribute in self.hierarchy.levels[record.level].attributes.values():
             if attribute.search:
                 value = record.attributes.get(attribute.name)
@@ -140,7 +141,7 @@ class Brute:
 
 
 def _match(node: Named, words: Words, languages: Sequence[str] | None) -> int | None:
-    taken = set(node.names) if languages is None else {"", *[_best(node.names, tag) for tag in languages]}
+    taken = set(node.names) if languages is None else {"", KEY, *[_best(node.names, tag) for tag in languages]}
     names = [name for language, name in node.names.items() if language in taken and name]
     searched = [word for name in names for word in name] + [*node.others]
     if not all(any(_begins(word, text) for word in searched) for text in words):

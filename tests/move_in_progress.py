@@ -87,7 +87,7 @@ def any_move(model: Model, random: Random) -> MoveInProgress:
 
 
 class FlippingStore:
-    """Store without a version that flips the move before one of its reads."""
+    """Store that flips the move before one of its reads, by a commit like that of another process."""
 
     def __init__(self, store: Store, moving: MoveInProgress, reads_before: int) -> None:
         self._store = store
@@ -97,9 +97,6 @@ class FlippingStore:
     @property
     def has_flipped(self) -> bool:
         return self._left < 0
-
-    def version(self) -> object:
-        return None
 
     async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
         await self._step()

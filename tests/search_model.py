@@ -60,7 +60,8 @@ def beginnings(folded: str) -> list[str]:
 
 
 class NodeWords:
-    """The words of the item of a node: its folded `names` by language, the `others`, and all beginnings of words.
+    """The words of the item of a node: its folded `names` by language, its key by "#" unless it is equal to a name,
+    the `others`, and all beginnings of words.
 
     `found` has for each beginning whether it is a whole name, which is also a beginning of a name.
     """
@@ -69,12 +70,13 @@ class NodeWords:
         self._left = 40
         names = {"": node["name"], **node.get("names", {})}
         folded = {language: fold(name) for language, name in names.items()}
-        self.names = {language: cut for language, name in folded.items() if (cut := self._cut(name))}
         own = node["sk"][1:-1].split("#")[-1] if node["sk"] != "#" else node["pk"].split("#")[1]
         for escaped in {own[place : place + 3] for place, c in enumerate(own) if c == "%"}:
             own = own.replace(escaped, chr(int(escaped[1:], 16)))
-        key = words(own)
-        candidates = key if len(key) == 1 else []
+        if fold(own) not in folded.values():
+            folded["#"] = fold(own)
+        self.names = {language: cut for language, name in folded.items() if (cut := self._cut(name))}
+        candidates: list[str] = []
         for attribute in hierarchy.any_level(node["level"]).attributes.values():
             value = next((node[name] for name in (attribute.name, *attribute.was) if name in node), None)
             for text in value if isinstance(value, list) else [value]:

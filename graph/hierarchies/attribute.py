@@ -156,7 +156,7 @@ def typed(where: str, hint: Any, description: str, within: tuple[type, ...] = ()
     kind = _SAME.get(kind, kind)
     shown: Any = types.GenericAlias(list, kind) if many else kind
     if isinstance(kind, type) and issubclass(kind, Enum):
-        members = frozenset(member.name for member in kind)
+        members = frozenset(kind.__members__)
         return shown | None, Attribute(name, Kind.ENUM, description, many, members, kind.__name__)
     if isinstance(kind, type) and is_dataclass(kind):
         parts = tuple(attribute for _, attribute in value_attributes(kind, within).values())

@@ -44,9 +44,6 @@ class Handler(logging.Handler):
         self._due = threading.Event()
         threading.Thread(target=self._run, name="log", daemon=True).start()
 
-    def createLock(self) -> None:
-        self.lock = None  # lines are added without it
-
     def emit(self, record: logging.LogRecord) -> None:
         self.write(self._line_of(record), soon=record.levelno >= logging.WARNING)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import Enum
 from inspect import Parameter
-from typing import Any
+from typing import Any, cast
 
 import strawberry
 from graphql import GraphQLSchema
@@ -14,6 +14,7 @@ from graph.hierarchies.names import camel
 from graph.hierarchies.node import Node
 from graph.operation.list_arguments import CONDITION_VALUES, ORDER_VALUES
 from graph.types.field import argument
+from graph.types.value_types import enum_type
 from resolvers.sorting.node_values import NodeValue
 from store.model.attributes import Kind
 
@@ -121,7 +122,7 @@ class ListInputs:
         if value.name == "level":
             return _comparison(f"{self._title}Level", self._level, value)
         enum = enum_of(self._hints.get(value.name))
-        kind = _TYPES.get(value.kind, enum)
+        kind = _TYPES.get(value.kind) or enum_type(cast(type[Enum], enum))
         if (kind, value.many) not in _conditions:
             _conditions[kind, value.many] = _comparison(enum.__name__ if enum else value.kind.value, kind, value)
         return _conditions[kind, value.many]

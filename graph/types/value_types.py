@@ -1,5 +1,5 @@
-"""Value types: the GraphQL types of attributes with objects as values, which are amounts of money, texts by language
-and nested values; each as an output and as an input.
+"""Value types: the GraphQL types of attributes with enums or objects as values, which are amounts of money, texts by
+language and nested values; each as an output and as an input.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -96,6 +96,19 @@ def input_type(hint: Any) -> Any:
     return _mapped(hint, _input) | None
 
 
+@cache
+def enum_type(cls: type[Enum]) -> Any:
+    """The GraphQL enum of an attribute's enum. Its values are the names of the members, as they are stored: with those
+    of the class Strawberry could neither write a stored value nor tell apart two members with the same one.
+    """
+    make: Any = Enum  # mypy follows only enums that are written out
+    members = {
+        name: strawberry.enum_value(name, description=getattr(member.value, "description", None))
+        for name, member in cls.__members__.items()
+    }
+    return strawberry.enum(make(cls.__name__, members))
+
+
 def deprecation(attribute: Attribute) -> str | None:
     """The reason of `@deprecated` of an attribute's fields, if any."""
     return attribute.deprecated or None
@@ -132,12 +145,16 @@ def _mapped(hint: Any, mapped: Callable[[Any], Any]) -> Any:
 
 
 def _output(kind: Any) -> Any:
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return enum_type(kind)
     if isinstance(kind, type) and is_dataclass(kind):
         return _nested_output(kind)
     return _MONEY if kind is Money else _LOCALIZED if kind is Localized else kind
 
 
 def _input(kind: Any) -> Any:
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return enum_type(kind)
     if isinstance(kind, type) and is_dataclass(kind):
         return _nested_input(kind)
     return MoneyInput if kind is Money else list[LocalizedTextInput] if kind is Localized else kind

@@ -202,7 +202,7 @@ class ItemReads:
         The versions go into `tree_versions`; the errors of those that failed are among the items.
         """
         found = await self._items_once(keys, trees, cached=cached, current=current)
-        if self.store_version is None and (moves := self._moves_of(trees)):
+        if moves := self._moves_of(trees):
             if self.moves is None:
                 self.moves = RunningMoves(self.strong_items, self._use_moves)
             await self.moves.load(moves)

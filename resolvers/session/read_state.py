@@ -144,12 +144,14 @@ class ReadState(ItemReads):
 
     async def _read_range(self, read: Read) -> None:
         partition = read.span.partition
-        if self.store_version is None and read.span.index is Index.BY_PARENT and "#" not in partition:
+        if read.span.index is Index.BY_PARENT and "#" not in partition:
             await self._read_range_beside(read, partition)  # roots; the version names the moves from and to roots
         else:
             self.records_read.add(read, await self._records(read))
 
     async def _read_range_beside(self, read: Read, partition: str) -> None:
+        if self.store_version is not None:  # reads of SQLite never wait, so the filter is known first
+            raise_first_error((await self.versions_of([partition])).values())
         visible = self.filter
         records, versions = await asyncio.gather(self._records(read), self.versions_of([partition]))
         raise_first_error(versions.values())

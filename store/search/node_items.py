@@ -121,5 +121,5 @@ def made_of(hierarchy: Hierarchy) -> str:
         search = replace(search, weight=first[search.weight])
     if location is not None:
         location = first[location[0]], first[location[1]]
-    described = "\n".join([repr(search), repr(location), *sorted(levels)])
+    described = "\n".join(["keys are names", repr(search), repr(location), *sorted(levels)])
     return blake2b(described.encode(), digest_size=16).hexdigest()

@@ -1,7 +1,7 @@
 """Word items: the items by which nodes are found by words, written in the transactions of their nodes.
 
-A node has an item for each beginning of a word of its name, of its names in other languages, of its key and of its
-attributes with `search=True`. An item is in two orders, so that a search for `oma` is two ranges:
+A node has an item for each beginning of a word of its name, of its names in other languages, of its key, which is one
+more name, and of its attributes with `search=True`. An item is in two orders, so that a search for `oma` is two ranges:
 
 | index | partition key | sort key | order |
 | --- | --- | --- | --- |
@@ -30,13 +30,16 @@ from store.search.lineage import STEP, Lineage
 from store.search.weights import WEIGHT, descending
 
 MAX_ITEMS = 40  # of one node; further words are not found
+KEY = "#"  # under which a node's key is among its names; no language tag
 _LAST = "\U0010ffff"  # sorts after all that a folded text can hold
 
 _RANK = re.compile(rf"([01])({WEIGHT})(\d\d)(.*)#(.*)", re.DOTALL)
 
 
 class Words(NamedTuple):
-    """The folded words of a node: its names by language, the default name's under "", and those that are no name."""
+    """The folded words of a node: its names by language, the default name under "", the key under KEY unless a name is
+    equal; and those that are no name.
+    """
 
     names: dict[str, str]
     others: tuple[str, ...]
@@ -48,9 +51,9 @@ class Words(NamedTuple):
         if stored is not None and are_names(stored):
             names |= {language: fold(text) for language, text in cast(dict[str, str], stored).items()}
         key = decode_segment(last_segment(record.pk, record.sk))
+        if key != record.name and (key := fold(key)) not in names.values():
+            names[KEY] = key
         others: dict[str, None] = {}
-        if key != record.name and "+" not in (key := fold(key)):
-            others[key] = None
         level = hierarchy.levels.get(record.level)
         for name in level.searched if level else ():
             value = level.attributes[name].value_in(record.attributes) if level else None
@@ -69,10 +72,10 @@ class Words(NamedTuple):
         return cls({language: name for language, name in names.items() if name}, tuple(kept))
 
     def match(self, text: SearchText, languages: list[str] | None = None) -> int | None:
-        """As `SearchText.match`; with `languages` only the default name and names in these are searched."""
+        """As `SearchText.match`; with `languages` only the default name, the key and names in these are searched."""
         names = self.names
         if languages is not None and len(names) > 1:
-            taken = {"", *[found for one in languages if (found := lookup(names, [one])) is not None]}
+            taken = {"", KEY, *[found for one in languages if (found := lookup(names, [one])) is not None]}
             names = {language: name for language, name in names.items() if language in taken}
         return text.match(list(names.values()), "+".join(self.others))
 

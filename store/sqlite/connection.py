@@ -103,11 +103,22 @@ class Database:
         if now - self._checked < LOOK_SECONDS:
             return False
         self._checked = now
-        return self._has_moved
+        if self._has_moved:
+            return True
+        self._save_log()
+        return False
 
     @property
     def _has_moved(self) -> bool:
         return self._file is not None and self._file.has_moved
+
+    def _save_log(self) -> None:
+        """Write a log back to the file where it was removed: what is in it would end with the last process that has it
+        open. Readers may keep a part of it from being written, so this is repeated.
+        """
+        if self._open is not None and self._file is not None and self._file.is_log_removed:
+            with contextlib.suppress(sqlite3.Error):
+                self._open.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()  # which waits for nobody
 
     def _leave(self, connection: Connection) -> None:
         """Close the connection; of a file that was replaced, the log is written back and removed."""
@@ -151,6 +162,7 @@ class Database:
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
+            self._save_log()
             raise
         if self._has_moved:
             raise Uncertain.after(Unavailable(f'"{self.path}" was replaced or removed while it was written.'))

@@ -61,6 +61,14 @@ class File:
             self._logs[path] = found
         return None
 
+    @property
+    def is_log_removed(self) -> bool:
+        """Whether a log is gone and no other is there, to which another process may have written: then the old one must
+        not be written back.
+        """
+        found = [(identity, _identity(path)) for path, identity in self._logs.items() if identity is not None]
+        return any(now is None for _, now in found) and all(now in (None, then) for then, now in found)
+
     def discard_log(self) -> None:
         """Remove the log from its path, unless another log is there already."""
         if not self.is_writable:

@@ -8,8 +8,8 @@ from clade import Date, DateTime, Decimal, Localized, Money, Node, Url, attribut
 
 
 class Weekday(Enum):
-    MONDAY = "MONDAY"
-    SUNDAY = "SUNDAY"
+    MONDAY = "Mon"
+    SUNDAY = "Sun"
 
 
 @dataclass

@@ -22,16 +22,13 @@ def path(text: str) -> tuple[str, ...]:
 
 
 class MovedBetween:
-    """A store that cannot tell its version, as DynamoDB, in which a node is moved right before some of the reads."""
+    """A store in which a node is moved right before some of the reads."""
 
     def __init__(self, store: Store, reads: tuple[int, ...]) -> None:
         self._store = store
         self._reads = reads
         self.number = 0
         self.moves = 0
-
-    def version(self) -> object:
-        return None
 
     async def get(self, *arguments: Any, **options: Any) -> list[Item | None]:
         self.number += 1

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import httpx
+import pytest
 
 from graph.hierarchies.categories import CategoryNode
 from store.checking.check import Check
@@ -132,6 +133,33 @@ async def test_nothing_is_acknowledged_while_the_log_is_gone(tmp_path: Path) -> 
         assert await create(server, "lost") == []
         assert await ready(server) == 503
         assert "restart" in server.said.read_text()
+
+
+@pytest.mark.parametrize("ends", [("-wal",), ("-wal", "-shm")])
+@pytest.mark.parametrize("notice", ["write", "read", "ready"])
+async def test_what_was_acknowledged_is_in_the_file_at_once_when_its_log_is_removed(
+    tmp_path: Path, ends: tuple[str, ...], notice: str
+) -> None:
+    path = tmp_path / "clade.db"
+    async with served(path, "one", "other") as servers:
+        made = await create(servers[0], *"abc") + await create(servers[1], *"def")
+        assert made == [*"abcdef"]
+        for end in ends:
+            os.unlink(f"{path}{end}")
+        match notice:
+            case "write":
+                assert await create(servers[0], "lost") == []
+            case "read":
+                assert await listed(servers[0]) == made
+            case _:
+                assert await ready(servers[0]) == 503
+        for server in servers:
+            server.kill()
+        assert names_in(path) == set(made)
+        await servers[0].start()
+        assert await create(servers[0], "later") == ["later"]
+        assert await listed(servers[0]) == sorted([*made, "later"])
+    assert await findings(path) == []
 
 
 class Log:

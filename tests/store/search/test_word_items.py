@@ -109,7 +109,7 @@ def test_a_node_has_at_most_forty_items_of_which_names_come_first() -> None:
 
 
 def test_trees_that_are_searched_by_themselves_have_partitions_of_their_own() -> None:
-    (item,) = word_items(BY_TREE, city("Omaha"), LINE)
+    (item,) = word_items(BY_TREE, city("Omaha", "omaha"), LINE)
     root = id_hash("location:us")
     assert (item["pk"], item["parent"]) == (f"words/location#{root}#o", f"words/location#{root}#oma")
 
