@@ -28,6 +28,7 @@ EXAMPLE = "http://127.0.0.1:8000"
 TYPED = HERE / "typed"
 GOODS = {"CLADE_HIERARCHIES": str(TYPED / "goods.py")}
 SECONDS = 120
+MAX_TYPES_BYTES = 10_000  # of a query of four levels
 
 
 @pytest.fixture
@@ -85,10 +86,23 @@ def test_codegen_makes_types_for_queries_and_typescript_takes_their_use(project)
     (project / "queries.graphql").write_text(queries)
     run("node", HERE / "types.mjs", "codegen.json", cwd=project)
     named = [one.name.value for one in parse(queries).definitions if isinstance(one, OperationDefinitionNode)]
-    assert named == re.findall(r"^export type (\w+)Query =", (project / "types.ts").read_text(), re.MULTILINE)
+    assert named == re.findall(r"^export type ([^\W_]+)Query =", (project / "types.ts").read_text(), re.MULTILINE)
     assert errors_of(project, *STRICT, "names.ts") == ""
     replaced(project / "names.ts", "node.population", "node.people")
     assert "'people' does not exist" in errors_of(project, *STRICT, "names.ts")
+
+
+def nested(depth: int, fields: str) -> str:
+    """A selection of so many levels of children."""
+    return f"{fields} children {{ nodes {{ {nested(depth - 1, fields)} }} }}" if depth > 1 else fields
+
+
+@needs_node
+@pytest.mark.parametrize("fields", ["name path", "__typename name ... on City { population } ... on Store { brand }"])
+def test_types_of_nested_lists_grow_with_their_levels_and_do_not_multiply(project, fields):
+    (project / "queries.graphql").write_text(f"query Tree {{ locations {{ nodes {{ {nested(4, fields)} }} }} }}")
+    run("node", HERE / "types.mjs", "codegen.json", cwd=project)
+    assert (project / "types.ts").stat().st_size < MAX_TYPES_BYTES
 
 
 @needs_node

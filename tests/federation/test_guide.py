@@ -66,6 +66,16 @@ def test_the_schemas_of_the_guide_are_those_of_the_neighbours():
     ]
 
 
+def test_the_guide_installs_and_runs_hives_gateway_with_the_planner_of_these_tests():
+    (commands,) = [block for language, block in BLOCKS if language == "sh" and "hive" in block]
+    planner = "@graphql-hive/router-runtime"
+    assert planner in json.loads((HERE / "package.json").read_text("utf-8"))["dependencies"]
+    assert commands.splitlines() == [
+        f"npm install @graphql-hive/gateway {planner}",
+        "npx hive-gateway supergraph supergraph.graphql --hive-router-runtime",
+    ]
+
+
 @pytest.mark.skipif(not shutil.which("docker-compose"), reason="docker-compose is missing")
 def test_the_compose_file_is_valid_and_its_mounts_exist():
     file = DOCS / "federation" / "compose.yml"

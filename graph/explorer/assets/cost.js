@@ -1,6 +1,6 @@
 // The line at the bottom: what the last click cost, with the queries that were sent.
 import { html, useEffect, useState } from "./vendor/preact.js";
-import { number, quantity } from "./words.js";
+import { number, quantity } from "./format.js";
 /** @import { Call, StoreCall } from "./api" */
 
 /** @param {number[]} numbers */
@@ -65,5 +65,5 @@ function SentQuery({ call, graphiql }) {
 /** @param {{read: StoreCall}} props */
 function StoreRead({ read }) {
   const condition = read.keyCondition ?? [...(read.keys ?? []).slice(0, 2), read.keys && read.keys.length > 2 ? "…" : ""].join(" ");
-  return html`<strong>${read.operation}</strong> of ${read.index}: ${number(read.items)} items, ${read.units} units <code>${condition}</code>`;
+  return html`<strong>${read.operation}</strong> of ${read.index}: ${quantity(read.items, "item")}, ${quantity(read.units, "unit")} <code>${condition}</code>`;
 }

@@ -1,12 +1,12 @@
 // The field for an API key or a token, which stays in memory: closing the page forgets it.
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
 
-/** @param {{credential: string, isNeeded: boolean, onUse: (credential: string) => void}} props */
-export function Credential({ credential, isNeeded, onUse }) {
-  const [isOpen, setOpen] = useState(isNeeded);
+/** @param {{credential: string, refusals: number, onUse: (credential: string) => void}} props - it opens at each refusal */
+export function Credential({ credential, refusals, onUse }) {
+  const [isOpen, setOpen] = useState(refusals > 0);
   const [text, setText] = useState(credential);
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
-  useEffect(() => setOpen(isNeeded), [isNeeded]);
+  useEffect(() => setOpen(refusals > 0), [refusals]);
   useEffect(() => {
     if (isOpen) field.current?.focus();
   }, [isOpen]);

@@ -20,6 +20,9 @@ export const HIERARCHIES = `query Hierarchies {
   }
 }`;
 
+/** Who deleted a node. */
+export const DELETED = `query Deleted($id: ID!) { deletedNode(id: $id) { deletedAt deletedBy } }`;
+
 /** The level of this name. @param {Hierarchy} hierarchy @param {string} name @returns {Level} */
 export function levelOf(hierarchy, name) {
   const level = hierarchy.levels.find((one) => one.name === name);
@@ -98,6 +101,23 @@ ${indent}}`;
   const page = `$first: Int!, $after: String, $orderBy: [${title}OrderBy!]`;
   const names = `names { language text }
     ancestors { path name level }`;
+  // Aliases are limited, so the roots and the rows of all ancestors are apart from the node.
+  const above = (/** @type {string} */ operation, /** @type {string} */ inner) => `query ${operation}($path: Path!, $first: Int!) {
+  list: ${listField}(first: $first) {
+    nodes { ...${operation}Row }
+    ${AFTER}
+  }
+  node: ${field}(path: $path) {
+    ancestors {
+      path
+      children(first: $first) { nodes { ...${operation}Row } ${AFTER} }
+    }
+  }
+}
+
+fragment ${operation}Row on ${title} {
+  ${inner}
+}`;
   return {
     roots: `query Roots(${page}) {
   list: ${listField}(first: $first, after: $after, orderBy: $orderBy) {
@@ -120,6 +140,8 @@ ${indent}}`;
     ${children(row(hierarchy, lower(hierarchy), "        "), "    ")}
   }
 }`,
+    above: above("Above", row(hierarchy, hierarchy.levels, "        ")),
+    stubAbove: above("AboveNames", STUB_ROW),
     stubRoots: `query RootNames(${page}) {
   list: ${listField}(first: $first, after: $after, orderBy: $orderBy) {
     nodes { ${STUB_ROW} }

@@ -16,14 +16,14 @@ const HINTS = { DateTime: "A time, such as 2026-10-05T12:30:00Z.", Url: "Such as
 
 /** The inputs of HTML for scalars; all others have a line of text. @type {Record<string, {type: string, step?: string}>} */
 const INPUTS = {
-  Int: { type: "number", step: "1" }, Long: { type: "number", step: "1" }, Float: { type: "number", step: "any" },
+  Int: { type: "number", step: "1" }, Float: { type: "number", step: "any" },
   Decimal: { type: "number", step: "any" }, Date: { type: "date" }, Url: { type: "url" },
 };
 
 // Patterns are Rust's. One with a class or a group that JavaScript reads otherwise is left to the server.
 const OTHERWISE = /\\[a-z]|\[\[|&&|--|~~|\(\?[^:]/i;
 
-/** The rules of a line of text as attributes of an input. @param {Attribute} attribute */
+/** The rules of a line of text as attributes of an input; a Long is text, since inputs of numbers round it. @param {Attribute} attribute */
 const rulesOf = ({ type, minimum, maximum, maxLength, pattern }) => ({
   min: minimum ?? undefined, max: maximum ?? undefined, maxlength: maxLength ?? undefined,
   pattern: pattern && !OTHERWISE.test(pattern) ? pattern : undefined, ...INPUTS[type],

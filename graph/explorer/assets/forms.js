@@ -4,7 +4,7 @@ import { levelOf, levelsBelow, storedAttributes } from "./documents.js";
 import { siblings } from "./documents_writing.js";
 import { AttributeField, Choice, Field, PathField, Texts } from "./fields.js";
 import { changedTexts, fromForm, mergedTexts, same, toForm, toInput } from "./values.js";
-import { levelWord, parentOf } from "./words.js";
+import { fieldWords, levelWord, parentOf } from "./words.js";
 /** @import { Hierarchy } from "./api" */
 /** @import { Content, Verb } from "./documents_writing" */
 /**
@@ -33,18 +33,24 @@ const SIDES = /** @type {[string, string][]} */ ([
 ]);
 const MAX_SIBLINGS = 100;
 
-/** @param {Hierarchy} hierarchy @param {string} level @param {any} content */
-const formValues = (hierarchy, level, content) =>
-  Object.fromEntries(storedAttributes(levelOf(hierarchy, level)).map((one) => [one.name, toForm(one, content[one.name])]));
+/** @param {Hierarchy} hierarchy @param {string} level @param {(name: string) => any} valueOf */
+const formValues = (hierarchy, level, valueOf) =>
+  Object.fromEntries(storedAttributes(levelOf(hierarchy, level)).map((one) => [one.name, toForm(one, valueOf(one.name))]));
+
+const noValue = () => null;
 
 /**
- * The content of a node as what the fields of a new or changed node hold.
+ * The content of a node as what the fields of a new or changed node hold. Throws an Error for a value that was not read:
+ * its field would be empty, and empty it.
  * @param {Hierarchy} hierarchy
  * @param {Content} node
  * @returns {Draft}
  */
 export const draftOf = (hierarchy, node) => ({
-  level: node.level, name: node.name, names: node.names, values: formValues(hierarchy, node.level, node),
+  level: node.level, name: node.name, names: node.names, values: formValues(hierarchy, node.level, (name) => {
+    if (node[name] === undefined) throw new Error(`${fieldWords(name)} could not be read, so nothing can be written here. Try again.`);
+    return node[name];
+  }),
 });
 
 /**
@@ -87,12 +93,12 @@ export const FORMS = {
     action: "Create",
     start: ({ hierarchy, node }) => {
       const level = levelsBelow(hierarchy, node)[0].name;
-      return { level, key: "", name: "", names: [], values: formValues(hierarchy, level, {}) };
+      return { level, key: "", name: "", names: [], values: formValues(hierarchy, level, noValue) };
     },
     Fields: (props) => {
       const { hierarchy, node, draft, set, errors } = props;
       const options = levelsBelow(hierarchy, node).map((one) => [one.name, levelWord(one.name)]);
-      const change = (/** @type {string} */ level) => set({ level, values: { ...formValues(hierarchy, level, {}) } });
+      const change = (/** @type {string} */ level) => set({ level, values: formValues(hierarchy, level, noValue) });
       return html`
         ${!draft.id && html`<${Choice} label="Level" value=${draft.level} options=${options} error=${errors.level} onChange=${change} />`}
         <${Field} label="Key" name="key" value=${draft.key} required error=${errors.key}
@@ -101,7 +107,7 @@ export const FORMS = {
     },
     variables: ({ hierarchy, node, draft }) => {
       const level = levelOf(hierarchy, draft.level);
-      const attributes = changedAttributes(hierarchy, draft, formValues(hierarchy, draft.level, {}));
+      const attributes = changedAttributes(hierarchy, draft, formValues(hierarchy, draft.level, noValue));
       return {
         ...(node && { parent: node.path }), ...(draft.id && { id: draft.id }), key: draft.key, name: draft.name,
         names: changedTexts([], draft.names),

@@ -2,10 +2,11 @@
 import { html, useEffect, useState } from "./vendor/preact.js";
 import { levelOf } from "./documents.js";
 import { CHANGES, history } from "./documents_writing.js";
+import { number, time as timeOf } from "./format.js";
 import { draftOf } from "./forms.js";
 import { differences } from "./values.js";
 import { Differences } from "./write_dialog.js";
-import { localTime, treeOf } from "./words.js";
+import { treeOf } from "./words.js";
 import { above } from "./write_session.js";
 import { openWrite } from "./writing.js";
 /** @import { Api, Hierarchy } from "./api" */
@@ -36,8 +37,13 @@ export function History({ api, hierarchy, node, onOpen }) {
   }, [hierarchy.name, node.path, node.revision]);
 
   const restore = async (/** @type {any} */ revision) => {
-    const path = await openWrite({ api, hierarchy, verb: "update", path: node.path, draft: draftOf(hierarchy, revision) });
-    if (path) onOpen(path);
+    setError("");
+    try {
+      const path = await openWrite({ api, hierarchy, verb: "update", path: node.path, draft: draftOf(hierarchy, revision) });
+      if (path) onOpen(path);
+    } catch (failure) {
+      failed(/** @type {Error} */ (failure));
+    }
   };
   const problem = error && html`<p class="write-error" role="alert">${error}</p>`;
   if (!pages) return html`<div class="history">${problem || html`<p>Reading…</p>`}</div>`;
@@ -57,12 +63,12 @@ export function History({ api, hierarchy, node, onOpen }) {
 
 /** @param {Entry & {level: any, onRestore: ((revision: any) => void) | false}} props */
 function Entry({ at, revision, before, text, level, onRestore }) {
-  const time = html`<time datetime=${at}>${localTime(at)}</time>`;
+  const time = html`<time datetime=${at}>${timeOf(at)}</time>`;
   if (!revision) return html`<p class="history-head">${time}</p><p>${text}</p>`;
   const rows = differences(level, before ?? { names: [] }, revision);
   const created = html`<dl class="differences">${rows.map(({ label, after }) => html`<div key=${label}><dt>${label}</dt>
     <dd>${after}</dd></div>`)}</dl>`;
-  return html`<p class="history-head">${time} · revision ${revision.revision}${revision.changedBy && `, by ${revision.changedBy}`}
+  return html`<p class="history-head">${time} · revision ${number(revision.revision)}${revision.changedBy && `, by ${revision.changedBy}`}
       ${onRestore && html`<button type="button" aria-label="Restore revision ${revision.revision}"
         onClick=${() => onRestore(revision)}>Restore…</button>`}</p>
     ${!before ? created : rows.length ? html`<${Differences} rows=${rows} />` : html`<p>No difference.</p>`}`;

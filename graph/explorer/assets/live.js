@@ -13,27 +13,57 @@ const DOCUMENT = `subscription Changes($hierarchy: HierarchyName!, $tree: Path!)
 /** @typedef {{id?: string, event?: string, data?: string}} StreamEvent */
 
 /**
- * Call `onChange` after each change of a tree, until `signal` aborts. It ends by itself where the server refuses.
+ * Call `onChange` after each change of a tree while the page is in view, until `signal` aborts. A browser has six
+ * connections to a host for all its tabs, so a tab that is hidden has none, and continues where it was when it is shown.
  * @param {Api} api @param {string} hierarchy @param {string} tree path of its root
  * @param {() => void} onChange @param {AbortSignal} signal
  */
-export async function follow(api, hierarchy, tree, onChange, signal) {
-  const body = JSON.stringify({ query: DOCUMENT, variables: { hierarchy, tree } });
-  let last = "";
+export function follow(api, hierarchy, tree, onChange, signal) {
+  const place = { last: "" };
+  let end = new AbortController();
+  let isBehind = false;
+  const turn = () => {
+    end.abort();
+    const isHidden = document.visibilityState !== "visible";
+    if (!isHidden) end = new AbortController();
+    if (!isHidden && isBehind && !place.last) onChange(); // what was changed while it was hidden is not known
+    isBehind ||= isHidden;
+    if (!isHidden) read(api, { hierarchy, tree }, place, onChange, end.signal);
+  };
+  signal.addEventListener("abort", () => end.abort());
+  document.addEventListener("visibilitychange", turn, { signal });
+  turn();
+}
+
+/**
+ * Read the stream of a tree until `signal` aborts, or the server refuses.
+ * @param {Api} api @param {{hierarchy: string, tree: string}} variables @param {{last: string}} place after which to continue
+ * @param {() => void} onChange @param {AbortSignal} signal
+ */
+async function read(api, variables, place, onChange, signal) {
+  const body = JSON.stringify({ query: DOCUMENT, variables });
   for (let wait = MIN_WAIT_MS; !signal.aborted; wait = Math.min(2 * wait, MAX_WAIT_MS)) {
+    const { last } = place;
     const headers = { ...api.headers(), accept: EVENT_STREAM, ...(last && { "last-event-id": last }) };
+    let isRefused = false;
     try {
       const response = await fetch(api.url, { method: "POST", headers, body, signal });
       const isStream = response.headers.get("content-type")?.startsWith(EVENT_STREAM);
-      if (!response.body || (!isStream && response.status < 500)) return;
-      for await (const { id, event, data } of isStream ? eventsOf(response.body) : []) {
-        last = id ?? last;
-        if (event === "complete") return;
+      isRefused = !isStream && response.status < 500;
+      for await (const { id, event, data } of isStream && response.body ? eventsOf(response.body) : []) {
+        place.last = id ?? place.last;
+        isRefused = event === "complete";
+        if (isRefused) break;
         if (data && JSON.parse(data).data?.changes?.changes.length) onChange();
         wait = MIN_WAIT_MS;
       }
     } catch {
       // The connection was lost, or the signal ended it.
+    }
+    if (isRefused && !place.last) return;
+    if (isRefused) {
+      place.last = ""; // the log does not go back so far, or the key has expired
+      onChange();
     }
     await new Promise((resolve) => setTimeout(resolve, wait));
   }

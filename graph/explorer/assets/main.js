@@ -3,12 +3,14 @@ import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { Cost } from "./cost.js";
 import { Credential } from "./credential.js";
 import { follow } from "./live.js";
+import { DELETED } from "./documents.js";
+import { time } from "./format.js";
 import { Family, sentence } from "./model.js";
 import { HierarchyView, NodeView } from "./node_view.js";
 import { Search } from "./search.js";
 import { session } from "./session.js";
 import { Tree } from "./tree.js";
-import { addressOf, fieldWords, placeOf, treeOf } from "./words.js";
+import { addressOf, fieldWords, parentOf, placeOf, treeOf } from "./words.js";
 import { openWrite } from "./writing.js";
 /** @import { Model, Order, Row } from "./model" */
 
@@ -59,7 +61,7 @@ function Explorer({ graphiql }) {
         href=${addressOf(one.name)} aria-current=${one.name === name ? "true" : undefined}>${one.listField}</a>`)}
       </nav>
       ${model?.documents.search ? html`<${Search} model=${model} path=${place.path} onOpen=${open} />` : html`<span class="search"></span>`}
-      <${Credential} credential=${api.credential} isNeeded=${session.isKeyNeeded} onUse=${use} />
+      <${Credential} credential=${api.credential} refusals=${api.refusals} onUse=${use} />
     </header>
     ${error && html`<main class="alone"><p class="error" role="alert">${error}</p> <button onClick=${() => session.start()}>Try again</button></main>`}
     ${!error && model && html`<${Browser} key=${name}
@@ -75,33 +77,40 @@ function Explorer({ graphiql }) {
  * @param {{model: Model, path: string, unknown: string, onOpen: (path: string) => void}} props
  */
 function Browser({ model, path, unknown, onOpen }) {
-  const [node, setNode] = useState(/** @type {Row | null} */ (null));
+  // The node of the path that was loaded last: another than `path` while that is loading.
+  const [shown, setShown] = useState(/** @type {{path: string, node: Row | null}} */ ({ path: "", node: null }));
   const [notice, setNotice] = useState("");
   const [error, setError] = useState("");
+  const [isMissing, setMissing] = useState(false);
   const [sorted, setSorted] = useState(/** @type {Family | null} */ (null));
   const [isTreeOpen, setTreeOpen] = useState(false);
   const turn = useRef(0);
+  const { node } = shown;
+  const isFormer = shown.path !== path;
   const scroller = useRef(/** @type {HTMLElement | null} */ (null));
 
   const load = async () => {
     const mine = ++turn.current;
-    setError("");
     try {
       const found = await model.open(path);
+      const problem = path && !found ? await absence(model, path, isFormer ? null : node) : "";
       if (mine !== turn.current) return;
-      if (path && !found) setError(`Nothing is at ${path}, or you may not see it.`);
-      else if (found && found.path !== path) {
+      setError(problem);
+      setMissing(Boolean(problem));
+      if (found && found.path !== path) {
         setNotice(`${path} is a former path of this node, which is now at ${found.path}.`);
         history.replaceState(null, "", addressOf(model.hierarchy.name, found.path));
       }
-      setNode(found);
+      setShown({ path, node: found });
     } catch (failure) {
       if (mine !== turn.current) return;
-      setNode(null);
+      setShown((old) => (old.path === path ? old : { path, node: null }));
       setError(sentence(failure));
     }
   };
   useEffect(() => {
+    setError("");
+    setMissing(false);
     setNotice(unknown && `There is no hierarchy ${unknown} that you may read.`);
     setSorted(null);
     setTreeOpen(false);
@@ -134,7 +143,8 @@ function Browser({ model, path, unknown, onOpen }) {
     }
   };
   const common = { model, onOpen, onOrder: order, onDone: done, family: sorted ?? model.family(node?.path ?? "") };
-  const isLoading = path && !error && !node;
+  const isLoading = isFormer && !node;
+  const parent = parentOf(path);
   return html`<main class=${`browser${isTreeOpen ? " tree-open" : ""}`}>
     <button class="tree-button" aria-expanded=${String(isTreeOpen)} onClick=${() => setTreeOpen(!isTreeOpen)}>
       ${isTreeOpen ? "Hide the tree" : "Show the tree"}
@@ -146,11 +156,25 @@ function Browser({ model, path, unknown, onOpen }) {
     </div>
     <div class="content" ref=${scroller} tabindex="-1">
       ${notice && html`<p class="notice" role="status">${notice}</p>`}
-      ${error && html`<p class="error" role="alert">${error} <button onClick=${load}>Try again</button></p>`}
+      ${error && html`<p class="error" role="alert">${error}
+        ${isMissing && html` <a href=${addressOf(model.hierarchy.name, parent)}>Go to ${parent || fieldWords(model.hierarchy.listField)}</a>`}
+        ${" "}<button onClick=${load}>Try again</button></p>`}
       ${isLoading && html`<p class="quiet">Loading…</p>`}
-      ${node ? html`<${NodeView} ...${common} node=${node} />` : !path && html`<${HierarchyView} ...${common} />`}
+      <div class=${isFormer ? "former" : ""} inert=${isFormer}>
+        ${node ? html`<${NodeView} ...${common} node=${node} />` : !path && html`<${HierarchyView} ...${common} />`}
+      </div>
     </div>
   </main>`;
+}
+
+/**
+ * Why nothing is at a path, as a sentence; of a node that was shown there the server knows who deleted it.
+ * @param {Model} model @param {string} path @param {Row | null} old
+ */
+async function absence(model, path, old) {
+  const found = old?.id && (await model.api.ask(DELETED, { id: old.id }).catch(() => null))?.data.deletedNode;
+  if (!found) return `Nothing is at ${path}, or you may not see it.`;
+  return `${path} was deleted${found.deletedBy ? ` by ${found.deletedBy}` : ""} on ${time(found.deletedAt)}.`;
 }
 
 /** Call `onChange` soon after others have changed a tree. @param {Model} model @param {string} tree @param {() => unknown} onChange */

@@ -1,6 +1,6 @@
 // Map: nodes that have coordinates, on an outline of the world.
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact.js";
-import { number, quantity } from "./words.js";
+import { number, quantity } from "./format.js";
 import { BORDERS, LAND, STEPS } from "./world.js";
 
 /** @typedef {{path: string, name: string, latitude: number, longitude: number}} Point */

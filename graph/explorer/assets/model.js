@@ -2,18 +2,21 @@
 import { ApiError } from "./api.js";
 import { documents, PAGE } from "./documents.js";
 import { parentOf, prefixes } from "./words.js";
-/** @import { Answer, Api, GraphQLError, Hierarchy } from "./api" */
-/** @import { NodeQuery, RootsQuery } from "./types" */
+/** @import { Api, GraphQLError, Hierarchy } from "./api" */
+/** @import { AboveQuery, NodeQuery, RootsQuery } from "./types" */
 
 /** A node in a list; `stub` where only its name may be read. The other members are counts by level and attributes.
  * @typedef {{path: string, key: string, name: string, level: string, childCount: number | null, stub?: boolean} &
  *   Record<string, any>} Row */
 /** @typedef {{field: string, direction: "ASC" | "DESC"}} Order */
+/** @typedef {{nodes: Row[], pageInfo: {hasNextPage: boolean, endCursor?: string | null}}} List */
 
 const MAX_PAGES = 5; // of a family that is read again; the rest comes when it is scrolled into view
+const MAX_PATHS = 1000; // of one lookup
 
-const isForbidden = (/** @type {GraphQLError[]} */ errors) =>
-  errors.some((error) => error.extensions?.code === "FORBIDDEN");
+// Nodes of which the caller may read the name alone cause this error; a document for names is sent then.
+const isForbidden = (/** @type {GraphQLError} */ error) => error.extensions?.code === "FORBIDDEN";
+const isOfChildren = (/** @type {GraphQLError} */ error) => error.path?.[0] === "node" && error.path[1] === "children";
 
 /** The children of the node at `path`, or the roots where it is empty, as far as they are loaded. */
 export class Family {
@@ -31,10 +34,12 @@ export class Family {
     /** @type {Promise<void> | null} the page that is under way. */
     this.loading = null;
     this.error = "";
+    /** Whether it could not be read again after a change. */
+    this.isStale = false;
     this.paths = new Set();
   }
 
-  /** Append a page. @param {{nodes: Row[], pageInfo: {hasNextPage: boolean, endCursor?: string | null}}} list */
+  /** Append a page. @param {List} list */
   take({ nodes, pageInfo }) {
     const fresh = nodes.filter((row) => !this.paths.has(row.path));
     fresh.forEach((row) => this.paths.add(row.path));
@@ -90,6 +95,12 @@ export class Model {
     this.changed();
   }
 
+  /** Load again what could not be loaded. @param {Family} family */
+  async retry(family) {
+    if (family.isStale) await this.refresh();
+    else await this.load(family);
+  }
+
   /** Load the first page of the children of a path, unless it is there. @param {string} path */
   async first(path) {
     const family = this.family(path);
@@ -104,10 +115,41 @@ export class Model {
       if (!family.path) return data.list;
       return data.node?.path === family.path ? data.node.children : null; // a former path leads to another node
     };
-    const { data, errors } = await this.#try(family.path ? children : roots, variables);
-    if (!isForbidden(errors)) return list(data);
+    const { data, errors } = await this.api.ask(family.path ? children : roots, variables, isForbidden);
+    if (!errors.length) return list(data);
     const names = list((await this.api.ask(family.path ? stub : stubRoots, variables)).data);
     return names && { ...names, nodes: await this.#known(names.nodes) };
+  }
+
+  /**
+   * The first pages of the roots and of the children of all nodes above a path, each with the path of its family.
+   * @param {string} path @returns {Promise<[string, List | null | undefined][]>}
+   */
+  async #above(path) {
+    const { above, stubAbove } = this.documents;
+    const variables = { path, first: PAGE };
+    const lists = (/** @type {AboveQuery} */ { list, node }) => /** @type {[string, List | null | undefined][]} */ (
+      [["", list], ...(node?.ancestors ?? []).map((one) => [one.path, one.children])]);
+    const { data, errors } = await this.api.ask(above, variables, isForbidden);
+    if (!errors.length) return lists(data);
+    const names = lists((await this.api.ask(stubAbove, variables)).data);
+    const rows = await this.#known(names.flatMap(([, list]) => list?.nodes ?? []));
+    const known = new Map(rows.map((row) => [row.path, row]));
+    return names.map(([one, list]) => [one, list && { ...list, nodes: list.nodes.map((row) => known.get(row.path) ?? row) }]);
+  }
+
+  /** Load families above a path by one query. @param {string} path @param {Family[]} families */
+  async #loadAbove(path, families) {
+    this.changed();
+    try {
+      for (const [one, list] of await this.#above(path)) {
+        if (list && !this.family(one).rows.length) this.family(one).take(list);
+      }
+    } catch (error) {
+      families.forEach((family) => (family.error = sentence(error)));
+    }
+    families.forEach((family) => (family.loading = null));
+    this.changed();
   }
 
   /** @param {Family} family */
@@ -116,39 +158,32 @@ export class Model {
     return family.path ? { path: family.path, ...page } : page;
   }
 
-  /**
-   * The answer also where everything in it was refused, which stubs cause.
-   * @param {string} document @param {object} variables @returns {Promise<Answer<any>>}
-   */
-  async #try(document, variables) {
-    try {
-      return await this.api.ask(document, { ...variables });
-    } catch (error) {
-      if (error instanceof ApiError && error.code === "FORBIDDEN") return { data: {}, errors: [{ message: "", extensions: error }], reads: null };
-      throw error;
-    }
-  }
-
   /** Rows of which names alone were read, with the rest of those that may be read. @param {Row[]} names @returns {Promise<Row[]>} */
   async #known(names) {
+    if (names.length > MAX_PATHS) {
+      return [...(await this.#known(names.slice(0, MAX_PATHS))), ...(await this.#known(names.slice(MAX_PATHS)))];
+    }
     if (!names.length) return [];
-    const { data } = await this.#try(this.documents.known, { paths: names.map((row) => row.path) });
+    const { data } = await this.api.ask(this.documents.known, { paths: names.map((row) => row.path) }, isForbidden);
     return names.map((row, place) => data.nodes?.[place] ?? { ...row, childCount: null, stub: true });
   }
 
   /**
-   * The node at a path, null without one, with its children as a family. Throws ApiError.
+   * The node at a path, null without one, with its children as a family, whose error does not hide the node. Throws
+   * ApiError.
    * @param {string} path @returns {Promise<Row | null>}
    */
   async #node(path) {
     const variables = this.#variables(new Family(path));
-    let { data, errors } = /** @type {Answer<NodeQuery>} */ (await this.#try(this.documents.node, variables));
-    const isStub = !data.node && isForbidden(errors);
+    const isExpected = (/** @type {GraphQLError} */ error) => isForbidden(error) || isOfChildren(error);
+    let { data, errors } = await this.api.ask(this.documents.node, variables, isExpected);
+    const isStub = !data.node && errors.length > 0;
     if (isStub) ({ data, errors } = await this.api.ask(this.documents.stub, variables));
-    if (!data.node && errors.length) throw new ApiError(errors[0].message, errors[0].extensions?.code ?? "REJECTED");
-    if (!data.node) return null;
-    const { children, ...node } = data.node;
+    const found = /** @type {NodeQuery} */ (data).node;
+    if (!found) return null;
+    const { children, ...node } = found;
     if (children) this.#renew(node.path, isStub ? { ...children, nodes: await this.#known(children.nodes) } : children);
+    else this.family(node.path).error = errors[0]?.message ?? "";
     return isStub ? { ...node, childCount: null, stub: true } : node;
   }
 
@@ -169,25 +204,28 @@ export class Model {
   }
 
   /**
-   * The node at a path, null without one, and all that the tree shows above it, which is read at the same time.
-   * Throws ApiError.
+   * The node at a path, null without one. What the tree shows above it is read at the same time, by one query however
+   * deep the node is. Throws ApiError.
    * @param {string} path @returns {Promise<Row | null>}
    */
   async open(path) {
     const begun = this.#begun;
     this.#begun = null;
     if (begun?.path === path) return begun.node;
-    const above = prefixes(parentOf(path)).filter(Boolean);
-    ["", ...above].forEach((one) => this.first(one));
+    const missing = ["", ...prefixes(parentOf(path)).filter(Boolean)].map((one) => this.family(one))
+      .filter((family) => !family.rows.length && !family.loading);
+    const above = missing.length > 1 ? this.#loadAbove(path, missing) : Promise.all(missing.map((family) => this.load(family)));
+    if (missing.length > 1) missing.forEach((family) => (family.loading = above.then(() => {})));
     const node = path ? await this.#node(path) : null;
-    if (node) this.#reveal(node);
+    if (node) this.#reveal(node, above);
     return node;
   }
 
-  /** Show a node in the tree: load and expand what is above it. @param {Row} node */
-  async #reveal(node) {
+  /** Show a node in the tree: load and expand what is above it. @param {Row} node @param {Promise<unknown>} loading */
+  async #reveal(node, loading) {
     const above = prefixes(parentOf(node.path)).filter(Boolean);
     [...above, node.path].forEach((path) => this.expanded.add(path));
+    await loading;
     await Promise.all(["", ...above].map((path) => this.first(path)));
     const shown = [...(node.ancestors ?? []).map((/** @type {any} */ one) => ({ ...one, childCount: null })), node];
     for (const row of shown) {
@@ -214,12 +252,13 @@ export class Model {
     this.changed();
   }
 
-  /** A family, read again as far as it was, or to MAX_PAGES. @param {Family} old */
+  /** A family, read again as far as it was, or to MAX_PAGES; the old one if that fails. @param {Family} old */
   async #again(old) {
     const family = new Family(old.path);
     const isShort = () => family.rows.length < Math.min(old.rows.length, MAX_PAGES * PAGE);
     do await this.load(family);
     while (isShort() && family.hasMore && !family.error);
+    if (family.error && old.rows.length) return Object.assign(old, { error: family.error, isStale: true });
     family.later = old.later.filter(({ path }) => family.hasMore && !family.paths.has(path));
     return family;
   }

@@ -1,11 +1,12 @@
 // The node on the right: its names, attributes and counts, where it stands, and its children as a table.
 import { html, useState } from "./vendor/preact.js";
 import { NEIGHBOURS, responseName } from "./documents.js";
+import { distance, number, time } from "./format.js";
 import { sentence } from "./model.js";
 import { NodeHistory, Panels } from "./panels.js";
 import { ChildrenTable } from "./table.js";
 import { Value } from "./value_view.js";
-import { addressOf, fieldWords, languageWord, levelWord, localTime, number } from "./words.js";
+import { addressOf, fieldWords, languageWord, levelWord } from "./words.js";
 import { WriteMenu } from "./writing.js";
 /** @import { Family, Model, Order, Row } from "./model" */
 /** @import { NearQuery } from "./types" */
@@ -56,14 +57,16 @@ function Attributes({ model, node }) {
   const level = hierarchy.levels.find(({ name }) => name === node.level);
   const shown = (level?.attributes ?? []).map((attribute) => ({ ...attribute, value: node[responseName(hierarchy, /** @type {any} */ (level), attribute)] }));
   const filled = shown.filter(({ value, deprecated }) => value !== null && value !== undefined && !(deprecated && !value));
-  return html`<dl class="attributes">
+  return html`${filled.length > 0 && html`<dl class="attributes">
     ${filled.map(({ name, type, description, value }) => html`<div key=${name}>
       <dt title=${description}>${fieldWords(name)}</dt><dd><${Value} value=${value} type=${type} /></dd>
     </div>`)}
+  </dl>`}
+  <dl class="facts" aria-label="About this node">
     <div><dt>Children</dt><dd>${number(node.childCount ?? 0)}</dd></div>
     ${node.childCount ? html`<div><dt>Descendants</dt><dd>${number(node.descendantCount)}</dd></div>` : null}
-    <div><dt>Revision</dt><dd>${node.revision}${node.changedBy ? ` by ${node.changedBy}` : ""}</dd></div>
-    <div><dt>Changed</dt><dd><time datetime=${node.updatedAt}>${localTime(node.updatedAt)}</time></dd></div>
+    <div><dt>Revision</dt><dd>${number(node.revision)}${node.changedBy ? ` by ${node.changedBy}` : ""}</dd></div>
+    <div><dt>Changed</dt><dd><time datetime=${node.updatedAt}>${time(node.updatedAt)}</time></dd></div>
     <div><dt>ID</dt><dd><code>${node.id}</code></dd></div>
   </dl>`;
 }
@@ -105,7 +108,7 @@ function Near({ model, node }) {
     ${found === null && html`<button onClick=${find}>Show what is near</button>`}
     ${error && html`<p class="error">${error}</p>`}
     ${found && html`<ul class="near">${found.map((/** @type {any} */ { kilometers, node: one }) => html`<li key=${one.path}>
-      <a href=${addressOf(name, one.path)}>${one.name}</a> <span class="quiet">${levelWord(one.level)}, ${kilometers.toFixed(1)} km</span>
+      <a href=${addressOf(name, one.path)}>${one.name}</a> <span class="quiet">${levelWord(one.level)}, ${distance(kilometers)}</span>
     </li>`)}</ul>`}
     ${found && !found.length && html`<p class="quiet">Nothing is within 50 km.</p>`}
   </section>`;

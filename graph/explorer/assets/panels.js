@@ -2,7 +2,8 @@
 import { html, useEffect, useMemo, useState } from "./vendor/preact.js";
 import { countedLevels } from "./documents.js";
 import { sentence } from "./model.js";
-import { levelWord, number, plural } from "./words.js";
+import { number } from "./format.js";
+import { levelWord, plural } from "./words.js";
 /** @import { Family, Model, Row } from "./model" */
 
 /**

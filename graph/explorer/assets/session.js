@@ -6,14 +6,11 @@ import { Model, sentence } from "./model.js";
 import { placeOf } from "./words.js";
 /** @import { Hierarchy } from "./api" */
 
-const MISSING_CREDENTIAL = "UNAUTHENTICATED";
-
 export class Session {
   /** @type {Hierarchy[]} */
   hierarchies = [];
   /** A sentence where nothing can be shown. */
   error = "";
-  isKeyNeeded = false;
   /** Called when anything was read. */
   onChange = () => {};
   /** @type {Model | null} */
@@ -27,7 +24,6 @@ export class Session {
   /** Read which hierarchies there are, and of one what the address of the page names. */
   async start() {
     this.error = "";
-    this.isKeyNeeded = false;
     this.onChange();
     this.api.begin();
     try {
@@ -38,7 +34,6 @@ export class Session {
       model?.begin(model.hierarchy.name === hierarchy ? path : "");
     } catch (failure) {
       this.hierarchies = [];
-      this.isKeyNeeded = /** @type {any} */ (failure).code === MISSING_CREDENTIAL;
       this.error = sentence(failure);
     }
     this.onChange();

@@ -41,7 +41,8 @@ function columnsOf(model, rows) {
 /** @param {{model: Model, family: Family, label: string, onOrder: (order: Order | null) => void}} props */
 export function ChildrenTable({ model, family, label, onOrder }) {
   const { rows } = family;
-  const columns = useMemo(() => columnsOf(model, rows), [model, rows]);
+  const shown = rows.length ? rows : model.family(family.path).rows; // while it is sorted, and if that fails
+  const columns = useMemo(() => columnsOf(model, shown), [model, shown]);
   const count = rows.length + (family.hasMore ? 1 : 0);
   const { ref, first, last } = useWindow(count, HEIGHT);
   useEffect(() => {
@@ -67,7 +68,7 @@ export function ChildrenTable({ model, family, label, onOrder }) {
         <${Space} lines=${count - Math.min(last, rows.length)} columns=${columns.length} />
       </tbody>
     </table>
-    ${family.error && html`<p class="error">${family.error} <button onClick=${() => model.load(family)}>Try again</button></p>`}
+    ${family.error && html`<p class="error" role="alert">${family.error} <button onClick=${() => model.retry(family)}>Try again</button></p>`}
     ${family.loading && !rows.length && html`<p class="quiet">Loading…</p>`}
   </div>`;
 }

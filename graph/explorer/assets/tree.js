@@ -1,12 +1,17 @@
 // The tree on the left: a hierarchy as lines, of which those in view are in the document; children come page by page.
 import { html, useEffect, useState } from "./vendor/preact.js";
 import { countedLevels } from "./documents.js";
+import { number, quantity } from "./format.js";
 import { isParent, linesOf } from "./model.js";
 import { useWindow } from "./windowing.js";
-import { fieldWords, levelWord, number, quantity } from "./words.js";
+import { fieldWords, levelWord } from "./words.js";
 /** @import { Line, Model, Row } from "./model" */
 
 const HEIGHT = 32;
+const [INDENT, DEEP_INDENT, DEEP] = [16, 3, 6]; // pixels a level, and from which level on there is less room
+
+/** The pixels before a line; names keep room at every depth. @param {number} depth */
+const indentOf = (depth) => 8 + Math.min(depth, DEEP) * INDENT + Math.max(0, depth - DEEP) * DEEP_INDENT;
 
 /** What names a line: the path of its node, or that it is the end of a family. @param {Line} line */
 const keyOf = ({ row, family }) => (row ? row.path : `${family.path}//more`);
@@ -59,7 +64,7 @@ export function Tree({ model, selected, isOpen, onOpen, onMove }) {
     event.preventDefault();
     if (next.toggle) model.toggle(next.toggle);
     else if (next.open) onOpen(next.open);
-    else if (next.more) model.load(next.more);
+    else if (next.more) model.retry(next.more);
     else if (next.place !== undefined) go(next.place);
   };
 
@@ -120,13 +125,13 @@ function TreeLine({ line, id, model, isActive, isSelected, onOpen, onMove }) {
   const [isTarget, setTarget] = useState(false);
   const classes = ["line", isActive && "active", isSelected && "selected", row?.stub && "stub", isTarget && "target", !row && "more"];
   const common = {
-    id, role: "treeitem", class: classes.filter(Boolean).join(" "), style: { paddingLeft: `${8 + depth * 16}px` },
+    id, role: "treeitem", class: classes.filter(Boolean).join(" "), style: { paddingLeft: `${indentOf(depth)}px` },
     "aria-level": depth + 1, "aria-posinset": position, "aria-setsize": family.hasMore ? -1 : family.rows.length,
     "aria-selected": String(isSelected),
   };
   if (!row) {
     const text = family.loading ? "Loading…" : family.error ? `${family.error} Try again` : "Show more";
-    return html`<div ...${common} onClick=${() => model.load(family)} title=${text}><span class="name">${text}</span></div>`;
+    return html`<div ...${common} onClick=${() => model.retry(family)} title=${text}><span class="name">${text}</span></div>`;
   }
   const canOpen = isParent(row);
   const isOpen = canOpen && model.expanded.has(row.path);

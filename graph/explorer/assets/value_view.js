@@ -1,18 +1,16 @@
 // Values of attributes as people read them; all are text, and only addresses of the web become links.
 import { html } from "./vendor/preact.js";
-import { languageWord, levelWord, localTime, number } from "./words.js";
+import { formatted } from "./format.js";
+import { languageWord } from "./words.js";
 
 /** @param {{value: any, type: string}} props `type` as the schema lists it, such as "[String!]" */
 export function Value({ value, type }) {
   if (value === null || value === undefined) return html`<span class="quiet">–</span>`;
   if (Array.isArray(value)) return html`<${Values} values=${value} type=${type.replace(/[[\]!]/g, "")} />`;
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  if (typeof value === "number") return number(value);
   if (typeof value === "object") return html`<${ObjectValue} value=${value} />`;
-  if (type === "DateTime") return html`<time datetime=${value} title=${value}>${localTime(value)}</time>`;
+  if (type === "DateTime") return html`<time datetime=${value} title=${value}>${formatted(value, type)}</time>`;
   if (type === "Url" && /^https?:\/\//i.test(value)) return html`<a href=${value} rel="noopener noreferrer" target="_blank">${value}</a>`;
-  const isEnum = !["String", "Date", "Decimal", "Url"].includes(type) && /^[A-Z][A-Z0-9_]*$/.test(value);
-  return isEnum ? levelWord(value) : value;
+  return formatted(value, type);
 }
 
 /** @param {{values: any[], type: string}} props */
@@ -25,9 +23,9 @@ function Values({ values, type }) {
 
 /** Money, a text in languages, or a nested value. @param {{value: Record<string, any>}} props */
 function ObjectValue({ value }) {
-  if (value.currency !== undefined) return `${value.amount} ${value.currency}`;
+  if (value.currency !== undefined) return `${formatted(value.amount, "Decimal")} ${value.currency}`;
   const texts = value.texts?.map((/** @type {any} */ one) => [languageWord(one.language), one.text, one.language]);
   const parts = texts ?? Object.entries(value).filter(([, part]) => part !== null);
   return html`<dl class="parts">${parts.map((/** @type {any[]} */ [name, part, language]) => html`
-    <div key=${name}><dt>${name}</dt><dd lang=${language}><${Value} value=${part} type="String" /></dd></div>`)}</dl>`;
+    <div key=${name}><dt>${name}</dt><dd lang=${language}><${Value} value=${part} type="" /></dd></div>`)}</dl>`;
 }

@@ -1,5 +1,7 @@
 // Values of attributes: as text, as the content of a form, and as the input of a mutation.
+import { parsedJson } from "./api.js";
 import { storedAttributes } from "./documents.js";
+import { formatted } from "./format.js";
 import { fieldWords } from "./words.js";
 /** @import { Attribute, Level } from "./documents" */
 /** @import { Text } from "./documents_writing" */
@@ -10,15 +12,19 @@ import { fieldWords } from "./words.js";
 /** What stands for no value. */
 export const NONE = "–";
 
-/** A value as text; a dash where there is none. @param {any} value @returns {string} */
-export function shown(value) {
+/**
+ * A value as text; a dash where there is none.
+ * @param {any} value @param {(value: any, type: string) => string} scalar @param {string} [type] @returns {string}
+ */
+function textOf(value, scalar, type = "") {
   if (value === null || value === undefined || value === "") return NONE;
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  if (Array.isArray(value)) return value.length ? value.map(shown).join(", ") : NONE;
-  if (typeof value !== "object") return String(value);
+  const element = type.replace(/[[\]!]/g, "");
+  const part = (/** @type {any} */ one) => textOf(one, scalar, typeof value === "object" && !Array.isArray(value) ? "" : element);
+  if (Array.isArray(value)) return value.length ? value.map(part).join(", ") : NONE;
+  if (typeof value !== "object") return scalar(value, element);
   if (value.texts) return value.texts.map((/** @type {Text} */ one) => `${one.language}: ${one.text}`).join("; ") || NONE;
-  if ("currency" in value) return `${value.amount} ${value.currency}`;
-  return Object.entries(value).map(([name, part]) => `${name}: ${shown(part)}`).join("; ");
+  if ("currency" in value) return `${scalar(value.amount, "Decimal")} ${value.currency}`;
+  return Object.entries(value).map(([name, one]) => `${name}: ${part(one)}`).join("; ");
 }
 
 /**
@@ -33,13 +39,19 @@ export function differences(level, before, after) {
   const text = (/** @type {any} */ node, /** @type {string} */ language) =>
     node.names.find((/** @type {Text} */ one) => one.language === language)?.text;
   const rows = [
-    { label: "Name", field: "name", before: before.name, after: after.name },
-    ...languages.map((one) => ({ label: `Name (${one})`, field: "names", before: text(before, one), after: text(after, one) })),
-    ...storedAttributes(level).map(({ name }) => ({ label: fieldWords(name), field: name, before: before[name], after: after[name] })),
+    { label: "Name", field: "name", type: "String", before: before.name, after: after.name },
+    ...languages.map((one) => ({ label: `Name (${one})`, field: "names", type: "String", before: text(before, one), after: text(after, one) })),
+    ...storedAttributes(level).map(({ name, type }) => ({ label: fieldWords(name), field: name, type, before: before[name], after: after[name] })),
   ];
-  return rows
-    .map((row) => ({ ...row, before: shown(row.before), after: shown(row.after) }))
-    .filter((row) => row.before !== row.after);
+  return rows.map(differenceOf).filter((row) => row.before !== row.after);
+}
+
+/** @param {{label: string, field: string, type: string, before: any, after: any}} row @returns {Difference} */
+function differenceOf({ label, field, type, before, after }) {
+  const [was, is] = [before, after].map((one) => textOf(one, formatted, type));
+  if (was !== is) return { label, field, before: was, after: is };
+  // Two times of one minute are shown alike, and differ nevertheless.
+  return { label, field, before: textOf(before, String), after: textOf(after, String) };
 }
 
 /**
@@ -81,15 +93,15 @@ export function toInput(attribute, form, old) {
     case "money": return form.amount || form.currency ? { ...form } : null;
     case "lines": {
       const lines = form.split("\n").map((/** @type {string} */ one) => one.trim()).filter(Boolean);
-      return lines.length ? lines.map((/** @type {string} */ one) => parsed(scalar, one)) : null;
+      return lines.length ? lines.map((/** @type {string} */ one) => parsed(scalar, one, attribute)) : null;
     }
     case "json":
       try {
-        return form.trim() ? JSON.parse(form) : null;
+        return form.trim() ? parsedJson(form) : null;
       } catch {
         throw new Error('This is no JSON; write an object such as {"name": "value"}, or a list of these.');
       }
-    default: return form === "" ? null : parsed(scalar, form);
+    default: return form === "" ? null : parsed(scalar, form, attribute);
   }
 }
 
@@ -137,12 +149,15 @@ export function mergedTexts(before, mine, theirs) {
   return [...untouched, ...changed.flatMap(({ language, text }) => (text === null ? [] : [{ language, text }]))];
 }
 
+const LONG = 2n ** 63n;
+
 /**
- * A text as a value of a scalar; those that JSON has no type for are texts.
+ * A text as a value of a scalar; those that JSON has no type for, or JavaScript rounds, are texts.
  * @param {string} scalar
  * @param {string} text
+ * @param {Attribute} attribute
  */
-function parsed(scalar, text) {
+function parsed(scalar, text, attribute) {
   if (scalar === "Boolean") return text === "true";
   if (!["Int", "Long", "Float"].includes(scalar)) return text;
   const number = Number(text);
@@ -150,8 +165,12 @@ function parsed(scalar, text) {
   if (Number.isNaN(number) || (scalar !== "Float" && !isWhole)) {
     throw new Error(`“${text}” is no ${scalar === "Float" ? "number" : "whole number"}.`);
   }
-  if (scalar === "Long" && !Number.isSafeInteger(number)) return text.trim();
-  return number;
+  if (scalar !== "Long") return number;
+  const long = BigInt(text.trim().replace("+", ""));
+  const [least, most] = [BigInt(attribute.minimum ?? -LONG), BigInt(attribute.maximum ?? LONG - 1n)];
+  if (long < least) throw new Error(`The least value is ${least}.`);
+  if (long > most) throw new Error(`The greatest value is ${most}.`);
+  return String(long);
 }
 
 /** Whether two contents of forms are the same. @param {any} one @param {any} other */

@@ -1,4 +1,4 @@
-// Words and values as people read them.
+// Words as people read them, and the addresses of the page.
 
 /** A level as a word: POSTAL_CODE is "postal code". @param {string} level */
 export const levelWord = (level) => level.toLowerCase().replaceAll("_", " ");
@@ -9,26 +9,10 @@ export function plural(word) {
   return /(s|x|ch|sh)$/.test(word) ? `${word}es` : `${word}s`;
 }
 
-/** @param {number} count @param {string} word */
-export const quantity = (count, word) => `${number(count)} ${count === 1 ? word : plural(word)}`;
-
-const GROUPED = new Intl.NumberFormat("en");
-
-/** A number with groups of digits from five digits on, since years have four. @param {number} value */
-export function number(value) {
-  return Number.isInteger(value) && Math.abs(value) >= 10_000 ? GROUPED.format(value) : String(value);
-}
-
 /** The name of a field as words: squareFeet is "Square feet". @param {string} field */
 export function fieldWords(field) {
   const words = field.replace(/([a-z0-9])([A-Z])/g, "$1 $2").replace(/_/g, " ").toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
-/** @param {string} time of RFC 3339 */
-export function localTime(time) {
-  const date = new Date(time);
-  return Number.isNaN(date.valueOf()) ? time : date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 }
 
 /** The language of a tag, in English where the browser has a word for it. @param {string} tag */

@@ -4,7 +4,7 @@ import { levelOf } from "./documents.js";
 import { PROGRESS } from "./documents_writing.js";
 import { drafted } from "./forms.js";
 import { differences, NONE } from "./values.js";
-import { number, quantity } from "./words.js";
+import { number, quantity } from "./format.js";
 import { above, WriteSession } from "./write_session.js";
 /** @import { Move } from "./documents_writing" */
 /** @import { Difference } from "./values" */

@@ -133,9 +133,8 @@ export class WriteSession {
       if (!Object.keys(own).length) throw new FieldError("", "Nothing is changed yet.");
       const place = verb === "create" ? {} : { path: this.node?.path, expectedRevision: this.node?.revision };
       const variables = { ...own, ...place, dryRun, ...(!dryRun && { idempotencyKey: this.#key }) };
-      const { data, errors } = await api.ask(mutation(hierarchy, verb), variables);
-      const result = data?.result;
-      if (!result) throw Object.assign(new Error(errors?.[0].message), errors?.[0].extensions);
+      // It is written also where its node could not be read afterwards.
+      const { result } = (await api.ask(mutation(hierarchy, verb), variables, ({ path }) => path?.[0] === "result" && path.length > 1)).data;
       if (result.plan?.collisions.length) {
         throw Object.assign(new Error(`Other nodes have these paths: ${result.plan.collisions.join(", ")}`), { code: "ALREADY_EXISTS" });
       }
@@ -155,7 +154,7 @@ export class WriteSession {
       const now = await read(api, hierarchy, { id: node.id }, node.level).catch(() => null);
       if (now && (now.revision !== node.revision || now.path !== node.path)) return this.#set({ theirs: now, step: "conflict" });
     }
-    const isUnknown = !dryRun && (error.uncertain || NO_ANSWER.has(error.code));
+    const isUnknown = !dryRun && (error.isUncertain || NO_ANSWER.has(error.code));
     const own = Object.keys(draft ?? {}).filter((name) => !WITHOUT_FIELD.has(name));
     const field = isUnknown ? "" : fieldOf(error, [...own, ...Object.keys(draft?.values ?? {})]);
     this.#set({ isUnknown, plan: isUnknown ? this.plan : null, errors: { [field]: error.message }, step: "form" });

@@ -10,43 +10,16 @@ from playwright.sync_api import expect
 from clade import Settings, create_app
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
-from tests.browser import Visit
 from tests.classes.shops import Place
 from tests.clients.programs import HERE
 from tests.graph.explorer.data import SECRET, planted, token
+from tests.graph.explorer.steps import DEVICES, cost, heading, line, tree, use_key
 from tests.serving import serving
 
 AXE = HERE.parent / "node_modules" / "axe-core" / "axe.min.js"
 MAX_FIRST_VIEW_BYTES, MAX_FIRST_VIEW_FILES = 100_000, 24
 CHILDREN, PAGE, ROW_PIXELS, LINE_PIXELS = 10_000, 100, 36, 32
 EVIL = '<img src=x onerror="window.evil = true">'
-DEVICES = {
-    "light": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"},
-    "dark": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"},
-    "phone": {"viewport": {"width": 360, "height": 740}, "color_scheme": "light", "has_touch": True},
-}
-
-
-@pytest.fixture
-def visit(browser):
-    """Opens pages of a server; at the end nothing was asked of another one, and nothing was refused by the policy.
-
-    Tests name the fixture of their server first: it ends last, for it waits for the event streams of pages.
-    """
-    visit, servers = Visit(browser), []
-
-    def open_page(url, address="", device="light", prepare=lambda page: None):
-        page = visit.page(**DEVICES[device], locale="en-GB", timezone_id="UTC")
-        prepare(page)
-        page.goto(f"{url}/{address}")
-        servers.append(url)
-        return page
-
-    open_page.complaints = visit.complaints
-    yield open_page
-    visit.close()
-    assert [one for one in visit.asked if not one.startswith(tuple(f"{url}/" for url in servers))] == []
-    assert visit.complaints == []
 
 
 @pytest.fixture(scope="module")
@@ -65,23 +38,6 @@ def zoo(tmp_path):
     url = planted(tmp_path / "clade.db", CategoryNode, rows)
     with serving(create_app(Settings(store=url, writes="on"))) as address:
         yield address
-
-
-def tree(page):
-    return page.get_by_role("tree")
-
-
-def line(page, name):
-    """The line of a node in the tree."""
-    return tree(page).get_by_role("treeitem").filter(has=page.get_by_text(name, exact=True))
-
-
-def heading(page):
-    return page.get_by_role("heading", level=1)
-
-
-def cost(page):
-    return page.locator("footer.cost").get_by_role("status")
 
 
 def expect_active(page, name):
@@ -209,7 +165,7 @@ def test_a_place_that_lies_nowhere_is_left_out_of_the_map(visit, tmp_path):
 def test_the_query_of_a_click_opens_in_graphiql(demo_server, visit):
     page = visit(demo_server, "#location/US/NE")
     expect(line(page, "Nebraska")).to_be_visible()
-    expect(cost(page)).to_contain_text("4 queries")
+    expect(cost(page)).to_contain_text("3 queries")
     page.get_by_role("button", name="Show the query").click()
     link = page.get_by_role("link", name="Open in GraphiQL").nth(1)
     document = page.locator(".calls article").nth(1).locator("pre").first.inner_text()
@@ -377,11 +333,6 @@ def granted(tmp_path):
         yield url
 
 
-def use_key(page, text):
-    page.get_by_label("API key or token").fill(text)
-    page.get_by_role("button", name="Use it").click()
-
-
 def test_a_key_is_asked_for_and_nodes_above_its_grants_are_stubs(granted, visit):
     page = visit(granted, "#location/US")
     expect(page.get_by_role("alert")).to_contain_text("Missing credential")
@@ -461,19 +412,19 @@ def test_the_first_queries_are_sent_before_the_parts_of_the_page_are_loaded(demo
 def test_what_a_link_shows_is_asked_for_at_the_same_time(demo_server, visit):
     waiting = []
 
-    def wait_for_three(route):
+    def wait_for_both(route):
         if "query Hierarchies" in route.request.post_data or "subscription" in route.request.post_data:
             return route.continue_()
         waiting.append(route)
-        if len(waiting) == 3:  # node, roots, and the children of the country
+        if len(waiting) == 2:  # the node, and what is above it
             for one in waiting:
                 one.continue_()
         return None
 
-    page = visit(demo_server, "#location/US/NE", prepare=lambda page: page.route("**/graphql", wait_for_three))
+    page = visit(demo_server, "#location/US/NE", prepare=lambda page: page.route("**/graphql", wait_for_both))
     expect(heading(page)).to_have_text("Nebraska")
     expect(line(page, "Nebraska")).to_be_visible()
-    assert len(waiting) == 3
+    assert len(waiting) == 2
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="the packages of tests/package.json are missing")

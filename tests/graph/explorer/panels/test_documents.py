@@ -50,7 +50,9 @@ VALUES = [
     # type, selection, enum values, stored value, text of the form, input after a change back and forth
     ("String", None, None, "x", "x", "x"),
     ("Int", None, None, 7, "7", 7),
-    ("Long", None, None, 9007199254740991, "9007199254740991", 9007199254740991),
+    ("Long", None, None, 7, "7", "7"),
+    ("Long", None, None, "9007199254740993", "9007199254740993", "9007199254740993"),
+    ("[Long!]", None, None, ["-9223372036854775808", 7], "-9223372036854775808\n7", ["-9223372036854775808", "7"]),
     ("Float", None, None, -1.5, "-1.5", -1.5),
     ("Decimal", None, None, "12.50", "12.50", "12.50"),
     ("Boolean", None, None, False, "false", False),

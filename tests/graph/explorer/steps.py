@@ -1,0 +1,29 @@
+"""Steps of tests of the explorer's page: what a user looks at and does."""
+
+DEVICES = {
+    "light": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"},
+    "dark": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 360, "height": 740}, "color_scheme": "light", "has_touch": True},
+}
+
+
+def tree(page):
+    return page.get_by_role("tree")
+
+
+def line(page, name):
+    """The line of a node in the tree."""
+    return tree(page).get_by_role("treeitem").filter(has=page.get_by_text(name, exact=True))
+
+
+def heading(page):
+    return page.get_by_role("heading", level=1)
+
+
+def cost(page):
+    return page.locator("footer.cost").get_by_role("status")
+
+
+def use_key(page, text):
+    page.get_by_label("API key or token").fill(text)
+    page.get_by_role("button", name="Use it").click()
