@@ -77,9 +77,10 @@ def _some_key(chance: random.Random) -> str:
 def _some_create(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
     parent: str | None = None
     if paths and chance.random() < 0.85:
-        parent = _some_path(chance, trees, paths)
+        boxes = [trees.path(node) for node in trees.nodes.values() if node["level"] == "BOX"]
+        parent = _some_path(chance, trees, boxes or paths if chance.random() < 0.95 else paths)
         if chance.random() < 0.3:
-            parent = max(paths, key=lambda path: path.count("/"))
+            parent = max(boxes or paths, key=lambda path: path.count("/"))
     level = chance.choice(("BOX", "BOX", "CARD"))
     found = some = values.some_values(chance, level, clear=False)
     if level == "CARD" and chance.random() < 0.93:
@@ -134,7 +135,8 @@ def _some_rename(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
 
 
 def _some_move(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
-    to = None if chance.random() < 0.15 else _some_path(chance, trees, paths)
+    boxes = [trees.path(node) for node in trees.nodes.values() if node["level"] == "BOX"]
+    to = None if chance.random() < 0.15 else _some_path(chance, trees, boxes or paths)
     return {"path": _some_path(chance, trees, paths), "to": to}
 
 
@@ -266,7 +268,7 @@ def _move_rules(trees: Trees, step: Step, node: Node | None, must: set[str], may
     if step["to"] is not None and to is None:
         must.add("NOT_FOUND")
     if node is None or (step["to"] is not None and to is None):
-        may.add("BAD_PATH")
+        may |= {"BAD_PATH", "MISPLACED"}
         return
     if to and node in [to, *trees.ancestors(to)]:
         must |= {"MISPLACED", "BAD_USER_INPUT", "CONFLICT"}

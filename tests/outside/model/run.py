@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from tests.outside.failures import Wrong
-from tests.outside.model import operations, reads
+from tests.outside.model import feeds, operations, reads
 from tests.outside.model.session import Session
 from tests.outside.processes import Place
 
@@ -41,22 +41,27 @@ def one_session(session: Session, chance: random.Random, until: float) -> None:
         step = operations.some_step(chance, session.trees, number, session.steps)
         make(session, step)
         for _ in range(chance.choice((0, 1, 1, 2, 4))):
-            make(session, {**reads.some_read(chance, session.trees, session.ids), "seed": chance.randrange(2**31)})
+            if chance.random() < 0.35:
+                make(session, feeds.some_feed(chance, session.trees))
+            else:
+                make(session, {**reads.some_read(chance, session.trees, session.ids), "seed": chance.randrange(2**31)})
 
 
 def make(session: Session, step: Step) -> None:
     """Make one step of any kind."""
     if step["do"] == "read":
         session.read(step)
-    else:
+    elif step["do"] in operations.ARGUMENTS:
         session.change(step)
+    else:
+        feeds.make_feed(session, step)
 
 
 def shortest(place: Place, steps: list[Step], wrong: Wrong) -> Wrong:
     """The failure of the shortest script that was found in some time: parts are left out while it still fails."""
     end = time.monotonic() + SHRINK_SECONDS
     best, last = steps, wrong
-    reading = [step for step in steps[:-1] if step["do"] == "read"]
+    reading = [step for step in steps[:-1] if step["do"] not in operations.ARGUMENTS]
     without_reads = [step for step in steps if step is steps[-1] or step not in reading]
     servers, size = 1, max(len(steps) // 2, 1)
     tries = [steps, without_reads]

@@ -43,7 +43,7 @@ class Session:
         self.counts: Counter[str] = Counter()
         self.once: dict[str, tuple[Step, Node]] = {}
         self.shown: list[str] = []
-        self.cursors: dict[str, str] = {}
+        self.cursors: dict[str, tuple[str, int]] = {}
 
     def close(self) -> None:
         for server in self.servers:
