@@ -24,6 +24,7 @@ class Part:
 
 def all_parts() -> tuple[Part, ...]:
     """Every part, in the order in which the runner takes them."""
-    from tests.outside import faults
+    from tests.outside import faults, fuzzer
+    from tests.outside.model.part import MODEL
 
-    return (*faults.PARTS,)
+    return (MODEL, fuzzer.PART, *faults.PARTS)

@@ -1,0 +1,287 @@
+"""Fields of nodes and revisions: random selections, and what each has to be by the model.
+
+A selection is a list of fields, each a dictionary with `field`, `as` (its name in the response), `with` (arguments) and
+`pick` (the selection of what it leads to).
+"""
+
+import random
+from typing import Any
+
+from tests.outside.model import lists, values
+from tests.outside.model.lists import Word
+from tests.outside.model.literals import arguments
+from tests.outside.model.trees import LEVELS, Node, Trees
+
+Field = dict[str, Any]
+PLAIN = ("id", "path", "key", "name", "level", "depth", "revision", "updatedAt", "changedAt", "changedBy", "__typename")
+REVISION = ("revision", "changedAt", "changedBy", "name", "level")
+RELATIONS = ("parent", "root", "ancestors")
+LISTS = ("children", "descendants", "siblings")
+NAMES = {"language", "text"}
+SUBFIELDS = {
+    "money": "{ amount currency }",
+    "localized": "{ texts { language text } }",
+    "parcel": "{ code size corner { x y } days price { amount currency } }",
+}
+
+
+class OneOf(tuple[Any, ...]):
+    """Any of these answers is right."""
+
+
+class Anything:
+    """An answer of which nothing is said."""
+
+
+# Random selections
+
+
+def some_fields(chance: random.Random, trees: Trees, deeper: int, *, lists_too: bool = True) -> list[Field]:
+    """A selection of fields of a node of any level."""
+    found: list[Field] = [{"field": name} for name in chance.sample(PLAIN, chance.choice((1, 2, 3, 11)))]
+    if chance.random() < 0.4:
+        found += [{"field": name} for name in ("childCount", "descendantCount") if chance.random() < 0.7]
+        found += [
+            {"field": name, "as": f"{name}{level}", "with": {"level": Word(level)}}
+            for name in ("childCount", "descendantCount")
+            for level in LEVELS
+            if chance.random() < 0.3
+        ]
+    if chance.random() < 0.3:
+        found += [
+            {"field": "name", "as": "named", "with": {"languages": chance.choice(values.ASKED)}},
+            {"field": "nameLanguage", "with": {"languages": chance.choice(values.ASKED)}},
+            {"field": "names"},
+        ]
+    if chance.random() < 0.3:
+        found.append({"field": "pathOf", "with": {"level": Word(chance.choice(LEVELS))}})
+        paths = [trees.path(node) for node in trees.nodes.values()] or ["a"]
+        found.append({"field": "isDescendantOf", "with": {"path": chance.choice(paths)}})
+    if chance.random() < 0.4:
+        found += [{"field": name} for name in chance.sample(sorted(values.KINDS), chance.choice((1, 3, 29)))]
+        found += [{"field": "label"}] if chance.random() < 0.3 else []
+    if deeper:
+        for name in RELATIONS:
+            if chance.random() < 0.25:
+                found.append({"field": name, "pick": some_fields(chance, trees, deeper - 1, lists_too=False)})
+        if lists_too:
+            found += _some_lists(chance, trees, deeper)
+    return found
+
+
+def _some_lists(chance: random.Random, trees: Trees, deeper: int) -> list[Field]:
+    found: list[Field] = []
+    for name in LISTS:
+        if chance.random() < 0.2:
+            nodes = list(trees.nodes.values())
+            given = lists.some_arguments(chance, trees, name, nodes) if chance.random() < 0.6 else {}
+            if chance.random() < 0.4:
+                given[chance.choice(("first", "last"))] = chance.choice((0, 1, 2, 5, 100))
+            pick = some_fields(chance, trees, deeper - 1)
+            found.append({"field": name, "with": given, "pick": pick, "edges": chance.random() < 0.3})
+    if chance.random() < 0.1:
+        found.append({"field": "history", "pick": some_revision_fields(chance)})
+    if chance.random() < 0.1:
+        found.append({"field": "atRevision", "with": {"n": chance.choice((1, 1, 2, 9))}, "pick": [{"field": "revision"}]})
+    return found
+
+
+def some_revision_fields(chance: random.Random) -> list[Field]:
+    found: list[Field] = [{"field": name} for name in chance.sample(REVISION, chance.choice((1, 5)))]
+    if chance.random() < 0.5:
+        found += [{"field": name} for name in chance.sample(sorted(values.KINDS), chance.choice((1, 3, 29)))]
+        found.append({"field": "names"})
+    return found
+
+
+# Documents
+
+
+def text_of(selection: list[Field], suffix: str = "") -> str:
+    """A selection as it is written; fields of one level stand in fragments."""
+    parts: list[str] = []
+    inside: dict[str, list[str]] = {level: [] for level in LEVELS}
+    for field in selection:
+        written = _written(field, suffix)
+        owners = [level for level in LEVELS if field["field"] in values.ATTRIBUTES[level]]
+        if field["field"] == "label":
+            owners = ["BOX"]
+        if len(owners) == 1:
+            inside[owners[0]].append(written)
+        else:
+            parts.append(written)
+    for level, fields in inside.items():
+        if fields:
+            parts.append(f"... on {level.title()}{suffix} {{ {' '.join(fields)} }}")
+    return " ".join(parts)
+
+
+def _written(field: Field, suffix: str) -> str:
+    name = field["field"]
+    alias = f"{field['as']}: " if "as" in field else ""
+    head = f"{alias}{name}{arguments(field.get('with', {}))}"
+    if name == "names":
+        return f"{head} {{ language text }}"
+    if name in values.KINDS:
+        return f"{head} {SUBFIELDS.get(values.KINDS[name].strip('[]'), '')}".strip()
+    if name == "atRevision":
+        return f"{head} {{ {text_of(field['pick'], 'Revision')} }}"
+    if name == "history":
+        return f"{head} {{ totalCount nodes {{ {text_of(field['pick'], 'Revision')} }} }}"
+    if name in (*LISTS, "roots"):
+        nodes = f"nodes {{ {text_of(field['pick'])} }}"
+        nodes = f"edges {{ node {{ {text_of(field['pick'])} }} }}" if field.get("edges") else nodes
+        return f"{head} {{ totalCount pageInfo {{ hasNextPage hasPreviousPage }} {nodes} }}"
+    return f"{head} {{ {text_of(field['pick'])} }}" if "pick" in field else head
+
+
+# Expectations
+
+
+def answer(trees: Trees, node: Node, selection: list[Field]) -> dict[str, Any]:
+    """What a selection of a node has to be."""
+    found: dict[str, Any] = {}
+    for field in selection:
+        if _has(node["level"], field["field"]):
+            found[field.get("as", field["field"])] = _value(trees, node, field)
+    return found
+
+
+def _has(level: str, name: str) -> bool:
+    return (name not in values.KINDS or name in values.ATTRIBUTES[level]) and (name != "label" or level == "BOX")
+
+
+def _value(trees: Trees, node: Node, field: Field) -> Any:
+    name, given = field["field"], field.get("with", {})
+    if name in _OWN:
+        return _OWN[name](trees, node, given)
+    if name in values.KINDS:
+        return attribute(node["values"], name)
+    if name == "label":
+        return label(node)
+    pick = field["pick"]
+    if name == "parent":
+        return answer(trees, trees.nodes[node["parent"]], pick) if node["parent"] else None
+    if name == "root":
+        return answer(trees, trees.root(node), pick)
+    if name == "ancestors":
+        return [answer(trees, above, pick) for above in trees.ancestors(node)]
+    if name == "history":
+        nodes = [revision_answer(node, kept, pick) for kept in reversed(node["history"])]
+        return {"totalCount": len(nodes), "nodes": nodes}
+    if name == "atRevision":
+        return next((revision_answer(node, kept, pick) for kept in node["history"] if kept["revision"] == given["n"]), None)
+    return connection(trees, name, node, field)
+
+
+def connection(trees: Trees, kind: str, node: Node | None, field: Field) -> dict[str, Any]:
+    """A list without cursors: whole, or its first or last nodes."""
+    given = field.get("with", {})
+    whole = lists.whole_list(trees, kind, node, given)
+    page = whole[: given["first"]] if "first" in given else whole
+    if "last" in given:
+        page = whole[max(len(whole) - given["last"], 0) :]
+    info = {"hasNextPage": "first" in given and len(page) < len(whole)}
+    info["hasPreviousPage"] = "last" in given and len(page) < len(whole)
+    answers = [answer(trees, each, field["pick"]) for each in page]
+    shown = {"edges": [{"node": each} for each in answers]} if field.get("edges") else {"nodes": answers}
+    return {"totalCount": len(whole), "pageInfo": info, **shown}
+
+
+def revision_answer(node: Node, kept: Node, pick: list[Field]) -> dict[str, Any]:
+    """ "Revisions have the names of their time", their attributes too."""
+    found: dict[str, Any] = {}
+    for field in pick:
+        name = field["field"]
+        if not _has(node["level"], name):
+            continue
+        if name in values.KINDS:
+            found[name] = attribute(kept["values"], name)
+        else:
+            parts = {"changedAt": kept["at"], "changedBy": None, "names": by_language(kept["names"])}
+            found[name] = {**kept, **parts}[name]
+    return found
+
+
+def attribute(found: Node, name: str) -> Any:
+    value = found.get(name)
+    if values.KINDS[name] == "localized" and value is not None:
+        # "All texts, ordered by language tag" (schema).
+        return {"texts": by_language(value)}
+    return value
+
+
+def by_language(texts: dict[str, str]) -> list[Node]:
+    """ "Names in other languages, ordered by language tag" (schema)."""
+    return [{"language": language, "text": texts[language]} for language in sorted(texts)]
+
+
+def label(node: Node) -> str:
+    """The computed field of the class file; of an enum the value is the "name of a member" (attributes.md)."""
+    return f"{node['name']} {node['values'].get('state')}"
+
+
+def _count(trees: Trees, node: Node, given: Node, *, below: bool) -> int:
+    found = trees.descendants(node["id"]) if below else trees.children(node["id"])
+    return len([each for each in found if given.get("level") in (None, each["level"])])
+
+
+def _path_of(trees: Trees, node: Node, given: Node) -> Any:
+    """ "Path of the ancestor of this level, or of the node itself; null if there is none": of several any one."""
+    found = [each for each in [*trees.ancestors(node), node] if each["level"] == given["level"]]
+    return OneOf(trees.path(each) for each in found) if found else None
+
+
+def _is_descendant(trees: Trees, node: Node, given: Node) -> bool:
+    return trees.path(node).startswith(given["path"] + "/")
+
+
+_OWN: dict[str, Any] = {
+    "id": lambda trees, node, given: node["id"],
+    "path": lambda trees, node, given: trees.path(node),
+    "key": lambda trees, node, given: node["key"],
+    "name": lambda trees, node, given: lists.name_in(node, given.get("languages"))[0],
+    "nameLanguage": lambda trees, node, given: lists.name_in(node, given["languages"])[1],
+    "names": lambda trees, node, given: by_language(node["names"]),
+    "level": lambda trees, node, given: node["level"],
+    "depth": lambda trees, node, given: len(trees.ancestors(node)),
+    "revision": lambda trees, node, given: node["revision"],
+    "updatedAt": lambda trees, node, given: node["at"],
+    "changedAt": lambda trees, node, given: node["at"],
+    "changedBy": lambda trees, node, given: None,
+    "__typename": lambda trees, node, given: node["level"].title(),
+    "childCount": lambda trees, node, given: _count(trees, node, given, below=False),
+    "descendantCount": lambda trees, node, given: _count(trees, node, given, below=True),
+    "pathOf": _path_of,
+    "isDescendantOf": _is_descendant,
+}
+
+
+# Comparison
+
+
+def difference(expected: Any, got: Any, kind: str = "", at: str = "") -> tuple[str, Any, Any] | None:
+    """Where an answer differs, what was expected there and what came; None if it is right."""
+    if isinstance(expected, Anything):
+        return None
+    if isinstance(expected, OneOf):
+        return None if any(difference(one, got, kind, at) is None for one in expected) else (at, expected, got)
+    if isinstance(expected, dict) and isinstance(got, dict):
+        if expected.keys() != got.keys():
+            return at, sorted(expected), sorted(got)
+        pairs = ((difference(expected[name], got[name], values.KINDS.get(name, ""), f"{at}.{name}")) for name in expected)
+        return next((pair for pair in pairs if pair), None)
+    if isinstance(expected, list) and isinstance(got, list):
+        if len(expected) != len(got):
+            return at, _short(expected), _short(got)
+        kind = kind.strip("[]")
+        pairs = (difference(one, other, kind, f"{at}[{n}]") for n, (one, other) in enumerate(zip(expected, got, strict=True)))
+        return next((pair for pair in pairs if pair), None)
+    if kind in ("moment", "[moment]") and isinstance(got, str):
+        got = values.moment(got)
+    same = expected == got and isinstance(expected, bool) is isinstance(got, bool)
+    return None if same else (at, expected, got)
+
+
+def _short(items: list[Any]) -> Any:
+    return [item.get("path", item.get("id", item)) if isinstance(item, dict) else item for item in items]

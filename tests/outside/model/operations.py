@@ -1,0 +1,342 @@
+"""Random mutations, the rules that reject them, and what each changes in the model.
+
+A step is a dictionary that says everything, so that a script of steps can be made again on a new store, also in part:
+then a step whose node is missing is one that has to be rejected.
+"""
+
+import random
+from typing import Any
+
+from tests.outside.model import values
+from tests.outside.model.trees import LEVELS, Node, Trees
+
+Step = dict[str, Any]
+MAX_SEGMENTS = 32
+SAFE_BYTES, MAX_BYTES = 850, 1_024
+UNDER = {"BOX": (None, "BOX"), "CARD": (None, "BOX")}
+ARGUMENTS = {
+    "create": ("parent", "key", "name", "names", "id", "attributes"),
+    "update": ("path", "name", "names", "attributes"),
+    "rename": ("path", "key"),
+    "move": ("path", "to"),
+    "reorder": ("path", "first", "last", "before", "after"),
+    "delete": ("path", "policy"),
+}
+TYPES = {
+    "parent": "Path", "key": "String!", "name": "String", "names": "[LocalizedNameInput!]", "id": "ID",
+    "attributes": "ThingAttributes", "path": "Path!", "to": "Path", "first": "Boolean", "last": "Boolean",
+    "before": "Path", "after": "Path", "policy": "DeletePolicy!", "expectedRevision": "Int", "dryRun": "Boolean!",
+    "idempotencyKey": "String",
+}  # fmt: skip
+REQUIRED = {"create": {"name": "String!", "attributes": "ThingAttributes!"}}
+
+
+def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[Step]) -> Step:
+    """An operation, most of the time one that is right."""
+    paths = [trees.path(node) for node in trees.nodes.values()]
+    size = len(paths)
+    kinds = ["create"] * (9 if size < 12 else 4 if size < 50 else 1)
+    kinds += ["update"] * 3 + ["rename"] * 2 + ["move"] * 3 + ["reorder"] * 2 + ["delete"] * (1 if size < 40 else 4)
+    if chance.random() < 0.06 and any("once" in step for step in earlier):
+        again = chance.choice([step for step in earlier if "once" in step])
+        return {**again, "n": number, "server": chance.randrange(2), **_varied(chance, again)}
+    kind = chance.choice(kinds) if paths else "create"
+    step: Step = {"do": kind, "n": number, "server": chance.randrange(2)}
+    step |= MAKERS[kind](chance, trees, paths)
+    if kind != "create" and chance.random() < 0.15:
+        node = trees.at(step["path"])
+        right = node["revision"] if node else 1
+        step["expected"] = right if chance.random() < 0.6 else right + chance.choice((-1, 1, 7))
+    if chance.random() < 0.08:
+        step["dry"] = True
+    elif chance.random() < 0.15:
+        step["once"] = f"key-{number}-{chance.randrange(10**6)}"
+    return step
+
+
+def _varied(chance: random.Random, step: Step) -> Step:
+    """Now and then the same key with other arguments."""
+    if chance.random() < 0.7 or step["do"] not in ("create", "update"):
+        return {}
+    return {"name": f"{step.get('name')} or another"}
+
+
+def _some_path(chance: random.Random, trees: Trees, paths: list[str]) -> str:
+    """Mostly the path of a node, else a former one or one of nothing."""
+    if chance.random() < 0.06:
+        gone = sorted(trees.former) or ["nowhere"]
+        return chance.choice(("nowhere", f"{chance.choice(paths)}/nowhere", chance.choice(gone)))
+    return chance.choice(paths)
+
+
+def _some_key(chance: random.Random) -> str:
+    dice = chance.random()
+    return chance.choice(values.KEYS if dice < 0.9 else values.ODD_KEYS if dice < 0.96 else values.BAD_KEYS)
+
+
+def _some_create(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
+    parent: str | None = None
+    if paths and chance.random() < 0.85:
+        boxes = [trees.path(node) for node in trees.nodes.values() if node["level"] == "BOX"]
+        parent = _some_path(chance, trees, boxes or paths if chance.random() < 0.95 else paths)
+        if chance.random() < 0.3:
+            parent = max(boxes or paths, key=lambda path: path.count("/"))
+    level = chance.choice(("BOX", "BOX", "CARD"))
+    found = some = values.some_values(chance, level, clear=False)
+    if level == "CARD" and chance.random() < 0.93:
+        found = {**some, "title": values.some_value(chance, "title")}
+    step: Step = {"parent": parent, "key": _some_key(chance), "name": _some_name(chance), "level": level}
+    step["values"] = _broken(chance, level, found)
+    if chance.random() < 0.3:
+        step["names"] = values.some_names(chance)
+    if trees.deleted and chance.random() < 0.3:
+        id = chance.choice(sorted(trees.deleted))
+        step |= {"id": {"of": trees.deleted[id]["step"]}, "level": trees.deleted[id]["level"]}
+        step["values"] = {"title": "again"} if step["level"] == "CARD" else {}
+    elif chance.random() < 0.15:
+        step["id"] = chance.choice(("one", "TWO", "drei-3", "ид", "🏔", "a/b", "é", *[f"id-{chance.randrange(99)}"] * 6))
+    return step
+
+
+def _some_name(chance: random.Random) -> str:
+    return "" if chance.random() < 0.02 else chance.choice(values.NAMES)
+
+
+def _broken(chance: random.Random, level: str, found: values.Values) -> values.Values:
+    """The values, now and then one of them against a rule of the class file."""
+    if chance.random() > 0.05:
+        return found
+    wrong = {
+        "BOX": ({"latitude": 90.5}, {"text": "x" * 1001}, {"longitude": -181.0}, {"parcel": {"code": "x" * 21}}),
+        "CARD": ({"grade": 10}, {"title": "a\nb"}, {"note": "x" * 16_385}),
+    }
+    return {**found, **chance.choice(wrong[level])}
+
+
+def _some_update(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
+    path = _some_path(chance, trees, paths)
+    node = trees.at(path)
+    level = node["level"] if node and chance.random() < 0.95 else chance.choice(LEVELS)
+    step: Step = {"path": path, "level": level}
+    step["values"] = _broken(chance, level, values.some_values(chance, level, clear=True))
+    if level == "CARD" and chance.random() < 0.05:
+        step["values"]["title"] = None
+    if chance.random() < 0.5:
+        step["name"] = _some_name(chance)
+    if chance.random() < 0.4:
+        step["names"] = None if chance.random() < 0.2 else values.some_names(chance)
+        for item in step["names"] or ():
+            item["text"] = None if chance.random() < 0.3 else item["text"]
+    return step
+
+
+def _some_rename(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
+    return {"path": _some_path(chance, trees, paths), "key": _some_key(chance)}
+
+
+def _some_move(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
+    boxes = [trees.path(node) for node in trees.nodes.values() if node["level"] == "BOX"]
+    to = None if chance.random() < 0.15 else _some_path(chance, trees, boxes or paths)
+    return {"path": _some_path(chance, trees, paths), "to": to}
+
+
+def _some_reorder(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
+    path = _some_path(chance, trees, paths)
+    node = trees.at(path)
+    beside = [trees.path(other) for other in trees.children(node["parent"]) if other is not node] if node else []
+    where: list[Step] = [{"first": True}, {"last": True}]
+    if beside:
+        where += [{"before": chance.choice(beside)}, {"after": chance.choice(beside)}] * 2
+    if chance.random() < 0.06:
+        where = [{}, {"first": True, "last": True}, {"before": path}, {"after": chance.choice(paths)}]
+    return {"path": path, **chance.choice(where)}
+
+
+def _some_delete(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
+    path = _some_path(chance, trees, paths)
+    if chance.random() < 0.5:
+        path = max((path, _some_path(chance, trees, paths)), key=lambda one: one.count("/"))
+    return {"path": path, "policy": chance.choice(("REFUSE", "CASCADE", "REPARENT"))}
+
+
+MAKERS = {
+    "create": _some_create,
+    "update": _some_update,
+    "rename": _some_rename,
+    "move": _some_move,
+    "reorder": _some_reorder,
+    "delete": _some_delete,
+}
+
+
+# Rules
+
+
+def rules(trees: Trees, step: Step, ids: dict[int, str]) -> tuple[set[str], set[str]]:
+    """The codes of which one has to come, and those that may come although the change is allowed too.
+
+    The codes are those of reference/errors.md; where a step breaks several rules, any of theirs is right.
+    """
+    must: set[str] = set()
+    may: set[str] = set()
+    node = trees.at(step["path"]) if "path" in step else None
+    if "path" in step and node is None:
+        # "Mutations follow no redirects: a client that changes a node has to use its current path."
+        must.add("NOT_FOUND")
+    if node and "expected" in step and step["expected"] != node["revision"]:
+        must.add("CONFLICT")
+    RULES[step["do"]](trees, step, node, must, may)
+    if step["do"] in ("create", "update"):
+        _content_rules(step, node, must)
+    id = sent_id(step, ids)
+    if id and f"thing:{id}" in trees.nodes:
+        must.add("ALREADY_EXISTS")
+    past = trees.deleted.get(f"thing:{id}")
+    if past and past["level"] != step["level"]:
+        may |= {"WRONG_LEVEL", "BAD_USER_INPUT", "ALREADY_EXISTS"}
+    return must, may
+
+
+def _content_rules(step: Step, node: Node | None, must: set[str]) -> None:
+    found = step["values"]
+    if step.get("name") == "":
+        must.add("BAD_USER_INPUT")
+    if node and node["level"] != step["level"]:
+        must |= {"WRONG_LEVEL", "BAD_USER_INPUT"}
+    required = step["level"] == "CARD" and found.get("title", "" if step["do"] == "update" else None) is None
+    code = (found.get("parcel") or {"code": ""}).get("code")
+    if (
+        required
+        or code is None
+        or len(code) > 20
+        or "\n" in (found.get("title") or "")
+        or (found.get("grade") or 0) > 9
+        or len(found.get("text") or "") > 1000
+        or len(found.get("note") or "") > 16_384
+        or abs(found.get("latitude") or 0) > 90
+        or abs(found.get("longitude") or 0) > 180
+    ):
+        must.add("BAD_USER_INPUT")
+
+
+def _place(trees: Trees, key: str, parent: Node | None, moved: Node | None, must: set[str], may: set[str]) -> None:
+    """The rules of a key at a place, for a new node or for one that comes there with its subtree."""
+    if key in values.BAD_KEYS:
+        must |= {"BAD_PATH", "BAD_USER_INPUT"}
+        return
+    above = trees.keys(parent) if parent else []
+    lengths = [len(above) + 1]
+    places = [[*above, values.normal(key)]]
+    if moved:
+        own = len(trees.keys(moved))
+        places += [places[0] + trees.keys(below)[own:] for below in trees.descendants(moved["id"])]
+        lengths = [len(place) for place in places]
+    if max(lengths) > MAX_SEGMENTS:
+        must.add("BAD_PATH")
+    if key in values.ODD_KEYS or any(values.sort_bytes(place) > SAFE_BYTES for place in places):
+        may.add("BAD_PATH")
+    taken = any(
+        node["key"] == values.normal(key) and node is not moved
+        for node in trees.children(parent["id"] if parent else None)
+    )
+    if taken:
+        must.add("ALREADY_EXISTS")
+
+
+def _create_rules(trees: Trees, step: Step, node: Node | None, must: set[str], may: set[str]) -> None:
+    parent = trees.at(step["parent"])
+    if step["parent"] is not None and parent is None:
+        must.add("NOT_FOUND")
+        if step["parent"].count("/") >= MAX_SEGMENTS - 1 or step["key"] in (*values.BAD_KEYS, *values.ODD_KEYS):
+            may.add("BAD_PATH")
+        return
+    if (parent["level"] if parent else None) not in UNDER[step["level"]]:
+        must.add("MISPLACED")
+    _place(trees, step["key"], parent, None, must, may)
+
+
+def _rename_rules(trees: Trees, step: Step, node: Node | None, must: set[str], may: set[str]) -> None:
+    if node:
+        parent = trees.nodes[node["parent"]] if node["parent"] else None
+        _place(trees, step["key"], parent, node, must, may)
+    elif step["key"] in (*values.BAD_KEYS, *values.ODD_KEYS):
+        may.add("BAD_PATH")
+
+
+def _move_rules(trees: Trees, step: Step, node: Node | None, must: set[str], may: set[str]) -> None:
+    to = trees.at(step["to"])
+    if step["to"] is not None and to is None:
+        must.add("NOT_FOUND")
+    if node is None or (step["to"] is not None and to is None):
+        may |= {"BAD_PATH", "MISPLACED"}
+        return
+    if to and node in [to, *trees.ancestors(to)]:
+        must |= {"MISPLACED", "BAD_USER_INPUT", "CONFLICT"}
+        return
+    if (to["level"] if to else None) not in UNDER[node["level"]]:
+        must.add("MISPLACED")
+    _place(trees, node["key"], to, node, must, may)
+
+
+def _reorder_rules(trees: Trees, step: Step, node: Node | None, must: set[str], may: set[str]) -> None:
+    given = [name for name in ("first", "last", "before", "after") if name in step]
+    if len(given) != 1:
+        must.add("BAD_USER_INPUT")
+        return
+    if given[0] in ("before", "after"):
+        other = trees.at(step[given[0]])
+        if other is None:
+            must.add("NOT_FOUND")
+        elif node and (other is node or (other["parent"], other["level"]) != (node["parent"], node["level"])):
+            # "changes the position of a node among its siblings of the same level" (writing.md)
+            must |= {"BAD_USER_INPUT", "WRONG_LEVEL", "MISPLACED"}
+
+
+def _delete_rules(trees: Trees, step: Step, node: Node | None, must: set[str], may: set[str]) -> None:
+    children = trees.children(node["id"]) if node else []
+    if children and step["policy"] == "REFUSE":
+        must.add("NOT_EMPTY")
+    if node and step["policy"] == "REPARENT":
+        above = trees.nodes[node["parent"]] if node["parent"] else None
+        for child in children:
+            taken: set[str] = set()
+            _place(trees, child["key"], above, child, taken, may)
+            must |= taken if child["key"] != node["key"] else set()
+            # The place of the node itself becomes free with this deletion, or not: the docs do not say.
+            may |= taken
+
+
+RULES = {
+    "create": _create_rules,
+    "update": lambda *_: None,
+    "rename": _rename_rules,
+    "move": _move_rules,
+    "reorder": _reorder_rules,
+    "delete": _delete_rules,
+}
+
+
+# Requests
+
+
+def sent_id(step: Step, ids: dict[int, str]) -> str | None:
+    """The id that a step asks for, without the hierarchy: "ID, such as "location:US-NE" or "US-NE"" (schema)."""
+    id = step.get("id")
+    if isinstance(id, dict):
+        id = ids.get(id["of"], f"gone-{id['of']}")
+    return id.removeprefix("thing:") if isinstance(id, str) else None
+
+
+def request(step: Step, selection: str, ids: dict[int, str]) -> tuple[str, dict[str, Any]]:
+    """The operation and its variables."""
+    sent = {name: step[name] for name in ARGUMENTS[step["do"]] if name in step}
+    if "level" in step and (step["values"] or step["do"] == "create"):
+        sent["attributes"] = {step["level"].lower(): step["values"]}
+    if sent.get("id"):
+        sent["id"] = sent_id(step, ids)
+    more = {"expected": "expectedRevision", "dry": "dryRun", "once": "idempotencyKey"}
+    sent |= {argument: step[name] for name, argument in more.items() if name in step}
+    types = {**TYPES, **REQUIRED.get(step["do"], {})}
+    declared = ", ".join(f"${name}: {types[name]}" for name in sent)
+    given = ", ".join(f"{name}: ${name}" for name in sent)
+    return f"mutation({declared}) {{ {step['do']}Thing({given}) {{ {selection} }} }}", sent

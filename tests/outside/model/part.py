@@ -1,0 +1,6 @@
+"""The part `model` of the suite."""
+
+from tests.outside.model.run import run
+from tests.outside.parts import Part
+
+MODEL = Part("model", run, ())

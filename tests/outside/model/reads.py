@@ -1,0 +1,226 @@
+"""Reads: fields of Query with arguments at random, and the answer that each must have."""
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.outside.model import lists, values
+from tests.outside.model.fields import Field, OneOf, answer, connection, difference, some_fields, text_of
+from tests.outside.model.literals import arguments, literal
+from tests.outside.model.lists import Word
+from tests.outside.model.trees import LEVELS, Node, Trees
+
+Read = dict[str, Any]
+
+
+@dataclass
+class Expected:
+    """A field with its answer: data, or codes of which its error has one."""
+
+    text: str
+    data: Any
+    codes: frozenset[str] = frozenset()
+    promise: tuple[str, str] = ("querying.md", "All lookups of one request are read together.")
+    known: str = ""
+    doubts: list[str] = field(default_factory=list)
+
+
+def some_read(chance: random.Random, trees: Trees, ids: dict[int, str]) -> Read:
+    """A read with its arguments."""
+    read: Read = {"do": "read", "server": chance.randrange(2)}
+    kind = chance.choice(("thing", "thing", "id", "level", "paths", "ids", "roots", "list", "entities", "old", "deleted"))
+    paths = [trees.path(node) for node in trees.nodes.values()]
+    read["read"] = kind
+    if kind == "old":
+        former = sorted(trees.former)
+        read["paths"] = chance.sample(former, min(len(former), 5)) or ["nowhere"]
+    elif kind in ("thing", "level", "list"):
+        read["path"] = chance.choice([*paths * 3, *trees.former, "nowhere"])
+    elif kind in ("id", "deleted"):
+        read["id"] = _some_id(chance, trees)
+    elif kind == "ids":
+        read["ids"] = [_some_id(chance, trees) for _ in range(chance.choice((0, 1, 3, 20)))]
+    elif kind in ("paths", "entities"):
+        read["paths"] = [chance.choice([*paths * 3, *trees.former, "nowhere"]) for _ in range(chance.choice((1, 3, 20)))]
+    if kind in ("level", "entities"):
+        read["level"] = chance.choice(LEVELS)
+    if kind in ("roots", "list"):
+        read["kind"] = "roots" if kind == "roots" else chance.choice(("children", "descendants", "siblings"))
+        read["with"] = lists.some_arguments(chance, trees, read["kind"], list(trees.nodes.values()))
+        if chance.random() < 0.4:
+            read["with"][chance.choice(("first", "last"))] = chance.choice((0, 1, 2, 5, 100))
+    read["pick"] = some_fields(chance, trees, 0 if kind in ("old", "deleted") else 2)
+    return read
+
+
+def _some_id(chance: random.Random, trees: Trees) -> Any:
+    """An id by the step that created its node, so that a script can be made again on another store."""
+    pool = [*trees.nodes.values()] * 3 + [*trees.deleted.values()]
+    if not pool or chance.random() < 0.05:
+        return "thing:nobody"
+    return {"of": chance.choice(pool)["step"]}
+
+
+def real_id(id: Any, ids: dict[int, str]) -> str:
+    return ids.get(id["of"], f"thing:gone-{id['of']}") if isinstance(id, dict) else id
+
+
+def expected(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
+    """The field of a read, and what it must be."""
+    return _READS[read["read"]](trees, read, ids)
+
+
+def _led(trees: Trees, path: str, pick: list[Field]) -> tuple[Any, bool]:
+    """The answer at a path, current or former."""
+    ids, sure = trees.led_to(path)
+    answers = [answer(trees, trees.nodes[id], pick) if id else None for id in ids]
+    return (answers[0] if len(answers) == 1 else OneOf(answers)), sure
+
+
+REDIRECT = ("querying.md", "The old path of a node that was moved or renamed still finds it; the field `path` of the "
+            "response is then the new one.")  # fmt: skip
+BY_PATH = ("querying.md", "A node that does not exist is null; a node of another level is an error, `WRONG_LEVEL`.")
+BY_ID = ("querying.md", "The id survives renames and moves, so store it in other systems.")
+
+
+def _thing(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
+    data, sure = _led(trees, read["path"], read["pick"])
+    found = Expected(f"thing(path: {literal(read['path'])}) {{ {text_of(read['pick'])} }}", data, promise=BY_PATH)
+    return _doubted(found, sure)
+
+
+def _doubted(found: Expected, sure: bool) -> Expected:
+    if not sure:
+        found.known = "a former path is lost when a node above was renamed later"
+        found.promise = REDIRECT
+    return found
+
+
+def _old(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
+    answers = [_led(trees, path, read["pick"]) for path in read["paths"]]
+    text = f"thingsByPath(paths: {literal(read['paths'])}) {{ {text_of(read['pick'])} }}"
+    found = Expected(text, [data for data, _ in answers], promise=REDIRECT)
+    return _doubted(found, all(sure for _, sure in answers))
+
+
+def _id(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
+    id = real_id(read["id"], ids)
+    node = trees.nodes.get(id)
+    data = answer(trees, node, read["pick"]) if node else None
+    if len(read["pick"]) % 2:
+        return Expected(f"thing(id: {literal(id)}) {{ {text_of(read['pick'])} }}", data, promise=BY_ID)
+    return Expected(f"node(id: {literal(id)}) {{ ... on Thing {{ {text_of(read['pick'])} }} }}", data, promise=BY_ID)
+
+
+def _level(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
+    led, sure = trees.led_to(read["path"])
+    levels = {trees.nodes[id]["level"] if id else None for id in led}
+    text = f"{read['level'].lower()}(path: {literal(read['path'])}) {{ {text_of(_only(read))} }}"
+    if levels <= {read["level"], None}:
+        data, _ = _led(trees, read["path"], _only(read))
+        return _doubted(Expected(text, data, promise=BY_PATH), sure)
+    return _doubted(Expected(text, None, frozenset({"WRONG_LEVEL"}), BY_PATH), sure and len(levels) == 1)
+
+
+def _only(read: Read) -> list[Field]:
+    """The selection without attributes of the other level, which GraphQL does not allow on an object type."""
+    other = next(level for level in LEVELS if level != read["level"])
+    foreign = set(values.ATTRIBUTES[other]) - set(values.ATTRIBUTES[read["level"]])
+    foreign |= {"label"} if other == "BOX" else set()
+    return [field for field in read["pick"] if field["field"] not in foreign] or [{"field": "id"}]
+
+
+def _ids(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
+    asked = [real_id(id, ids) for id in read["ids"]]
+    data = [answer(trees, trees.nodes[id], read["pick"]) if id in trees.nodes else None for id in asked]
+    return Expected(f"nodes(ids: {literal(asked)}) {{ ... on Thing {{ {text_of(read['pick'])} }} }}", data, promise=BY_ID)
+
+
+def _roots(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
+    one = {"field": "roots", "with": read["with"], "pick": read["pick"]}
+    text = f"things{arguments(read['with'])} {{ totalCount pageInfo {{ hasNextPage hasPreviousPage }} "
+    text += f"nodes {{ {text_of(read['pick'])} }} }}"
+    promise = ("querying.md", "The roots of a hierarchy are the list named after it: `locations`, `categories`.")
+    return _sorted(trees, read, Expected(text, connection(trees, "roots", None, one), promise=promise), None)
+
+
+def _list(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
+    one = {"field": read["kind"], "with": read["with"], "pick": read["pick"]}
+    text = f"thing(path: {literal(read['path'])}) {{ {text_of([one])} }}"
+    led, sure = trees.led_to(read["path"])
+    data, _ = _led(trees, read["path"], [one])
+    promise = {
+        "children": ("lists.md", "Children and siblings are ordered by level and position, descendants by path."),
+        "descendants": ("querying.md", "`descendants` is the whole subtree as one flat list in path order."),
+        "siblings": ("querying.md", "`siblings` are the other nodes with the same parent."),
+    }[read["kind"]]
+    node = trees.nodes[next(iter(led)) or ""] if led != {None} else None
+    return _doubted(_sorted(trees, read, Expected(text, data, promise=promise), node), sure)
+
+
+def _sorted(trees: Trees, read: Read, found: Expected, node: Node | None) -> Expected:
+    given = read["with"]
+    if "orderBy" in given:
+        found.promise = ("lists.md", "Nodes without the value come last, in both directions. Nodes with equal values stay "
+                         "in the order of the list. `reverse` reverses the whole list.")  # fmt: skip
+    elif "where" in given:
+        found.promise = ("lists.md", "A node has to meet all of them; `and`, `or` and `not` combine conditions.")
+    if lists.is_doubtful(trees, list(trees.nodes.values()), given) and ("orderBy" in given or "where" in given):
+        found.known = "letters with a stroke sort after z, but are found without it"
+    return found
+
+
+def _entities(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
+    """ "An entity that does not exist is null without an error", `WRONG_LEVEL` for a node of another level."""
+    named = [{"__typename": ("Thing", read["level"].title())[n % 2], "path": path} for n, path in enumerate(read["paths"])]
+    data: list[Any] = []
+    codes: set[str] = set()
+    sure = True
+    for one in named:
+        found, simple = _led(trees, one["path"], read["pick"])
+        levels = {trees.nodes[id]["level"].title() if id else None for id in trees.led_to(one["path"])[0]}
+        if one["__typename"] != "Thing" and not levels <= {one["__typename"], None}:
+            found = None
+            codes.add("WRONG_LEVEL")
+        sure &= simple
+        data.append(found)
+    representations = [{name: one[name] for name in one} for one in named]
+    text = f"_entities(representations: {literal(representations)}) {{ ... on Thing {{ {text_of(read['pick'])} }} }}"
+    promise = ("federation.md", "The response is in the order of the representations. An entity that does not exist is "
+               "null without an error.")  # fmt: skip
+    return _doubted(Expected(text, data, frozenset(codes), promise), sure)
+
+
+def _deleted(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
+    id = real_id(read["id"], ids)
+    gone = trees.deleted.get(id)
+    text = (
+        f"deletedNode(id: {literal(id)}) {{ nodeId path level deletedAt deletedBy "
+        "lastRevision { revision name } history { totalCount nodes { revision name changedAt } } }"
+    )
+    data: Any = None
+    if gone:
+        past = gone["history"]
+        data = {
+            "nodeId": id,
+            "path": gone["path"],
+            "level": gone["level"],
+            "deletedAt": gone["deletedAt"],
+            "deletedBy": None,
+            "lastRevision": {part: past[-1][part] for part in ("revision", "name")},
+            "history": {
+                "totalCount": len(past),
+                "nodes": [{"revision": k["revision"], "name": k["name"], "changedAt": k["at"]} for k in reversed(past)],
+            },
+        }
+    promise = ("writing.md", "`deletedNode(id: …)` returns a deleted node: `nodeId`, `path` and `level`, when and by whom "
+               "it was deleted, its `lastRevision`, and its `history`.")  # fmt: skip
+    return Expected(text, data, promise=promise)
+
+
+_READS = {
+    "thing": _thing, "id": _id, "level": _level, "paths": _old, "old": _old, "ids": _ids, "roots": _roots,
+    "list": _list, "entities": _entities, "deleted": _deleted,
+}  # fmt: skip
+
+__all__ = ["Expected", "Word", "difference", "expected", "some_read"]

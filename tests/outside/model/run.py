@@ -1,0 +1,94 @@
+"""Runs of the model: random steps until the time is over; a step that is answered wrongly ends in its shortest script."""
+
+import random
+import time
+from collections import Counter
+from typing import Any
+
+from tests.outside.failures import Wrong
+from tests.outside.model import feeds, operations, reads
+from tests.outside.model.session import Session
+from tests.outside.processes import Place
+
+Step = dict[str, Any]
+SHRINK_SECONDS = 90.0
+STEPS = 150
+
+
+def run(place: Place, seed: int, until: float) -> Counter[str]:
+    """Serial sessions on new stores until the time is over."""
+    counts: Counter[str] = Counter()
+    turn = 0
+    while turn == 0 or time.monotonic() < until - 8:
+        session = Session(place, place.store if turn == 0 else place.new_store())
+        try:
+            one_session(session, random.Random(f"{seed} {turn}"), until)
+        except Wrong as wrong:
+            session.close()
+            raise shortest(place, session.steps, wrong) from None
+        session.close()
+        counts.update(session.counts)
+        counts["sessions"] += 1
+        turn += 1
+    return counts
+
+
+def one_session(session: Session, chance: random.Random, until: float) -> None:
+    """Some steps, each followed by reads."""
+    for number in range(STEPS):
+        if number > 5 and time.monotonic() > until:
+            break
+        step = operations.some_step(chance, session.trees, number, session.steps)
+        make(session, step)
+        for _ in range(chance.choice((0, 1, 1, 2, 4))):
+            if chance.random() < 0.35:
+                make(session, feeds.some_feed(chance, session.trees))
+            else:
+                make(session, {**reads.some_read(chance, session.trees, session.ids), "seed": chance.randrange(2**31)})
+
+
+def make(session: Session, step: Step) -> None:
+    """Make one step of any kind."""
+    if step["do"] == "read":
+        session.read(step)
+    elif step["do"] in operations.ARGUMENTS:
+        session.change(step)
+    else:
+        feeds.make_feed(session, step)
+
+
+def shortest(place: Place, steps: list[Step], wrong: Wrong) -> Wrong:
+    """The failure of the shortest script that was found in some time: parts are left out while it still fails."""
+    end = time.monotonic() + SHRINK_SECONDS
+    best, last = steps, wrong
+    reading = [step for step in steps[:-1] if step["do"] not in operations.ARGUMENTS]
+    without_reads = [step for step in steps if step is steps[-1] or step not in reading]
+    servers, size = 1, max(len(steps) // 2, 1)
+    tries = [steps, without_reads]
+    while time.monotonic() < end and (tries or size):
+        if not tries:
+            # The last step is the one that fails.
+            tries = [best[:start] + best[min(start + size, len(best) - 1) :] for start in range(0, len(best) - 1, size)]
+            size //= 2
+        attempt = tries.pop(0)
+        failed = again(place, attempt, servers)
+        if failed and failed.promise == wrong.promise:
+            best, last = attempt, failed
+            size = min(size or 1, len(best) // 2)
+            tries = [without_reads] if attempt is steps and reading else []
+        elif attempt is steps:
+            servers = 2
+    return last
+
+
+def again(place: Place, steps: list[Step], servers: int) -> Wrong | None:
+    """Whether these steps fail on a new store, and how."""
+    session = Session(place, place.new_store(), servers)
+    try:
+        for step in steps:
+            make(session, step)
+    except Wrong as wrong:
+        return wrong
+    finally:
+        session.close()
+    return None

@@ -1,0 +1,296 @@
+"""A session: steps made on two servers of one store, each answer compared with the model."""
+
+import json
+import random
+import re
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.outside.failures import Wrong
+from tests.outside.known import KNOWN
+from tests.outside.model import operations, reads
+from tests.outside.model.fields import answer, difference, text_of
+from tests.outside.model.reads import Expected
+from tests.outside.model.trees import Node, Trees
+from tests.outside.model.values import ATTRIBUTES
+from tests.outside.processes import Answer, Place, Server
+
+Step = dict[str, Any]
+CLOCK = timedelta(seconds=5)
+WRITTEN = [{"field": name} for name in ("id", "path", "key", "name", "names", "level", "depth", "revision", "label")]
+WRITTEN += [{"field": name} for name in dict.fromkeys([*ATTRIBUTES["BOX"], *ATTRIBUTES["CARD"]])]
+PAYLOAD = (
+    f"node {{ updatedAt changedAt changedBy {text_of(WRITTEN)} }} previousParent {{ id }} move {{ id state }} "
+    "plan { nodes transactions writeUnits collisions }"
+)
+HIERARCHIES = "hierarchies { name }"
+
+
+BESIDE = ("reference/errors.md", "The rest of the response is valid.")
+
+
+class Session:
+    """Two servers, what they were told, and what they should hold."""
+
+    def __init__(self, place: Place, store: str | None = None, servers: int = 2) -> None:
+        store = store or place.store
+        settle = {"settle_seconds": "0.2"} if place.kind == "dynamodb" else {}
+        self.servers: list[Server] = [place.server(store, **settle) for _ in range(servers)]
+        self.trees = Trees()
+        self.ids: dict[int, str] = {}
+        self.steps: list[Step] = []
+        self.counts: Counter[str] = Counter()
+        self.once: dict[str, tuple[Step, Node]] = {}
+        self.shown: list[str] = []
+        self.cursors: dict[str, tuple[str, int]] = {}
+
+    def close(self) -> None:
+        for server in self.servers:
+            server.stop()
+
+    # Mutations
+
+    def change(self, step: Step) -> None:
+        """Make a mutation, and compare its payload, its error and what is remembered of it."""
+        self.steps.append(step)
+        text, sent = operations.request(step, PAYLOAD, self.ids)
+        self.shown.append(f"server {step['server']}: {text.split('{', 1)[1].split('{')[0].strip()} {_brief(sent)}")
+        must, may = operations.rules(self.trees, step, self.ids)
+        got = self.server(step).ask(text, sent)
+        body = got.json
+        field = f"{step['do']}Thing"
+        payload = (body.get("data") or {}).get(field)
+        codes = [code for code, error in zip(got.codes, got.errors, strict=True)]
+        self.counts[f"{step['do']}, {'dry run' if step.get('dry') else 'rejected' if payload is None else 'made'}"] += 1
+        if step.get("once") in self.once:
+            self._repeated(step, payload, codes)
+        elif step.get("dry"):
+            self._dry(step, must, may, payload, codes)
+        elif must or payload is None:
+            self._rejected(must, may, payload, codes, body)
+        else:
+            self._made(step, payload, codes, body)
+
+    def _rejected(self, must: set[str], may: set[str], payload: Any, codes: list[str], body: Any) -> None:
+        promise = ("reference/errors.md", "An error has a `message`, which says what to change, and a code.")
+        if payload is not None or not codes or not set(codes) <= must | may:
+            self.wrong(promise, sorted(must) or f"made, or {sorted(may)}", body)
+
+    def _dry(self, step: Step, must: set[str], may: set[str], payload: Any, codes: list[str]) -> None:
+        promise = ("writing.md", "`dryRun` returns the number of nodes and write units in advance, and the target paths "
+                   "that already exist (`collisions`).")  # fmt: skip
+        collides = must == {"ALREADY_EXISTS"} and payload is not None
+        if must and not collides:
+            self._rejected(must, may, payload, codes, codes)
+        elif payload is None:
+            if not codes or not set(codes) <= may:
+                self.wrong(promise, "a plan", codes)
+        elif payload["node"] or codes or bool(payload["plan"]["collisions"]) is not collides:
+            self.wrong(promise, "collisions" if collides else "a plan without collisions", [payload, codes])
+        elif step["do"] in ("move", "rename") and not collides:
+            node = self.trees.at(step["path"])
+            assert node
+            nodes = 1 + len(self.trees.descendants(node["id"]))
+            if payload["plan"]["nodes"] not in (nodes, 0):
+                self.wrong(promise, nodes, payload)
+
+    def _repeated(self, step: Step, payload: Any, codes: list[str]) -> None:
+        """ "With an `idempotencyKey` … it is made only once, and every repetition returns the same payload." """
+        promise = ("writing.md", "A mutation that is sent again with its `idempotencyKey` returns the node as it was "
+                   "written, at the path and with the revision and content of that time.")  # fmt: skip
+        first, written = self.once[step["once"]]
+        same = all(first.get(name) == step.get(name) for name in {*first, *step} - {"n", "server"})
+        if not same:
+            if payload is not None or not codes:
+                self.wrong(("writing.md", "A key that was used for another mutation is rejected."), "an error", payload)
+        elif payload is None or payload["node"] is None:
+            self.wrong(promise, written, codes)
+        else:
+            found = difference(written, payload["node"])
+            if found or codes:
+                self.wrong(promise, *(found[1:] if found else (written, codes)))
+
+    def _made(self, step: Step, payload: Any, codes: list[str], body: Any) -> None:
+        node = payload["node"]
+        promise = ("writing.md", "A mutation is atomic: all of it is made, or nothing. The response says which.")
+        if codes or node is None or payload["plan"] is not None:
+            self.wrong(promise, "a node without errors", body)
+        before = self.trees.at(step.get("path"))
+        former = before["parent"] if before else None
+        expected = _APPLY[step["do"]](self, step, node, before)
+        found = difference(expected, {name: value for name, value in node.items() if name in expected})
+        if found:
+            self.wrong((*promise[:1], f"The node in a mutation's payload is as the mutation left it{found[0]}"), *found[1:])
+        parent = {"id": former} if former and step["do"] != "create" else None
+        if step["do"] in ("move", "delete") and payload["previousParent"] != parent:
+            self.wrong(("reference/schema.md", "Current content of the node's former parent; null for a root, a new node "
+                        "and a dry run."), parent, payload["previousParent"])  # fmt: skip
+        if step.get("once"):
+            self.once[step["once"]] = (step, {**expected, **{k: node[k] for k in ("changedAt", "updatedAt")}})
+        self._learn_places(step)
+
+    def _learn_places(self, step: Step) -> None:
+        """Where nodes came to among siblings that somebody had reordered; the others have to keep their order."""
+        for group, new in self.trees.unplaced.items():
+            order = self.trees.siblings[group]
+            where = f"thing(id: {json.dumps(group[0])}) {{ " if group[0] else ""
+            field = f"{'children' if group[0] else 'things'}(level: {group[1]}) {{ nodes {{ id }} }}"
+            data = self.server(step).ask(f"{{ {where}{field} {'}' if where else ''} }}").data
+            got = [each["id"] for each in (data["thing"]["children"] if group[0] else data["things"])["nodes"]]
+            stay = [each for each in order if each not in new]
+            if sorted(got) != sorted(order) or [each for each in got if each in stay] != stay:
+                promise = ("writing.md", "`reorderLocation` changes the position of a node among its siblings.")
+                self.wrong(promise, order, got)
+            self.trees.siblings[group] = got
+        self.trees.unplaced.clear()
+
+    # Reads
+
+    def server(self, step: Step) -> Server:
+        return self.servers[step["server"] % len(self.servers)]
+
+    def read(self, step: Step) -> None:
+        """Ask for a field alone, beside another one, and beside one with an error."""
+        self.steps.append(step)
+        expected = reads.expected(self.trees, step, self.ids)
+        self.compare(self.server(step), expected, step.get("seed", len(self.steps)))
+
+    def compare(self, server: Server, expected: Expected, seed: int) -> None:
+        number = self.servers.index(server)
+        for beside in ("", HIERARCHIES, self._failing(random.Random(seed))):
+            text = f"{{ read: {expected.text} {beside} }}"
+            got = server.ask(text)
+            self.counts["reads compared"] += 1
+            problem = self._problem(expected, got)
+            if problem and got.json.get("data") is None and "wrong:" in beside:
+                self.shown.append(f"server {number}: {text}")
+                self.wrong(BESIDE, *problem)
+            if problem:
+                if expected.known:
+                    assert expected.known in KNOWN
+                    self.counts[f"known: {expected.known}"] += 1
+                    return
+                self.shown.append(f"server {number}: {text}")
+                self.wrong(expected.promise, *problem)
+
+    def _failing(self, chance: random.Random) -> str:
+        """A root field that is an error: "the rest of the response is valid"."""
+        nodes = list(self.trees.nodes.values())
+        node = chance.choice(nodes) if nodes else None
+        wrong = 'wrong: things(after: "nonsense") { totalCount }'
+        if node and chance.random() < 0.5:
+            level = {"BOX": "card", "CARD": "box"}[node["level"]]
+            wrong = f"wrong: {level}(path: {json.dumps(self.trees.path(node))}) {{ id }}"
+        elif chance.random() < 0.4:
+            wrong = chance.choice(('wrong: thing(path: "a//b") { id }', 'wrong: searchThings(text: "") { complete }'))
+        return wrong
+
+    def _problem(self, expected: Expected, got: Answer) -> tuple[Any, Any] | None:
+        body = got.json
+        errors = [error for error in body.get("errors", ()) if (error.get("path") or ["read"])[0] == "read"]
+        codes = {error["extensions"]["code"] for error in errors}
+        if codes != expected.codes if not expected.known else not codes <= {"WRONG_LEVEL"}:
+            return sorted(expected.codes) or "no error", [error["message"] for error in errors] or body
+        if body.get("data") is None:
+            return "data of this field, whatever another field's error is", body
+        found = difference(expected.data, body["data"]["read"])
+        return (f"{found[0]} {found[1]!r}", found[2]) if found else None
+
+    def wrong(self, promise: tuple[str, str], expected: object, got: object) -> None:
+        raise Wrong(f"{promise[0]}: {promise[1]}", self.shown, expected, got)
+
+
+def _brief(sent: dict[str, Any]) -> str:
+    """Variables as JSON, with long runs of one character as its number."""
+    text = re.sub(r"(.)\1{59,}", lambda run: f"{run[1]}[{len(run[0])} times]", json.dumps(sent, ensure_ascii=False))
+    return text if len(text) < 4_000 else text[:4_000] + "…"
+
+
+# What each mutation does to the model; each returns the node that its payload must have
+
+
+def _snapshot(session: Session, node: Node) -> Node:
+    return {**answer(session.trees, node, WRITTEN), "changedBy": None}
+
+
+def _time(session: Session, node: Node) -> str:
+    """The time of a write, which has to be now."""
+    at = str(node["changedAt"])
+    if abs(datetime.now(UTC) - datetime.fromisoformat(at)) > CLOCK or node["updatedAt"] != at:
+        session.wrong(("reference/schema.md", "Time of the write of this revision, in UTC."), "now", node)
+    return at
+
+
+def _create(session: Session, step: Step, got: Node, before: Node | None) -> Node:
+    trees = session.trees
+    parent = trees.at(step["parent"])
+    id = operations.sent_id(step, session.ids)
+    promise = ("writing.md", "An id is not reused unless you request it: a new node at the path of a deleted one has a new id.")
+    if id and got["id"] != f"thing:{id}":
+        session.wrong(promise, id, got["id"])
+    if not id and (got["id"] in trees.nodes or got["id"] in trees.deleted):
+        session.wrong(promise, "a new id", got["id"])
+    session.ids[step["n"]] = got["id"]
+    made = trees.create(parent["id"] if parent else None, got["id"], step, _time(session, got))
+    return _snapshot(session, made)
+
+
+def _update(session: Session, step: Step, got: Node, before: Node | None) -> Node:
+    assert before
+    if session.trees.changed(before, step):
+        session.trees.update(before, step, _time(session, got))
+    return _snapshot(session, before)
+
+
+def _rename(session: Session, step: Step, got: Node, before: Node | None) -> Node:
+    assert before
+    if operations.values.normal(step["key"]) != before["key"]:
+        session.trees.move(before, before["parent"], step["key"])
+    return _snapshot(session, before)
+
+
+def _move(session: Session, step: Step, got: Node, before: Node | None) -> Node:
+    assert before
+    to = session.trees.at(step["to"])
+    if (to["id"] if to else None) != before["parent"]:
+        session.trees.move(before, to["id"] if to else None, before["key"])
+    return _snapshot(session, before)
+
+
+def _reorder(session: Session, step: Step, got: Node, before: Node | None) -> Node:
+    assert before
+    trees = session.trees
+    order = list(trees.siblings[(before["parent"], before["level"])])
+    rest = [id for id in order if id != before["id"]]
+    place = 0 if "first" in step else len(rest)
+    for name, more in (("before", 0), ("after", 1)):
+        if name in step:
+            other = trees.at(step[name])
+            assert other
+            place = rest.index(other["id"]) + more
+    rest.insert(place, before["id"])
+    if rest != order:
+        trees.reorder(before, rest)
+    return _snapshot(session, before)
+
+
+def _delete(session: Session, step: Step, got: Node, before: Node | None) -> Node:
+    assert before
+    written = _snapshot(session, before)
+    session.trees.delete(before, step["policy"], "")
+    gone = session.servers[0].ask(f"{{ deletedNode(id: {json.dumps(before['id'])}) {{ deletedAt }} }}").data["deletedNode"]
+    for id, each in session.trees.deleted.items():
+        if each["deletedAt"] == "" and gone:
+            session.trees.deleted[id]["deletedAt"] = gone["deletedAt"]
+    return written
+
+
+_APPLY = {
+    "create": _create,
+    "update": _update,
+    "rename": _rename,
+    "move": _move,
+    "reorder": _reorder,
+    "delete": _delete,
+}

@@ -1,0 +1,213 @@
+"""The model: nodes, siblings in their order, revisions, former paths, logs and deleted nodes, in plain dictionaries.
+
+A node is a dictionary of `id`, `key`, `parent` (an id or None), `level`, `name`, `names` (by language), `values` (by
+attribute), `revision`, `at` (time of its last revision) and `history` (of revisions, oldest first).
+"""
+
+import copy
+from typing import Any
+
+from tests.outside.model.values import ATTRIBUTES, DEFAULTS, normal, segment, stored
+
+Node = dict[str, Any]
+LEVELS = ("BOX", "CARD")
+
+
+class Trees:
+    """What a store should hold."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.siblings: dict[tuple[str | None, str], list[str]] = {}
+        # Groups of siblings in which somebody has reordered: what the docs say of the order of a later sibling there
+        # is only that the others keep theirs.
+        self.reordered: set[tuple[str | None, str]] = set()
+        self.former: dict[str, list[tuple[int, str]]] = {}
+        self.deleted: dict[str, Node] = {}
+        self.logs: dict[str, list[Node]] = {}
+        self.moved: dict[str, int] = {}
+        self.restored: set[str] = set()
+        self.unplaced: dict[tuple[str | None, str], set[str]] = {}
+        self.clock = 0
+
+    # Reading
+
+    def at(self, path: str | None) -> Node | None:
+        """The node that is at a path now."""
+        if path is None:
+            return None
+        here: str | None = None
+        for part in path.split("/"):
+            children = (node for level in LEVELS for node in self.siblings.get((here, level), ()))
+            here = next((child for child in children if segment(self.nodes[child]["key"]) == normal(part)), None)
+            if here is None:
+                return None
+        return self.nodes[here] if here else None
+
+    def keys(self, node: Node) -> list[str]:
+        return [above["key"] for above in [*self.ancestors(node), node]]
+
+    def path(self, node: Node) -> str:
+        return "/".join(segment(key) for key in self.keys(node))
+
+    def ancestors(self, node: Node) -> list[Node]:
+        found: list[Node] = []
+        while node["parent"] is not None:
+            node = self.nodes[node["parent"]]
+            found.insert(0, node)
+        return found
+
+    def children(self, parent: str | None) -> list[Node]:
+        """ "Children and siblings are ordered by level and position" (lists.md)."""
+        return [self.nodes[child] for level in LEVELS for child in self.siblings.get((parent, level), ())]
+
+    def descendants(self, parent: str | None) -> list[Node]:
+        """ "descendants by path" (lists.md): depth first, siblings by key."""
+        found: list[Node] = []
+        for child in sorted(self.children(parent), key=lambda node: node["key"]):
+            found += [child, *self.descendants(child["id"])]
+        return found
+
+    def root(self, node: Node) -> Node:
+        return [*self.ancestors(node), node][0]
+
+    # Changing; each is called once the server has accepted the change
+
+    def create(self, parent: str | None, id: str, step: Node, at: str) -> Node:
+        past = self.deleted.pop(id, None)
+        history = past["history"] if past else []
+        node: Node = {
+            "id": id,
+            "key": normal(step["key"]),
+            "parent": parent,
+            "level": step["level"],
+            "name": step["name"],
+            "names": {},
+            "values": {},
+            "revision": history[-1]["revision"] if history else 0,
+            "history": history,
+            "step": past["step"] if past else step["n"],
+        }
+        if past:
+            self.restored.add(id)
+        self.nodes[id] = node
+        self._place(node)
+        self._content(node, step, at, {**DEFAULTS[node["level"]], **step["values"]})
+        self._log(self.path(node), "CREATED", node)
+        return node
+
+    def update(self, node: Node, step: Node, at: str) -> None:
+        self._content(node, step, at, step["values"])
+        self._log(self.path(node), "UPDATED", node)
+
+    def changed(self, node: Node, step: Node) -> bool:
+        """Whether an update changes anything: "Each change of a node's name or attributes makes a revision"."""
+        copied = copy.deepcopy(node)
+        self._content(copied, step, "", step["values"])
+        return any(copied[part] != node[part] for part in ("name", "names", "values"))
+
+    def _content(self, node: Node, step: Node, at: str, values: Node) -> None:
+        if step.get("name") is not None:
+            node["name"] = step["name"]
+        if "names" in step:
+            self.texts(node["names"], step["names"])
+        kinds = ATTRIBUTES[node["level"]]
+        for name, value in values.items():
+            if kinds[name] == "localized":
+                node["values"][name] = self.texts(dict(node["values"].get(name) or {}), value) or None
+            else:
+                node["values"][name] = stored(kinds[name], value)
+        node["revision"] += 1
+        node["at"] = at
+        kept = {part: copy.deepcopy(node[part]) for part in ("revision", "at", "name", "names", "values", "level", "key")}
+        node["history"].append(kept)
+
+    @staticmethod
+    def texts(texts: dict[str, str], sent: list[Node] | None) -> dict[str, str]:
+        """ "An update changes only the languages that it contains. A text of null clears one language, null all." """
+        if sent is None:
+            texts.clear()
+        for item in sent or ():
+            texts.pop(item["language"], None)
+            if item.get("text") is not None:
+                texts[item["language"]] = item["text"]
+        return texts
+
+    def move(self, node: Node, parent: str | None, key: str) -> None:
+        """A move, or a rename where the parent is the same."""
+        source = self.path(node)
+        self.clock += 1
+        for below in [node, *self.descendants(node["id"])]:
+            self.former.setdefault(self.path(below), []).append((self.clock, below["id"]))
+            self.moved[below["id"]] = self.moved.get(below["id"], 0) + 1
+        self.siblings[(node["parent"], node["level"])].remove(node["id"])
+        node["parent"], node["key"] = parent, normal(key)
+        self._place(node)
+        self._log_move(node, source, self.path(node))
+
+    def reorder(self, node: Node, order: list[str]) -> None:
+        group = (node["parent"], node["level"])
+        self.siblings[group] = order
+        self.reordered.add(group)
+        self._log_move(node, self.path(node), self.path(node))
+
+    def delete(self, node: Node, policy: str, at: str) -> None:
+        path = self.path(node)
+        if policy == "REPARENT":
+            for child in sorted(self.children(node["id"]), key=lambda child: child["key"]):
+                self.move(child, node["parent"], child["key"])
+        gone = [node, *self.descendants(node["id"])]
+        paths = [self.path(below) for below in gone]
+        self._log(path, "DELETED", node, withDescendants=policy != "REPARENT")
+        for below, place in zip(gone, paths, strict=True):
+            self.siblings[(below["parent"], below["level"])].remove(below["id"])
+            self.deleted[below["id"]] = {**below, "path": place, "deletedAt": at}
+        for below in gone:
+            del self.nodes[below["id"]]
+
+    def _place(self, node: Node) -> None:
+        group = (node["parent"], node["level"])
+        ids = self.siblings.setdefault(group, [])
+        ids.append(node["id"])
+        if group not in self.reordered:
+            # "Siblings of one level are in the order of their keys until somebody reorders them" (modelling.md).
+            ids.sort(key=lambda id: self.nodes[id]["key"])
+        else:
+            self.unplaced.setdefault(group, set()).add(node["id"])
+
+    # Logs, by the first segment of a path: "A tree is a root with everything below it" (concepts.md)
+
+    def _log(self, path: str, event: str, node: Node, **more: Any) -> None:
+        entry = {"event": event, "nodeId": node["id"], "path": path, "level": node["level"], "from": None, "to": None}
+        entry |= {"revision": node["revision"], "withDescendants": False, **more}
+        self.logs.setdefault(path.split("/")[0], []).append(entry)
+
+    def _log_move(self, node: Node, source: str, target: str) -> None:
+        for tree in dict.fromkeys((source.split("/")[0], target.split("/")[0])):
+            # "Path of the node in this tree at the time of the change" (schema): within one tree it may be either.
+            path = target if target.split("/")[0] == tree else source
+            if source.split("/")[0] == target.split("/")[0]:
+                path = (source, target)  # type: ignore[assignment]
+            entry = {"event": "MOVED", "nodeId": node["id"], "path": path, "level": node["level"], "from": source}
+            entry |= {"to": target, "revision": node["revision"], "withDescendants": True}
+            self.logs.setdefault(tree, []).append(entry)
+
+    # Former paths
+
+    def led_to(self, path: str) -> tuple[set[str | None], bool]:
+        """The ids that a path may lead to, None for none, and whether the docs leave no doubt even after later moves.
+
+        "The old path of a node that was moved or renamed still finds it" (querying.md); "A new node at an old path takes
+        precedence for exactly that path" (decisions/writing.md).
+        """
+        here = self.at(path)
+        if here:
+            return {here["id"]}, True
+        held = [(clock, id) for clock, id in self.former.get(path, ()) if id in self.nodes]
+        if not held:
+            return {None}, True
+        latest = max(held)
+        simple = len(set(held)) == 1 and self.moved[latest[1]] == 1
+        # Whether a node that was deleted and restored has its former paths again, the docs do not say.
+        unsaid = {None} if any(id in self.restored for _, id in held) else set()
+        return {id for _, id in held} | unsaid, simple and not unsaid
