@@ -1,0 +1,141 @@
+// Order and conditions of lists, as docs/lists.md describes them. `Unsure` where that page leaves something open.
+import { fold, foldable, choose, isUsualTag } from "./text.mjs";
+
+export class Unsure extends Error {}
+export class Refused extends Error {}
+
+const camel = (name) => name.toLowerCase().replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+const sure = (text) => {
+  if (!foldable(text)) throw new Unsure(text);
+  return fold(text);
+};
+
+/** Decimals as fractions of integers, so that no digit is lost. */
+function decimal(text) {
+  const [, sign, whole, part = "", exponent = "0"] = /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?$/.exec(text) ?? [];
+  if (whole === undefined) throw new Unsure(text);
+  const scale = 200 + Number(exponent) - part.length;
+  if (scale < 0 || scale > 600) throw new Unsure(text);
+  return BigInt(`${sign}${whole}${part}`) * 10n ** BigInt(scale);
+}
+
+const moment = (text) => {
+  const found = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z$/.exec(text);
+  if (!found) throw new Unsure(text);
+  return `${found[1]}.${(found[2] ?? "").padEnd(9, "0")}`;
+};
+
+/** How values of a GraphQL type compare: a function to something that `<` and `===` compare. */
+export function comparable(type, enums) {
+  if (enums[type]) return (value) => enums[type].indexOf(value);
+  if (type === "String" || type === "Url" || type === "ID" || type === "Path") return sure;
+  if (type === "Decimal") return decimal;
+  if (type === "DateTime") return moment;
+  if (type === "Long") return (value) => BigInt(value);
+  return (value) => value;
+}
+
+const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+
+export class Lists {
+  /** `types`: GraphQL type of each field by hierarchy, as "String" or "[String]"; `enums`: members in their order. */
+  constructor(types, enums) {
+    this.types = types;
+    this.enums = enums;
+  }
+
+  value(node, field, languages) {
+    if (field === "name" && languages?.length) {
+      if (!languages.every(isUsualTag)) throw new Unsure("languages");
+      return choose(node.names, languages)?.text ?? node.name;
+    }
+    return node[field] ?? null;
+  }
+
+  typeOf(hierarchy, field) {
+    const found = this.types[hierarchy][field];
+    if (!found) throw new Unsure(`type of ${field}`);
+    return found;
+  }
+
+  sort(hierarchy, nodes, orderBy, languages) {
+    if (orderBy.length > 4) throw new Refused("more than four orders");
+    if (new Set(orderBy.map(({ field }) => field)).size < orderBy.length) throw new Unsure("a field twice");
+    const keys = orderBy.map(({ field, direction }) => {
+      const name = camel(field);
+      const convert = comparable(this.typeOf(hierarchy, name), this.enums);
+      return [(node) => {
+        const value = this.value(node, name, languages);
+        return value === null ? null : convert(value);
+      }, direction === "DESC" ? -1 : 1];
+    });
+    const rows = nodes.map((node) => [node, keys.map(([key]) => key(node))]);
+    rows.sort(([, a], [, b]) => {
+      for (let i = 0; i < keys.length; i++) {
+        if (a[i] === null || b[i] === null) {
+          if (a[i] !== b[i]) return a[i] === null ? 1 : -1;
+        } else if (compare(a[i], b[i])) return compare(a[i], b[i]) * keys[i][1];
+      }
+      return 0;
+    });
+    return rows.map(([node]) => node);
+  }
+
+  /** Raises Refused for what the page says is an error. */
+  check(where, depth = 0, counts = { conditions: 0, characters: 0 }) {
+    if (depth > 4) throw new Unsure("depth");
+    for (const [name, inner] of Object.entries(where)) {
+      if (inner === null) throw new Refused("null inside where");
+      if (name === "not") this.check(inner, depth + 1, counts);
+      else if (name === "and" || name === "or") inner.forEach((one) => this.check(one, depth + 1, counts));
+      else {
+        counts.conditions += Object.keys(inner).length;
+        for (const operand of Object.values(inner)) {
+          if (operand === null) throw new Refused("null inside where");
+          for (const one of Array.isArray(operand) ? operand : [operand]) {
+            if (typeof one === "string") counts.characters += one.length;
+          }
+          if (Array.isArray(operand) && operand.length > 99) throw new Unsure("many values");
+        }
+      }
+    }
+    if (counts.conditions > 40 || counts.characters > 3000) throw new Unsure("near a bound");
+  }
+
+  meets(hierarchy, node, where, languages) {
+    return Object.entries(where).every(([name, inner]) => {
+      if (name === "and") return inner.every((one) => this.meets(hierarchy, node, one, languages));
+      if (name === "or") return inner.some((one) => this.meets(hierarchy, node, one, languages));
+      if (name === "not") return !this.meets(hierarchy, node, inner, languages);
+      if (!Object.keys(inner).length) throw new Unsure("a condition without operators");
+      const type = this.typeOf(hierarchy, name);
+      const value = this.value(node, name, languages);
+      return Object.entries(inner).every(([operator, operand]) => this.meetsOne(type, value, operator, operand));
+    });
+  }
+
+  meetsOne(type, value, operator, operand) {
+    const missing = value === null || value === undefined;
+    if (operator === "isNull") return missing === operand;
+    if (missing) return operator === "ne";
+    const inner = type.startsWith("[") ? type.slice(1, -1) : type;
+    const isText = inner === "String" || inner === "Url";
+    if (type.startsWith("[")) return value.some((one) => this.equal(inner, one, operand));
+    if (operator === "eq") return this.equal(inner, value, operand);
+    if (operator === "ne") return !this.equal(inner, value, operand);
+    if (operator === "in") return operand.some((one) => this.equal(inner, value, one));
+    if (operator === "startsWith" || operator === "contains") {
+      if (!isText) throw new Unsure(operator);
+      return operator === "contains" ? sure(value).includes(sure(operand)) : sure(value).startsWith(sure(operand));
+    }
+    const convert = comparable(inner, this.enums);
+    const order = compare(convert(value), convert(operand));
+    return { lt: order < 0, lte: order <= 0, gt: order > 0, gte: order >= 0 }[operator];
+  }
+
+  equal(type, value, operand) {
+    if (type === "String" || type === "Url") return value === operand;
+    const convert = comparable(type, this.enums);
+    return convert(value) === convert(operand);
+  }
+}

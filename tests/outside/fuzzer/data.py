@@ -1,0 +1,182 @@
+"""Data that documents are made for: the built-in hierarchies, and the hierarchy of extremes, each with a past."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tests.outside.processes import EXTREMES, Place, Server, command, free_port
+
+Row = dict[str, Any]
+DEEP = 31
+DAY, MOMENT = "2024-02-29", "2026-01-02T03:04:05Z"
+
+
+def _row(path: str, level: str, name: str | None = None, **more: Any) -> Row:
+    return {"path": path, "level": level, **({"name": name} if name is not None else {}), **more}
+
+
+def locations() -> list[Row]:
+    """Places with skipped levels, equal names, names in other languages, and roots without children."""
+    return [
+        _row("US", "COUNTRY", "United States", names={"de": "Vereinigte Staaten", "fr": "États-Unis"}, population=331_000_000,
+             iso3="USA", latitude=39.8, longitude=-98.6),
+        _row("US/NE", "STATE", "Nebraska", names={"uk": "Небраска"}, population=1_900_000),
+        _row("US/NE/Omaha", "CITY", "Omaha", population=486_051, latitude=41.2587, longitude=-95.9379,
+             timezone="America/Chicago"),
+        _row("US/NE/Lincoln", "CITY", "Lincoln", population=291_082, latitude=40.8, longitude=-96.667),
+        _row("US/NE/Fremont", "CITY", "Fremont", population=27_141),
+        _row("US/NE/Omaha/68118", "POSTAL_CODE"),
+        _row("US/NE/Omaha/68118/1", "STORE", "St Andrews", street="100 St Andrews lane", square_feet=921, brand="Nordlys"),
+        _row("US/NE/Omaha/68118/2", "STORE", "Harney", street="1209 Harney St", square_feet=1340, latitude=41.26,
+             longitude=-95.93),
+        _row("US/NE/Omaha/68102", "POSTAL_CODE"),
+        _row("US/NY", "STATE", "New York", population=19_000_000),
+        _row("US/NY/New York City", "CITY", "New York City", names={"de": "New York", "pt-BR": "Nova Iorque"},
+             population=8_300_000),
+        _row("US/NY/New York City/SW1A 1AA", "POSTAL_CODE", "Old Quarter"),
+        _row("DE", "COUNTRY", "Germany", names={"de": "Deutschland", "fr": "Allemagne", "el": "Γερμανία"}, population=84_000_000),
+        _row("DE/BY", "STATE", "Bavaria", names={"de": "Bayern"}, population=13_000_000),
+        _row("DE/BY/Munich", "CITY", "Munich", names={"de": "München", "fr": "Munich"}, population=1_500_000,
+             latitude=48.137, longitude=11.575),
+        _row("DE/Berlin", "CITY", "Berlin", population=3_700_000, latitude=52.52, longitude=13.405),
+        _row("SG", "COUNTRY", "Singapore", population=5_900_000, latitude=1.3, longitude=103.8),
+        _row("SG/Singapore", "CITY", "Singapore", population=5_900_000),
+        _row("FR", "COUNTRY", "France", names={"de": "Frankreich"}, population=68_000_000),
+        _row("IS", "COUNTRY", "Iceland"),
+        _row("NO", "COUNTRY", "norway", names={"de": "Norwegen", "fr": "Norvège"}),
+    ]  # fmt: skip
+
+
+def categories() -> list[Row]:
+    """Categories of several depths, products with prices of many digits, and variants."""
+    return [
+        _row("Electronics", "CATEGORY"),
+        _row("Electronics/Televisions", "CATEGORY", names={"de": "Fernseher"}),
+        _row("Electronics/Televisions/OLED", "CATEGORY"),
+        _row("Electronics/Televisions/OLED/TV-NORDLYS-48", "PRODUCT", "Nordlys 48-inch OLED", brand="Nordlys", price="949.00"),
+        _row("Electronics/Televisions/OLED/TV-NORDLYS-48/Black", "VARIANT", color="black", stock=6),
+        _row("Electronics/Televisions/OLED/TV-NORDLYS-48/White", "VARIANT", color="White", stock=0, price="899.00"),
+        _row("Electronics/Televisions/Projectors", "CATEGORY"),
+        _row("Electronics/Televisions/Projectors/HALO", "PRODUCT", "Halo Mini Projector", brand="Halo", price="329.00"),
+        _row("Electronics/Audio", "CATEGORY"),
+        _row("Electronics/LAPTOP", "PRODUCT", "Laptop", brand="élan", price="1299.00"),
+        _row("Electronics/LAPTOP/Silver", "VARIANT", color="silver", stock=25),
+        _row("Books", "CATEGORY"),
+        _row("Books/Novel", "PRODUCT", "A novel", price="9.5"),
+        _row("Arts", "CATEGORY", "Arts & Crafts"),
+    ]  # fmt: skip
+
+
+FULL: Row = {
+    "text": "Élan, vital", "required_flag": False, "small": -(2**31), "large": 2**63 - 1, "ratio": 1e100,
+    "exact": "12345678901234567890123456789012345678", "day": DAY, "moment": MOMENT, "site": "https://example.com/a?b=c",
+    "state": "OPEN", "size": "LARGE", "price": {"amount": "12.50", "currency": "EUR"},
+    "parcel": {"code": "P1", "size": "SMALL", "corner": {"x": "0.5", "y": -(2**63)}, "days": [DAY, "1999-12-31"],
+               "price": {"amount": "0.01", "currency": "JPY"}},
+    "greeting": {"de": "Hallo", "en": "Hello", "zh-Hant": "你好"}, "latitude": 90.0, "longitude": 180.0,
+    "texts": ["a", "", "é;ü", "\"quoted\""], "flags": [True, False], "smalls": [0, 2**31 - 1], "larges": [2**53 + 1, -(2**63)],
+    "ratios": [0.1, 5e-100, -1e100], "exacts": ["0.1", "-99999999999999999999999999999999999999"], "days": [DAY],
+    "moments": [MOMENT], "sites": ["http://example.org/"], "states": ["CLOSED", "null_", "WAITING"],
+    "prices": [{"amount": "1.00", "currency": "USD"}], "parcels": [{"code": "Q", "size": "LARGE"}, {"code": "R"}],
+}  # fmt: skip
+
+
+def things() -> list[Row]:
+    """Boxes with values at their bounds, keys that have to be escaped, and a chain as deep as a path may be."""
+    rows = [
+        _row("B", "BOX", "Box of everything", names={"de": "Kiste", "en-GB": "Crate"}, note="first note", **FULL),
+        _row("B/a", "BOX", "Élan", state="CLOSED", small=1, large=2**53 + 1, ratio=0.5, exact="0.10", day="1970-01-01"),
+        _row("B/b", "BOX", "elan", state="WAITING", size="SMALL", small=2, large=2**53, exact="0.1", moment="1970-01-01T00:00:00Z"),
+        _row("B/c", "BOX", "ELAN B", state="null_", small=2, large=-(2**63), ratio=-0.5, texts=[], flags=[]),
+        _row("B/a b", "BOX", "Zebra"),
+        _row("B/a%2Fb", "BOX", "slash"),
+        _row("B/100%25", "BOX", "percent", note="per cent"),
+        _row("B/#!", "CARD", "hash", title="Hash", grade=0),
+        _row("B/\"q\"", "CARD", "quotes \"'<>&\\", title="T\\", grade=9),
+        _row("B/日本", "CARD", "日本語", title="日本"),
+        _row("B/😀", "CARD", "Smile 😀", title="😀", grade=5, note="emoji"),
+        _row("B/ﬀ", "CARD", "ligature", title="ligature"),
+        _row("B/c/1", "CARD", "one", title="one", grade=1, names={"de": "eins"}),
+        _row("B/c/10", "CARD", "ten", title="ten", grade=1),
+        _row("B/c/2", "CARD", "two", title="Two", grade=2),
+        _row("B/c/Z", "BOX", "Inner", parcel={"code": "in"}, parcels=[]),
+        _row("B/c/Z/z", "CARD", "z", title="z"),
+        _row("Card", "CARD", "A card by itself", title="alone", grade=3),
+        _row("Bare", "BOX", "bare"),
+        _row("aare", "BOX", "lower", state="OPEN", states=["OPEN"]),
+        _row("D", "BOX", "deep 1"),
+    ]  # fmt: skip
+    path = "D"
+    for number in range(2, DEEP + 1):
+        path = f"{path}/d"
+        rows.append(_row(path, "BOX", f"deep {number}", small=number))
+    rows.append(_row(f"{path}/e", "CARD", "deepest", title="deepest"))
+    return rows
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Hierarchies that one server serves: their rows, the mutations after the import, and what these led to."""
+
+    name: str
+    hierarchies: str
+    rows: dict[str, list[Row]]
+    past: str
+    redirects: dict[str, str]
+    reordered: tuple[str, ...]  # first among the siblings of their level
+    changed: dict[str, Row]
+
+    def now(self, hierarchy: str) -> list[Row]:
+        """The rows of its nodes after the past."""
+        moved = [{**row, "path": self.redirects.get(row["path"], row["path"])} for row in self.rows[hierarchy]]
+        return [{**row, **self.changed.get(row["path"], {})} for row in moved]
+
+    def load(self, place: Place, store: str) -> None:
+        for hierarchy, rows in self.rows.items():
+            file = place.folder / f"{hierarchy}-{free_port()}.jsonl"
+            file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+            command("import", hierarchy, str(file), store=store, hierarchies=self.hierarchies)
+
+    def make_past(self, server: Server) -> str:
+        """Make revisions, redirects, an order and a deleted node; returns the id of that."""
+        return str(server.ask(self.past).data["gone"]["node"]["id"])
+
+
+def extremes() -> DataSet:
+    past = """
+    mutation {
+      a: updateThing(path: "B", name: "Box of everything, again", attributes: {box: {state: CLOSED, size: SMALL}}) { __typename }
+      b: updateThing(path: "B", attributes: {box: {state: null_, texts: null, note: "second note"}}) { __typename }
+      c: updateThing(path: "B/c/1", name: "uno", names: [{language: "fr", text: "un"}]) { __typename }
+      reorderThing(path: "B/c/2", first: true) { __typename }
+      gone: createThing(key: "gone", name: "gone", attributes: {box: {state: OPEN}}) { node { id } }
+      deleteThing(path: "gone") { __typename }
+    }
+    """
+    box = {"name": "Box of everything, again", "state": "null_", "size": "SMALL", "texts": None, "note": "second note"}
+    changed = {"B": box, "B/c/1": {"name": "uno", "names": {"de": "eins", "fr": "un"}}}
+    return DataSet("extremes", str(EXTREMES), {"thing": things()}, past, {}, ("B/c/2",), changed)
+
+
+def builtin() -> DataSet:
+    past = """
+    mutation {
+      updateLocation(path: "US/NE/Omaha", attributes: {city: {population: 486052}}) { __typename }
+      a: updateLocation(path: "US/NE/Omaha", attributes: {city: {timezone: null}}) { __typename }
+      renameLocation(path: "US/NE/Fremont", key: "Fremont City") { __typename }
+      moveCategoryNode(path: "Electronics/LAPTOP", to: "Electronics/Audio") { __typename }
+      reorderLocation(path: "US/NE/Omaha", first: true) { __typename }
+      updateCategoryNode(path: "Books", names: [{language: "de", text: "Bücher"}]) { __typename }
+      gone: createLocation(key: "gone", name: "gone", attributes: {country: {iso3: "GON"}}) { node { id } }
+      deleteLocation(path: "gone") { __typename }
+    }
+    """
+    redirects = {
+        "US/NE/Fremont": "US/NE/Fremont City",
+        "Electronics/LAPTOP": "Electronics/Audio/LAPTOP",
+        "Electronics/LAPTOP/Silver": "Electronics/Audio/LAPTOP/Silver",
+    }
+    rows = {"location": locations(), "category": categories()}
+    served = "graph.hierarchies.locations,graph.hierarchies.categories"
+    changed = {"US/NE/Omaha": {"population": 486_052, "timezone": None}, "Books": {"names": {"de": "Bücher"}}}
+    return DataSet("builtin", served, rows, past, redirects, ("US/NE/Omaha",), changed)

@@ -1,0 +1,355 @@
+// Oracle: answers documents by graphql-js over nodes that were read one by one. JSON lines on stdin and stdout.
+// What it cannot know from the documentation it asks: {"ask": {query, variables}} is sent to Clade alone.
+import { createInterface } from "node:readline";
+import { GraphQLError, buildSchema, execute, getNamedType, isEnumType, isInterfaceType, isListType, isObjectType,
+  parse, validate } from "graphql";
+import { Lists, Refused, Unsure } from "./conditions.mjs";
+import { Hierarchy, page } from "./relations.mjs";
+import { choose, isUsualTag } from "./text.mjs";
+
+const BIG = "$big";
+const revive = (key, value) => (value && typeof value === "object" && BIG in value ? BigInt(value[BIG]) : value);
+const write = (value) => JSON.stringify(value, (key, one) => (typeof one === "bigint" ? { [BIG]: String(one) } : one));
+const send = (value) => process.stdout.write(`${write(value)}\n`);
+const waiting = new Map();
+let questions = 0;
+let world = null;
+
+class TooMuch extends Error {}
+const failure = (code, message = code) => new GraphQLError(message, { extensions: { code } });
+
+function literal(ast, variables) {
+  switch (ast.kind) {
+    case "IntValue": return Number.isSafeInteger(Number(ast.value)) ? Number(ast.value) : BigInt(ast.value);
+    case "FloatValue": return Number(ast.value);
+    case "StringValue": case "BooleanValue": case "EnumValue": return ast.value;
+    case "ListValue": return ast.values.map((value) => literal(value, variables));
+    case "ObjectValue":
+      return Object.fromEntries(ast.fields.map(({ name, value }) => [name.value, literal(value, variables)]));
+    case "Variable": return variables?.[ast.name.value];
+    default: return null;
+  }
+}
+
+function makeWorld({ sdl, hierarchies, redirects }) {
+  const schema = buildSchema(sdl, { assumeValidSDL: true });
+  const types = {};
+  const enums = {};
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (isEnumType(type) && !type.name.startsWith("__")) enums[type.name] = type.getValues().map(({ name }) => name);
+    if (["Long", "Decimal", "Date", "DateTime", "Url", "Path", "_Any"].includes(type.name)) {
+      Object.assign(type, { serialize: (v) => v, parseValue: (v) => v, parseLiteral: literal });
+    }
+  }
+  const made = hierarchies.map((given) => {
+    const found = Object.assign(new Hierarchy(given), { fields: given.fields, interface: given.interface });
+    const shapes = types[given.name] = {};
+    for (const type of [schema.getType(given.interface), ...schema.getPossibleTypes(schema.getType(given.interface))]) {
+      for (const field of Object.values(type.getFields())) {
+        shapes[field.name] = String(field.type).replaceAll("!", "");
+      }
+    }
+    return found;
+  });
+  return { schema, hierarchies: made, lists: new Lists(types, enums), redirects, asked: new Map(), cursors: new Map() };
+}
+
+function ask(query, variables) {
+  const key = write([query, variables]);
+  if (!world.asked.has(key)) {
+    world.asked.set(key, new Promise((resolve) => {
+      const number = ++questions;
+      waiting.set(number, resolve);
+      send({ ask: number, query, variables });
+    }));
+  }
+  return world.asked.get(key);
+}
+
+/** What Clade says about one field of the root, or of one node by its path, if it is asked for nothing else. */
+async function alone(parent, field, args, selection, node = null) {
+  const given = field.args.filter(({ name }) => args[name] !== undefined);
+  const defined = given.map(({ name, type }) => `$${name}: ${type}`);
+  const inner = `${field.name}${given.length ? `(${given.map(({ name }) => `${name}: $${name}`).join(", ")})` : ""}${selection}`;
+  const variables = Object.fromEntries(given.map(({ name }) => [name, args[name]]));
+  if (node) {
+    defined.push("$nodePath: Path!");
+    variables.nodePath = node.path;
+  }
+  const head = defined.length ? `query(${defined.join(", ")})` : "query";
+  const type = node ? node.__typename : null;
+  const body = node ? `${node.$hierarchy.fields.field}(path: $nodePath) { ... on ${type} { ${inner} } }` : inner;
+  const answer = await ask(`${head} { ${body} }`, variables);
+  if (answer.errors?.length) {
+    const wanted = write(node ? [node.$hierarchy.fields.field, field.name] : [field.name]);
+    const own = answer.errors.find((error) => write(error.path) === wanted);
+    if (own || !answer.data) throw failure((own ?? answer.errors[0]).extensions?.code, (own ?? answer.errors[0]).message);
+  }
+  const data = node ? answer.data[node.$hierarchy.fields.field] : answer.data;
+  return { value: data[field.name], errors: answer.errors ?? [] };
+}
+
+const nodeAt = (path) => {
+  for (const hierarchy of world.hierarchies) {
+    const found = hierarchy.byPath.get(path) ?? hierarchy.byPath.get(world.redirects[path]);
+    if (found) return found;
+  }
+  return null;
+};
+const nodeOf = (id) => world.hierarchies.map((one) => one.byId.get(id)).find(Boolean) ?? null;
+
+/** Everything of a type that takes no argument; nodes by their path alone. */
+const conflicts = new Map();
+
+/** Fields that the types of an interface have with different types, so that they need an alias. */
+function conflicting(face) {
+  if (!conflicts.has(face)) {
+    const types = {};
+    for (const one of world.schema.getPossibleTypes(face)) {
+      for (const { name, type } of Object.values(one.getFields())) (types[name] ??= new Set()).add(String(type));
+    }
+    conflicts.set(face, new Set(Object.keys(types).filter((name) => types[name].size > 1)));
+  }
+  return conflicts.get(face);
+}
+
+function everything(type, depth = 0, aliased = new Set()) {
+  const named = getNamedType(type);
+  if (depth > 6) return " { __typename }";
+  if (world.hierarchies.some((one) => one.interface === named.name || named.getInterfaces?.().some((i) => i.name === one.interface))) {
+    return " { __typename path }";
+  }
+  if (named.name === "Node" || named.name === "_Entity") {
+    return ` { __typename ${world.hierarchies.map((one) => `... on ${one.interface} { path }`).join(" ")} }`;
+  }
+  if (named.name === "NodeRevision" || isInterfaceType(named)) {
+    const parts = world.schema.getPossibleTypes(named).map((one) => `... on ${one.name} ${everything(one, depth + 1, conflicting(named))}`);
+    return ` { __typename ${parts.join(" ")} }`;
+  }
+  if (!isObjectType(named)) return "";
+  const fields = Object.values(named.getFields()).filter((field) => field.args.every((arg) => !String(arg.type).endsWith("!"))
+    && !["history", "edges"].includes(field.name));
+  return ` { __typename ${fields.map(({ name, type }) => `${aliased.has(name) ? `${named.name}__${name}: ` : ""}${name}${everything(type, depth + 1)}`).join(" ")} }`;
+}
+
+/** Values that were read become what the resolvers below take. */
+function place(value) {
+  if (Array.isArray(value)) return value.map(place);
+  if (!value || typeof value !== "object") return value;
+  if (value.__typename && "path" in value && nodeAt(value.path)?.__typename === value.__typename && Object.keys(value).length === 2) {
+    return nodeAt(value.path);
+  }
+  const prefix = `${value.__typename}__`;
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key.startsWith(prefix) ? key.slice(prefix.length) : key, place(one)]));
+}
+
+const LISTS = new Set(["children", "descendants", "siblings"]);
+const PAGING = ["first", "last", "after", "before"];
+const listKey = (node, kind, args) =>
+  write([node?.path ?? null, kind, Object.entries(args).filter(([key]) => !PAGING.includes(key)).sort(([a], [b]) => (a < b ? -1 : 1))]);
+
+async function connection(info, node, kind, args, hierarchy) {
+  const field = info.parentType.getFields()[info.fieldName];
+  const read = () => alone(info.parentType, field, args,
+    " { nodes { path } edges { cursor } totalCount pageInfo { hasNextPage hasPreviousPage startCursor endCursor } }", node);
+  const key = listKey(node ?? { path: hierarchy.name }, kind, args);
+  let whole, cut;
+  try {
+    whole = hierarchy.whole(kind, node, args, world.lists);
+    cut = page(whole, args, (cursor) => {
+      const known = world.cursors.get(cursor);
+      if (known?.key !== key) throw new Unsure("a cursor of another list");
+      return whole.findIndex((one) => one.path === known.path);
+    });
+  } catch (error) {
+    if (error instanceof Refused) throw failure(undefined, error.message);
+    if (!(error instanceof Unsure)) throw error;
+    world.unsure.set(error.message, (world.unsure.get(error.message) ?? 0) + 1);
+    const { value } = await read();
+    if (!value) return value;
+    const nodes = value.nodes.map(({ path }) => hierarchy.byPath.get(path));
+    count(nodes.length);
+    return { ...value, nodes, edges: nodes.map((one, i) => ({ cursor: value.edges[i].cursor, node: one })) };
+  }
+  count(args.where || args.orderBy ? hierarchy.whole(kind, node, { ...args, where: null, orderBy: null }, world.lists).length : cut.nodes.length);
+  const said = async () => {
+    const { value } = await read();
+    if (write(value.nodes.map(({ path }) => path)) !== write(cut.nodes.map(({ path }) => path))) {
+      world.wrong.push({ list: key, args, expected: cut.nodes.map(({ path }) => path), got: value.nodes.map(({ path }) => path) });
+    }
+    value.edges.forEach(({ cursor }, i) => world.cursors.set(cursor, { key, path: cut.nodes[i]?.path }));
+    return value;
+  };
+  const info_ = (name) => (cut[name] ?? said().then((value) => value.pageInfo[name]));
+  return {
+    totalCount: whole.length,
+    nodes: cut.nodes,
+    edges: cut.nodes.map((one, i) => ({ node: one, cursor: () => said().then((value) => value.edges[i]?.cursor) })),
+    pageInfo: {
+      hasNextPage: () => info_("hasNextPage"),
+      hasPreviousPage: () => info_("hasPreviousPage"),
+      startCursor: () => (cut.nodes.length ? said().then((value) => value.pageInfo.startCursor) : null),
+      endCursor: () => (cut.nodes.length ? said().then((value) => value.pageInfo.endCursor) : null),
+    },
+  };
+}
+
+function count(nodes) {
+  world.nodes += nodes;
+  if (world.nodes > 40000) throw new TooMuch();
+}
+
+const chosen = (source, languages) => {
+  if (languages.length > 20 || !languages.every(isUsualTag)) return undefined;
+  return choose(source, languages);
+};
+
+/** A field with arguments of a node or of a revision. */
+async function nodeField(node, name, args, info) {
+  const hierarchy = node.$hierarchy;
+  if (LISTS.has(name)) return connection(info, node, name, args, hierarchy);
+  const field = info.parentType.getFields()[name];
+  const replay = async () => place((await alone(info.parentType, field, args, everything(field.type), node)).value);
+  switch (name) {
+    case "parent": case "root": case "ancestors": {
+      count(name === "ancestors" ? hierarchy.ancestors(node).length : 1);
+      return hierarchy[name](node);
+    }
+    case "childCount": case "descendantCount": {
+      const list = name === "childCount" ? hierarchy.children(node) : hierarchy.descendants(node);
+      return args.level == null ? list.length : list.filter(({ level }) => level === args.level).length;
+    }
+    case "name": case "nameLanguage": {
+      if (args.languages == null) return node.name;
+      const found = chosen(node.names, args.languages);
+      if (found === undefined) return replay();
+      return name === "name" ? found?.text ?? node.name : found?.language ?? null;
+    }
+    case "isDescendantOf": {
+      if (!nodeAt(args.path) || !hierarchy.byPath.has(args.path)) return replay();
+      return node.path.startsWith(`${args.path}/`);
+    }
+    case "pathOf": {
+      const found = [...hierarchy.ancestors(node), node].filter(({ level }) => level === args.level);
+      return found.length > 1 ? replay() : found[0]?.path ?? null;
+    }
+    case "history": {
+      world.past += 1;
+      const { value } = await alone(info.parentType, field, args, ` { totalCount edges { cursor } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } nodes ${everything(world.schema.getType(`${hierarchy.interface}Revision`))} }`, node);
+      return value && { ...value, nodes: value.nodes.map(revision), edges: value.nodes.map((one, i) => ({ cursor: value.edges[i].cursor, node: revision(one) })) };
+    }
+    case "atRevision": {
+      world.past += 1;
+      return revision((await alone(info.parentType, field, args, everything(field.type), node)).value);
+    }
+    default: return localized(node[name]);
+  }
+}
+
+const revision = (value) => value && { ...place(value), $revision: true };
+
+function localized(value) {
+  if (value?.__typename !== "Localized") return value;
+  return { ...value, $localized: true };
+}
+
+function texts(source, name, args, plain) {
+  const found = chosen(source, args.languages);
+  if (found === undefined) throw new Skip("languages");
+  return name === "language" || name === "nameLanguage" ? found?.language ?? null : found?.text ?? plain;
+}
+class Skip extends Error {}
+
+async function root(name, args, info) {
+  const field = info.parentType.getFields()[name];
+  const replay = async () => {
+    const { value, errors } = await alone(info.parentType, field, args, everything(field.type));
+    if (Array.isArray(value)) {
+      const broken = new Map(errors.filter(({ path }) => path?.length === 2).map((one) => [one.path[1], one]));
+      return value.map((one, i) => (broken.has(i) ? failure(broken.get(i).extensions?.code) : place(one)));
+    }
+    return name === "deletedNode" && value ? { ...value, $deleted: args.id, lastRevision: revision(value.lastRevision) } : place(value);
+  };
+  for (const hierarchy of world.hierarchies) {
+    if (name === hierarchy.fields.listField) return connection(info, null, "roots", args, hierarchy);
+    if (name === `${hierarchy.fields.listField}ByPath`) {
+      count(args.paths.length);
+      if (args.paths.length > 100 || !args.paths.every((path) => hierarchy.byPath.has(path))) return replay();
+      return args.paths.map((path) => hierarchy.byPath.get(path));
+    }
+  }
+  count(1);
+  const single = getNamedType(field.type);
+  if (field.args.length === 2 && field.args[0].name === "path") {
+    if ((args.path == null) === (args.id == null)) throw failure("BAD_USER_INPUT");
+    const node = args.path != null ? nodeAt(args.path) : nodeOf(args.id);
+    const isOf = node && (node.$hierarchy.interface === single.name || node.__typename === single.name);
+    if (!node || !isOf) return replay();
+    return node;
+  }
+  if (name === "node" && nodeOf(args.id)) return nodeOf(args.id);
+  if (name === "nodes" && args.ids.every(nodeOf)) {
+    count(args.ids.length);
+    return args.ids.map(nodeOf);
+  }
+  return replay();
+}
+
+async function resolve(source, args, context, info) {
+  const name = info.fieldName;
+  world.fields += 1;
+  if (world.fields > 400000) throw new TooMuch();
+  if (source === undefined) return root(name, args, info);
+  if (source.$hierarchy) return nodeField(source, name, args, info);
+  if (source.$localized && name !== "texts") return texts(source.texts, name, args, null);
+  if (source.$revision && (name === "name" || name === "nameLanguage")) {
+    return args.languages == null ? source.name : texts(source.names, name, args, source.name);
+  }
+  if (source.$deleted && (name === "history" || name === "atRevision")) throw new Skip(name);
+  const value = source[name];
+  if (value === undefined) throw new Skip(`${info.parentType.name}.${name}`);
+  return localized(typeof value === "function" ? value() : value);
+}
+
+const typeResolver = (value) => value.__typename;
+
+async function answer({ query, variables }) {
+  Object.assign(world, { nodes: 0, fields: 0, past: 0, wrong: [], skipped: [], unsure: new Map() });
+  let document;
+  try {
+    document = parse(query);
+  } catch (error) {
+    return { kind: "syntax", message: error.message };
+  }
+  const invalid = validate(world.schema, document);
+  if (invalid.length) return { kind: "invalid", message: invalid[0].message };
+  const result = await execute({ schema: world.schema, document, variableValues: variables, fieldResolver: resolve, typeResolver });
+  const originals = (result.errors ?? []).map((error) => error.originalError ?? error);
+  const much = originals.some((error) => error instanceof TooMuch);
+  const skips = originals.filter((error) => error instanceof Skip).map((error) => error.message);
+  const bugs = originals.filter((error) => !(error instanceof GraphQLError || error instanceof Skip || error instanceof TooMuch));
+  return {
+    kind: "data" in result ? "result" : "refused", data: result.data, much, skips, bugs: bugs.map((error) => error.stack),
+    errors: (result.errors ?? []).map((error) => ({ path: error.path, code: error.extensions?.code, message: error.message })),
+    nodes: world.nodes, fields: world.fields, past: world.past, wrong: world.wrong,
+    unsure: Object.fromEntries(world.unsure),
+  };
+}
+
+createInterface({ input: process.stdin }).on("line", async (line) => {
+  const message = JSON.parse(line, revive);
+  if ("answer" in message) {
+    waiting.get(message.answer)(message.body);
+    waiting.delete(message.answer);
+  } else if ("sdl" in message) {
+    world = makeWorld(message);
+    send({ ready: true });
+  } else if ("cursors" in message) {
+    for (const { cursor, path, node, kind, args, hierarchy } of message.cursors) {
+      world.cursors.set(cursor, { key: listKey(node === null ? { path: hierarchy } : { path: node }, kind, args), path });
+    }
+    send({ ready: true });
+  } else {
+    send({ id: message.id, ...(await answer(message)) });
+  }
+});

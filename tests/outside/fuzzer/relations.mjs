@@ -1,0 +1,84 @@
+// Relations of nodes by their paths alone: who is whose child, and in which order, as the documentation says.
+import { byCodePoint, isUsualTag } from "./text.mjs";
+import { Refused, Unsure } from "./conditions.mjs";
+
+const parentOf = (path) => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : null);
+
+export class Hierarchy {
+  constructor({ name, nodes, levels, reordered }) {
+    this.name = name;
+    this.levels = levels;
+    this.byPath = new Map(nodes.map((node) => [node.path, node]));
+    this.byId = new Map(nodes.map((node) => [node.id, node]));
+    this.childrenOf = new Map([[null, []]]);
+    for (const node of nodes) this.childrenOf.set(node.path, []);
+    for (const node of nodes) {
+      node.$hierarchy = this;
+      this.childrenOf.get(parentOf(node.path)).push(node);
+    }
+    const first = new Set(reordered);
+    const order = (a, b) => levels.indexOf(a.level) - levels.indexOf(b.level)
+      || first.has(b.path) - first.has(a.path) || byCodePoint(a.key, b.key);
+    for (const list of this.childrenOf.values()) list.sort(order);
+  }
+
+  parent = (node) => this.byPath.get(parentOf(node.path)) ?? null;
+  ancestors = (node) => (this.parent(node) ? [...this.ancestors(this.parent(node)), this.parent(node)] : []);
+  root = (node) => this.ancestors(node)[0] ?? node;
+  children = (node) => this.childrenOf.get(node.path);
+  siblings = (node) => this.childrenOf.get(parentOf(node.path)).filter((other) => other !== node);
+  roots = () => this.childrenOf.get(null);
+
+  /** "Descendants, ordered by path": each node right before its own descendants. */
+  descendants(node, isIn = () => true) {
+    const children = [...this.children(node)].filter(isIn).sort((a, b) => byCodePoint(a.key, b.key));
+    return children.flatMap((child) => [child, ...this.descendants(child)]);
+  }
+
+  /** The nodes of a list before it is cut into pages. */
+  whole(kind, node, args, lists) {
+    if (args.level != null && args.levels != null) throw new Unsure("level and levels");
+    if (args.levels != null && !args.levels.length) throw new Unsure("no levels");
+    const levels = args.level != null ? [args.level] : args.levels ?? null;
+    const ranged = args.from != null || args.to != null;
+    const isIn = (child) => (args.from == null || byCodePoint(child.key, args.from) >= 0)
+      && (args.to == null || byCodePoint(child.key, args.to) < 0);
+    if ([args.from, args.to].some((key) => key != null && !/^[\x21-\x7e]+$/.test(key))) throw new Unsure("keys");
+    let found = kind === "descendants" ? this.descendants(node, isIn) : this[kind](node);
+    if (kind === "children" && ranged) found = found.filter(isIn).sort((a, b) => byCodePoint(a.key, b.key));
+    if (kind === "descendants" && ranged && levels) throw new Unsure("descendants of a level between keys");
+    if (args.maxDepth != null) {
+      if (args.maxDepth < 1) throw new Unsure("maxDepth");
+      found = found.filter((one) => one.depth <= node.depth + args.maxDepth);
+    }
+    if (levels) found = found.filter((one) => levels.includes(one.level));
+    if (args.languages != null && (args.languages.length > 20 || !args.languages.every(isUsualTag))) throw new Unsure("languages");
+    if (args.where != null) {
+      lists.check(args.where);
+      found = found.filter((one) => lists.meets(this.name, one, args.where, args.languages));
+    }
+    if (args.orderBy != null) found = lists.sort(this.name, found, args.orderBy, args.languages);
+    return args.reverse ? [...found].reverse() : found;
+  }
+}
+
+/** The page of a list, as Relay's specification of connections cuts it. `place` gives the index of a cursor's node. */
+export function page(whole, args, place) {
+  const { first = null, last = null, after = null, before = null } = args;
+  for (const number of [first, last]) if (number !== null && number < 0) throw new Refused("a negative number");
+  if ((first !== null && last !== null) || first === 0 || last === 0) throw new Unsure("both ends");
+  if (first > 10000 || last > 10000) throw new Unsure("a large page");
+  let start = after === null ? 0 : place(after) + 1;
+  let end = before === null ? whole.length : place(before);
+  if (after !== null && before !== null) throw new Unsure("both cursors");
+  end = Math.max(start, end);
+  const [low, high] = [start, end];
+  if (first !== null) end = Math.min(end, start + first);
+  if (last !== null) start = Math.max(start, end - last);
+  return {
+    nodes: whole.slice(start, end),
+    // Relay leaves open what is before `after`, and what is behind `before`.
+    hasNextPage: before !== null ? null : first !== null ? end < high : false,
+    hasPreviousPage: after !== null ? null : last !== null ? start > low : false,
+  };
+}

@@ -1,0 +1,111 @@
+"""Snapshot: every node, read by the simplest queries there are, one by its path at a time."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from graphql import GraphQLInterfaceType, GraphQLObjectType, GraphQLSchema, build_schema, get_named_type
+
+from tests.outside.fuzzer.client import Client, Document
+from tests.outside.fuzzer.compare import Difference
+from tests.outside.fuzzer.data import DataSet, Row
+
+PROMISE = "docs/attributes.md: a value is read as it was written"
+HIERARCHIES = "{ hierarchies { name field listField searchField nearField levels { name inputField } } }"
+
+
+@dataclass
+class Snapshot:
+    """The schema, the hierarchies with their nodes, and ids of nodes that are gone."""
+
+    data: DataSet
+    sdl: str
+    schema: GraphQLSchema
+    hierarchies: list[dict[str, Any]]
+    deleted: str
+
+    @property
+    def nodes(self) -> list[dict[str, Any]]:
+        return [node for hierarchy in self.hierarchies for node in hierarchy["nodes"]]
+
+    @property
+    def world(self) -> dict[str, Any]:
+        return {"sdl": self.sdl, "hierarchies": self.hierarchies, "redirects": self.data.redirects}
+
+
+def own_fields(schema: GraphQLSchema, kind: GraphQLObjectType, depth: int = 0) -> str:
+    """The fields of a type that need no argument and lead to no other node, with what is inside them."""
+    parts = ["__typename"]
+    for name, field in kind.fields.items():
+        inner = get_named_type(field.type)
+        if any(str(argument.type).endswith("!") for argument in field.args.values()):
+            continue
+        if isinstance(inner, GraphQLInterfaceType) or "Connection" in inner.name or (name == "history"):
+            continue
+        if isinstance(inner, GraphQLObjectType):
+            parts.append(f"{name} {{ {own_fields(schema, inner, depth + 1)} }}")
+        else:
+            parts.append(name)
+    return " ".join(parts)
+
+
+Report = Callable[[Document, Difference], None]
+
+
+def take(client: Client, data: DataSet, sdl: str, deleted: str, report: Report) -> Snapshot:
+    """Read all nodes of the data set. Values that are not as they were written are reported, and then taken as written."""
+    schema = build_schema(sdl, assume_valid_sdl=True)
+    hierarchies = []
+    for found in client.ask(Document(HIERARCHIES)).body["data"]["hierarchies"]:
+        name = found["name"].lower()
+        interface = get_named_type(schema.query_type.fields[found["field"]].type) if schema.query_type else None
+        assert isinstance(interface, GraphQLInterfaceType)
+        nodes = [_read(client, schema, found["field"], row, report) for row in data.now(name)]
+        hierarchies.append({
+            "name": name, "interface": interface.name, "fields": found, "nodes": nodes,
+            "levels": [level["name"] for level in found["levels"]], "reordered": data.reordered,
+        })  # fmt: skip
+    return Snapshot(data, sdl, schema, hierarchies, deleted)
+
+
+def _read(client: Client, schema: GraphQLSchema, field: str, row: Row, report: Report) -> dict[str, Any]:
+    ask = "query($path: Path!) { %s(path: $path) { %s } }"
+    path = {"path": row["path"]}
+    level = client.ask(Document(ask % (field, "__typename"), path)).body["data"][field]["__typename"]
+    kind = schema.type_map[level]
+    assert isinstance(kind, GraphQLObjectType)
+    document = Document(ask % (field, f"... on {level} {{ {own_fields(schema, kind)} }}"), path)
+    reply = client.ask(document)
+    node: dict[str, Any] = reply.body["data"][field]
+    for name, value in row.items():
+        if name in ("path", "level"):
+            continue
+        camel = re.sub(r"_(.)", lambda match: match[1].upper(), name)
+        if name in ("names", "greeting"):
+            texts = node[camel]["texts"] if name == "greeting" else node[camel]
+            got: Any = {text["language"]: text["text"] for text in texts}
+        else:
+            got = _without(node[camel], value)
+        if got != value and not (value == [] and got is None):
+            report(document, Difference("value", camel, PROMISE, value, [got, reply.errors[:2]]))
+            node[camel] = _with(node[camel], value)
+    return node
+
+
+def _without(got: Any, written: Any) -> Any:
+    """What was read without fields that were not written."""
+    if isinstance(written, dict) and isinstance(got, dict):
+        return {key: _without(got[key], value) for key, value in written.items()}
+    if isinstance(written, list) and isinstance(got, list) and len(got) == len(written):
+        return [_without(one, value) for one, value in zip(got, written, strict=True)]
+    return got
+
+
+def _with(got: Any, written: Any) -> Any:
+    """What was read with what was written over it."""
+    if isinstance(written, dict) and isinstance(got, dict):
+        return {**got, **{key: _with(got[key], value) for key, value in written.items()}}
+    if isinstance(written, list) and isinstance(got, list) and len(got) == len(written):
+        return [_with(one, value) for one, value in zip(got, written, strict=True)]
+    return written

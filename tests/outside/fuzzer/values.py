@@ -1,0 +1,201 @@
+"""Values of arguments: valid by their kind, often taken from the data, sometimes extreme or about nothing."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from graphql import (
+    GraphQLEnumType,
+    GraphQLInputObjectType,
+    GraphQLList,
+    GraphQLNonNull,
+    get_nullable_type,
+)
+
+from tests.outside.fuzzer.snapshot import Snapshot
+
+TAGS = ("de", "fr", "en", "de-AT", "en-GB", "zh-Hant", "pt-BR", "uk", "el", "fr-CA", "zh-Hant-TW", "xx")
+WORDS = (
+    "Élan",
+    "elan",
+    "",
+    "a",
+    "Z",
+    "b",
+    "New",
+    "o",
+    "日",
+    "😀",
+    "per cent",
+    "SW1A 1AA",
+    "oma",
+    "a" * 100,
+    "%",
+    "_",
+    "\\",
+    "'",
+)
+KEYS = ("A", "B", "M", "N", "O", "a", "b", "c", "z", "1", "2", "Omaha", "~", "日", "", "%")
+INTEGERS = (0, 1, 2, 3, 5, -1, 2**31 - 1, -(2**31), 486_052)
+LONGS = (0, 1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), -(2**53) - 1)
+FLOATS = (0.0, 0.5, -0.5, 1, 41.2587, 1e100, -1e100, 5e-100, 90)
+DECIMALS = ("0", "0.1", "0.10", "9.5", "949.00", "-1", "12345678901234567890123456789012345678", "0.00000000001")
+DATES = ("2024-02-29", "1970-01-01", "1999-12-31", "0001-01-01", "9999-12-31")
+TIMES = ("2026-01-02T03:04:05Z", "1970-01-01T00:00:00Z", "2026-01-02T03:04:05.123Z", "2020-01-01T00:00:00+02:00")
+
+
+class Name(str):
+    """A name in a document without quotes: a member of an enum."""
+
+
+class Values:
+    """Values for one snapshot."""
+
+    def __init__(self, random_: random.Random, snapshot: Snapshot, cursors: list[str]) -> None:
+        self.random, self.snapshot, self.cursors = random_, snapshot, cursors
+        self.ids = [node["id"] for node in snapshot.nodes]
+        self._by_name: dict[str, Callable[[], Any]] = {
+            "first": self._size, "last": self._size, "after": self._cursor, "before": self._cursor,
+            "from": lambda: self.random.choice(KEYS), "to": lambda: self.random.choice(KEYS),
+            "text": self._words, "n": lambda: self.random.choice((1, 1, 2, 3, 0, -1, 2**31 - 1)),
+            "maxDepth": lambda: self.random.choice((1, 1, 2, 3, 32, 0)),
+            "latitude": lambda: self.random.choice((41.2587, 52.52, 48, 90, -90, 0, 91)),
+            "longitude": lambda: self.random.choice((-95.9379, 13.405, 11.5, 180, -180, 360, 361)),
+            "kilometers": lambda: self.random.choice((1, 50, 600.5, 2000, 0, 2001)),
+            "since": self._cursor, "path": self._path, "under": self._path, "tree": self._tree,
+            "paths": lambda: self._some(self._path), "ids": lambda: self._some(self._id), "id": self._id,
+            "languages": self._languages, "representations": lambda: self._some(self._representation),
+        }  # fmt: skip
+
+    def of(self, name: str, kind: Any, path: tuple[str, ...] = ()) -> Any:
+        """A value of an argument or an input field; never null."""
+        if not path and name in self._by_name:
+            return self._by_name[name]()
+        kind = get_nullable_type(kind)
+        if isinstance(kind, GraphQLList):
+            many = self.random.choice((0, 1, 1, 2, 3))
+            return [self.of(name, kind.of_type, (*path, "[]")) for _ in range(many)]
+        if isinstance(kind, GraphQLEnumType):
+            return Name(self.random.choice(list(kind.values)))
+        if isinstance(kind, GraphQLInputObjectType):
+            return self._object(kind, path)
+        return self._scalar(kind.name, path)
+
+    def _object(self, kind: GraphQLInputObjectType, path: tuple[str, ...]) -> dict[str, Any]:
+        needed = [name for name, field in kind.fields.items() if isinstance(field.type, GraphQLNonNull)]
+        others = [name for name in kind.fields if name not in needed]
+        if len(path) > 4:
+            others = [name for name in others if name not in ("and", "or", "not")]
+        some = self.random.sample(others, min(len(others), self.random.choice((1, 1, 1, 2, 3))))
+        return {name: self.of(name, kind.fields[name].type, (*path, name)) for name in (*needed, *some)}
+
+    def _scalar(self, name: str, path: tuple[str, ...]) -> Any:
+        known = [value for value in self._stored(path) if _fits(name, value)]
+        if known and self.random.random() < 0.7:
+            return self.random.choice(known)
+        pools: dict[str, tuple[Any, ...]] = {
+            "Int": INTEGERS, "Float": FLOATS, "Long": LONGS, "Decimal": DECIMALS, "Date": DATES, "DateTime": TIMES,
+            "Boolean": (True, False), "String": WORDS, "Url": ("https://example.com/a?b=c",),
+        }  # fmt: skip
+        if name == "Path":
+            return self._path()
+        if name == "ID":
+            return self._id()
+        return self.random.choice(pools[name])
+
+    def _stored(self, path: tuple[str, ...]) -> list[Any]:
+        """Values that nodes have for the field that a condition is about."""
+        names = [name for name in path if name not in ("[]", "and", "or", "not")]
+        if not names:
+            return []
+        found = []
+        for node in self.snapshot.nodes:
+            value = node.get(names[0])
+            found += value if isinstance(value, list) else [value]
+        return found
+
+    def _some(self, one: Callable[[], Any]) -> list[Any]:
+        return [one() for _ in range(self.random.choice((0, 1, 2, 3, 5, 8)))]
+
+    def _size(self) -> int:
+        return self.random.choice(
+            (1, 1, 2, 2, 3, 3, 5, 10, 100, 0, 10_000, *((-1, 2**31 - 1) if self._rare(0.1) else ()))
+        )
+
+    def _rare(self, share: float = 0.05) -> bool:
+        return self.random.random() < share
+
+    def _cursor(self) -> str:
+        return "nonsense" if self._rare() or not self.cursors else self.random.choice(self.cursors)
+
+    def _languages(self) -> list[str]:
+        tags = self.random.sample(TAGS, self.random.choice((0, 1, 1, 2, 3)))
+        return ["not a tag"] if self._rare(0.03) else ["de"] * 21 if self._rare(0.02) else tags
+
+    def _words(self) -> str:
+        node = self.random.choice(self.snapshot.nodes)
+        words = (
+            node["name"],
+            node["key"],
+            node["name"][:2],
+            node["key"][:3],
+            *(name["text"] for name in node["names"]),
+        )
+        return str(self.random.choice((*words, *words, *WORDS)))
+
+    def _path(self) -> str:
+        if self._rare():
+            return self.random.choice(
+                ("", "/", "a//b", "US/none", "a" * 9000, "x/" * 40, "%zz", "B/a/", "\u0301", "..", "#")
+            )
+        if self._rare() and self.snapshot.data.redirects:
+            return self.random.choice(list(self.snapshot.data.redirects))
+        return str(self.random.choice(self.snapshot.nodes)["path"])
+
+    def lookup(self, name: str, kind: str) -> Any:
+        """A path or an id, mostly of a node of this type."""
+        fitting = [node for node in self.snapshot.nodes if node["__typename"] == kind]
+        if not fitting or self._rare(0.15):
+            return self._by_name[name]()
+        return self.random.choice(fitting)[name]
+
+    def _tree(self) -> str:
+        return self._path().split("/")[0] if self.random.random() < 0.9 else self._path()
+
+    def _id(self) -> str:
+        if self._rare(0.08):
+            return self.random.choice(("", "none", "location:none", "thing:", "x" * 5000, self.snapshot.deleted))
+        return str(self.random.choice(self.ids))
+
+    def _representation(self) -> dict[str, Any]:
+        node = self.random.choice(self.snapshot.nodes)
+        hierarchy = next(one for one in self.snapshot.hierarchies if node in one["nodes"])
+        kinds = [node["__typename"], hierarchy["interface"]]
+        if self._rare(0.1):
+            return self.random.choice((
+                {"__typename": "Nothing", "id": node["id"]}, {"__typename": kinds[0]}, {"id": node["id"]}, {},
+                {"__typename": "Box", "path": node["path"]}, {"__typename": "City", "id": 7, "path": None},
+                {"__typename": kinds[0], "path": "a//b"}, {"__typename": "PageInfo", "id": node["id"]},
+            ))  # fmt: skip
+        key = self.random.choice(("id", "path"))
+        return {
+            "__typename": self.random.choice(kinds),
+            key: node[key],
+            **({"more": [1, {"x": None}]} if self._rare() else {}),
+        }
+
+
+def _fits(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return name == "Boolean"
+    if isinstance(value, int):
+        return name == "Long" or name == "Float" or (name == "Int" and abs(value) < 2**31)
+    if isinstance(value, float):
+        return name == "Float"
+    if name == "Decimal":
+        return isinstance(value, str) and value.replace(".", "").replace("-", "").isdigit()
+    if name in ("Date", "DateTime"):
+        return (
+            isinstance(value, str) and len(value) >= 10 and value[4:5] == "-" and ("T" in value) == (name == "DateTime")
+        )
+    return name == "String" and isinstance(value, str)

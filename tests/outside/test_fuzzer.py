@@ -1,0 +1,21 @@
+"""The fuzzer for some seconds: documents of fixed seeds over both data sets."""
+
+import time
+
+import pytest
+
+from tests.outside.fuzzer.oracle import node_command
+from tests.outside.fuzzer.run import run
+from tests.outside.processes import Engine, place
+
+pytestmark = pytest.mark.skipif(node_command() is None, reason="needs Node.js and tests/node_modules")
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("sqlite", 0), ("sqlite", 1), ("dynamodb", 2), ("dynamodb", 3)])
+def test_random_documents_get_the_answers_of_graphql_js(kind: str, seed: int) -> None:
+    if kind == "dynamodb" and not Engine.binary():
+        pytest.skip("needs npm's @dynoxide/linux-x64")
+    with place(kind) as found:
+        counts = run(found, seed, time.monotonic())
+    assert counts["documents"] >= 50
+    assert counts["fields compared"] > 100
