@@ -1,9 +1,13 @@
 """Faults: large moves, killed servers, full disks, engines that fail or lag, and files that are replaced."""
 
-from tests.outside.faults import kills, large_move
+from tests.outside.faults import engine_faults, files, full_disk, kills, large_move, late_indexes
 from tests.outside.parts import Part
 
 PARTS = (
     Part("faults/large-move", large_move.run, large_move.PROMISES),
     Part("faults/kills", kills.run, kills.PROMISES),
+    Part("faults/full-disk", full_disk.run, full_disk.PROMISES),
+    Part("faults/engine", engine_faults.run, engine_faults.PROMISES),
+    Part("faults/late-indexes", late_indexes.run, late_indexes.PROMISES),
+    Part("faults/files", files.run, files.PROMISES),
 )

@@ -1,0 +1,122 @@
+"""Full disks: the file of a store cannot grow for a while, by a limit of the process or on a small file system."""
+
+import contextlib
+import os
+import random
+import resource
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.outside.failures import Wrong
+from tests.outside.faults.writers import Writer, prepare, settle
+from tests.outside.processes import EXTREMES, Place, Server, command
+
+LATER = "The store does not respond, or the server is stopping; retry later."
+PROMISES = (
+    ("reference/errors.md", LATER),
+    ("consistency.md", "Each read sees each write that was acknowledged before the read was sent"),
+)
+MEGABYTE = 1_000_000
+BACK_SECONDS = 20.0
+
+
+def run(place: Place, seed: int, until: float) -> Counter[str]:
+    """Writers meet a full disk, are told to try later, and go on when there is room again."""
+    if place.kind != "sqlite":
+        return Counter()
+    chance = random.Random(seed)
+    with _disk(place, own=chance.random() < 0.5) as disk:
+        store = f"sqlite:///{disk or place.folder}/full.db"
+        command("table", "create", store=store)
+        server = place.server(store)
+        names = ["w0", "w1"]
+        prepare(server, names)
+        writers = [Writer(name, chance.randrange(2**31), lambda: [server]) for name in names]
+        for writer in writers:
+            writer.begin()
+        counts: Counter[str] = Counter()
+        try:
+            while not counts or time.monotonic() < until - 10:
+                time.sleep(1)
+                counts += _filled(server, Path(f"{disk or place.folder}/full.db"), disk, writers)
+        finally:
+            for writer in writers:
+                writer.end()
+            for writer in writers:
+                writer.join()
+        counts += settle(writers, server, ["the disk was full for a while"])
+        server.kill()
+        checked = command("check", store=store, status=None, hierarchies=str(EXTREMES))
+        if checked.returncode:
+            raise Wrong(PROMISES[1][1], ["a full disk", "kill -9", "clade check"], "no findings", checked.stdout)
+        return counts
+
+
+@contextlib.contextmanager
+def _disk(place: Place, *, own: bool) -> Iterator[Path | None]:
+    """A file system of 32 MB, where one may be mounted."""
+    folder = place.folder / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=32m", "clade-outside", str(folder)]
+    if not own or os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        yield None
+        return
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def _filled(server: Server, file: Path, disk: Path | None, writers: list[Writer]) -> Counter[str]:
+    """Fill the disk until a writer was refused, read meanwhile, make room, and wait until a writer was answered."""
+    before = _refused(writers)
+    with _no_room(server, file, disk):
+        end = time.monotonic() + BACK_SECONDS
+        while _refused(writers) < before + 3 and time.monotonic() < end:
+            time.sleep(0.1)
+        counts = Counter({"times without room": 1, "mutations refused for want of room": _refused(writers) - before})
+        answer = server.ask('{ thing(path: "W") { childCount } }')
+        if answer.json.get("data") != {"thing": {"childCount": len(writers)}}:
+            raise Wrong("a full disk stops no reads", ["a full disk", "read W"], len(writers), answer.json)
+    made, end = _made(writers), time.monotonic() + BACK_SECONDS
+    while _made(writers) == made:
+        if time.monotonic() > end:
+            answers = [writer.account.sent[-1].answers for writer in writers]
+            raise Wrong(LATER, ["a full disk", "room again", f"{BACK_SECONDS} s"], "a mutation is made", answers)
+        for writer in writers:
+            if writer.wrong:
+                raise writer.wrong
+        time.sleep(0.1)
+    return counts
+
+
+@contextlib.contextmanager
+def _no_room(server: Server, file: Path, disk: Path | None) -> Iterator[None]:
+    if disk is None:
+        longest = max(path.stat().st_size for path in file.parent.glob(f"{file.name}*"))
+        free = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (longest + 10_000, free[1]))
+        try:
+            yield
+        finally:
+            resource.prlimit(server.pid, resource.RLIMIT_FSIZE, free)
+        return
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as full, contextlib.suppress(OSError):
+        while True:
+            full.write(b"\0" * 4096)
+    try:
+        yield
+    finally:
+        filler.unlink()
+
+
+def _refused(writers: list[Writer]) -> int:
+    return sum(count for writer in writers for said, count in [*writer.counts.items()] if "UNAVAILABLE" in said)
+
+
+def _made(writers: list[Writer]) -> int:
+    return sum(writer.counts["mutations made"] for writer in writers)
