@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
 from starlette.types import Scope
 
+from store.bounded_cache import cached_function
+
+MAX_HOST_BYTES = 300  # more than a host and its port have
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 
 
-@lru_cache(64)
+@cached_function("hosts", 64, entry_bytes=500)
 def is_loopback(host: str) -> bool:
     """Whether a host, as in a Host header with or without a port, is a loopback address or localhost."""
     match = _HOST.fullmatch(host)
@@ -29,7 +31,7 @@ def is_loopback(host: str) -> bool:
 
 def has_loopback_host(headers: Mapping[bytes, bytes]) -> bool:
     """Whether the Host header is a loopback address or localhost."""
-    return is_loopback(headers.get(b"host", b"").decode("latin-1"))
+    return is_loopback(headers.get(b"host", b"")[:MAX_HOST_BYTES].decode("latin-1"))
 
 
 def listens_on_loopback(scope: Scope) -> bool:

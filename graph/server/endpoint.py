@@ -6,7 +6,7 @@ A rejected request also gets a JSON response, with `errors` and without `data`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 
 from graphql import GraphQLError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -37,6 +37,7 @@ from graph.server.request_parser import read_json, read_query_string
 from graph.server.response_sender import CLOSE, ResponseSender
 from graph.settings import Settings
 from resolvers.access.caller import Caller
+from store.bounded_cache import BoundedCache
 from store.errors import Unavailable
 
 ALLOWED = (b"allow", b"GET, HEAD, POST")
@@ -54,8 +55,9 @@ NOT_ACCEPTED = f"The Accept header allows neither {GRAPHQL} nor {JSON} nor {EVEN
 REQUEST_PARAMETERS = (b"query=", b"documentId=", b"extensions=")
 
 # Clients repeat few requests, whose parsed form is cached; parsing a longer one is a small part of its work.
-PARSED_REQUESTS = 1_000
-MAX_PARSED_BYTES = 2_000
+MAX_PARSED_BYTES = 2_000  # of a request that is parsed once
+MAX_PARSED_REQUEST_BYTES = 8_000_000  # of memory for each way in which requests come
+PARSED_BYTES_EACH = 50  # of memory for each byte that is sent: lists in lists, and the plan that is bound to them
 MAX_MEDIA_TYPE_BYTES = 1_000  # of a header with media types, because its parsed form is cached; the rest is ignored
 
 
@@ -207,8 +209,19 @@ class GraphQLEndpoint:
 
     def _cached(self, read: Callable[[bytes], GraphQLRequest]) -> Callable[[bytes], GraphQLRequest]:
         """A parser that parses short requests once. Raises RequestRejected and UnknownDocument."""
-        cached = lru_cache(PARSED_REQUESTS)(read)
-        return lambda sent: read(sent) if len(sent) > MAX_PARSED_BYTES else cached(sent)
+        cache: BoundedCache[bytes, GraphQLRequest] = BoundedCache(
+            "requests", MAX_PARSED_REQUEST_BYTES, weigh=lambda sent, _: len(sent) * PARSED_BYTES_EACH
+        )
+
+        def parsed(sent: bytes) -> GraphQLRequest:
+            found = cache.get(sent)
+            if found is None:
+                found = read(sent)
+                if len(sent) <= MAX_PARSED_BYTES:
+                    cache.put(sent, found)
+            return found
+
+        return parsed
 
     async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
         """The body of a POST. Raises RequestRejected and ClientDisconnected."""

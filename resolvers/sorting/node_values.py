@@ -10,10 +10,11 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from resolvers.access.redacted_node import RedactedNode
+from store.bounded_cache import cached_function
 from store.model.attributes import Attribute, Kind, Value
 from store.model.keys import decode_segment, last_segment
 from store.model.languages import lookup
@@ -130,10 +131,10 @@ def _unmarked(text: str) -> str:
     return "".join([c for c in text if not unicodedata.combining(c)])
 
 
-_folded = lru_cache(20_000)(_fold)
+_folded = cached_function("folded_texts", 10_000, entry_bytes=1_000)(_fold)
 
 
-@lru_cache(4)  # for all conditions on a node, which may take the same texts
+@cached_function("folded_texts", 4, entry_bytes=100_000)  # for all conditions on a node, which may take the same texts
 def _folded_long(text: str) -> str:
     return _fold(_unmarked(text))
 

@@ -3,12 +3,13 @@
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import lru_cache
 
+from store.bounded_cache import cached_function
 from store.errors import BadPath
 from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Path, encode_segment, sort_key
 from store.text import shorten, shown
 
+MAX_CACHED_CHARACTERS = 200  # of a path whose segments are cached
 MAX_PATH_CHARACTERS = 8_000  # of a path as text: at most four make one byte of its keys, which have 1,924 at most
 MAX_SEGMENT_CHARACTERS = 4_100  # likewise of one segment
 MAX_COMBINING_MARKS = 30  # in a row, as in Unicode's Stream-Safe Text Format (UAX #15): normalizing n of them takes n²
@@ -23,20 +24,23 @@ def parse_path(text: str) -> Path:
     """
     if len(text) > MAX_PATH_CHARACTERS:
         raise BadPath(f"A path has {len(text):,} characters; at most {MAX_PATH_CHARACTERS:,} are allowed.")
-    parsed = _parsed(text)
+    parsed = _parsed(text) if len(text) <= MAX_CACHED_CHARACTERS else _parse(text)
     if isinstance(parsed, str):
         raise BadPath(parsed)
     return parsed
 
 
-@lru_cache(1_000)  # requests repeat paths, also wrong ones: one for each node of a long list
-def _parsed(text: str) -> Path | str:
+def _parse(text: str) -> Path | str:
     """The segments of a path, or the message of its error."""
     try:
         _check_depth(text.count("/") + 1)
         return checked_path(_unescape(segment, text) for segment in text.split("/"))
     except BadPath as error:
         return str(error)
+
+
+# Requests repeat paths, also wrong ones: one for each node of a long list.
+_parsed = cached_function("paths", 1_000, entry_bytes=4_500)(_parse)
 
 
 def format_path(path: Path) -> str:

@@ -7,9 +7,9 @@ runs of their own, and a word begins with each of their characters.
 
 import re
 import unicodedata
-from functools import lru_cache
 from typing import NamedTuple
 
+from store.bounded_cache import cached_function
 from store.errors import BadInput
 from store.text import quantity
 
@@ -37,13 +37,15 @@ def fold(text: str) -> str:
     Letters with a stroke, which NFKD leaves as they are, become plain letters: `Łódź` is `lodz`. What follows after
     4,000 characters is left out.
     """
-    return _fold(text if len(text) <= MAX_READ_CHARACTERS else text[:MAX_READ_CHARACTERS])
+    return _folded(text) if len(text) <= MAX_FOLDED_CHARACTERS else _fold(text[:MAX_READ_CHARACTERS])
 
 
-@lru_cache(4096)
 def _fold(text: str) -> str:
     plain = text.lower() if text.isascii() else _without_marks(_without_marks(text).casefold()).translate(_STROKES)
     return "+".join(_WORD.findall(plain))
+
+
+_folded = cached_function("folded_words", 4_096, entry_bytes=1_000)(_fold)
 
 
 def _without_marks(text: str) -> str:
