@@ -23,7 +23,7 @@ from resolvers.restricted_lists import read_pages, read_roots
 from resolvers.session.request import Request
 from store.engine.protocol import Store
 from store.errors import CladeError
-from store.model.attributes import COMPOUND
+from store.model.attributes import COMPOUND, Attribute, Kind
 from store.model.paths import format_path
 from store.model.records import Record
 
@@ -32,6 +32,13 @@ NEW_KEY = "example"
 _ONLY_IN_EDITORS = re.compile(r"#[^\n]*\n|^(query|mutation) \w+(\([^)]*\))? ?", re.MULTILINE)
 
 SAMPLE_SECONDS = 2.0  # at most; without samples the examples have made-up paths
+_VALUES: Mapping[Kind, Any] = {
+    Kind.TEXT: "example", Kind.INT: 1, Kind.LONG: 1, Kind.FLOAT: 1.0, Kind.DECIMAL: "1", Kind.BOOLEAN: True,
+    Kind.DATE: "2026-01-01", Kind.DATETIME: "2026-01-01T00:00:00Z", Kind.URL: "https://example.com/",
+    Kind.MONEY: {"amount": "1.00", "currency": "EUR"}, Kind.LOCALIZED: [{"language": "en", "text": "example"}],
+}  # fmt: skip
+_WORDS = ("Example", "EXAMPLE", "a", "A", "EX", "EXA", "1", "12", "123", "1234", "12345", "123456", "A1", "A-1")
+
 _ONE = ConnectionArguments(first=1)
 _FIRST_CHILD = Relation(RelationKind.CHILDREN, _ONE, NoSelection())
 _FIRST_ROOT = Relation(RelationKind.CHILDREN, _ONE, NoSelection(), counts=True)
@@ -158,10 +165,33 @@ def _create(cls: type[Node], sample: Sample, *, is_there: bool) -> Example:
         "key": NEW_KEY,
         "name": "An example",
         # A level without attributes is said by `true`.
-        "attributes": {camel(input_field_of(level.title)): {} if level.attributes else True},
+        "attributes": {camel(input_field_of(level.title)): _required(level) if level.attributes else True},
         "dryRun": True,
     }
     return Example(f"Create{title}", _CREATE.replace("TITLE", title), variables)
+
+
+def _required(level: type[Node]) -> dict[str, Any]:
+    """Values of the attributes that a new node of a level must have."""
+    attributes = (attribute for _, attribute in level.attributes.values())
+    return {camel(one.name): _example_value(one) for one in attributes if one.rules.required}
+
+
+def _example_value(attribute: Attribute) -> Any:
+    """A value that an attribute accepts, unless its pattern accepts no word of these."""
+    value: Any
+    if attribute.kind is Kind.ENUM:
+        value = min(attribute.members)
+    elif attribute.kind is Kind.NESTED:
+        value = {camel(part.name): _example_value(part) for part in attribute.parts if part.rules.required}
+    else:
+        rules = attribute.rules
+        least = rules.minimum if rules.minimum is not None else rules.maximum
+        words: list[Any] = [_VALUES[attribute.kind]] if least is None else [least]
+        if rules.matches is not None:
+            words = [word for word in (*words, *_WORDS) if rules.matches(word)] or words
+        value = words[0][: attribute.max_length] if isinstance(words[0], str) else words[0]
+    return [value] if attribute.many else value
 
 
 def _node_field(cls: type[Node]) -> str:

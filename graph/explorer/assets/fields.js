@@ -14,9 +14,9 @@ const MAX_ROWS = 12;
 /** @type {Record<string, string>} */
 const HINTS = { DateTime: "A time, such as 2026-10-05T12:30:00Z.", Url: "Such as https://example.com/a." };
 
-/** The inputs of HTML for scalars; all others have a line of text. @type {Record<string, {type: string, step?: string}>} */
+/** The inputs of HTML for scalars; all others have a line of text. @type {Record<string, {type: string, step?: string, min?: string, max?: string}>} */
 const INPUTS = {
-  Int: { type: "number", step: "1" }, Float: { type: "number", step: "any" },
+  Int: { type: "number", step: "1", min: "-2147483648", max: "2147483647" }, Float: { type: "number", step: "any" },
   Decimal: { type: "number", step: "any" }, Date: { type: "date" }, Url: { type: "url" },
 };
 
@@ -25,8 +25,9 @@ const OTHERWISE = /\\[a-z]|\[\[|&&|--|~~|\(\?[^:]/i;
 
 /** The rules of a line of text as attributes of an input; a Long is text, since inputs of numbers round it. @param {Attribute} attribute */
 const rulesOf = ({ type, minimum, maximum, maxLength, pattern }) => ({
-  min: minimum ?? undefined, max: maximum ?? undefined, maxlength: maxLength ?? undefined,
-  pattern: pattern && !OTHERWISE.test(pattern) ? pattern : undefined, ...INPUTS[type],
+  ...INPUTS[type],
+  ...(minimum && { min: minimum }), ...(maximum && { max: maximum }), maxlength: maxLength ?? undefined,
+  pattern: pattern && !OTHERWISE.test(pattern) ? pattern : undefined,
 });
 
 /** What an attribute is, with the rules that its field does not show by itself. @param {Attribute} attribute */

@@ -3,13 +3,13 @@ import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact.js";
 import { number, quantity } from "./format.js";
 import { BORDERS, LAND, STEPS } from "./world.js";
 
-/** @typedef {{path: string, name: string, latitude: number, longitude: number}} Point */
+/** @typedef {{path: string, name: string, latitude: number, longitude: number, weight?: number}} Point - the heaviest have labels */
 /** @typedef {{x: number, y: number, width: number, height: number}} Box */
 /** @typedef {Point & {x: number, y: number}} Spot - with its place in the drawing, in degrees */
 
 const MAX_POINTS = 1000;
 const MAX_LABELS = 15;
-const [SMALLEST, SMALLEST_OF_ONE] = [4, 40]; // degrees of latitude that a map of several places or of one shows at least
+const [SMALLEST, SMALLEST_OF_ONE] = [4, 10]; // degrees of latitude that a map of several places or of one shows at least
 const RATIO = 2; // width to height
 const [RADIUS, LETTERS] = [5, 12]; // of circles and of labels, in pixels
 const WORLD = { x: -180, y: -84, width: 360, height: 168 };
@@ -36,22 +36,22 @@ export function boxOf(spots) {
 }
 
 /**
- * The spots that have a label, none of which covers another one or another spot.
+ * The spots that have a label, the heaviest first, and on which side: no label covers another one or its spot.
  * @param {Spot[]} spots
  * @param {Box} box
  * @param {number} pixel
  */
 function labelled(spots, box, pixel) {
-  if (spots.length > MAX_LABELS) return [];
   const [line, letter] = [1.2 * LETTERS * pixel, 0.6 * LETTERS * pixel];
-  /** @type {Spot[]} */
+  /** @type {{spot: Spot, isLeft: boolean, from: number, to: number}[]} */
   const chosen = [];
-  for (const spot of spots) {
-    const end = spot.x + (spot.name.length + 3) * letter;
-    const isFree = (/** @type {Spot} */ other) =>
-      other === spot || Math.abs(other.y - spot.y) > line || other.x > end ||
-      other.x + (chosen.includes(other) ? (other.name.length + 3) * letter : 0) < spot.x;
-    if (end < box.x + box.width && spots.every(isFree)) chosen.push(spot);
+  for (const spot of [...spots].sort((one, other) => (other.weight ?? 0) - (one.weight ?? 0))) {
+    const length = (spot.name.length + 3) * letter;
+    const sides = [{ spot, isLeft: false, from: spot.x, to: spot.x + length }, { spot, isLeft: true, from: spot.x - length, to: spot.x }];
+    const free = sides.find(({ from, to }) => from > box.x && to < box.x + box.width &&
+      chosen.every((one) => Math.abs(one.spot.y - spot.y) > line || one.from > to || one.to < from));
+    if (free) chosen.push(free);
+    if (chosen.length === MAX_LABELS) break;
   }
   return chosen;
 }
@@ -98,8 +98,8 @@ export function WorldMap({ points, onOpen }) {
       ${drawn.map((spot, place) => html`<circle key=${spot.path} cx=${spot.x} cy=${spot.y} r=${RADIUS * pixel} role="link"
         tabindex=${spot === current ? 0 : -1} aria-label=${spot.name} onFocus=${() => setActive(place)}
         onClick=${() => onOpen(spot.path)}><title>${spot.name}</title></circle>`)}
-      ${labels.map((spot) => html`<text key=${spot.path} aria-hidden="true" x=${spot.x + 1.6 * RADIUS * pixel}
-        y=${spot.y + 0.35 * LETTERS * pixel} font-size=${LETTERS * pixel}>${spot.name}</text>`)}
+      ${labels.map(({ spot, isLeft }) => html`<text key=${spot.path} aria-hidden="true" text-anchor=${isLeft ? "end" : "start"}
+        x=${spot.x + (isLeft ? -1.6 : 1.6) * RADIUS * pixel} y=${spot.y + 0.35 * LETTERS * pixel} font-size=${LETTERS * pixel}>${spot.name}</text>`)}
     </svg>
     <figcaption>
       <span>${quantity(drawn.length, "place")}${points.length > MAX_POINTS ? ` of ${number(points.length)}` : ""}</span>

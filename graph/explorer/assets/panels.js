@@ -1,9 +1,10 @@
 // The panels of a node: counts by level, a map of what has coordinates, and its history when somebody opens it.
 import { html, useEffect, useMemo, useState } from "./vendor/preact.js";
-import { countedLevels } from "./documents.js";
+import { countedLevels, levelOf, responseName } from "./documents.js";
 import { sentence } from "./model.js";
 import { number } from "./format.js";
 import { levelWord, plural } from "./words.js";
+/** @import { Attribute } from "./documents" */
 /** @import { Family, Model, Row } from "./model" */
 
 /**
@@ -29,11 +30,24 @@ function countsBelow(model, node) {
 /** Whether a value is a coordinate: others are stored, too, but lie nowhere on Earth. @param {unknown} value @param {number} limit */
 const isDegrees = (value, limit) => typeof value === "number" && Math.abs(value) <= limit;
 
+/**
+ * What makes a node large among its siblings: the first of its numbers that is no coordinate, such as its population.
+ * @param {Model} model @param {Row} row
+ */
+function weightOf({ hierarchy }, row) {
+  const level = levelOf(hierarchy, row.level);
+  const isNumber = (/** @type {Attribute} */ { name, type, orderField }) =>
+    orderField && ["Int", "Long", "Float"].includes(type) && name !== hierarchy.latitudeField && name !== hierarchy.longitudeField;
+  const attribute = level.attributes.find(isNumber);
+  return Number(attribute ? row[responseName(hierarchy, level, attribute)] ?? 0 : row.childCount ?? 0);
+}
+
 /** Those of some nodes that have coordinates, as points. @param {Model} model @param {Row[]} rows */
-function pointsOf({ hierarchy }, rows) {
-  const { latitudeField, longitudeField } = hierarchy;
+function pointsOf(model, rows) {
+  const { latitudeField, longitudeField } = model.hierarchy;
   if (!latitudeField || !longitudeField) return [];
-  const points = rows.map((row) => ({ path: row.path, name: row.name, latitude: row[latitudeField], longitude: row[longitudeField] }));
+  const points = rows.map((row) => (
+    { path: row.path, name: row.name, latitude: row[latitudeField], longitude: row[longitudeField], weight: weightOf(model, row) }));
   return points.filter(({ latitude, longitude }) => isDegrees(latitude, 90) && isDegrees(longitude, 360));
 }
 

@@ -29,9 +29,13 @@ function columnsOf(model, rows) {
   const attributes = [...found.values()].filter((column) => common.includes(column));
   /** @type {Column} */
   const level = { title: "Level", order: "LEVEL", cell: (row) => levelWord(row.level) };
+  /** @type {Column} */
+  const key = { title: "Key", order: "KEY", cell: (row) => html`<code>${row.key}</code>` }; // it is the order of the list
+  const hasKeys = rows.some((row) => row.key !== row.name);
   const hasChildren = rows.some((row) => row.childCount);
   return [
     { title: "Name", order: "NAME", cell: (row) => html`<a href=${addressOf(hierarchy.name, row.path)} class=${row.stub ? "stub" : ""}>${row.name}</a>` },
+    ...(hasKeys ? [key] : []),
     ...(levels.size > 1 ? [level] : []),
     ...attributes,
     ...(hasChildren ? [{ title: "Children", order: "CHILD_COUNT", cell: (/** @type {Row} */ row) => childCounts(hierarchy, row) }] : []),

@@ -4,7 +4,7 @@ import { countedLevels } from "./documents.js";
 import { number, quantity } from "./format.js";
 import { isParent, linesOf } from "./model.js";
 import { useWindow } from "./windowing.js";
-import { fieldWords, levelWord } from "./words.js";
+import { addressOf, fieldWords, levelWord } from "./words.js";
 /** @import { Line, Model, Row } from "./model" */
 
 const HEIGHT = 32;
@@ -72,6 +72,7 @@ export function Tree({ model, selected, isOpen, onOpen, onMove }) {
   return html`<div
     class="tree" role="tree" tabindex="0" aria-label=${fieldWords(model.hierarchy.listField)} ref=${ref}
     aria-activedescendant=${activeId} onKeyDown=${press}
+    onClick=${() => ref.current.focus({ preventScroll: true })}
   >
     <div role="none" style=${{ height: lines.length * HEIGHT }}>
       <div role="none" style=${{ transform: `translateY(${first * HEIGHT}px)` }}>
@@ -154,13 +155,15 @@ function TreeLine({ line, id, model, isActive, isSelected, onOpen, onMove }) {
   } : {};
   return html`<div
     ...${common} ...${drag} aria-expanded=${canOpen ? String(isOpen) : undefined}
-    onClick=${() => onOpen(row.path)} title=${`${row.name}, ${levelWord(row.level)}${counts && `: ${counts}`}`}
+    onClick=${(/** @type {MouseEvent} */ event) => {
+      if (!event.ctrlKey && !event.metaKey && !event.shiftKey) onOpen(row.path); // else the link opens a tab
+    }} title=${`${row.name}, ${levelWord(row.level)}${counts && `: ${counts}`}`}
   >
     <span class=${`twisty${isOpen ? " open" : ""}`} aria-hidden="true" onClick=${(/** @type {Event} */ event) => {
       event.stopPropagation();
       if (canOpen) model.toggle(row);
     }}>${canOpen ? "›" : ""}</span>
-    <span class="name">${row.name}</span>
+    <a class="name" href=${addressOf(model.hierarchy.name, row.path)} tabindex="-1">${row.name}</a>
     <span class="quiet count">${row.stub ? "name only" : counts}</span>
   </div>`;
 }

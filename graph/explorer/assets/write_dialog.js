@@ -45,12 +45,29 @@ function WriteDialog({ options, onClose }) {
   useEffect(() => find("form input, form select, .primary, button")?.focus(), [Step]);
   useEffect(() => find("[aria-invalid=true]")?.focus(), [session.errors]);
   useEffect(() => find(".write-plan")?.scrollIntoView({ block: "nearest" }), [session.plan]);
+  const [isAsking, setAsking] = useState(false);
+  const leave = () => (session.isTyped ? setAsking(!isAsking) : session.leave());
   const onCancel = (/** @type {Event} */ event) => {
     event.preventDefault();
-    session.leave();
+    leave();
   };
   // A browser may close a dialog at a second Escape, whatever its cancel event was answered.
-  const onClosed = () => (session.step === "busy" ? dialog.current?.showModal() : session.leave());
+  const onClosed = () => (session.step === "busy" || session.isTyped ? dialog.current?.showModal() : session.leave());
+  useEffect(() => {
+    const place = location.href;
+    const stay = () => {
+      if (location.href === place) return;
+      if (!session.isTyped && session.step !== "busy") return onClose(undefined);
+      history.pushState(null, "", place); // the dialog stays with the node that it is about
+      dispatchEvent(new Event("hashchange"));
+      setAsking(session.isTyped);
+    };
+    addEventListener("hashchange", stay);
+    return () => removeEventListener("hashchange", stay);
+  }, []);
+  useEffect(() => {
+    if (isAsking) find(".write-ask .primary")?.focus();
+  }, [isAsking]);
   const again = () => {
     const next = session.undo();
     onClose(openDialog(next).then((path) => (path === undefined ? next.path : path)));
@@ -58,6 +75,9 @@ function WriteDialog({ options, onClose }) {
   return html`<dialog class="write" ref=${dialog} aria-labelledby="write-title" onCancel=${onCancel}
     onClose=${onClosed}>
     <h2 id="write-title">${session.form.title(options.path ?? "")}</h2>
+    ${isAsking && html`<div class="write-ask" role="alertdialog" aria-labelledby="write-ask"><p id="write-ask">Discard what you typed?</p>
+      <button type="button" class="primary" onClick=${() => setAsking(false)}>Keep editing</button>
+      <button type="button" onClick=${() => session.leave()}>Discard</button></div>`}
     <${Step} session=${session} onUndo=${again} />
   </dialog>`;
 }

@@ -45,6 +45,26 @@ function fieldOf(error, fields) {
   return fields.find((name) => words.has(name) || words.has(snake(name))) ?? "";
 }
 
+const ABOUT_VARIABLE = /^Variable '\$\w+' has invalid value at [\w.[\]]+: /;
+/** What GraphQL says about inputs, and how a form says it. @type {[RegExp, string][]} */
+const PLAIN = [
+  [/^Expected value of type '\w+' to include required field '(\w+)'.*$/s, "“$1” is missing."],
+  [/^Expected value of type '\w+' not to include unknown field '(\w+)'.*$/s, "There is no “$1” here."],
+  [/^Expected a? ?value of non-null type .*$/s, "A value is missing."],
+  [/^Expected value of type '\w+' to be an object.*$/s, "This is no object; write {\"name\": \"value\"}."],
+  [/^Value '(.*)' does not exist in '\w+' enum\..*$/s, "“$1” is none of the values that are allowed."],
+  [/^Int cannot represent non 32-bit signed integer value: (.*)$/s, "$1 is not between -2147483648 and 2147483647."],
+  [/^(?:Int|Float) cannot represent non[ -](?:integer|numeric) value: (.*)$/s, "$1 is no number of this kind."],
+  [/^String cannot represent a non string value: (.*)$/s, "$1 is no text; write it in quotation marks."],
+];
+
+/** A message of the server in words of forms. @param {string} message */
+function plainly(message) {
+  const own = message.replace(ABOUT_VARIABLE, "");
+  const [pattern, words] = PLAIN.find(([one]) => one.test(own)) ?? [];
+  return pattern && words ? own.replace(pattern, words) : own;
+}
+
 export class WriteSession {
   /** @type {Content | null} the node as it was read, or the parent of a new one */
   node = null;
@@ -63,6 +83,8 @@ export class WriteSession {
   /** @type {"reading" | "form" | "busy" | "conflict" | "moving" | "deleted"} */
   step = "reading";
   #key = newKey();
+  /** @type {Draft | null} what the fields held first */
+  #first = null;
 
   /** @param {Options} options @param {() => void} onChange @param {(path: string | null | undefined) => void} onDone */
   constructor(options, onChange, onDone) {
@@ -87,7 +109,8 @@ export class WriteSession {
     } catch (error) {
       return this.#set({ errors: { "": /** @type {Error} */ (error).message } });
     }
-    this.#set({ draft: draft ?? this.form.start({ hierarchy, node: this.node, draft: {} }), step: "form" });
+    this.#first = draft ?? this.form.start({ hierarchy, node: this.node, draft: {} });
+    this.#set({ draft: this.#first, step: "form" });
     if (draft) await this.send(true);
   }
 
@@ -117,6 +140,11 @@ export class WriteSession {
   /** Say what is wrong before anything is sent. @param {Record<string, string>} errors by field */
   refuse(errors) {
     this.#set({ errors });
+  }
+
+  /** Whether leaving now would lose what somebody typed. */
+  get isTyped() {
+    return ["form", "busy", "conflict"].includes(this.step) && !same(this.draft, this.#first);
   }
 
   /** Whether the preview found that the draft can be written. */
@@ -157,7 +185,7 @@ export class WriteSession {
     const isUnknown = !dryRun && (error.isUncertain || NO_ANSWER.has(error.code));
     const own = Object.keys(draft ?? {}).filter((name) => !WITHOUT_FIELD.has(name));
     const field = isUnknown ? "" : fieldOf(error, [...own, ...Object.keys(draft?.values ?? {})]);
-    this.#set({ isUnknown, plan: isUnknown ? this.plan : null, errors: { [field]: error.message }, step: "form" });
+    this.#set({ isUnknown, plan: isUnknown ? this.plan : null, errors: { [field]: plainly(error.message) }, step: "form" });
   }
 
   /** Keep the own changes on top of what somebody else wrote, and preview them. */

@@ -6,7 +6,10 @@ import { sentence } from "./model.js";
 /** @import { Options } from "./write_session" */
 
 /** @type {[Verb, string][]} */
-const BUTTONS = [["create", "Add child"], ["update", "Edit"], ["rename", "Rename"], ["move", "Move"], ["reorder", "Reorder"], ["delete", "Delete"]];
+const BUTTONS = [["update", "Edit"], ["create", "Add child"], ["rename", "Rename"], ["move", "Move"], ["reorder", "Reorder"], ["delete", "Delete"]];
+
+/** @type {Partial<Record<Verb, string>>} the most frequent one first, and the one that takes away apart */
+const LOOKS = { update: "primary", delete: "danger" };
 
 const dialogs = () => import("./write_dialog.js");
 
@@ -39,7 +42,7 @@ export function WriteMenu({ api, hierarchy, node, onDone }) {
   const canAdd = levelsBelow(hierarchy, node).length > 0;
   const offered = node ? BUTTONS : /** @type {[Verb, string][]} */ ([["create", "Add root"]]);
   return html`<div class="write-menu" role="group" aria-label="Change ${node ? node.path : "the roots"}">
-    ${offered.map(([verb, label]) => (verb !== "create" || canAdd) && html`<button type="button" key=${verb}
+    ${offered.map(([verb, label]) => (verb !== "create" || canAdd) && html`<button type="button" key=${verb} class=${LOOKS[verb] ?? ""}
       onClick=${() => open(verb)}>${label}…</button>`)}
     ${error && html`<p class="write-error" role="alert">${error}</p>`}
   </div>`;

@@ -10,6 +10,8 @@ from graph.hierarchies.example_queries import Example, Sample, example_queries
 from graph.hierarchies.registry import served
 from graph.settings import Settings
 from store.connect import opened
+from tests.classes.shops import Place
+from tests.graph.explorer.data import planted
 from tests.serving import serving
 
 OWN = '''
@@ -94,6 +96,15 @@ async def test_all_examples_fit_a_hierarchy_of_ones_own_empty_and_filled(tmp_pat
         again = Example(create.name, create.query, {**create.variables, "key": "another"})
         for example in (*shown(url)[:-1], again):
             assert "errors" not in ask(url, example), example
+
+
+@pytest.mark.parametrize("level", ["MALL", "SHOP"])
+async def test_the_new_node_has_the_attributes_that_its_level_requires(tmp_path, level):
+    store = planted(tmp_path / "clade.db", Place, [(["Mall"], "MALL")])
+    sample = Sample("Mall", "Mall/Ada" if level == "SHOP" else "Mall", level)
+    create = example_queries([Place], {"place": sample}, writable=True)[-1]
+    with serving(create_app(Settings(store=store, hierarchies="tests.classes.shops", writes="on"))) as url:
+        assert "errors" not in ask(url, create)
 
 
 async def test_a_child_is_the_sample_where_there_is_one_and_the_new_node_is_its_sibling(tmp_path):

@@ -1,0 +1,201 @@
+"""Explorer between nodes and dialogs: what is shown belongs together, what was typed is kept, and values look alike."""
+
+import re
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from clade import Settings, create_app
+from graph.hierarchies.locations import Location
+from tests.classes.shops import Place
+from tests.graph.explorer.data import planted
+from tests.graph.explorer.steps import heading, line
+from tests.serving import serving
+
+OMAHA = {"population": 486051, "latitude": 41.26, "longitude": -95.94}
+TOWNS = 30
+SHOP = {
+    "owner": "Ada",
+    "opened": "2026-01-02",
+    "checked": "2026-01-02T03:04:05Z",
+    "rent": {"amount": "12345.50", "currency": "EUR"},
+}
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    """A server that takes writes, of a state with many towns and of a shop."""
+    file = tmp_path_factory.mktemp("navigation") / "clade.db"
+    state = {"population": 1961504, "latitude": 41.5, "longitude": -99.9}
+    towns = [
+        (
+            ["US", "NE", f"T{number:02}"],
+            "CITY",
+            f"Town {number}",
+            {"population": 100, "latitude": 40.5 + number / 20, "longitude": -97},
+        )
+        for number in range(TOWNS)
+    ]
+    rows = [(["US"], "COUNTRY", "United States"), (["US", "NE"], "STATE", "Nebraska", state), *towns]
+    planted(file, Location, [*rows, (["US", "NE", "OMA"], "CITY", "Omaha", OMAHA)])
+    store = planted(file, Place, [(["Mall"], "MALL"), (["Mall", "Ada"], "SHOP", "Ada's", SHOP)])
+    hierarchies = "graph.hierarchies.locations,tests.classes.shops"
+    with serving(create_app(Settings(store=store, writes="on", hierarchies=hierarchies))) as address:
+        yield address
+
+
+def written(url, document):
+    answer = httpx.post(f"{url}/graphql", json={"query": document}).json()
+    assert "errors" not in answer, answer
+
+
+def edit(page):
+    """Open the form of the node, and wait for it."""
+    page.get_by_role("button", name="Edit…").click()
+    expect(page.get_by_role("dialog").locator("form")).to_be_visible()
+
+
+# -- dialogs -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_former_node_cannot_be_changed_while_the_next_one_loads(url, visit):
+    page, held = visit(url, "#location/US/NE"), []
+    expect(heading(page)).to_have_text("Nebraska")
+    page.route(
+        "**/graphql", lambda route: held.append(route) if "query Node" in route.request.post_data else route.continue_()
+    )
+    line(page, "United States").click()
+    expect(page.locator("[inert] .write-menu")).to_have_count(1)
+    held[0].continue_()
+    expect(heading(page)).to_have_text("United States")
+    expect(page.locator("[inert]")).to_have_count(0)
+    page.unroute("**/graphql")
+
+
+def test_back_closes_a_dialog_unless_something_was_typed(url, visit):
+    page = visit(url, "#location/US")
+    expect(heading(page)).to_have_text("United States")
+    line(page, "Nebraska").click()
+    expect(heading(page)).to_have_text("Nebraska")
+    edit(page)
+    page.go_back()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(heading(page)).to_have_text("United States")
+    line(page, "Nebraska").click()
+    expect(heading(page)).to_have_text("Nebraska")
+    edit(page)
+    page.get_by_label("Population").fill("7")
+    page.go_back()
+    expect(page.get_by_role("alertdialog")).to_contain_text("Discard what you typed?")
+    assert page.url.endswith("#location/US/NE")
+    page.get_by_role("button", name="Keep editing").click()
+    expect(page.get_by_label("Population")).to_have_value("7")
+    expect(page.locator("h1")).to_have_text(["Locations", "Nebraska"])
+
+
+def test_escape_asks_before_it_discards_what_was_typed(url, visit):
+    page = visit(url, "#location/US/NE")
+    edit(page)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    edit(page)
+    page.get_by_label("Population").fill("7")
+    for _ in range(3):
+        page.keyboard.press("Escape")
+    expect(page.get_by_role("alertdialog")).to_be_visible()
+    expect(page.get_by_label("Population")).to_have_value("7")
+    page.get_by_role("button", name="Discard").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_form_says_what_is_wrong_in_its_own_words(url, visit):
+    visit.expected.append("Failed to load resource")
+    page = visit(url, "#place/Mall/Ada")
+    edit(page)
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Address").fill('{"street": "Lane 1", "town": "Omaha"}')
+    dialog.get_by_role("button", name="Preview").click()
+    expect(dialog.locator(".write-error")).to_have_text("There is no “town” here.")
+    dialog.get_by_label("Address").fill('{"street": "Lane 1", "hours": [{"day": "FUNDAY"}]}')
+    dialog.get_by_role("button", name="Preview").click()
+    expect(dialog.locator(".write-error")).to_have_text("“FUNDAY” is none of the values that are allowed.")
+
+
+def test_of_the_changes_one_stands_out_and_deletion_is_apart(url, visit):
+    page = visit(url, "#location/US/NE")
+    menu = page.get_by_role("group", name="Change US/NE")
+    expect(menu.locator("button.primary")).to_have_text("Edit…")
+    expect(menu.locator("button.danger")).to_have_text("Delete…")
+    expect(menu.get_by_role("button").last).to_have_text("Delete…")
+
+
+# -- nodes -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_somebody_deletes_says_when_and_leads_to_its_parent(url, visit):
+    written(
+        url,
+        'mutation { createLocation(parent: "US", key: "Gone", name: "G", attributes: { city: {} }) { node { id } } }',
+    )
+    page = visit(url, "#location/US/Gone")
+    with page.expect_response(lambda answer: "event-stream" in answer.headers["content-type"]):
+        page.reload()
+    expect(heading(page)).to_have_text("G")
+    written(url, 'mutation { deleteLocation(path: "US/Gone") { node { id } } }')
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text(re.compile(r"US/Gone was deleted.* on \d+ \w+ 20\d\d, \d\d:\d\d\."))
+    alert.get_by_role("link", name="Go to US").click()
+    expect(heading(page)).to_have_text("United States")
+
+
+def test_values_look_alike_wherever_they_stand(url, visit):
+    page = visit(url, "#place/Mall/Ada")
+    page.get_by_role("button", name="Show what changed").click()
+    expect(page.locator(".history li")).to_have_count(1)
+    for text in ("2 Jan 2026, 03:04", "2 Jan 2026", "12,345.50 EUR"):
+        expect(page.locator(".attributes dd").get_by_text(text, exact=True)).to_have_count(1)
+        expect(page.locator(".history dd").get_by_text(text, exact=True)).to_have_count(1)
+
+
+def test_attributes_are_apart_from_what_the_server_knows_of_a_node(url, visit):
+    page = visit(url, "#location/US/NE")
+    expect(page.locator("dl.attributes dt")).to_have_text(["Population", "Latitude", "Longitude"])
+    expect(page.locator("dl.facts dt")).to_have_text(["Children", "Descendants", "Revision", "Changed", "ID"])
+
+
+def test_a_table_shows_the_keys_that_it_is_ordered_by(url, visit):
+    page = visit(url, "#location/US/NE")
+    column = page.get_by_role("columnheader", name="Key")
+    expect(column).to_be_visible()
+    expect(page.get_by_role("region", name="Children").get_by_role("row").nth(1)).to_contain_text("OmahaOMA")
+    column.get_by_role("button").click()
+    expect(column).to_have_attribute("aria-sort", "ascending")
+
+
+def test_a_line_of_the_tree_is_a_link(url, visit):
+    page = visit(url, "#location/US/NE")
+    link = line(page, "Omaha").locator("a")
+    expect(link).to_have_attribute("href", "#location/US/NE/OMA")
+    with page.context.expect_page() as opened:
+        link.click(modifiers=["ControlOrMeta"])
+    expect(heading(opened.value)).to_have_text("Omaha")
+    expect(heading(page)).to_have_text("Nebraska")
+    opened.value.close()
+
+
+# -- the map -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_map_of_one_place_shows_its_surroundings(url, visit):
+    page = visit(url, "#location/US/NE/OMA")
+    page.wait_for_selector(".map-land")
+    assert float(page.get_attribute("figure.map > svg", "viewBox").split()[2]) <= 20
+
+
+def test_the_largest_of_many_places_have_labels(url, visit):
+    page = visit(url, "#location/US/NE")
+    page.wait_for_selector(".map-land")
+    labels = page.locator("figure.map text").all_text_contents()
+    assert "Omaha" in labels
+    assert 1 < len(labels) <= 15
