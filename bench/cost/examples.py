@@ -298,7 +298,7 @@ def _inputs() -> Examples:
     ordered = "children(first: 60) { nodes { children(first: 1, orderBy: $v) { totalCount } } }"
     listed = "locations(where: $v) { totalCount }"
     nested: dict[str, Any] = {"key": {"eq": "x"}}
-    for _ in range(100):
+    for _ in range(60):
         nested = {"not": {"or": [nested]}}
     return {
         "conditions of many lists": wide(below, condition, v=some),

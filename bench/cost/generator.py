@@ -3,7 +3,7 @@
 An operation may be rejected for a limit or a conflict; most are accepted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -19,16 +19,19 @@ from graphql import (
     get_named_type,
     is_composite_type,
     is_non_null_type,
+    is_required_argument,
 )
 
-from bench.cost.nodes import SCRATCH
+from bench.cost.nodes import SCRATCH, WIDE
 from bench.cost.operation import Field, On, Operation, Selections, Value, fields_in, replaced
-from bench.cost.values import SCRATCH_PATHS, Values
+from bench.cost.values import SCRATCH_PATHS, Values, has_list
 
 DEPTH = 14  # of fields; the limit counts fewer of them
 BROAD = 4  # fields of one selection set, before it is changed
 WIDE_ROOTS = 0.5  # of queries begin at fields that return nodes of any level: more paths lead to one
 MUTATIONS = 0.08  # of all operations
+VARIABLE_ITEMS, LITERAL_ITEMS = 600, 120  # of a list in an argument; more are past a limit in any case
+LISTED = 1_000  # nodes whose lists are asked with the same argument
 META = {"__schema": SchemaMetaFieldDef, "__type": TypeMetaFieldDef}
 LARGE_LISTS = ("descendants", "children", "siblings", "ancestors", "root", "history", "atRevision", "parent")
 
@@ -70,6 +73,36 @@ class Generator:
             )
             below = change(below, other.below if other.kind == operation.kind else below)
         return Operation(below, operation.kind)
+
+    def with_lists(self, *, literal: bool) -> Iterator[Operation]:
+        """Operations that fill each argument with lists: of root fields, of a node, and of each node of a list."""
+        query = self._schema.query_type
+        assert query is not None, "The schema has no queries."
+        size = LITERAL_ITEMS if literal else VARIABLE_ITEMS
+        for name, one in query.fields.items():
+            yield from (Operation((field,)) for field in self._filled(query.name, name, one, size, literal=literal))
+        location = query.fields["location"]
+        node = get_named_type(location.type)
+        page = get_named_type(self._fields(node)["children"].type)
+        path = (("path", Value("Path", WIDE)),)
+        for name, one in self._fields(node).items():
+            for field in self._filled(node.name, name, one, size, literal=literal):
+                nodes = Field(page.name, "nodes", below=(field,))
+                few = Field(node.name, "children", (("first", Value("Int", LISTED)),), (nodes,))
+                for below in (field, few):
+                    yield Operation((Field(query.name, "location", path, (below,)),))
+
+    def _filled(self, parent: str, name: str, one: GraphQLField, size: int, *, literal: bool) -> Iterator[Field]:
+        """A field once for each of its arguments that has lists."""
+        for argument, given in one.args.items():
+            if not has_list(given.type):
+                continue
+            value = self._values.filled(argument, given.type, self.random, size, literal=literal)
+            needed = [other for other, arg in one.args.items() if is_required_argument(arg) and other != argument]
+            others = [(other, self._values.of(other, one.args[other].type, self.random)) for other in needed]
+            kind = get_named_type(one.type)
+            below = self._selections(kind, 0) if is_composite_type(kind) else ()
+            yield Field(parent, name, (*others, (argument, value)), below)
 
     # -- growing -------------------------------------------------------------------------------------------------------
 

@@ -17,11 +17,15 @@ INLINE_CHARACTERS = 20  # up to which a value is written where it stands
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A JSON value of a GraphQL type; with `times` it is a list of so many of it, each written as the same variable."""
+    """A JSON value of a GraphQL type; with `times` it is a list of so many of it, each written as the same variable.
+
+    `literal` is the value as GraphQL, if it is written where it stands.
+    """
 
     type: str
     json: Any
     times: int | None = None
+    literal: str = ""
 
     @property
     def is_inline(self) -> bool:
@@ -162,6 +166,8 @@ class _Writer:
         return "{ ..." + name + " }"
 
     def _value(self, value: Value) -> str:
+        if value.literal:
+            return value.literal
         if value.is_inline:
             return str(value.json) if _is_enum(value) else orjson.dumps(value.json).decode()
         name = self._variable(value)

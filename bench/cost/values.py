@@ -4,7 +4,16 @@ from base64 import urlsafe_b64encode
 from random import Random
 from typing import Any
 
-from graphql import GraphQLEnumType, GraphQLInputObjectType, GraphQLNamedType, get_named_type, is_list_type
+from graphql import (
+    GraphQLEnumType,
+    GraphQLInputObjectType,
+    GraphQLNamedType,
+    get_named_type,
+    get_nullable_type,
+    is_list_type,
+    print_ast,
+)
+from graphql.utilities import value_to_literal
 
 from bench.cost.nodes import COUNTRIES, DEEP, DELETED_ID, LARGE, OLD, SCRATCH, WIDE, id_of
 from bench.cost.operation import Value
@@ -53,6 +62,16 @@ def ids() -> list[str]:
     return [*made, *many, DELETED_ID, "location:nothing", "x" * 30_000, "location:" + "\u0301" * 20_000, ""]
 
 
+def has_list(kind: Any) -> bool:
+    """Whether a type of arguments is a list, or an object with lists."""
+    if is_list_type(get_nullable_type(kind)):
+        return True
+    named = get_named_type(kind)
+    return isinstance(named, GraphQLInputObjectType) and any(
+        is_list_type(get_nullable_type(one.type)) for one in named.fields.values()
+    )
+
+
 class Values:
     """Generator of values for arguments, from a fixed pool: equal ones are written once."""
 
@@ -67,6 +86,24 @@ class Values:
         if is_list_type(getattr(argument_type, "of_type", argument_type)):
             return self._list(told, kind, random, extreme)
         return Value(told, self._one(name, kind, random, extreme))
+
+    def filled(self, name: str, argument_type: Any, random: Random, size: int, *, literal: bool) -> Value:
+        """A value whose outermost lists have so many items, as a literal or as a variable."""
+        json = self._filled(name, argument_type, random, size)
+        text = print_ast(value_to_literal(json, argument_type)) if literal else ""  # type: ignore[arg-type]
+        return Value(str(argument_type), json, literal=text)
+
+    def _filled(self, name: str, kind: Any, random: Random, size: int) -> Any:
+        kind = get_nullable_type(kind)
+        if is_list_type(kind):
+            return [self._filled(name, kind.of_type, random, 1) for _ in range(size)]
+        if not isinstance(kind, GraphQLInputObjectType):
+            return self._one(name, kind, random, extreme=False)
+        lists = {field: one for field, one in kind.fields.items() if has_list(one.type)}
+        # Items are small: many of them are the point.
+        fields = lists if size > 1 else {field: one for field, one in kind.fields.items() if field not in lists}
+        some = random.sample(list(fields), min(2, len(fields)))
+        return {field: self._filled(field, kind.fields[field].type, random, size // 2) for field in some}
 
     def _list(self, told: str, kind: GraphQLNamedType, random: Random, extreme: bool) -> Value:
         """Ids or representations: one several times, or several."""
@@ -93,7 +130,9 @@ class Values:
                 return self._representation(random, extreme)
             case "Float":
                 return random.choice([0.5, -89.5, 1e6] if extreme else [1.5, 45.0])
-            case "Decimal" | "DateTime":
+            case "DateTime":
+                return "1" if extreme else "2026-10-05T12:30:00Z"
+            case "Decimal":
                 return "1"
         return self._text(name, random, extreme)
 
@@ -124,4 +163,9 @@ class Values:
         elif kind.name.endswith("Condition"):
             fields = [one for one in fields if depth < MAX_NESTED or one[0] not in ("and", "or", "not")]
             fields = random.sample(fields, min(len(fields), random.choice([1, 2, 3])))
-        return {name: self._one(name, get_named_type(one.type), random, extreme, depth + 1) for name, one in fields}
+        found = {name: self._one(name, get_named_type(one.type), random, extreme, depth + 1) for name, one in fields}
+        times = 1 if depth else random.choice([1, 2, 20])
+        return {
+            name: [found[name]] * times if is_list_type(get_nullable_type(one.type)) else found[name]
+            for name, one in fields
+        }

@@ -154,8 +154,7 @@ class Execution:
             return rejected([error])
         # To callers with grants the reads would reveal hidden nodes.
         reads_all = caller.reads is None
-        report_reads, cache_tags = report_reads if reads_all else 0, cache_tags and reads_all
-        call = Call(request, document, operation, report_reads, cache_tags, listener)
+        call = Call(request, document, operation, report_reads * reads_all, cache_tags and reads_all, listener)
         context = self._context(call, caller, observed)
         if (entry := self._proven(call, context)) is not None:
             return _cached(entry, call, context)

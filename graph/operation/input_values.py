@@ -46,8 +46,10 @@ class InputValues:
         for definition in operation.variable_definitions or ():
             name = definition.variable.name.value
             if name in variables:
-                is_object = is_input_object_type(schema.get_type(_type_name(definition.type)))
-                size = _size(name, variables[name], is_object=is_object)
+                value, size = variables[name], 1
+                if isinstance(value, list | dict):
+                    is_object = is_input_object_type(schema.get_type(_type_name(definition.type)))
+                    size = _size(name, value, is_object=is_object)
             elif definition.default_value is not None:
                 size, _ = _counted(definition.default_value)
             else:

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from graphql import GraphQLError, validate
+from graphql import GraphQLError, parse, validate
 
 from bench.cost.examples import examples, reading_examples
 from bench.cost.generator import Generator
@@ -109,6 +109,14 @@ def test_made_requests_keep_the_bounds(request, schema, store, seed):
     assert not dear, "\n".join(dear)
 
 
+@pytest.mark.parametrize("literal", [False, True], ids=["variables", "literals"])
+def test_lists_in_arguments_keep_the_bounds_at_any_depth(sqlite, schema, literal):
+    asked = [operation.sent() for operation in Generator(schema, 3).with_lists(literal=literal)]
+    assert not [sent.query for sent in asked if validate(schema, parse(sent.query))]
+    dear = {sent.query: over for sent in asked if (over := sqlite.over(sent, sqlite.measure(sent)))}
+    assert not dear
+
+
 # -- the harness itself ------------------------------------------------------------------------------------------------
 
 
@@ -121,7 +129,7 @@ def test_the_same_seed_makes_the_same_requests_and_most_are_accepted(schema):
 
     def is_accepted(sent):
         try:
-            return not validate(schema, DocumentLimits().parse(sent.query))
+            return not validate(schema, DocumentLimits().parse(sent.query).document)
         except (GraphQLError, RecursionError):
             return False
 
@@ -147,7 +155,7 @@ def test_known_requests_that_are_read_and_written_again_stay_within_the_limits(s
     for name, sent in examples().items():
         if (operation := parsed(schema, sent)) is not None and name != "long number":
             again = operation.sent()
-            errors = [validate(schema, limits.parse(one.query)) for one in (sent, again)]
+            errors = [validate(schema, limits.parse(one.query).document) for one in (sent, again)]
             assert bool(errors[0]) == bool(errors[1]), name
 
 

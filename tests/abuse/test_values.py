@@ -48,6 +48,8 @@ LONG = "x" * 100_000
 IDS = "query($i: [ID!]!) { nodes(ids: $i) { id } }"
 TWICE = "query($i: [ID!]!) { a: nodes(ids: $i) { id } b: nodes(ids: $i) { id } }"
 ENTITIES = "query($r: [_Any!]!) { _entities(representations: $r) { __typename } }"
+BY_PATH = "query($p: [Path!]!) { locationsByPath(paths: $p) { id } }"
+WHERE = "query($w: LocationCondition) { locations(where: $w) { totalCount } }"
 PLACE = '{ city(path: "US/NE/Omaha") { %s } }'
 
 
@@ -70,6 +72,11 @@ def test_a_value_of_a_wrong_type_is_an_error_with_its_variable(client, query, va
     assert (error["message"], error["extensions"]["code"]) == (message, "BAD_USER_INPUT")
 
 
+def nested(levels):
+    """A condition of so many objects in each other."""
+    return {"not": nested(levels - 1)} if levels > 1 else {}
+
+
 @pytest.mark.parametrize(
     ("query", "variables", "code"),
     [
@@ -88,9 +95,13 @@ def test_a_value_of_a_wrong_type_is_an_error_with_its_variable(client, query, va
         (PLACE % "children(first: 1.5) { nodes { id } }", None, "GRAPHQL_VALIDATION_FAILED"),
         ("query($f: Int) { countries: locations(first: $f) { totalCount } }", {"f": 1e300}, "BAD_USER_INPUT"),
         ("query($f: Int) { locations(first: $f) { totalCount } }", {"f": {"a": [None]}}, "BAD_USER_INPUT"),
-        (IDS, {"i": ["x:1"] * 20_000}, "BUDGET_EXCEEDED"),
-        (TWICE, {"i": ["x:1"] * 10_001}, "BUDGET_EXCEEDED"),
-        (ENTITIES, {"r": [{}] * 1_001}, "BUDGET_EXCEEDED"),
+        (IDS, {"i": ["x:1"] * 20_000}, "LIMIT_EXCEEDED"),
+        (TWICE, {"i": ["x:1"] * 1_000}, "LIMIT_EXCEEDED"),
+        (ENTITIES, {"r": [{}] * 2_000}, "LIMIT_EXCEEDED"),
+        (BY_PATH, {"p": ["US"] * 9_000}, "LIMIT_EXCEEDED"),
+        (WHERE, {"w": {"or": [{"key": {"eq": "x"}}] * 5_000}}, "LIMIT_EXCEEDED"),
+        (WHERE, {"w": nested(300)}, "LIMIT_EXCEEDED"),
+        (WHERE, {"w": {"key": {"in": [["x"] * 1_000] * 20}}}, "LIMIT_EXCEEDED"),
         ("{ a" + "{ a" * 10_000, None, "GRAPHQL_PARSE_FAILED"),
         ("{ a" + " a" * 10_000, None, "LIMIT_EXCEEDED"),
         ("{ a(b: " + "[" * 900 + "]" * 900 + ") }", None, "GRAPHQL_PARSE_FAILED"),

