@@ -1,0 +1,65 @@
+"""Known faults: each fails here strictly, so that a repair is noticed and its line in `known.py` goes."""
+
+import pytest
+
+from tests.outside.known import KNOWN
+from tests.outside.processes import Server, place
+
+
+@pytest.fixture(scope="module")
+def server():
+    with place("sqlite") as found:
+        yield found.server(max_nodes="50")
+
+
+def known(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.xfail(strict=True, raises=AssertionError, reason=KNOWN[name])
+
+
+def create(server: Server, key: str, *, name: str | None = None, parent: str | None = None) -> None:
+    text = (
+        "mutation($parent: Path, $key: String!, $name: String!) "
+        "{ createThing(parent: $parent, key: $key, name: $name, attributes: {box: {}}) { node { id } } }"
+    )
+    assert server.ask(text, {"parent": parent, "key": key, "name": name or key}).data
+
+
+@known("a former path is lost when a node above was renamed later")
+def test_a_former_path_leads_to_its_node_after_nodes_above_were_renamed(server: Server) -> None:
+    create(server, "shop")
+    create(server, "tv", parent="shop")
+    create(server, "archive", parent="shop")
+    change = "mutation($path: Path!, $key: String!) { renameThing(path: $path, key: $key) { node { id } } }"
+    assert server.ask(change, {"path": "shop", "key": "store"}).data
+    assert server.ask('mutation { moveThing(path: "store/tv", to: "store/archive") { node { id } } }').data
+    assert server.ask(change, {"path": "store", "key": "market"}).data
+    found = server.ask('{ thing(path: "shop/tv") { path } }').data["thing"]
+    assert found == {"path": "market/archive/tv"}
+
+
+@known("hasPreviousPage is false for last with after")
+def test_last_with_after_says_that_there_are_items_before(server: Server) -> None:
+    for number in range(4):
+        create(server, f"page-{number}")
+    listed = "edges { cursor } pageInfo { hasPreviousPage }"
+    after = server.ask(f"{{ things(first: 1) {{ {listed} }} }}").data["things"]["edges"][0]["cursor"]
+    page = server.ask(f'{{ things(after: "{after}", last: 1) {{ {listed} }} }}').data["things"]
+    assert page["pageInfo"]["hasPreviousPage"]
+
+
+@known("letters with a stroke sort after z, but are found without it")
+def test_letters_with_a_stroke_sort_as_they_are_found(server: Server) -> None:
+    for name in ("Łódź", "Zebra"):
+        create(server, f"stroke-{name}", name=name)
+    where = '{key: {startsWith: "stroke-"}}'
+    nodes = server.ask(f"{{ things(where: {where}, orderBy: [{{field: NAME}}]) {{ nodes {{ name }} }} }}").data
+    assert [node["name"] for node in nodes["things"]["nodes"]] == ["Łódź", "Zebra"]
+
+
+@known("lists of more than 10,000 nodes cannot be sorted")
+def test_lists_longer_than_a_response_can_be_sorted(server: Server) -> None:
+    create(server, "long")
+    for number in range(51):
+        create(server, f"{number}", parent="long")
+    got = server.ask('{ thing(path: "long") { children(first: 1, orderBy: [{field: NAME}]) { nodes { name } } } }')
+    assert not got.codes

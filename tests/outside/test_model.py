@@ -1,0 +1,32 @@
+"""Short form of the model: fixed seeds on each store. `python -m tests.outside --part model` runs it for any time."""
+
+import time
+
+import pytest
+
+from tests.outside.model.races import race
+from tests.outside.model.run import run
+from tests.outside.processes import Engine, Place, place
+
+SECONDS = 14.0
+RACE_SECONDS = 4.0
+STORES = [
+    "sqlite",
+    pytest.param("dynamodb", marks=pytest.mark.skipif(not Engine.binary(), reason="dynoxide is missing")),
+]
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest):
+    with place(request.param) as found:
+        yield found
+
+
+def test_each_answer_to_serial_operations_is_the_one_that_the_model_predicts(store: Place) -> None:
+    counts = run(store, 20_261_123, time.monotonic() + SECONDS)
+    assert counts["reads compared"] > 10
+
+
+def test_racing_clients_see_what_was_acknowledged_and_agree_when_it_is_quiet(store: Place) -> None:
+    counts = race(store, 20_261_123, time.monotonic() + RACE_SECONDS)
+    assert counts["races: writes"] > 10
