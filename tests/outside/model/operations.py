@@ -276,6 +276,7 @@ def _move_rules(trees: Trees, step: Step, node: Node | None, must: set[str], may
         return
     if to and node in [to, *trees.ancestors(to)]:
         must |= {"MISPLACED", "BAD_USER_INPUT", "CONFLICT"}
+        may.add("BAD_PATH")
         return
     if (to["level"] if to else None) not in UNDER[node["level"]]:
         must.add("MISPLACED")

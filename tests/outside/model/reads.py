@@ -22,7 +22,7 @@ from tests.outside.model.promises import (
     SORTED,
     Promise,
 )
-from tests.outside.model.trees import LEVELS, Node, Trees
+from tests.outside.model.trees import LEVELS, Trees
 
 Read = dict[str, Any]
 
@@ -154,20 +154,18 @@ def _roots(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     one = {"field": "roots", "with": read["with"], "pick": read["pick"]}
     text = f"things{arguments(read['with'])} {{ totalCount pageInfo {{ hasNextPage hasPreviousPage }} "
     text += f"nodes {{ {text_of(read['pick'])} }} }}"
-    return _sorted(trees, read, Expected(text, connection(trees, "roots", None, one), promise=ROOTS), None)
+    return _sorted(trees, read, Expected(text, connection(trees, "roots", None, one), promise=ROOTS))
 
 
 def _list(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     one = {"field": read["kind"], "with": read["with"], "pick": read["pick"]}
     text = f"thing(path: {literal(read['path'])}) {{ {text_of([one])} }}"
-    led, sure = trees.led_to(read["path"])
-    data, _ = _led(trees, read["path"], [one])
+    data, sure = _led(trees, read["path"], [one])
     promise = {"children": CHILDREN, "descendants": DESCENDANTS, "siblings": SIBLINGS}[read["kind"]]
-    node = trees.nodes[next(iter(led)) or ""] if led != {None} else None
-    return _doubted(_sorted(trees, read, Expected(text, data, promise=promise), node), sure)
+    return _doubted(_sorted(trees, read, Expected(text, data, promise=promise)), sure)
 
 
-def _sorted(trees: Trees, read: Read, found: Expected, node: Node | None) -> Expected:
+def _sorted(trees: Trees, read: Read, found: Expected) -> Expected:
     given = read["with"]
     if "orderBy" in given:
         found.promise = SORTED
