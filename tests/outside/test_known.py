@@ -1,9 +1,12 @@
 """Known faults: each fails here strictly, so that a repair is noticed and its line in `known.py` goes."""
 
+import json
+import re
+
 import pytest
 
 from tests.outside.known import KNOWN
-from tests.outside.processes import Server, place
+from tests.outside.processes import EXTREMES, Server, command, place
 
 
 @pytest.fixture(scope="module")
@@ -12,8 +15,17 @@ def server():
         yield found.server(max_nodes="6")
 
 
+class Fault(Exception):
+    """The fault itself; an assertion on the way to it is another failure."""
+
+
+def held(promise: bool) -> None:
+    if not promise:
+        raise Fault
+
+
 def known(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=True, raises=AssertionError, reason=KNOWN[name])
+    return pytest.mark.xfail(strict=True, raises=Fault, reason=KNOWN[name])
 
 
 def create(server: Server, key: str, *, name: str | None = None, parent: str | None = None) -> None:
@@ -34,7 +46,7 @@ def test_a_former_path_leads_to_its_node_after_nodes_above_were_renamed(server: 
     assert server.ask('mutation { moveThing(path: "store/tv", to: "store/archive") { node { id } } }').data
     assert server.ask(change, {"path": "store", "key": "market"}).data
     found = server.ask('{ thing(path: "shop/tv") { path } }').data["thing"]
-    assert found == {"path": "market/archive/tv"}
+    held(found == {"path": "market/archive/tv"})
 
 
 @known("hasPreviousPage is false for last with after")
@@ -46,7 +58,7 @@ def test_last_with_after_says_that_there_are_items_before(server: Server) -> Non
     first = server.ask(f'{{ thing(path: "pages") {{ children(first: 1) {{ {listed} }} }} }}').data["thing"]["children"]
     after = first["edges"][0]["cursor"]
     rest = server.ask(f'{{ thing(path: "pages") {{ children(after: "{after}", last: 5) {{ {listed} }} }} }}').data
-    assert rest["thing"]["children"]["pageInfo"]["hasPreviousPage"]
+    held(rest["thing"]["children"]["pageInfo"]["hasPreviousPage"])
 
 
 @known("letters with a stroke sort after z, but are found without it")
@@ -56,7 +68,7 @@ def test_letters_with_a_stroke_sort_as_they_are_found(server: Server) -> None:
         create(server, name, parent="strokes")
     listed = '{ thing(path: "strokes") { children(orderBy: [{field: NAME}]) { nodes { name } } } }'
     nodes = server.ask(listed).data["thing"]["children"]["nodes"]
-    assert [node["name"] for node in nodes] == ["Łódź", "Zebra"]
+    held([node["name"] for node in nodes] == ["Łódź", "Zebra"])
 
 
 @known("lists of more than 10,000 nodes cannot be sorted")
@@ -65,4 +77,24 @@ def test_lists_longer_than_a_response_can_be_sorted(server: Server) -> None:
     for number in range(7):
         create(server, f"{number}", parent="long")
     got = server.ask('{ thing(path: "long") { children(first: 1, orderBy: [{field: NAME}]) { nodes { name } } } }')
-    assert not got.codes
+    held(not got.codes)
+
+
+@known("a search shares its limits with hidden nodes")
+def test_a_search_finds_a_visible_node_however_many_hidden_ones_match() -> None:
+    """ "Hidden items fill the limits: then matches may be missing" (find-nodes.md) from 2,001 visible nodes on."""
+    rows = [{"path": tree, "level": "BOX", "name": tree} for tree in ("mine", "theirs")]
+    rows += [{"path": f"mine/{n}", "level": "CARD", "name": f"other {n}", "title": ""} for n in range(2_050)]
+    rows += [{"path": f"theirs/{n}", "level": "CARD", "name": "needle", "title": ""} for n in range(1_900)]
+    rows += [{"path": "mine/sought", "level": "CARD", "name": "needle work", "title": ""}]
+    with place("sqlite") as found:
+        file = found.folder / "things.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        command("import", "thing", str(file), store=found.store, hierarchies=str(EXTREMES))
+        created = command(
+            "key", "create", "--name", "me", "--grant", "read:thing/mine", store=found.store, hierarchies=str(EXTREMES)
+        )
+        key = re.search(r"clade_\S+", created.stdout)
+        assert key
+        got = found.server(reads="granted").ask('{ searchThings(text: "needle") { nodes { path } } }', key=key[0])
+        held(got.data["searchThings"]["nodes"] == [{"path": "mine/sought"}])

@@ -151,9 +151,9 @@ def _quiet(servers: list[Server], own: dict[str, Node]) -> None:
     names = {id: (node["name"], node["revision"]) for id, node in seen.items() if id in own}
     if names != {id: (node["name"], node["revision"]) for id, node in own.items()}:
         raise Wrong(": ".join(SEEN), list(own), own, names)
-    paths = {id: node["path"] for id, node in seen.items()}
-    if built != paths:
-        raise Wrong(": ".join(FOLLOWED), [], paths, built)
+    places = {id: node["path"] for id, node in seen.items()}
+    if built != places:
+        raise Wrong(": ".join(FOLLOWED), [], places, built)
 
 
 def _follow(server: Server, tree: str, built: dict[str, str]) -> None:
