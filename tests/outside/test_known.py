@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.outside.processes import EXTREMES, Server, command, place
 
 
 @pytest.fixture(scope="module")
-def server():
+def server() -> Iterator[Server]:
     with place("sqlite") as found:
         yield found.server(max_nodes="6")
 

@@ -1,6 +1,7 @@
 """Short form of the model: fixed seeds on each store. `python -m tests.outside --part model` runs it for any time."""
 
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -8,7 +9,7 @@ from tests.outside.model.races import race
 from tests.outside.model.run import run
 from tests.outside.processes import Engine, Place, place
 
-SECONDS = 14.0
+STEPS = 40
 RACE_SECONDS = 4.0
 STORES = [
     "sqlite",
@@ -17,16 +18,16 @@ STORES = [
 
 
 @pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest):
+def store(request: pytest.FixtureRequest) -> Iterator[Place]:
     with place(request.param) as found:
         yield found
 
 
 def test_each_answer_to_serial_operations_is_the_one_that_the_model_predicts(store: Place) -> None:
-    counts = run(store, 20_261_123, time.monotonic() + SECONDS)
-    assert counts["reads compared"] > 10
+    counts = run(store, 20_261_123, time.monotonic(), STEPS)
+    assert counts["reads compared"] > STEPS
 
 
 def test_racing_clients_see_what_was_acknowledged_and_agree_when_it_is_quiet(store: Place) -> None:
     counts = race(store, 20_261_123, time.monotonic() + RACE_SECONDS)
-    assert counts["races: writes"] > 10
+    assert counts["races: quiet moments"] == 1

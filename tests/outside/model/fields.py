@@ -145,7 +145,7 @@ def answer(trees: Trees, node: Node, selection: list[Field]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in selection:
         if _has(node["level"], field["field"]):
-            found[field.get("as", field["field"])] = _value(trees, node, field)
+            found[str(field.get("as") or field["field"])] = _value(trees, node, field)
     return found
 
 

@@ -17,15 +17,15 @@ MIN_RACE_SECONDS = 5.0
 STEPS = 150
 
 
-def run(place: Place, seed: int, until: float) -> Counter[str]:
-    """Serial sessions on new stores until the time is over."""
+def run(place: Place, seed: int, until: float, at_least: int = 6) -> Counter[str]:
+    """Serial sessions on new stores until the time is over, the first with at least some steps; then a race."""
     counts: Counter[str] = Counter()
     turn = 0
     racing = (until - time.monotonic()) / 6
     while turn == 0 or time.monotonic() < until - racing - 8:
         session = Session(place, place.store if turn == 0 else place.new_store())
         try:
-            one_session(session, random.Random(f"{seed} {turn}"), until - racing)  # noqa: S311
+            one_session(session, random.Random(f"{seed} {turn}"), until - racing, at_least if turn == 0 else 0)  # noqa: S311
         except Wrong as wrong:
             session.close()
             raise shortest(place, session.steps, wrong) from None
@@ -38,10 +38,10 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
     return counts
 
 
-def one_session(session: Session, chance: random.Random, until: float) -> None:
+def one_session(session: Session, chance: random.Random, until: float, at_least: int) -> None:
     """Some steps, each followed by reads."""
     for number in range(STEPS):
-        if number > 5 and time.monotonic() > until:
+        if number >= at_least and time.monotonic() > until:
             break
         step = operations.some_step(chance, session.trees, number, session.steps)
         make(session, step)
