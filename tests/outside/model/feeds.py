@@ -1,4 +1,4 @@
-"""Change feeds, pages, searches and nearby nodes: reads of several requests, or of answers that only bounds are said of."""
+"""Change feeds, pages, searches and nearby nodes: reads of several requests, or of which only bounds are said."""
 
 import random
 from typing import Any
@@ -7,20 +7,12 @@ from tests.outside.known import KNOWN
 from tests.outside.model import folding, lists, values
 from tests.outside.model.lists import Word
 from tests.outside.model.literals import arguments, literal
+from tests.outside.model.promises import BEST, FEED, NEAR, PAGES, SEARCH
 from tests.outside.model.session import HIERARCHIES, Session
 from tests.outside.model.trees import LEVELS, Node, Trees
 
 Step = dict[str, Any]
 ENTRY = "event nodeId path level from to revision withDescendants"
-FEED = ("writing.md", "`changes` lists the changes of a tree (change feed, change data capture), in order, for 90 days.")
-PAGES = ("lists.md", "`first` and `after` page forwards, `last` and `before` backwards. `totalCount` is the length of the "
-         "whole list.")  # fmt: skip
-SEARCH = ("find-nodes.md", "Each word of `text` has to be the beginning of a word of the node: of its name, its names in "
-          "other languages, its key, or an attribute with `search=True`.")  # fmt: skip
-BEST = ("find-nodes.md", "Nodes whose name equals the text come first, then nodes whose name begins with it, then all "
-        "others. Within each group nodes … nearer to the root, then by name.")  # fmt: skip
-NEAR = ("find-nodes.md", "The nearest come first, and those at the same distance by id. `kilometers` is the distance on a "
-        "sphere with the Earth's mean radius (6,371.0088 km).")  # fmt: skip
 
 
 def some_feed(chance: random.Random, trees: Trees) -> Step:
@@ -35,7 +27,10 @@ def some_feed(chance: random.Random, trees: Trees) -> Step:
         if inside and chance.random() < 0.3:
             step["under"] = chance.choice(inside)
     elif kind == "walk":
-        step |= {"kind": chance.choice(("roots", "children", "descendants", "siblings")), "size": chance.choice((1, 2, 3, 7))}
+        step |= {
+            "kind": chance.choice(("roots", "children", "descendants", "siblings")),
+            "size": chance.choice((1, 2, 3, 7)),
+        }
         if step["kind"] != "roots":
             step["path"] = chance.choice(paths) if paths else "nowhere"
         step["with"] = lists.some_arguments(chance, trees, step["kind"], nodes)
@@ -69,7 +64,7 @@ def make_feed(session: Session, step: Step) -> None:
 
 
 def _ask(session: Session, step: Step, text: str, promise: tuple[str, str], server: int | None = None) -> Any:
-    beside = random.Random(f"{step['seed']}{text}").choice(("", "", HIERARCHIES))
+    beside = random.Random(f"{step['seed']}{text}").choice(("", "", HIERARCHIES))  # noqa: S311
     server = step["server"] if server is None else server
     text = f"{{ read: {text} {beside} }}"
     session.shown.append(f"server {server}: {text}")
@@ -91,7 +86,7 @@ def _feed(session: Session, step: Step) -> None:
     since = session.cursors.get(step["tree"]) if not under else None
     for cursor, skipped in ((None, 0), since or (None, 0)):
         given = {"hierarchy": Word("THING"), "tree": step["tree"], **under, **({"since": cursor} if cursor else {})}
-        expected = [entry for entry in log[skipped:] if not under or _concerns(entry, step["under"])]
+        expected = log[skipped:]
         got: list[Node] = []
         while True:
             text = f"changes{arguments(given)} {{ changes {{ {ENTRY} }} cursor hasMore }}"
@@ -100,6 +95,8 @@ def _feed(session: Session, step: Step) -> None:
             given["since"] = page["cursor"]
             if not page["hasMore"]:
                 break
+        if under:
+            expected = _limited(expected, got, step["under"])
         problem = _entries_differ(expected, got)
         if problem:
             session.wrong(FEED, *problem)
@@ -108,11 +105,24 @@ def _feed(session: Session, step: Step) -> None:
     del session.shown[shown:]
 
 
-def _concerns(entry: Node, under: str) -> bool:
-    """ "Only changes of this subtree, such as "US/NE", or of its ancestors" (schema)."""
-    own = entry["path"] if isinstance(entry["path"], tuple) else (entry["path"],)
-    paths = [path for path in (*own, entry["from"], entry["to"]) if path]
-    return any(path == under or path.startswith(under + "/") or under.startswith(path + "/") for path in paths)
+def _limited(log: list[Node], got: list[Node], under: str) -> list[Node]:
+    """The entries of a subtree.
+
+    The docs differ about those of ancestors: "Only changes of this subtree, or of its ancestors" (schema) and "limits
+    the stream to one subtree" (following-changes.md). So these may come or not, but moves and deletions, which include
+    the subtree, have to.
+    """
+    seen = [(entry["event"], entry["nodeId"], entry["revision"]) for entry in got]
+    found: list[Node] = []
+    for entry in log:
+        own = entry["path"] if isinstance(entry["path"], tuple) else (entry["path"],)
+        paths = [path for path in (*own, entry["from"], entry["to"]) if path]
+        inside = any(path == under or path.startswith(under + "/") for path in paths)
+        above = any(under.startswith(path + "/") for path in paths)
+        shown = (entry["event"], entry["nodeId"], entry["revision"]) in seen
+        if inside or (above and (entry["withDescendants"] or shown)):
+            found.append(entry)
+    return found
 
 
 def _entries_differ(expected: list[Node], got: list[Node]) -> tuple[Any, Any] | None:
@@ -167,7 +177,13 @@ def _pages(session: Session, step: Step, whole: list[str], size: str, cursor: st
         ids, cursors = [edge["node"]["id"] for edge in got["edges"]], [edge["cursor"] for edge in got["edges"]]
         info = got["pageInfo"]
         # "Whether there are items before this page; with `first`, whether `after` was given" (schema).
-        expected = [page, len(whole), bool(left), cursor in given, *((cursors[0], cursors[-1]) if cursors else (None, None))]
+        expected = [
+            page,
+            len(whole),
+            bool(left),
+            cursor in given,
+            *((cursors[0], cursors[-1]) if cursors else (None, None)),
+        ]
         found = [ids, got["totalCount"], info[ahead], info[behind], info["startCursor"], info["endCursor"]]
         if expected != found:
             return expected, found

@@ -82,7 +82,9 @@ def _some_lists(chance: random.Random, trees: Trees, deeper: int) -> list[Field]
     if chance.random() < 0.1:
         found.append({"field": "history", "pick": some_revision_fields(chance)})
     if chance.random() < 0.1:
-        found.append({"field": "atRevision", "with": {"n": chance.choice((1, 1, 2, 9))}, "pick": [{"field": "revision"}]})
+        found.append(
+            {"field": "atRevision", "with": {"n": chance.choice((1, 1, 2, 9))}, "pick": [{"field": "revision"}]}
+        )
     return found
 
 
@@ -143,7 +145,7 @@ def answer(trees: Trees, node: Node, selection: list[Field]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in selection:
         if _has(node["level"], field["field"]):
-            found[field.get("as", field["field"])] = _value(trees, node, field)
+            found[str(field.get("as") or field["field"])] = _value(trees, node, field)
     return found
 
 
@@ -161,7 +163,8 @@ def _value(trees: Trees, node: Node, field: Field) -> Any:
         return label(node)
     pick = field["pick"]
     if name == "parent":
-        return answer(trees, trees.nodes[node["parent"]], pick) if node["parent"] else None
+        above = trees.ancestors(node)
+        return answer(trees, above[-1], pick) if above else None
     if name == "root":
         return answer(trees, trees.root(node), pick)
     if name == "ancestors":
@@ -170,7 +173,9 @@ def _value(trees: Trees, node: Node, field: Field) -> Any:
         nodes = [revision_answer(node, kept, pick) for kept in reversed(node["history"])]
         return {"totalCount": len(nodes), "nodes": nodes}
     if name == "atRevision":
-        return next((revision_answer(node, kept, pick) for kept in node["history"] if kept["revision"] == given["n"]), None)
+        return next(
+            (revision_answer(node, kept, pick) for kept in node["history"] if kept["revision"] == given["n"]), None
+        )
     return connection(trees, name, node, field)
 
 
@@ -269,13 +274,17 @@ def difference(expected: Any, got: Any, kind: str = "", at: str = "") -> tuple[s
     if isinstance(expected, dict) and isinstance(got, dict):
         if expected.keys() != got.keys():
             return at, sorted(expected), sorted(got)
-        pairs = ((difference(expected[name], got[name], values.KINDS.get(name, ""), f"{at}.{name}")) for name in expected)
+        pairs = (
+            (difference(expected[name], got[name], values.KINDS.get(name, ""), f"{at}.{name}")) for name in expected
+        )
         return next((pair for pair in pairs if pair), None)
     if isinstance(expected, list) and isinstance(got, list):
         if len(expected) != len(got):
             return at, _short(expected), _short(got)
         kind = kind.strip("[]")
-        pairs = (difference(one, other, kind, f"{at}[{n}]") for n, (one, other) in enumerate(zip(expected, got, strict=True)))
+        pairs = (
+            difference(one, other, kind, f"{at}[{n}]") for n, (one, other) in enumerate(zip(expected, got, strict=True))
+        )
         return next((pair for pair in pairs if pair), None)
     if kind in ("moment", "[moment]") and isinstance(got, str):
         got = values.moment(got)

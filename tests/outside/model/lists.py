@@ -65,7 +65,9 @@ def whole_list(trees: Trees, kind: str, node: Node | None, arguments: Arguments)
         assert node is not None
         depth = len(trees.keys(node))
         keys = {each["id"]: trees.keys(each)[depth] for each in found}
-        found = [each for each in found if (low or "") <= keys[each["id"]] and (high is None or keys[each["id"]] < high)]
+        found = [
+            each for each in found if (low or "") <= keys[each["id"]] and (high is None or keys[each["id"]] < high)
+        ]
         if kind == "children":
             found.sort(key=lambda each: each["key"])
     levels = [arguments["level"]] if "level" in arguments else arguments.get("levels")
@@ -90,7 +92,7 @@ def _related(trees: Trees, kind: str, node: Node | None, arguments: Arguments) -
 
 
 def _sorted(trees: Trees, nodes: list[Node], order: Arguments, languages: list[str] | None) -> list[Node]:
-    """ "Nodes without the value come last, in both directions. Nodes with equal values stay in the order of the list." """
+    """ "Nodes without the value come last … Nodes with equal values stay in the order of the list." """
     field = ORDER_FIELDS[order["field"]]
     found = {node["id"]: value_of(trees, node, field, languages) for node in nodes}
     with_value = [node for node in nodes if found[node["id"]] is not None]
@@ -171,16 +173,15 @@ def _read(kind: str, value: Any) -> Any:
 
 
 def _compare(operator: str, found: Any, sent: Any) -> bool:
-    return bool(
-        {
-            "lt": lambda: found < sent,
-            "lte": lambda: found <= sent,
-            "gt": lambda: found > sent,
-            "gte": lambda: found >= sent,
-            "startsWith": lambda: found.startswith(sent),
-            "contains": lambda: sent in found,
-        }[operator]()
-    )
+    compared: dict[str, Callable[[], Any]] = {
+        "lt": lambda: found < sent,
+        "lte": lambda: found <= sent,
+        "gt": lambda: found > sent,
+        "gte": lambda: found >= sent,
+        "startsWith": lambda: found.startswith(sent),
+        "contains": lambda: sent in found,
+    }
+    return bool(compared[operator]())
 
 
 # Random arguments
@@ -198,7 +199,10 @@ def some_arguments(chance: random.Random, trees: Trees, kind: str, nodes: list[N
     if kind == "descendants" and chance.random() < 0.3:
         found["maxDepth"] = chance.choice((1, 2, 3, 40))
     if kind in ("children", "descendants") and chance.random() < 0.15:
-        found |= {name: values.normal(chance.choice(values.KEYS)) for name in chance.choice((("from",), ("to",), ("from", "to")))}
+        found |= {
+            name: values.normal(chance.choice(values.KEYS))
+            for name in chance.choice((("from",), ("to",), ("from", "to")))
+        }
         if kind == "descendants":
             # "`descendants` rejects `from` and `to` together with a level that may be deeper than the children."
             found = {name: value for name, value in found.items() if name not in ("level", "levels")}
@@ -215,7 +219,10 @@ def some_arguments(chance: random.Random, trees: Trees, kind: str, nodes: list[N
 
 def _some_order(chance: random.Random) -> Arguments:
     field = chance.choice([*ORDER_FIELDS, "NAME", "NAME", "KEY", "CHILD_COUNT", "NOTE", "SMALL"])
-    return {"field": Word(field), **({"direction": Word(chance.choice(("ASC", "DESC")))} if chance.random() < 0.6 else {})}
+    return {
+        "field": Word(field),
+        **({"direction": Word(chance.choice(("ASC", "DESC")))} if chance.random() < 0.6 else {}),
+    }
 
 
 def _some_where(chance: random.Random, trees: Trees, nodes: list[Node], deeper: int) -> Arguments:

@@ -186,6 +186,10 @@ def rules(trees: Trees, step: Step, ids: dict[int, str]) -> tuple[set[str], set[
     if node and "expected" in step and step["expected"] != node["revision"]:
         must.add("CONFLICT")
     RULES[step["do"]](trees, step, node, must, may)
+    if node and step.get("policy") == "REPARENT" and len(trees.descendants(node["id"])) >= 20:
+        # "A deletion with `REPARENT` that is larger than a transaction is rejected with `TOO_LARGE`": "about 30 such
+        # nodes" in DynamoDB.
+        may.add("TOO_LARGE")
     if step["do"] in ("create", "update"):
         _content_rules(step, node, must)
     id = sent_id(step, ids)
@@ -201,7 +205,7 @@ def _content_rules(step: Step, node: Node | None, must: set[str]) -> None:
     found = step["values"]
     if step.get("name") == "":
         must.add("BAD_USER_INPUT")
-    if node and node["level"] != step["level"]:
+    if node and node["level"] != step["level"] and found:
         must |= {"WRONG_LEVEL", "BAD_USER_INPUT"}
     required = step["level"] == "CARD" and found.get("title", "" if step["do"] == "update" else None) is None
     code = (found.get("parcel") or {"code": ""}).get("code")
@@ -272,6 +276,7 @@ def _move_rules(trees: Trees, step: Step, node: Node | None, must: set[str], may
         return
     if to and node in [to, *trees.ancestors(to)]:
         must |= {"MISPLACED", "BAD_USER_INPUT", "CONFLICT"}
+        may.add("BAD_PATH")
         return
     if (to["level"] if to else None) not in UNDER[node["level"]]:
         must.add("MISPLACED")

@@ -6,9 +6,23 @@ from typing import Any
 
 from tests.outside.model import lists, values
 from tests.outside.model.fields import Field, OneOf, answer, connection, difference, some_fields, text_of
-from tests.outside.model.literals import arguments, literal
 from tests.outside.model.lists import Word
-from tests.outside.model.trees import LEVELS, Node, Trees
+from tests.outside.model.literals import arguments, literal
+from tests.outside.model.promises import (
+    BY_ID,
+    BY_PATH,
+    CHILDREN,
+    DELETED,
+    DESCENDANTS,
+    ENTITIES,
+    FILTERED,
+    REDIRECT,
+    ROOTS,
+    SIBLINGS,
+    SORTED,
+    Promise,
+)
+from tests.outside.model.trees import LEVELS, Trees
 
 Read = dict[str, Any]
 
@@ -20,7 +34,7 @@ class Expected:
     text: str
     data: Any
     codes: frozenset[str] = frozenset()
-    promise: tuple[str, str] = ("querying.md", "All lookups of one request are read together.")
+    promise: Promise = BY_ID
     known: str = ""
     doubts: list[str] = field(default_factory=list)
 
@@ -28,7 +42,9 @@ class Expected:
 def some_read(chance: random.Random, trees: Trees, ids: dict[int, str]) -> Read:
     """A read with its arguments."""
     read: Read = {"do": "read", "server": chance.randrange(2)}
-    kind = chance.choice(("thing", "thing", "id", "level", "paths", "ids", "roots", "list", "entities", "old", "deleted"))
+    kind = chance.choice(
+        ("thing", "thing", "id", "level", "paths", "ids", "roots", "list", "entities", "old", "deleted")
+    )
     paths = [trees.path(node) for node in trees.nodes.values()]
     read["read"] = kind
     if kind == "old":
@@ -41,7 +57,9 @@ def some_read(chance: random.Random, trees: Trees, ids: dict[int, str]) -> Read:
     elif kind == "ids":
         read["ids"] = [_some_id(chance, trees) for _ in range(chance.choice((0, 1, 3, 20)))]
     elif kind in ("paths", "entities"):
-        read["paths"] = [chance.choice([*paths * 3, *trees.former, "nowhere"]) for _ in range(chance.choice((1, 3, 20)))]
+        read["paths"] = [
+            chance.choice([*paths * 3, *trees.former, "nowhere"]) for _ in range(chance.choice((1, 3, 20)))
+        ]
     if kind in ("level", "entities"):
         read["level"] = chance.choice(LEVELS)
     if kind in ("roots", "list"):
@@ -75,12 +93,6 @@ def _led(trees: Trees, path: str, pick: list[Field]) -> tuple[Any, bool]:
     ids, sure = trees.led_to(path)
     answers = [answer(trees, trees.nodes[id], pick) if id else None for id in ids]
     return (answers[0] if len(answers) == 1 else OneOf(answers)), sure
-
-
-REDIRECT = ("querying.md", "The old path of a node that was moved or renamed still finds it; the field `path` of the "
-            "response is then the new one.")  # fmt: skip
-BY_PATH = ("querying.md", "A node that does not exist is null; a node of another level is an error, `WRONG_LEVEL`.")
-BY_ID = ("querying.md", "The id survives renames and moves, so store it in other systems.")
 
 
 def _thing(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
@@ -133,38 +145,32 @@ def _only(read: Read) -> list[Field]:
 def _ids(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     asked = [real_id(id, ids) for id in read["ids"]]
     data = [answer(trees, trees.nodes[id], read["pick"]) if id in trees.nodes else None for id in asked]
-    return Expected(f"nodes(ids: {literal(asked)}) {{ ... on Thing {{ {text_of(read['pick'])} }} }}", data, promise=BY_ID)
+    return Expected(
+        f"nodes(ids: {literal(asked)}) {{ ... on Thing {{ {text_of(read['pick'])} }} }}", data, promise=BY_ID
+    )
 
 
 def _roots(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     one = {"field": "roots", "with": read["with"], "pick": read["pick"]}
     text = f"things{arguments(read['with'])} {{ totalCount pageInfo {{ hasNextPage hasPreviousPage }} "
     text += f"nodes {{ {text_of(read['pick'])} }} }}"
-    promise = ("querying.md", "The roots of a hierarchy are the list named after it: `locations`, `categories`.")
-    return _sorted(trees, read, Expected(text, connection(trees, "roots", None, one), promise=promise), None)
+    return _sorted(trees, read, Expected(text, connection(trees, "roots", None, one), promise=ROOTS))
 
 
 def _list(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     one = {"field": read["kind"], "with": read["with"], "pick": read["pick"]}
     text = f"thing(path: {literal(read['path'])}) {{ {text_of([one])} }}"
-    led, sure = trees.led_to(read["path"])
-    data, _ = _led(trees, read["path"], [one])
-    promise = {
-        "children": ("lists.md", "Children and siblings are ordered by level and position, descendants by path."),
-        "descendants": ("querying.md", "`descendants` is the whole subtree as one flat list in path order."),
-        "siblings": ("querying.md", "`siblings` are the other nodes with the same parent."),
-    }[read["kind"]]
-    node = trees.nodes[next(iter(led)) or ""] if led != {None} else None
-    return _doubted(_sorted(trees, read, Expected(text, data, promise=promise), node), sure)
+    data, sure = _led(trees, read["path"], [one])
+    promise = {"children": CHILDREN, "descendants": DESCENDANTS, "siblings": SIBLINGS}[read["kind"]]
+    return _doubted(_sorted(trees, read, Expected(text, data, promise=promise)), sure)
 
 
-def _sorted(trees: Trees, read: Read, found: Expected, node: Node | None) -> Expected:
+def _sorted(trees: Trees, read: Read, found: Expected) -> Expected:
     given = read["with"]
     if "orderBy" in given:
-        found.promise = ("lists.md", "Nodes without the value come last, in both directions. Nodes with equal values stay "
-                         "in the order of the list. `reverse` reverses the whole list.")  # fmt: skip
+        found.promise = SORTED
     elif "where" in given:
-        found.promise = ("lists.md", "A node has to meet all of them; `and`, `or` and `not` combine conditions.")
+        found.promise = FILTERED
     if lists.is_doubtful(trees, list(trees.nodes.values()), given) and ("orderBy" in given or "where" in given):
         found.known = "letters with a stroke sort after z, but are found without it"
     return found
@@ -172,7 +178,9 @@ def _sorted(trees: Trees, read: Read, found: Expected, node: Node | None) -> Exp
 
 def _entities(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     """ "An entity that does not exist is null without an error", `WRONG_LEVEL` for a node of another level."""
-    named = [{"__typename": ("Thing", read["level"].title())[n % 2], "path": path} for n, path in enumerate(read["paths"])]
+    named = [
+        {"__typename": ("Thing", read["level"].title())[n % 2], "path": path} for n, path in enumerate(read["paths"])
+    ]
     data: list[Any] = []
     codes: set[str] = set()
     sure = True
@@ -186,9 +194,7 @@ def _entities(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
         data.append(found)
     representations = [{name: one[name] for name in one} for one in named]
     text = f"_entities(representations: {literal(representations)}) {{ ... on Thing {{ {text_of(read['pick'])} }} }}"
-    promise = ("federation.md", "The response is in the order of the representations. An entity that does not exist is "
-               "null without an error.")  # fmt: skip
-    return _doubted(Expected(text, data, frozenset(codes), promise), sure)
+    return _doubted(Expected(text, data, frozenset(codes), ENTITIES), sure)
 
 
 def _deleted(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
@@ -213,9 +219,7 @@ def _deleted(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
                 "nodes": [{"revision": k["revision"], "name": k["name"], "changedAt": k["at"]} for k in reversed(past)],
             },
         }
-    promise = ("writing.md", "`deletedNode(id: …)` returns a deleted node: `nodeId`, `path` and `level`, when and by whom "
-               "it was deleted, its `lastRevision`, and its `history`.")  # fmt: skip
-    return Expected(text, data, promise=promise)
+    return Expected(text, data, promise=DELETED)
 
 
 _READS = {

@@ -1,4 +1,4 @@
-"""Runs of the model: random steps until the time is over; a step that is answered wrongly ends in its shortest script."""
+"""Runs of the model: random steps until the time is over; a wrong answer ends in the shortest script that shows it."""
 
 import random
 import time
@@ -7,22 +7,26 @@ from typing import Any
 
 from tests.outside.failures import Wrong
 from tests.outside.model import feeds, operations, reads
+from tests.outside.model.large import large_move
+from tests.outside.model.races import race
 from tests.outside.model.session import Session
 from tests.outside.processes import Place
 
 Step = dict[str, Any]
 SHRINK_SECONDS = 90.0
+MIN_RACE_SECONDS = 5.0
 STEPS = 150
 
 
-def run(place: Place, seed: int, until: float) -> Counter[str]:
-    """Serial sessions on new stores until the time is over."""
+def run(place: Place, seed: int, until: float, at_least: int = 6) -> Counter[str]:
+    """Serial sessions on new stores until the time is over, the first with at least some steps; then a race."""
     counts: Counter[str] = Counter()
     turn = 0
-    while turn == 0 or time.monotonic() < until - 8:
+    racing = (until - time.monotonic()) / 6
+    while turn == 0 or time.monotonic() < until - racing - 8:
         session = Session(place, place.store if turn == 0 else place.new_store())
         try:
-            one_session(session, random.Random(f"{seed} {turn}"), until)
+            one_session(session, random.Random(f"{seed} {turn}"), until - racing, at_least if turn == 0 else 0)  # noqa: S311
         except Wrong as wrong:
             session.close()
             raise shortest(place, session.steps, wrong) from None
@@ -30,13 +34,16 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
         counts.update(session.counts)
         counts["sessions"] += 1
         turn += 1
+    if racing > MIN_RACE_SECONDS:
+        counts.update(large_move(place))
+        counts.update(race(place, seed, time.monotonic() + racing))
     return counts
 
 
-def one_session(session: Session, chance: random.Random, until: float) -> None:
+def one_session(session: Session, chance: random.Random, until: float, at_least: int) -> None:
     """Some steps, each followed by reads."""
     for number in range(STEPS):
-        if number > 5 and time.monotonic() > until:
+        if number >= at_least and time.monotonic() > until:
             break
         step = operations.some_step(chance, session.trees, number, session.steps)
         make(session, step)

@@ -3,13 +3,14 @@
 import json
 import random
 import re
+import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.outside.failures import Wrong
 from tests.outside.known import KNOWN
-from tests.outside.model import operations, reads
+from tests.outside.model import operations, promises, reads, values
 from tests.outside.model.fields import answer, difference, text_of
 from tests.outside.model.reads import Expected
 from tests.outside.model.trees import Node, Trees
@@ -17,7 +18,8 @@ from tests.outside.model.values import ATTRIBUTES
 from tests.outside.processes import Answer, Place, Server
 
 Step = dict[str, Any]
-CLOCK = timedelta(seconds=5)
+CLOCK = timedelta(seconds=30)
+MOVE_SECONDS = 90.0
 WRITTEN = [{"field": name} for name in ("id", "path", "key", "name", "names", "level", "depth", "revision", "label")]
 WRITTEN += [{"field": name} for name in dict.fromkeys([*ATTRIBUTES["BOX"], *ATTRIBUTES["CARD"]])]
 PAYLOAD = (
@@ -25,9 +27,6 @@ PAYLOAD = (
     "plan { nodes transactions writeUnits collisions }"
 )
 HIERARCHIES = "hierarchies { name }"
-
-
-BESIDE = ("reference/errors.md", "The rest of the response is valid.")
 
 
 class Session:
@@ -73,13 +72,11 @@ class Session:
             self._made(step, payload, codes, body)
 
     def _rejected(self, must: set[str], may: set[str], payload: Any, codes: list[str], body: Any) -> None:
-        promise = ("reference/errors.md", "An error has a `message`, which says what to change, and a code.")
         if payload is not None or not codes or not set(codes) <= must | may:
-            self.wrong(promise, sorted(must) or f"made, or {sorted(may)}", body)
+            self.wrong(promises.REJECTED, sorted(must) or f"made, or {sorted(may)}", body)
 
     def _dry(self, step: Step, must: set[str], may: set[str], payload: Any, codes: list[str]) -> None:
-        promise = ("writing.md", "`dryRun` returns the number of nodes and write units in advance, and the target paths "
-                   "that already exist (`collisions`).")  # fmt: skip
+        promise = promises.FORECAST
         collides = must == {"ALREADY_EXISTS"} and payload is not None
         if must and not collides:
             self._rejected(must, may, payload, codes, codes)
@@ -97,13 +94,12 @@ class Session:
 
     def _repeated(self, step: Step, payload: Any, codes: list[str]) -> None:
         """ "With an `idempotencyKey` … it is made only once, and every repetition returns the same payload." """
-        promise = ("writing.md", "A mutation that is sent again with its `idempotencyKey` returns the node as it was "
-                   "written, at the path and with the revision and content of that time.")  # fmt: skip
+        promise = promises.REPEATED
         first, written = self.once[step["once"]]
         same = all(first.get(name) == step.get(name) for name in {*first, *step} - {"n", "server"})
         if not same:
             if payload is not None or not codes:
-                self.wrong(("writing.md", "A key that was used for another mutation is rejected."), "an error", payload)
+                self.wrong(promises.ONE_KEY, "an error", payload)
         elif payload is None or payload["node"] is None:
             self.wrong(promise, written, codes)
         else:
@@ -113,22 +109,32 @@ class Session:
 
     def _made(self, step: Step, payload: Any, codes: list[str], body: Any) -> None:
         node = payload["node"]
-        promise = ("writing.md", "A mutation is atomic: all of it is made, or nothing. The response says which.")
         if codes or node is None or payload["plan"] is not None:
-            self.wrong(promise, "a node without errors", body)
+            self.wrong(promises.ATOMIC, "a node without errors", body)
+        if payload["move"]:
+            self._await_move(step, payload["move"])
         before = self.trees.at(step.get("path"))
         former = before["parent"] if before else None
         expected = _APPLY[step["do"]](self, step, node, before)
         found = difference(expected, {name: value for name, value in node.items() if name in expected})
         if found:
-            self.wrong((*promise[:1], f"The node in a mutation's payload is as the mutation left it{found[0]}"), *found[1:])
+            self.wrong(promises.PAYLOAD, f"{found[0]}: {found[1]!r}", found[2])
         parent = {"id": former} if former and step["do"] != "create" else None
         if step["do"] in ("move", "delete") and payload["previousParent"] != parent:
-            self.wrong(("reference/schema.md", "Current content of the node's former parent; null for a root, a new node "
-                        "and a dry run."), parent, payload["previousParent"])  # fmt: skip
+            self.wrong(promises.FORMER_PARENT, parent, payload["previousParent"])
         if step.get("once"):
             self.once[step["once"]] = (step, {**expected, **{k: node[k] for k in ("changedAt", "updatedAt")}})
         self._learn_places(step)
+
+    def _await_move(self, step: Step, move: Node) -> None:
+        """The end of a large move: "Query it if the mutation returned before the end"."""
+        end = time.monotonic() + MOVE_SECONDS
+        self.counts["large moves"] += 1
+        while time.monotonic() < end and move["state"] != "DONE":
+            time.sleep(0.2)
+            move = self.server(step).ask(f"{{ move(id: {json.dumps(move['id'])}) {{ id state reason }} }}").data["move"]
+        if move["state"] != "DONE":
+            self.wrong(promises.LARGE_MOVE, "DONE", move)
 
     def _learn_places(self, step: Step) -> None:
         """Where nodes came to among siblings that somebody had reordered; the others have to keep their order."""
@@ -140,15 +146,14 @@ class Session:
             got = [each["id"] for each in (data["thing"]["children"] if group[0] else data["things"])["nodes"]]
             stay = [each for each in order if each not in new]
             if sorted(got) != sorted(order) or [each for each in got if each in stay] != stay:
-                promise = ("writing.md", "`reorderLocation` changes the position of a node among its siblings.")
-                self.wrong(promise, order, got)
+                self.wrong(promises.POSITION, order, got)
             self.trees.siblings[group] = got
         self.trees.unplaced.clear()
 
     # Reads
 
     def server(self, step: Step) -> Server:
-        return self.servers[step["server"] % len(self.servers)]
+        return self.servers[int(step["server"]) % len(self.servers)]
 
     def read(self, step: Step) -> None:
         """Ask for a field alone, beside another one, and beside one with an error."""
@@ -158,14 +163,14 @@ class Session:
 
     def compare(self, server: Server, expected: Expected, seed: int) -> None:
         number = self.servers.index(server)
-        for beside in ("", HIERARCHIES, self._failing(random.Random(seed))):
+        for beside in ("", HIERARCHIES, self._failing(random.Random(seed))):  # noqa: S311
             text = f"{{ read: {expected.text} {beside} }}"
             got = server.ask(text)
             self.counts["reads compared"] += 1
             problem = self._problem(expected, got)
             if problem and got.json.get("data") is None and "wrong:" in beside:
                 self.shown.append(f"server {number}: {text}")
-                self.wrong(BESIDE, *problem)
+                self.wrong(promises.BESIDE, *problem)
             if problem:
                 if expected.known:
                     assert expected.known in KNOWN
@@ -218,7 +223,7 @@ def _time(session: Session, node: Node) -> str:
     """The time of a write, which has to be now."""
     at = str(node["changedAt"])
     if abs(datetime.now(UTC) - datetime.fromisoformat(at)) > CLOCK or node["updatedAt"] != at:
-        session.wrong(("reference/schema.md", "Time of the write of this revision, in UTC."), "now", node)
+        session.wrong(promises.WRITTEN_AT, "now", node)
     return at
 
 
@@ -226,7 +231,7 @@ def _create(session: Session, step: Step, got: Node, before: Node | None) -> Nod
     trees = session.trees
     parent = trees.at(step["parent"])
     id = operations.sent_id(step, session.ids)
-    promise = ("writing.md", "An id is not reused unless you request it: a new node at the path of a deleted one has a new id.")
+    promise = promises.NEW_ID
     if id and got["id"] != f"thing:{id}":
         session.wrong(promise, id, got["id"])
     if not id and (got["id"] in trees.nodes or got["id"] in trees.deleted):
@@ -245,7 +250,7 @@ def _update(session: Session, step: Step, got: Node, before: Node | None) -> Nod
 
 def _rename(session: Session, step: Step, got: Node, before: Node | None) -> Node:
     assert before
-    if operations.values.normal(step["key"]) != before["key"]:
+    if values.normal(step["key"]) != before["key"]:
         session.trees.move(before, before["parent"], step["key"])
     return _snapshot(session, before)
 
@@ -279,7 +284,9 @@ def _delete(session: Session, step: Step, got: Node, before: Node | None) -> Nod
     assert before
     written = _snapshot(session, before)
     session.trees.delete(before, step["policy"], "")
-    gone = session.servers[0].ask(f"{{ deletedNode(id: {json.dumps(before['id'])}) {{ deletedAt }} }}").data["deletedNode"]
+    gone = (
+        session.servers[0].ask(f"{{ deletedNode(id: {json.dumps(before['id'])}) {{ deletedAt }} }}").data["deletedNode"]
+    )
     for id, each in session.trees.deleted.items():
         if each["deletedAt"] == "" and gone:
             session.trees.deleted[id]["deletedAt"] = gone["deletedAt"]

@@ -117,9 +117,13 @@ class Trees:
                 node["values"][name] = self.texts(dict(node["values"].get(name) or {}), value) or None
             else:
                 node["values"][name] = stored(kinds[name], value)
+            if node["values"][name] is None:
+                del node["values"][name]
         node["revision"] += 1
         node["at"] = at
-        kept = {part: copy.deepcopy(node[part]) for part in ("revision", "at", "name", "names", "values", "level", "key")}
+        kept = {
+            part: copy.deepcopy(node[part]) for part in ("revision", "at", "name", "names", "values", "level", "key")
+        }
         node["history"].append(kept)
 
     @staticmethod
@@ -197,8 +201,8 @@ class Trees:
     def led_to(self, path: str) -> tuple[set[str | None], bool]:
         """The ids that a path may lead to, None for none, and whether the docs leave no doubt even after later moves.
 
-        "The old path of a node that was moved or renamed still finds it" (querying.md); "A new node at an old path takes
-        precedence for exactly that path" (decisions/writing.md).
+        "The old path of a node that was moved or renamed still finds it" (querying.md); "A new node at an old path
+        takes precedence for exactly that path" (decisions/writing.md).
         """
         here = self.at(path)
         if here:

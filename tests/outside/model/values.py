@@ -26,7 +26,15 @@ NAMES = (
     "new jersey", "e\u0301clair", "n" * 500, "Ω" * 500, "{\"json\": [1]}", "null", "0", "-", "\u202eright", "x\ny",
 )  # fmt: skip
 LANGUAGES = ("de", "de-AT", "fr", "el", "zh-Hant", "pt-BR", "ar", "en", "sr-Latn")
-ASKED = (["de-AT", "en"], ["fr", "de"], ["en"], ["zh-Hant-TW", "pt"], ["xx"], ["de-CH", "de-AT"], [])
+ASKED: tuple[list[str], ...] = (
+    ["de-AT", "en"],
+    ["fr", "de"],
+    ["en"],
+    ["zh-Hant-TW", "pt"],
+    ["xx"],
+    ["de-CH", "de-AT"],
+    [],
+)
 
 TEXTS = ("", " ", "x", *NAMES, "line\nline", "tab\there", "y" * 1000, "e\u0301", "é")
 TITLES = tuple(text for text in ("", "x", *NAMES) if "\n" not in text)
@@ -34,7 +42,16 @@ LONGS = (0, 1, -1, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 9_007_19
 INTS = (0, 1, -1, 2**31 - 1, -(2**31), 7, 42)
 # Numbers that DynamoDB has, too: 1e300 is refused in both stores.
 FLOATS = (0.0, 0.1, -0.5, 1e100, -1e100, 1e-100, 1.7976931348623157, 3.0, 1e21, 1 / 3)
-DECIMALS = ("0", "0.10", "0.1", "1299.00", "-5", "12345678901234567890123456789012345678", "0." + "0" * 30 + "1", "3.00")
+DECIMALS = (
+    "0",
+    "0.10",
+    "0.1",
+    "1299.00",
+    "-5",
+    "12345678901234567890123456789012345678",
+    "0." + "0" * 30 + "1",
+    "3.00",
+)
 DAYS = ("2026-10-05", "0001-01-01", "9999-12-31", "2024-02-29", "1969-12-31")
 MOMENTS = (
     "2026-10-05T12:30:00Z", "2026-10-05T14:30:00+02:00", "1969-12-31T23:59:59Z", "2026-10-05T12:30:00.123Z",
@@ -76,7 +93,7 @@ def some_value(chance: random.Random, kind: str) -> Any:
     if kind == "localized":
         return some_names(chance)
     if kind == "parcel":
-        parcel = {"code": chance.choice(("x", "ж" * 20, "")), "size": chance.choice((*SIZES, None))}
+        parcel: Values = {"code": chance.choice(("x", "ж" * 20, "")), "size": chance.choice((*SIZES, None))}
         if chance.random() < 0.5:
             parcel["corner"] = {"x": chance.choice(DECIMALS), "y": chance.choice((*LONGS, None))}
         if chance.random() < 0.5:

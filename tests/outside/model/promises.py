@@ -1,0 +1,116 @@
+"""Promises of the docs that the model tries: page and sentence."""
+
+Promise = tuple[str, str]
+
+SEEN: Promise = (
+    "consistency.md",
+    "Each read sees each write that was acknowledged before the read was sent: nodes, lists, counts, history and "
+    "changes.",
+)
+BY_PATH: Promise = (
+    "querying.md",
+    "A node that does not exist is null; a node of another level is an error, `WRONG_LEVEL`.",
+)
+REDIRECT: Promise = (
+    "querying.md",
+    "The old path of a node that was moved or renamed still finds it; the field `path` of the response is then the new "
+    "one.",
+)
+BY_ID: Promise = ("querying.md", "The id survives renames and moves, so store it in other systems.")
+ROOTS: Promise = ("querying.md", "The roots of a hierarchy are the list named after it: `locations`, `categories`.")
+CHILDREN: Promise = ("lists.md", "Children and siblings are ordered by level and position, descendants by path.")
+DESCENDANTS: Promise = ("querying.md", "`descendants` is the whole subtree as one flat list in path order.")
+SIBLINGS: Promise = ("querying.md", "`siblings` are the other nodes with the same parent.")
+SORTED: Promise = (
+    "lists.md",
+    "Nodes without the value come last, in both directions. Nodes with equal values stay in the order of the list.",
+)
+FILTERED: Promise = ("lists.md", "A node has to meet all of them; `and`, `or` and `not` combine conditions.")
+PAGES: Promise = (
+    "lists.md",
+    "Every list is a connection as Relay specifies it: `first` and `after` page forwards, `last` and `before` "
+    "backwards. `totalCount` is the length of the whole list.",
+)
+ENTITIES: Promise = (
+    "federation.md",
+    "The response is in the order of the representations. An entity that does not exist is null without an error.",
+)
+DELETED: Promise = (
+    "writing.md",
+    "`deletedNode(id: …)` returns a deleted node: `nodeId`, `path` and `level`, when and by whom it was deleted, its "
+    "`lastRevision`, and its `history`.",
+)
+FEED: Promise = (
+    "writing.md",
+    "`changes` lists the changes of a tree (change feed, change data capture), in order, for 90 days.",
+)
+FOLLOWED: Promise = (
+    "writing.md",
+    "Apply the changes in order: remove a `DELETED` node, move a `MOVED` one from `from` to `to`, and if it comes from "
+    "another tree, read it with its subtree.",
+)
+SEARCH: Promise = (
+    "find-nodes.md",
+    "Each word of `text` has to be the beginning of a word of the node: of its name, its names in other languages, its "
+    "key, or an attribute with `search=True`.",
+)
+BEST: Promise = (
+    "find-nodes.md",
+    "Nodes whose name equals the text come first, then nodes whose name begins with it, then all others.",
+)
+NEAR: Promise = (
+    "find-nodes.md",
+    "The nearest come first, and those at the same distance by id. `kilometers` is the distance on a sphere with the "
+    "Earth's mean radius (6,371.0088 km).",
+)
+REJECTED: Promise = (
+    "reference/errors.md",
+    "An error has a `message`, which says what to change, and a code in `extensions.code`.",
+)
+BESIDE: Promise = (
+    "reference/errors.md",
+    "Stored data does not match its hierarchy; the rest of the response is valid.",
+)
+ATOMIC: Promise = ("writing.md", "A mutation is atomic: all of it is made, or nothing.")
+PAYLOAD: Promise = ("consistency.md", "the node in a mutation's payload | it is as the mutation left it")
+FORMER_PARENT: Promise = (
+    "reference/schema.md",
+    "Current content of the node's former parent; null for a root, a new node and a dry run.",
+)
+FORECAST: Promise = (
+    "writing.md",
+    "`dryRun` returns the number of nodes and write units in advance, and the target paths that already exist "
+    "(`collisions`).",
+)
+REPEATED: Promise = (
+    "writing.md",
+    "A mutation that is sent again with its `idempotencyKey` returns the node as it was written, at the path and with "
+    "the revision and content of that time.",
+)
+ONE_KEY: Promise = (
+    "writing.md",
+    "A mutation is the same if it has the same arguments, in any order; a key that was used for another mutation is "
+    "rejected.",
+)
+NEW_ID: Promise = (
+    "writing.md",
+    "An id is not reused unless you request it: a new node at the path of a deleted one has a new id and a new "
+    "history.",
+)
+POSITION: Promise = (
+    "writing.md",
+    "`reorderLocation` changes the position of a node among its siblings of the same level",
+)
+LARGE_MOVE: Promise = (
+    "writing.md",
+    "A larger move, rename or `CASCADE` is registered by one transaction and continues in the background",
+)
+WRITTEN_AT: Promise = ("reference/schema.md", "Time of the write of this revision, in UTC.")
+COUNTS: Promise = (
+    "concepts.md",
+    "Every transaction that adds, removes or moves nodes also updates the counts of all ancestors.",
+)
+
+PROMISES: tuple[Promise, ...] = tuple(
+    value for name, value in sorted(globals().items()) if name.isupper() and isinstance(value, tuple)
+)

@@ -1,0 +1,194 @@
+"""Clients that race: threads on two servers write into shared trees, and each response has to be one the docs allow.
+
+Each client writes nodes of its own, which nobody else changes, and reads them by id; all of them create, move and
+rename below shared nodes. At the end, when nobody writes, the trees have to agree with what was acknowledged.
+"""
+
+import random
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+from tests.outside.failures import Wrong
+from tests.outside.model.literals import literal
+from tests.outside.model.promises import COUNTS, FOLLOWED, SEEN, Promise
+from tests.outside.processes import Place, Server
+
+Node = dict[str, Any]
+CLIENTS = 4
+SHARED = ("left", "right")
+# What somebody else's change may make of a mutation; reference/errors.md says of each that it was not made.
+LOST = {"CONFLICT", "NOT_FOUND", "ALREADY_EXISTS", "MISPLACED", "BAD_PATH", "UNAVAILABLE"}
+
+
+class Client(threading.Thread):
+    """A client with nodes of its own: what it was told of each is what a read by id has to show."""
+
+    def __init__(self, number: int, servers: list[Server], seed: int, until: float) -> None:
+        super().__init__(name=f"client {number}")
+        self.number, self.servers, self.until = number, servers, until
+        self.chance = random.Random(f"{seed} {number}")  # noqa: S311
+        self.own: dict[str, Node] = {}
+        self.gone: set[str] = set()
+        self.counts: Counter[str] = Counter()
+        self.shown: list[str] = []
+        self.failed: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            while time.monotonic() < self.until or self.counts["races: writes"] < 3:
+                self._write()
+                self._read()
+        except BaseException as failed:
+            self.failed = failed
+
+    def _ask(self, text: str, promise: Promise = SEEN) -> Any:
+        number = self.chance.randrange(len(self.servers))
+        self.shown.append(f"{self.name}, server {number}: {text}")
+        got = self.servers[number].ask(text)
+        if got.errors and not set(got.codes) <= LOST:
+            raise Wrong(": ".join(promise), self.shown[-30:], "no such error", got.json)
+        return got.json["data"]
+
+    def _write(self) -> None:
+        picked = "{ node { id path name revision } }"
+        dice = self.chance.random()
+        id = self.chance.choice(sorted(self.own)) if self.own else None
+        path = self._path(id) if id else None
+        key = f"c{self.number}-{self.chance.randrange(10**9)}"
+        if path is None or dice < 0.4:
+            parent = self.chance.choice((*SHARED, path or "left"))
+            text = f'createThing(parent: {literal(parent)}, key: "{key}", name: "{key}", attributes: {{box: {{}}}})'
+        elif dice < 0.65:
+            text = f'updateThing(path: {literal(path)}, name: "{key}")'
+        elif dice < 0.8:
+            text = f"moveThing(path: {literal(path)}, to: {literal(self.chance.choice(SHARED))})"
+        elif dice < 0.9:
+            text = f'renameThing(path: {literal(path)}, key: "{key}")'
+        else:
+            text = f"deleteThing(path: {literal(path)}, policy: REPARENT)"
+        data = self._ask(f"mutation {{ made: {text} {picked} }}")["made"]
+        self.counts["races: writes" if data else "races: writes that lost"] += 1
+        if data and text.startswith("delete"):
+            self.gone.add(data["node"]["id"])
+            del self.own[data["node"]["id"]]
+        elif data:
+            self.own[data["node"]["id"]] = data["node"]
+
+    def _path(self, id: str) -> str | None:
+        """Where a node is now; nodes of its own may be moved with what is above them."""
+        found = self._ask(f"{{ node(id: {literal(id)}) {{ ... on Thing {{ path }} }} }}")["node"]
+        if found is None:
+            raise Wrong(": ".join(SEEN), self.shown[-30:], self.own[id], None)
+        return str(found["path"])
+
+    def _read(self) -> None:
+        """ "The guarantees apply to every client, not only to the writer (read-your-writes), to every server." """
+        for id in self.chance.sample(sorted(self.own), min(len(self.own), 3)):
+            got = self._ask(f"{{ node(id: {literal(id)}) {{ ... on Thing {{ id name revision }} }} }}")["node"]
+            kept = {part: self.own[id][part] for part in ("id", "name", "revision")}
+            if got != kept:
+                raise Wrong(": ".join(SEEN), self.shown[-30:], kept, got)
+        for id in list(self.gone)[-2:]:
+            if self._ask(f"{{ node(id: {literal(id)}) {{ id }} }}")["node"] is not None:
+                raise Wrong(": ".join(SEEN), self.shown[-30:], None, id)
+        self.counts["races: reads compared"] += 1
+
+
+def race(place: Place, seed: int, until: float) -> Counter[str]:
+    """Some clients at once; then what is there has to be what they were told."""
+    settle = {"settle_seconds": "0.2"} if place.kind == "dynamodb" else {}
+    store = place.new_store()
+    servers = [place.server(store, **settle) for _ in range(2)]
+    for key in SHARED:
+        servers[0].ask(
+            f'mutation {{ createThing(key: "{key}", name: "{key}", attributes: {{box: {{}}}}) {{ node {{ id }} }} }}'
+        )
+    clients = [Client(number, servers, seed, until) for number in range(CLIENTS)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    for client in clients:
+        if client.failed:
+            raise client.failed
+    time.sleep(0.5)
+    _quiet(servers, {id: node for client in clients for id, node in client.own.items()})
+    for server in servers:
+        server.stop()
+    return sum((client.counts for client in clients), Counter({"races: quiet moments": 1}))
+
+
+def _quiet(servers: list[Server], own: dict[str, Node]) -> None:
+    """Ids and paths are unique, counts are those of the lists, and the feeds lead to the same trees."""
+    built: dict[str, str] = {}
+    seen: dict[str, Node] = {}
+    for tree, server in zip(SHARED, servers, strict=True):
+        picked = "id path name revision childCount descendantCount children { totalCount nodes { id } }"
+        root = server.ask(
+            f'{{ thing(path: "{tree}") {{ {picked} descendants {{ totalCount nodes {{ {picked} }} }} }} }}'
+        ).data
+        nodes = [root["thing"], *root["thing"]["descendants"]["nodes"]]
+        if root["thing"]["descendantCount"] != len(nodes) - 1:
+            raise Wrong(": ".join(COUNTS), [tree], len(nodes) - 1, root["thing"]["descendantCount"])
+        paths = [node["path"] for node in nodes]
+        for node in nodes:
+            below = [path for path in paths if path.startswith(node["path"] + "/")]
+            depth = node["path"].count("/") + 1
+            children = [path for path in below if path.count("/") == depth]
+            counts = [len(children), len(below), len(children), len(children)]
+            got = [
+                node["childCount"],
+                node["descendantCount"],
+                node["children"]["totalCount"],
+                len(node["children"]["nodes"]),
+            ]
+            if counts != got or node["id"] in seen or len(set(paths)) != len(paths):
+                raise Wrong(": ".join(COUNTS), [tree, node["path"]], counts, got)
+            seen[node["id"]] = node
+        _follow(server, tree, built)
+    names = {id: (node["name"], node["revision"]) for id, node in seen.items() if id in own}
+    if names != {id: (node["name"], node["revision"]) for id, node in own.items()}:
+        raise Wrong(": ".join(SEEN), list(own), own, names)
+    places = {id: node["path"] for id, node in seen.items()}
+    if built != places:
+        raise Wrong(": ".join(FOLLOWED), [], places, built)
+
+
+def _follow(server: Server, tree: str, built: dict[str, str]) -> None:
+    """The paths of a tree from its feed alone, with what came from another tree read by its ids at the end."""
+    since, more, here = "", True, dict[str, str]()
+    while more:
+        given = f'hierarchy: THING, tree: "{tree}"{since}'
+        page = server.ask(f"{{ changes({given}) {{ changes {{ event nodeId path from to }} cursor hasMore }} }}").data[
+            "changes"
+        ]
+        since, more = f", since: {literal(page['cursor'])}", page["hasMore"]
+        for change in page["changes"]:
+            _apply(change, tree, here)
+    top = server.ask(f'{{ thing(path: "{tree}") {{ descendants {{ nodes {{ id path }} }} }} }}').data["thing"]
+    there = {node["id"]: node["path"] for node in top["descendants"]["nodes"]}
+    # "If it comes from another tree, read it with its subtree": what is below such a node is known by reading only.
+    brought = tuple(f"{path}/" for id, path in here.items() if id.endswith("\0"))
+    here = {id.removesuffix("\0"): path for id, path in here.items()}
+    here |= {id: path for id, path in there.items() if path.startswith(brought) and brought}
+    built |= here
+
+
+def _apply(change: Node, tree: str, here: dict[str, str]) -> None:
+    id, source, target = change["nodeId"], change["from"], change["to"]
+    mark = next((each for each in (id, id + "\0") if each in here), None)
+    if change["event"] == "CREATED":
+        here[id] = change["path"]
+    elif change["event"] == "DELETED" and mark:
+        del here[mark]
+    elif change["event"] == "MOVED":
+        inside = target.split("/")[0] == tree
+        for each, path in list(here.items()):
+            if path == source or path.startswith(source + "/"):
+                del here[each]
+                if inside:
+                    here[each] = target + path[len(source) :]
+        if inside and mark is None:
+            here[id + "\0"] = target

@@ -1,0 +1,38 @@
+"""Short form of the model: fixed seeds on each store. `python -m tests.outside --part model` runs it for any time."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.outside.model.large import large_move
+from tests.outside.model.races import race
+from tests.outside.model.run import run
+from tests.outside.processes import Engine, Place, place
+
+STEPS = 40
+RACE_SECONDS = 4.0
+STORES = [
+    "sqlite",
+    pytest.param("dynamodb", marks=pytest.mark.skipif(not Engine.binary(), reason="dynoxide is missing")),
+]
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest) -> Iterator[Place]:
+    with place(request.param) as found:
+        yield found
+
+
+def test_each_answer_to_serial_operations_is_the_one_that_the_model_predicts(store: Place) -> None:
+    counts = run(store, 20_261_123, time.monotonic(), STEPS)
+    assert counts["reads compared"] > STEPS
+
+
+def test_racing_clients_see_what_was_acknowledged_and_agree_when_it_is_quiet(store: Place) -> None:
+    counts = race(store, 20_261_123, time.monotonic() + RACE_SECONDS)
+    assert counts["races: quiet moments"] == 1
+
+
+def test_a_large_move_is_seen_at_one_moment(store: Place) -> None:
+    assert large_move(store)["responses during a large move"] > 2
